@@ -35,14 +35,14 @@ func enqueue(t *testing.T, s durable.Store, workflow, id, key string, priority i
 		t.Fatal(err)
 	}
 	uuid, name := store.NewRootUUID(id)
-	w := &store.Start{
+	w := &store.StartWrite{
 		Run: store.Run{
 			UUID: uuid, Name: name, Workflow: workflow, Queue: boundedQueue, Priority: priority, Gate: store.GateArrived,
 			Status: store.Pending, Input: []byte("1"), CreatedAt: now, WakeAt: now,
 		},
-		Place: &store.Place{Run: uuid, Queue: boundedQueue, Key: key, Weight: 1, Priority: priority, State: store.PlaceOutside, Root: true},
+		Place: &store.QueuePlace{Run: uuid, Queue: boundedQueue, Key: key, Weight: 1, Priority: priority, State: store.PlaceOutside, Root: true},
 	}
-	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{w}}); err != nil {
+	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{w}}); err != nil {
 		t.Fatal(err)
 	}
 }

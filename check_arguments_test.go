@@ -105,7 +105,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 // Every durable call returns an error that names a nil option, and other calls are not affected.
 func TestNilOptionsOfDurableCallsAreNamed(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		kid := durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 0, nil })
 		for _, x := range []struct {
 			option string

@@ -34,11 +34,11 @@ func TestAStrangersChildHoldsItsParent(t *testing.T) {
 		parent := uuid.MustParse(run.RunID())
 		row := read(s.Get(within(t), []store.RunRef{{Text: "x"}}))(t)[0]
 		now := dbNow(t, s)
-		stranger := &store.Start{ParentEpoch: row.Epoch, Run: store.Run{
+		stranger := &store.StartWrite{ParentEpoch: row.Epoch, Run: store.Run{
 			UUID: store.ChildUUID(parent, "another", now), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: "approve", Workflow: "evil",
 			Queue: "evil", Status: store.Pending, CreatedAt: now, WakeAt: now.Add(time.Hour),
 		}}
-		if err := s.Commit(within(t), &store.Batch{Starts: []*store.Start{stranger}}); err != nil || stranger.Outcome != store.Written {
+		if err := s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{stranger}}); err != nil || stranger.Outcome != store.Written {
 			t.Fatal(err, stranger.Outcome)
 		}
 		close(g.open)

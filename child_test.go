@@ -111,7 +111,7 @@ func TestChildFailures(t *testing.T) {
 		if got, err := run.Result(within(t)); got != "child cancelled false true" || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
-		_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) { return c.Child("c", child, true, durable.ID("own")) })
+		_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) { return c.Child("c", child, true, durable.ID("own")) })
 		if !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("a child with an ID: %v", err)
 		}
@@ -242,7 +242,7 @@ func TestDelay(t *testing.T) {
 
 // CancelLosers cancels the branches that did not win.
 func TestCancelLosers(t *testing.T) {
-	got, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
+	got, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (string, error) {
 		var seen error
 		slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
 			err := c.Do("hang", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
@@ -343,7 +343,7 @@ type strayStart struct {
 }
 
 func (s *strayStart) Commit(ctx context.Context, b *store.Batch) error {
-	if slices.ContainsFunc(b.Starts, func(w *store.Start) bool { return w.Run.Workflow == "kid" }) {
+	if slices.ContainsFunc(b.Starts, func(w *store.StartWrite) bool { return w.Run.Workflow == "kid" }) {
 		if err := s.pass(ctx); err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 		spec.Branches = append(spec.Branches, f.branch)
 	}
 	if others == CancelLosers {
-		spec.Losers = func(won []int) []engine.Loser { return losers(won, futures) }
+		spec.Losers = func(won []int) []engine.LoserBranch { return losers(won, futures) }
 	}
 	return spec, nil
 }
@@ -189,10 +189,10 @@ func endedIndexes[T any](futures []*Future[T]) <-chan int {
 }
 
 // losers returns the branches that are not among the winners.
-func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
+func losers[T any](won []int, futures []*Future[T]) (all []engine.LoserBranch) {
 	for i, f := range futures {
 		if !slices.Contains(won, i) {
-			all = append(all, engine.Loser{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliver})
+			all = append(all, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliver})
 		}
 	}
 	return all

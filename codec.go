@@ -65,7 +65,7 @@ func roundTrip[T any](v T, limit int) (b []byte, back *T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b, back = nil, nil
-			err = fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, &codecPanic{p, debug.Stack()})
+			err = fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, &codecPanicError{p, debug.Stack()})
 		}
 	}()
 	b, err = encode(v, limit)
@@ -79,15 +79,15 @@ func roundTrip[T any](v T, limit int) (b []byte, back *T, err error) {
 	return b, back, nil
 }
 
-// codecPanic is the error for a panic of a method that encodes or decodes a value.
-type codecPanic struct {
+// codecPanicError is the error for a panic of a method that encodes or decodes a value.
+type codecPanicError struct {
 	value any
 	stack []byte
 }
 
-func (e *codecPanic) Error() string { return "its encoding panicked: " + engine.TextOf(e.value) }
+func (e *codecPanicError) Error() string { return "its encoding panicked: " + engine.TextOf(e.value) }
 
-func (e *codecPanic) Unwrap() error { return ErrPanic }
+func (e *codecPanicError) Unwrap() error { return ErrPanic }
 
 // encodeReadable does what encode does, and refuses values that do not decode again. It is for values that are decoded only
 // later, or in another process.

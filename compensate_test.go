@@ -48,7 +48,7 @@ func TestCompensationGoesOnElsewhere(t *testing.T) {
 
 func TestCompensationThatFails(t *testing.T) {
 	var tries, other atomic.Int32
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		if err := c.Compensate("other", func(context.Context) error { other.Add(1); return nil }); err != nil {
 			return 0, err
 		}
@@ -189,7 +189,7 @@ func TestCancelWaitsForATimedStep(t *testing.T) {
 
 // Durable calls inside a compensation are refused.
 func TestCallInsideACompensation(t *testing.T) {
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		if err := c.Compensate("undo", func(context.Context) error {
 			return c.Do("inner", func(context.Context) error { return nil })
 		}); err != nil {

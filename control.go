@@ -31,7 +31,7 @@ const MaxEffectIDs = 1000
 var _ = [1]struct{}{}[MaxEffectIDs-store.MaxControlIDs] // does not compile unless both are equal
 
 // add adds the results of an order to the effect.
-func (f *Effect) add(o *store.Control) {
+func (f *Effect) add(o *store.ControlOperation) {
 	for _, a := range o.Results {
 		f.Done += a.Changed
 		f.Requested += a.Requested
@@ -212,7 +212,7 @@ var verbs = map[store.Verb]Verb{
 	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
 }
 
-func newControl(verb store.Verb, opts []ControlOption) (*store.Control, controlOptions, error) {
+func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation, controlOptions, error) {
 	var o controlOptions
 	err := applyOptions(opts, &o)
 	switch {
@@ -227,7 +227,7 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.Control, controlO
 	if err == nil {
 		err = o.checkTexts()
 	}
-	return &store.Control{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
+	return &store.ControlOperation{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
 }
 
 // reasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.

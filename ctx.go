@@ -36,7 +36,7 @@ func (c *Ctx) withScope(scope *engine.Scope) *Ctx {
 
 // Value returns the value of the field Context for the key.
 func (c *Ctx) Value(key any) any {
-	if key == (engine.WorkflowKey{}) {
+	if key == (engine.ScopeContextKey{}) {
 		return c.scope
 	}
 	return c.Context.Value(key)
@@ -65,25 +65,25 @@ func (c *Ctx) Replaying() bool { return c.scope.Replaying() }
 // Logger returns the engine's logger, with attributes that identify the run. During a replay it drops all lines, because an
 // earlier execution has written them.
 func (c *Ctx) Logger() *slog.Logger {
-	return slog.New(&liveHandler{c.scope.Logger().Handler(), c.scope})
+	return slog.New(&replayFilterHandler{c.scope.Logger().Handler(), c.scope})
 }
 
-// liveHandler is a handler that drops all records while the run is replaying.
-type liveHandler struct {
+// replayFilterHandler is a handler that drops all records while the run is replaying.
+type replayFilterHandler struct {
 	slog.Handler
 	scope *engine.Scope
 }
 
-func (h *liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
+func (h *replayFilterHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return !h.scope.Replaying() && h.Handler.Enabled(ctx, level)
 }
 
-func (h *liveHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &liveHandler{h.Handler.WithAttrs(attrs), h.scope}
+func (h *replayFilterHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &replayFilterHandler{h.Handler.WithAttrs(attrs), h.scope}
 }
 
-func (h *liveHandler) WithGroup(name string) slog.Handler {
-	return &liveHandler{h.Handler.WithGroup(name), h.scope}
+func (h *replayFilterHandler) WithGroup(name string) slog.Handler {
+	return &replayFilterHandler{h.Handler.WithGroup(name), h.scope}
 }
 
 // IdempotencyKey returns a text that is unique to the step and the same in every attempt and every process. ctx is the context

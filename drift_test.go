@@ -231,7 +231,7 @@ func TestChoiceRefusesItsArguments(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+			_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 				err := test.call(c)
 				if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want ErrInvalidConfig with %q", err, test.want)

@@ -173,7 +173,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	if err := cfg.applyDefaults(); err != nil {
 		return nil, err
 	}
-	defs := make([]*engine.Definition, 0, len(cfg.Workflows))
+	defs := make([]*engine.WorkflowDefinition, 0, len(cfg.Workflows))
 	names := make(map[string]bool, len(cfg.Workflows))
 	for i, w := range cfg.Workflows {
 		if w == nil {

@@ -360,7 +360,7 @@ func TestCallsOfACancelledRun(t *testing.T) {
 
 // These calls belong to the workflow function: inside a step they are refused.
 func TestCallsOfARunInsideAStep(t *testing.T) {
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("outer", func(context.Context) error {
 			_, now := c.Now("now")
 			_, id := c.UUID("uuid")
@@ -380,7 +380,7 @@ func TestCallsOfARunInsideAStep(t *testing.T) {
 
 // An argument that cannot be encoded, or an invalid name, returns an error at once, and nothing is recorded.
 func TestCallsOfARunThatCannotBe(t *testing.T) {
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		_, empty := c.Start("start", &durable.Workflow[int, int]{}, 1)
 		for want, err := range map[error]error{
 			durable.ErrNotEncodable:  c.Signal("payload", "x", "y", func() {}),

@@ -241,7 +241,7 @@ func failureOf(err error) *record.Failure {
 	if errors.As(err, &step) {
 		f.Step, f.Stack = step.Step, step.Stack
 	}
-	var panicked *codecPanic
+	var panicked *codecPanicError
 	if errors.As(err, &panicked) {
 		f.Stack = string(panicked.stack)
 	}

@@ -29,7 +29,7 @@ func TestSentinelsAreRecorded(t *testing.T) {
 		durable.ErrPermission,
 		durable.ErrRunning, context.Canceled, context.DeadlineExceeded,
 	} {
-		_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 			return 0, c.Do("calls out", func(context.Context) error { return fmt.Errorf("called out: %w", sentinel) })
 		})
 		if !errors.Is(err, sentinel) {
@@ -54,7 +54,7 @@ func TestStepErrorsNameTheirScope(t *testing.T) {
 			}).Wait()
 		},
 	} {
-		_, err := call(t, 0, fn)
+		_, err := durableCall(t, 0, fn)
 		var run *durable.RunError
 		if !errors.As(err, &run) || run.Step != want {
 			t.Errorf("got %+v, want a failure of step %q", err, want)

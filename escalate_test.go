@@ -20,7 +20,7 @@ type bossStore struct {
 }
 
 func (s *bossStore) Commit(ctx context.Context, b *store.Batch) error {
-	if s.closed.Load() && slices.ContainsFunc(b.Starts, func(w *store.Start) bool { return w.Run.Workflow == "boss" }) {
+	if s.closed.Load() && slices.ContainsFunc(b.Starts, func(w *store.StartWrite) bool { return w.Run.Workflow == "boss" }) {
 		s.rejected.Add(1)
 		return fmt.Errorf("%w: permission denied for table run", store.ErrRejected)
 	}

@@ -228,7 +228,7 @@ func TestBadFoldingOptionsAreRefused(t *testing.T) {
 	if _, err := j.StartMany(ctx, e, []durable.StartItem[string]{{}}, durable.Singleton("k")); !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), "call Start for each item") {
 		t.Errorf("StartMany: %v", err)
 	}
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (string, error) {
 		return c.Child("kid", j.Workflow, "x", durable.Singleton("k"))
 	})
 	if err == nil || !strings.Contains(err.Error(), "use Ctx.Start") {

@@ -62,13 +62,13 @@ func TestBranchFailures(t *testing.T) {
 		"goexit": {func(*durable.Ctx) (int, error) { return 0, goexit(context.Background()) }, durable.ErrGoexit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return ctx.Go("branch", c.fn).Wait() })
+			_, err := durableCall(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return ctx.Go("branch", c.fn).Wait() })
 			if !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
 	}
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		nothing := func(*durable.Ctx) (int, error) { return 0, nil }
 		a, b := c.Go("same", nothing), c.Go("same", nothing)
 		_, err := durable.All(a, b)
@@ -128,19 +128,19 @@ func TestQuorum(t *testing.T) {
 	branch := func(err error) func(*durable.Ctx) (int, error) {
 		return func(*durable.Ctx) (int, error) { return 0, err }
 	}
-	got, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+	got, err := durableCall(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
 		return durable.Quorum(c, "two", 2, durable.KeepLosers, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)), c.Go("c", branch(nil)))
 	})
 	if err != nil || len(got) != 2 || got[0]+got[1] != 2 {
 		t.Errorf("got %v, %v; want the first and the third", got, err)
 	}
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
 		return durable.Quorum(c, "two", 2, durable.KeepLosers, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)))
 	})
 	if !errors.Is(err, errDeclined) {
 		t.Errorf("got %v, want errDeclined: two cannot be had", err)
 	}
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
 		return durable.Quorum[int](c, "none", 1, durable.KeepLosers)
 	})
 	if !errors.Is(err, durable.ErrInvalidConfig) {
@@ -192,12 +192,12 @@ func TestMapFailures(t *testing.T) {
 		return i, nil
 	}
 	items := []int{0, 1, 2, 3, 4}
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, durable.Parallel(1)) })
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, durable.Parallel(1)) })
 	if !errors.Is(err, errDeclined) || !strings.Contains(err.Error(), `step "m/1" failed`) {
 		t.Errorf("got %v, want the first failure", err)
 	}
 	var results []int
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		var err error
 		results, err = c.Map("m", items, odd, durable.Collect())
 		return 0, err
@@ -205,7 +205,7 @@ func TestMapFailures(t *testing.T) {
 	if !errors.Is(err, errDeclined) || strings.Count(err.Error(), "failed:") != 3 || !reflect.DeepEqual(results, []int{0, 0, 2, 0, 4}) {
 		t.Errorf("got %v, %v; want both failures and the other results", results, err)
 	}
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
 		return c.Map("m", items, odd, durable.Key(func(int) string { return "same" }))
 	})
 	if !errors.Is(err, durable.ErrDuplicateStep) {
@@ -214,7 +214,7 @@ func TestMapFailures(t *testing.T) {
 	for name, opt := range map[string]durable.MapOption{
 		"no workers": durable.Parallel(0), "a foreign key": durable.Key(func(string) string { return "" }),
 	} {
-		if _, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, opt) }); !errors.Is(err, durable.ErrInvalidConfig) {
+		if _, err := durableCall(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, opt) }); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("%s: %v, want ErrInvalidConfig", name, err)
 		}
 	}
@@ -262,7 +262,7 @@ func TestSleep(t *testing.T) {
 	if err != nil || len(history) != 3 || history[0].Kind != "sleep" || history[0].NextAt.IsZero() {
 		t.Errorf("history %+v, %v", history, err)
 	}
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) { return 0, c.SleepUntil("never", time.Time{}) })
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) { return 0, c.SleepUntil("never", time.Time{}) })
 	if !errors.Is(err, durable.ErrInvalidConfig) {
 		t.Errorf("until the zero time: %v", err)
 	}
@@ -270,7 +270,7 @@ func TestSleep(t *testing.T) {
 
 // While one branch sleeps for long and others work, the run stays in memory. It leaves memory when the others are done.
 func TestBranchesWorkWhileOneSleeps(t *testing.T) {
-	got, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	got, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		sleeper := c.Go("sleeper", func(c *durable.Ctx) (int, error) { return 1, c.Sleep("nap", 300*time.Millisecond) })
 		worker := c.Go("worker", func(c *durable.Ctx) (int, error) {
 			sum := 0

@@ -107,7 +107,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 			if strings.Contains(name, "0s") {
 				option = name
 			}
-			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+			_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 				err := do(c)
 				if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), option) {
 					t.Errorf("got %v, want ErrInvalidConfig about %s", err, option)

@@ -205,7 +205,7 @@ func TestDeathsAreKept(t *testing.T) {
 		epoch := store.Epoch{}.Next(1)
 		began := at.Add(-time.Minute)
 		batch := &store.Batch{
-			Starts: []*store.Start{{Run: store.Run{
+			Starts: []*store.StartWrite{{Run: store.Run{
 				UUID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(dead), Input: []byte("0"),
 				CreatedAt: began, StartedAt: began, WakeAt: at.Add(-time.Second),
 			}}},

@@ -174,7 +174,7 @@ func (info *RunInfo) addWait(s *store.Step) {
 }
 
 // addPermitWait adds a step that waits for a permit. A step that waits for its first attempt has no row.
-func (info *RunInfo) addPermitWait(p *store.PermitPlace) {
+func (info *RunInfo) addPermitWait(p *store.PermitPosition) {
 	if p.Status == store.PermitHeld {
 		return
 	}

@@ -161,7 +161,7 @@ func (l *Limit) Permit(opts ...PermitOption) StepOption {
 			o.fail(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
 				ErrInvalidConfig, p.units, l.name, most))
 		}
-		o.permit = &engine.Permit{Limit: l.name, Key: p.key, Units: p.units, Settings: l.settings}
+		o.permit = &engine.PermitSpec{Limit: l.name, Key: p.key, Units: p.units, Settings: l.settings}
 	}
 }
 

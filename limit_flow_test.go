@@ -18,7 +18,7 @@ type askCounter struct {
 }
 
 func (s *askCounter) Permits(ctx context.Context, b *store.PermitBatch) error {
-	s.asks.Add(int64(len(b.Asks)))
+	s.asks.Add(int64(len(b.Requests)))
 	s.calls.Add(1)
 	return s.Store.Permits(ctx, b)
 }

@@ -264,7 +264,7 @@ func TestWrongLimits(t *testing.T) {
 		nil, durable.NewLimit(""), durable.NewLimit("l", durable.Concurrent(0)), durable.NewLimit("l", durable.Rate(0, time.Second)),
 		durable.NewLimit("l", durable.Rate(1, 0)), durable.NewLimit("l", durable.Burst(2)), durable.NewLimit("l", durable.Concurrent(1), durable.Concurrent(2)),
 	} {
-		if _, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		if _, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 			return 0, c.Do("step", func(context.Context) error { return nil }, bad.Permit())
 		}); !errors.Is(err, durable.ErrInvalidConfig) && !errors.Is(err, durable.ErrInvalidName) {
 			t.Errorf("%+v: %v", bad, err)
@@ -272,7 +272,7 @@ func TestWrongLimits(t *testing.T) {
 	}
 	good := durable.NewLimit("l", durable.Concurrent(5), durable.Rate(10, time.Second), durable.Burst(3))
 	for _, opts := range [][]durable.PermitOption{{durable.Units(0)}, {durable.Units(4)}, {durable.LimitKey("")}, {durable.Units(1), durable.Units(1)}} {
-		if _, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		if _, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 			return 0, c.Do("step", func(context.Context) error { return nil }, good.Permit(opts...))
 		}); !errors.Is(err, durable.ErrInvalidConfig) && !errors.Is(err, durable.ErrInvalidName) {
 			t.Errorf("%d options: %v", len(opts), err)

@@ -196,7 +196,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 		now = now.Add(-time.Hour)
 		id, name := store.RootUUIDAt("killer", now)
 		owner := uuid.New()
-		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // the owner is a process that died with the run
+		err = s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{ // the owner is a process that died with the run
 			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now,
 		}}}})
@@ -222,7 +222,7 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 			t.Fatal(err)
 		}
 		id, name := store.RootUUIDAt("orphan", now)
-		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // the owner is a process that died with the run
+		err = s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{ // the owner is a process that died with the run
 			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),
 		}}}})

@@ -136,8 +136,8 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// call executes one workflow function on a fresh SQLite database, and returns its result.
-func call[I, O any](t *testing.T, in I, fn func(*durable.Ctx, I) (O, error)) (O, error) {
+// durableCall executes one workflow function on a fresh SQLite database, and returns its result.
+func durableCall[I, O any](t *testing.T, in I, fn func(*durable.Ctx, I) (O, error)) (O, error) {
 	t.Helper()
 	w := durable.Define("test", fn)
 	e := engineOn(t, openStore(t), w) // openStore may wait until other parallel tests are done

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxShownErrors is the number of errors whose texts are in the text of a manyErrors.
+// maxShownErrors is the number of errors whose texts are in the text of a joinedErrors.
 const maxShownErrors = 3
 
-// manyErrors wraps the errors of a Map's items, or of branches. errors.Is and errors.As find all of them. The text holds only the
+// joinedErrors wraps the errors of a Map's items, or of branches. errors.Is and errors.As find all of them. The text holds only the
 // first maxShownErrors texts and the number of the others, because it is recorded and logged.
-type manyErrors struct{ all []error }
+type joinedErrors struct{ all []error }
 
 // joinErrors returns an error that wraps the errors that are not nil, or nil if all are nil.
 func joinErrors(errs []error) error {
@@ -23,11 +23,11 @@ func joinErrors(errs []error) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return &manyErrors{all}
+	return &joinedErrors{all}
 }
 
 // Error returns the texts of the first errors, one per line, and the number of the others.
-func (e *manyErrors) Error() string {
+func (e *joinedErrors) Error() string {
 	var text strings.Builder
 	for i, err := range e.all {
 		if i == maxShownErrors {
@@ -43,4 +43,4 @@ func (e *manyErrors) Error() string {
 }
 
 // Unwrap returns all errors.
-func (e *manyErrors) Unwrap() []error { return e.all }
+func (e *joinedErrors) Unwrap() []error { return e.all }

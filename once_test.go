@@ -196,7 +196,7 @@ func TestValueThatPanicsWhenEncoded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			effects.Store(0)
-			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) { return 0, do(c) })
+			_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) { return 0, do(c) })
 			if !errors.Is(err, durable.ErrNotEncodable) || !errors.Is(err, durable.ErrPanic) || effects.Load() != 1 {
 				t.Errorf("%v, %d effects", err, effects.Load())
 			}

@@ -42,7 +42,7 @@ func TestNestedHoweverDeep(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+			_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 				return 0, c.Do("outer", func(ctx context.Context) error { return inside(c, ctx) })
 			})
 			if !errors.Is(err, durable.ErrNestedStep) {
@@ -50,7 +50,7 @@ func TestNestedHoweverDeep(t *testing.T) {
 			}
 		})
 	}
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		own := *c
 		own.Context = context.WithValue(c, new(int), 1)
 		return 0, deep(200, func() error { return own.Do("not inside", nothing) })

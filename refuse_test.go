@@ -106,7 +106,7 @@ func TestWrongCalls(t *testing.T) {
 		}, durable.ErrInvalidConfig, "store"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return 0, c.do(ctx) })
+			_, err := durableCall(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return 0, c.do(ctx) })
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v, want %v with %q", err, c.want, c.text)
 			}
@@ -222,7 +222,7 @@ func TestValuesThatNeverDecode(t *testing.T) {
 	if _, err := odd.Start(within(t), e, []map[string]writeOnly{{"a": 1}}); !errors.Is(err, durable.ErrNotEncodable) {
 		t.Errorf("an input that writes itself, and does not read: %v", err)
 	}
-	if got, err := call(t, 0, func(c *durable.Ctx, _ int) (any, error) {
+	if got, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (any, error) {
 		return c.Receive[any]("nothing", durable.Within(0), durable.Else[any](nil))
 	}); got != nil || err != nil {
 		t.Errorf("nil in place of a signal: %v, %v", got, err)

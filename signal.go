@@ -50,7 +50,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	err = e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b})
+	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b})
 	if errors.Is(err, ErrIDConflict) {
 		return &engine.ConflictError{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
@@ -76,7 +76,7 @@ func SignalKey(key string) SignalOption {
 }
 
 // newSignal checks and encodes one signal. limit is the largest size of the encoded payload, in bytes.
-func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, bridge.InsertSignal, error) {
+func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.SignalWrite, bridge.InsertSignal, error) {
 	var o signalOptions
 	if err := applyOptions(opts, &o); err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
@@ -91,7 +91,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
-	return &store.Signal{Name: name, Key: o.key, Payload: b}, o.insert, nil
+	return &store.SignalWrite{Name: name, Key: o.key, Payload: b}, o.insert, nil
 }
 
 // Receive returns the payload of the oldest signal with the given name that the run has not received yet. If there is none,
@@ -273,7 +273,7 @@ func ElseSignal(id, name string, payload any) ReceiveOption {
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			b, err := encode(payload, limit)
 			return func(to *engine.Escalator, key string) error {
-				return to.Signal(id, &store.Signal{Name: name, Key: key, Payload: b})
+				return to.Signal(id, &store.SignalWrite{Name: name, Key: key, Payload: b})
 			}, err
 		}
 	}

@@ -211,12 +211,12 @@ func TestReceiveRefusals(t *testing.T) {
 		"else of another type": {durable.Within(time.Second), durable.Else(1)},
 		"a signal without one": {durable.OnSignal("")},
 	} {
-		_, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("r", opts...) })
+		_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("r", opts...) })
 		if !errors.Is(err, durable.ErrInvalidConfig) && !errors.Is(err, durable.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (string, error) {
 		return c.Step("outer", func(context.Context) (string, error) { return c.Receive[string]("inner") })
 	})
 	if !errors.Is(err, durable.ErrNestedStep) {

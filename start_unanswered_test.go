@@ -15,7 +15,7 @@ import (
 // Further commits of the same start fail and write nothing.
 type mute struct {
 	durable.Store
-	chosen func(*store.Start) bool
+	chosen func(*store.StartWrite) bool
 	hangs  chan struct{} // if not nil, Commit returns when it is closed
 
 	mu    sync.Mutex
@@ -75,7 +75,7 @@ func TestStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
 		for name, hangs := range map[string]chan struct{}{"the answer is lost": nil, "its caller leaves": make(chan struct{})} {
 			t.Run(name, func(t *testing.T) {
 				id := "r " + name
-				s := &mute{Store: inner, hangs: hangs, done: make(chan struct{}), chosen: func(r *store.Start) bool { return r.Run.Name == id }}
+				s := &mute{Store: inner, hangs: hangs, done: make(chan struct{}), chosen: func(r *store.StartWrite) bool { return r.Run.Name == id }}
 				e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{double}, Lease: time.Hour, Patience: 50 * time.Millisecond})
 				running(t, e)
 				read(double.Call(within(t), e, 1))(t) // when Call returns, the worker has been active
@@ -113,7 +113,7 @@ func TestChildStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
 			ids <- kid.ID()
 			return kid.Wait()
 		})
-		s := &mute{Store: inner, done: make(chan struct{}), chosen: func(r *store.Start) bool { return r.Run.Parent.Valid }}
+		s := &mute{Store: inner, done: make(chan struct{}), chosen: func(r *store.StartWrite) bool { return r.Run.Parent.Valid }}
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Lease: time.Second, Patience: 50 * time.Millisecond})
 		running(t, e)
 		read(child.Call(within(t), e, 1))(t) // when Call returns, the worker has been active

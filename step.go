@@ -35,8 +35,8 @@ func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption
 	return err
 }
 
-// call is the state of one durable call while it is made. It adds the type T of the result to an engine.Spec.
-type call[T any] struct {
+// durableCall is the state of one durable call while it is made. It adds the type T of the result to an engine.Spec.
+type durableCall[T any] struct {
 	c    *Ctx
 	spec engine.CallSpec
 	fn   func(context.Context) (T, error) // what an attempt executes
@@ -46,8 +46,8 @@ type call[T any] struct {
 }
 
 // newCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
-func newCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *call[T] {
-	k := &call[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, Site: where}, fn: fn}
+func newCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
+	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, Site: where}, fn: fn}
 	k.spec.Attempt = k.attempt
 	if len(opts) > 0 {
 		k.err = k.configure(opts)
@@ -72,12 +72,12 @@ func withoutResult(fn func(context.Context) error) func(context.Context) (struct
 }
 
 // attempt executes one attempt of the call.
-func (k *call[T]) attempt(ctx context.Context) (engine.Output, *record.Failure) {
+func (k *durableCall[T]) attempt(ctx context.Context) (engine.CallOutput, *record.Failure) {
 	v, err := k.fn(ctx)
 	return k.encodeResult(v, err)
 }
 
-func (k *call[T]) configure(opts []StepOption) error {
+func (k *durableCall[T]) configure(opts []StepOption) error {
 	var o stepOptions
 	o.fail(applyOptions(opts, &o))
 	if o.total > 0 && o.attempt > o.total {
@@ -107,13 +107,13 @@ func (k *call[T]) configure(opts []StepOption) error {
 	if !ok || verify == nil {
 		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
 	}
-	k.spec.Verify = func(ctx context.Context) (engine.Output, bool, *record.Failure) {
+	k.spec.Verify = func(ctx context.Context) (engine.CallOutput, bool, *record.Failure) {
 		v, happened, err := verify(ctx)
 		switch {
 		case err != nil:
-			return engine.Output{}, false, failureOf(err)
+			return engine.CallOutput{}, false, failureOf(err)
 		case !happened:
-			return engine.Output{}, false, nil
+			return engine.CallOutput{}, false, nil
 		}
 		out, f := k.encodeResult(v, nil)
 		return out, true, f
@@ -122,19 +122,19 @@ func (k *call[T]) configure(opts []StepOption) error {
 }
 
 // encodeResult encodes what a user's function returned, for the checkpoint.
-func (k *call[T]) encodeResult(v T, err error) (engine.Output, *record.Failure) {
+func (k *durableCall[T]) encodeResult(v T, err error) (engine.CallOutput, *record.Failure) {
 	if err != nil {
-		return engine.Output{}, failureOf(err)
+		return engine.CallOutput{}, failureOf(err)
 	}
 	b, back, err := roundTrip(v, k.c.maxPayload)
 	if err != nil {
-		return engine.Output{}, permanentFailure(err) // the function has taken effect: it must not be executed again
+		return engine.CallOutput{}, permanentFailure(err) // the function has taken effect: it must not be executed again
 	}
-	return engine.Output{Bytes: b, Value: back}, nil
+	return engine.CallOutput{Bytes: b, Value: back}, nil
 }
 
 // do makes the call and returns the recorded outcome.
-func (k *call[T]) do() (T, error) {
+func (k *durableCall[T]) do() (T, error) {
 	var zero T
 	if k.err != nil {
 		return zero, k.err
@@ -155,7 +155,7 @@ func (k *call[T]) do() (T, error) {
 }
 
 // outcomeError returns the error of a durable call that returned res and err: err, or the recorded failure.
-func outcomeError(c *Ctx, name string, res *engine.Result, err error) error {
+func outcomeError(c *Ctx, name string, res *engine.CallResult, err error) error {
 	if err == nil && res.Failure != nil {
 		return newStepError(c.scope.Full(name), res.Failure)
 	}
@@ -179,7 +179,7 @@ type stepOptions struct {
 	atMostOnce     bool
 	verify         any
 	transact       bridge.Transact
-	permit         *engine.Permit
+	permit         *engine.PermitSpec
 }
 
 const (

@@ -103,7 +103,7 @@ func TestStepErrorSurvivesReplay(t *testing.T) {
 func TestRetriesAreCountedAndEnd(t *testing.T) {
 	var attempts []int
 	var keys []string
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		return c.Step("flaky", func(ctx context.Context) (int, error) {
 			attempts = append(attempts, durable.Attempt(ctx))
 			keys = append(keys, durable.IdempotencyKey(ctx))
@@ -123,7 +123,7 @@ func TestRetriesAreCountedAndEnd(t *testing.T) {
 
 func TestPermanentStopsAtOnce(t *testing.T) {
 	attempts := 0
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("once", func(context.Context) error {
 			attempts++
 			return durable.Permanent(errDeclined)
@@ -145,7 +145,7 @@ func TestAttemptTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})
 			defer close(release)
-			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+			_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 				return 0, c.Do("slow", func(ctx context.Context) error { return fn(ctx, release) }, durable.AttemptTimeout(20*time.Millisecond), durable.Retry(durable.Fixed(0, 2)))
 			})
 			if !errors.Is(err, durable.ErrTimeout) || !strings.Contains(err.Error(), "2 attempts") {
@@ -157,7 +157,7 @@ func TestAttemptTimeout(t *testing.T) {
 
 func TestTotalTimeout(t *testing.T) {
 	began := time.Now()
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("slow", func(context.Context) error { return errDeclined },
 			durable.TotalTimeout(50*time.Millisecond), durable.Retry(durable.Fixed(10*time.Millisecond, durable.Unlimited)))
 	})
@@ -180,7 +180,7 @@ func TestPanics(t *testing.T) {
 		"workflow": func(*durable.Ctx, int) (int, error) { panic("boom") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := call(t, 0, fn)
+			_, err := durableCall(t, 0, fn)
 			var failed *durable.RunError
 			if !errors.As(err, &failed) || !errors.Is(err, durable.ErrPanic) || !strings.Contains(failed.Stack, "step_test.go") {
 				t.Errorf("got %v, want ErrPanic with the stack", err)
@@ -204,7 +204,7 @@ func TestGoexit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := call(t, 0, fn); !errors.Is(err, durable.ErrGoexit) {
+			if _, err := durableCall(t, 0, fn); !errors.Is(err, durable.ErrGoexit) {
 				t.Errorf("got %v, want ErrGoexit", err)
 			}
 		})
@@ -266,7 +266,7 @@ func TestUnencodableOutputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			executions = 0
-			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) {
+			_, err := durableCall(t, 0, func(ctx *durable.Ctx, _ int) (int, error) {
 				_, err := ctx.Step("bad", func(context.Context) (any, error) {
 					executions++
 					return c.value, nil
@@ -301,7 +301,7 @@ func TestValuesAreKeptExactly(t *testing.T) {
 		Time: time.Date(2026, 2, 28, 23, 59, 59, 123456789, time.FixedZone("", 3600)), Wait: 90 * time.Second,
 		Raw: []byte{0, 255}, Text: "a\x00b\u2028<>&", Float: math.SmallestNonzeroFloat64, Pointer: &seven,
 	}
-	got, err := call(t, want, func(c *durable.Ctx, in odd) (odd, error) {
+	got, err := durableCall(t, want, func(c *durable.Ctx, in odd) (odd, error) {
 		return c.Step("keep", func(context.Context) (odd, error) { return in, nil })
 	})
 	if err != nil {
@@ -320,7 +320,7 @@ func TestValuesAreKeptExactly(t *testing.T) {
 func TestConcurrentSteps(t *testing.T) {
 	const n = 50
 	var executions atomic.Int32
-	got, err := call(t, n, func(c *durable.Ctx, n int) ([]int, error) {
+	got, err := durableCall(t, n, func(c *durable.Ctx, n int) ([]int, error) {
 		results := make([]int, n)
 		errs := make([]error, n)
 		var wg sync.WaitGroup
@@ -341,7 +341,7 @@ func TestConcurrentSteps(t *testing.T) {
 }
 
 func TestAtMostOnceCompletes(t *testing.T) {
-	got, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
+	got, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (string, error) {
 		return c.Step("send", func(context.Context) (string, error) { return "sent", nil }, durable.AtMostOnce())
 	})
 	if got != "sent" || err != nil {

@@ -117,12 +117,12 @@ func TestTextsNameTheFix(t *testing.T) {
 			t.Errorf("sqlite.Open of a URL: %v", err)
 		}
 	}
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		_, _, err := durable.Any[int](c, "a", durable.KeepLosers)
 		return 0, err
 	})
 	says(t, "a choice", err, durable.ErrInvalidConfig, "1 of 0 branches", "pass as many")
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err = durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		return c.Go("a", func(*durable.Ctx) (int, error) { panic("no") }).Wait()
 	})
 	says(t, "a branch", err, durable.ErrPanic, `branch "a" failed: panic`)
@@ -131,7 +131,7 @@ func TestTextsNameTheFix(t *testing.T) {
 // The error of a Map with Collect contains the first failures and the number of the others. errors.Is finds all of them.
 func TestManyErrorsAreCounted(t *testing.T) {
 	last := errors.New("the last one")
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+	_, err := durableCall(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		_, err := c.Map("m", make([]int, 50), func(ctx context.Context, _ int) (int, error) { return 0, errDeclined }, durable.Collect())
 		if lines := strings.Count(err.Error(), "\n") + 1; lines != 4 || !strings.Contains(err.Error(), "and 47 more") || !errors.Is(err, errDeclined) {
 			return 0, fmt.Errorf("%d lines: %w", lines, err)

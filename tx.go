@@ -25,24 +25,24 @@ func init() {
 // makeTransactional makes the call a transactional step: the writes of its function commit together with the checkpoint, exactly once. If the
 // checkpoint or the commit fails, and no value is the cause, the function is called again within the same attempt, until Config.Patience is
 // over. Then the run is held.
-func (k *call[T]) makeTransactional(in bridge.Transact) {
+func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 	k.spec.Attempt = nil
-	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *record.Failure) {
+	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.TxAttempt) (any, *record.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.Outlast)
-		var out engine.Output
+		var out engine.CallOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
 			attempt.Begin()
 			v, err := k.fn(ctx)
 			if err != nil {
-				return &workError{err}
+				return &txFuncError{err}
 			}
 			if out, unfit = k.encodeResult(v, nil); unfit != nil {
 				return ErrNotEncodable
 			}
 			return attempt.SetOutput(out.Bytes)
 		})
-		its, failed := errors.AsType[*workError](err)
+		its, failed := errors.AsType[*txFuncError](err)
 		if err == error(its) && failed {
 			err = its.error
 		}
@@ -62,11 +62,11 @@ func (k *call[T]) makeTransactional(in bridge.Transact) {
 	}
 }
 
-// workError wraps an error that the function of a transactional step returned, to tell it from an error of the database.
-type workError struct{ error }
+// txFuncError wraps an error that the function of a transactional step returned, to tell it from an error of the database.
+type txFuncError struct{ error }
 
 // Unwrap returns the function's error.
-func (e *workError) Unwrap() error { return e.error }
+func (e *txFuncError) Unwrap() error { return e.error }
 
 // startIn starts a run with insert, which writes in the caller's transaction. The run exists once that transaction has committed.
 func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest, insert bridge.InsertStarts) (*Run[O], error) {
@@ -98,7 +98,7 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 }
 
 // signalIn sends a signal with insert, which writes in the caller's transaction.
-func (e *Engine) signalIn(ctx context.Context, id string, signal *store.Signal, insert bridge.InsertSignal) error {
+func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWrite, insert bridge.InsertSignal) error {
 	if err := e.inner.EnsureClock(ctx); err != nil {
 		return err
 	}

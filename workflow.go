@@ -69,7 +69,7 @@ func Queue(name string) WorkflowOption {
 type Definition interface {
 	// Name returns the workflow's name.
 	Name() string
-	definition(maxPayload int) (*engine.Definition, error)
+	definition(maxPayload int) (*engine.WorkflowDefinition, error)
 	checkInput(input []byte) error
 	queueName() string
 }
@@ -92,11 +92,11 @@ func (w *Workflow[I, O]) checkUsable() error {
 
 // definition converts the workflow for the engine, which passes inputs and outputs as bytes. maxPayload bounds an output, in
 // bytes.
-func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) {
+func (w *Workflow[I, O]) definition(maxPayload int) (*engine.WorkflowDefinition, error) {
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.Definition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",

@@ -12,13 +12,13 @@ import (
 type manualClock struct {
 	mu      sync.Mutex
 	now     time.Time
-	timers  timers
+	timers  timerHeap
 	seq     uint64
 	changes uint64 // changes with every change of the timers
 }
 
-// timer is a function that the clock calls at a time.
-type timer struct {
+// clockTimer is a function that the clock calls at a time.
+type clockTimer struct {
 	clock     *manualClock
 	due       time.Time
 	seq       uint64
@@ -46,28 +46,28 @@ func (c *manualClock) At(due time.Time, f func()) engine.Timer {
 	}
 	c.mu.Unlock()
 	f()
-	return &timer{clock: c, due: due, heapIndex: -1}
+	return &clockTimer{clock: c, due: due, heapIndex: -1}
 }
 
 // schedule calls f when the clock is moved to the time or beyond. Unlike At, it never calls f itself, not even if the
 // time has come already.
-func (c *manualClock) schedule(due time.Time, f func()) *timer {
+func (c *manualClock) schedule(due time.Time, f func()) *clockTimer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.scheduleLocked(due, f)
 }
 
 // scheduleLocked is schedule for callers that hold c.mu.
-func (c *manualClock) scheduleLocked(due time.Time, f func()) *timer {
+func (c *manualClock) scheduleLocked(due time.Time, f func()) *clockTimer {
 	c.seq++
 	c.changes++
-	t := &timer{clock: c, due: due, seq: c.seq, call: f}
+	t := &clockTimer{clock: c, due: due, seq: c.seq, call: f}
 	heap.Push(&c.timers, t)
 	return t
 }
 
 // Stop implements engine.Timer.
-func (t *timer) Stop() bool {
+func (t *clockTimer) Stop() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
 	if t.heapIndex < 0 {
@@ -95,9 +95,9 @@ func (c *manualClock) moveTo(to time.Time) {
 	if to.After(c.now) {
 		c.now = to
 	}
-	var due []*timer
+	var due []*clockTimer
 	for len(c.timers) > 0 && !c.timers[0].due.After(c.now) {
-		due = append(due, heap.Pop(&c.timers).(*timer))
+		due = append(due, heap.Pop(&c.timers).(*clockTimer))
 	}
 	c.changes++
 	c.mu.Unlock()
@@ -106,32 +106,32 @@ func (c *manualClock) moveTo(to time.Time) {
 	}
 }
 
-// timers is a heap, ordered by due time and then by creation.
-type timers []*timer
+// timerHeap is a heap, ordered by due time and then by creation.
+type timerHeap []*clockTimer
 
-func (h timers) Len() int { return len(h) }
+func (h timerHeap) Len() int { return len(h) }
 
-func (h timers) Less(i, j int) bool {
+func (h timerHeap) Less(i, j int) bool {
 	if !h[i].due.Equal(h[j].due) {
 		return h[i].due.Before(h[j].due)
 	}
 	return h[i].seq < h[j].seq
 }
 
-func (h timers) Swap(i, j int) {
+func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
 // Push implements heap.Interface.
-func (h *timers) Push(x any) {
-	t := x.(*timer)
+func (h *timerHeap) Push(x any) {
+	t := x.(*clockTimer)
 	t.heapIndex = len(*h)
 	*h = append(*h, t)
 }
 
 // Pop implements heap.Interface.
-func (h *timers) Pop() any {
+func (h *timerHeap) Pop() any {
 	last := len(*h) - 1
 	t := (*h)[last]
 	(*h)[last] = nil

@@ -38,7 +38,7 @@ type clockDriver struct {
 	clock *manualClock
 
 	mu               sync.Mutex
-	probes           []*probe
+	probes           []*engineProbe
 	waiters          []*clockWaiter
 	frozen           bool
 	activeDeliveries int // deliveries whose function has not returned
@@ -47,7 +47,7 @@ type clockDriver struct {
 
 	quiet standstill // all engines wait
 	stuck standstill // nothing more can happen
-	stall stall
+	stall clockStall
 
 	stop chan struct{}
 	done chan struct{}
@@ -89,13 +89,13 @@ func (p *clockDriver) close() {
 	<-p.done
 }
 
-func (p *clockDriver) add(n *probe) {
+func (p *clockDriver) add(n *engineProbe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.probes = append(p.probes, n)
 }
 
-func (p *clockDriver) remove(n *probe) {
+func (p *clockDriver) remove(n *engineProbe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, own := range p.probes {
@@ -161,7 +161,7 @@ func (p *clockDriver) sleep(d time.Duration) bool {
 
 // firstWaiter reports whether a goroutine waits for time to pass. It returns the first that waits in Advance or
 // AdvanceUntil, or nil if goroutines only wait for results.
-func (p *clockDriver) firstWaiter() (nodes []*probe, a *clockWaiter, wanted bool) {
+func (p *clockDriver) firstWaiter() (nodes []*engineProbe, a *clockWaiter, wanted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	nodes = append(nodes, p.probes...)
@@ -176,7 +176,7 @@ func (p *clockDriver) firstWaiter() (nodes []*probe, a *clockWaiter, wanted bool
 }
 
 // stateVersion returns a number that changes whenever something happens that can make something due.
-func (p *clockDriver) stateVersion(nodes []*probe) uint64 {
+func (p *clockDriver) stateVersion(nodes []*engineProbe) uint64 {
 	_, _, v := p.clock.state()
 	for _, n := range nodes {
 		v += n.writes.Load()
@@ -186,7 +186,7 @@ func (p *clockDriver) stateVersion(nodes []*probe) uint64 {
 
 // idle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
 // certain.
-func (p *clockDriver) idle(nodes []*probe) (idle bool, settle time.Duration) {
+func (p *clockDriver) idle(nodes []*engineProbe) (idle bool, settle time.Duration) {
 	p.mu.Lock()
 	delivering := p.activeDeliveries > 0
 	p.mu.Unlock()
@@ -204,7 +204,7 @@ func (p *clockDriver) idle(nodes []*probe) (idle bool, settle time.Duration) {
 }
 
 // quiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule.
-func (p *clockDriver) quiescent(nodes []*probe) bool {
+func (p *clockDriver) quiescent(nodes []*engineProbe) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
 	idle, settle := p.idle(nodes)
@@ -223,7 +223,7 @@ func (p *clockDriver) quiescent(nodes []*probe) bool {
 }
 
 // park unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
-func park(nodes []*probe) bool {
+func park(nodes []*engineProbe) bool {
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil && e.ParkWaitingRuns() {
 			return true
@@ -234,7 +234,7 @@ func park(nodes []*probe) bool {
 
 // claimAgain makes every engine claim, and check for awaited results, and waits until both have been done. It returns
 // false after barrierTimeout.
-func (p *clockDriver) claimAgain(nodes []*probe) bool {
+func (p *clockDriver) claimAgain(nodes []*engineProbe) bool {
 	var barriers []engineProgress
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
@@ -252,7 +252,7 @@ func (p *clockDriver) claimAgain(nodes []*probe) bool {
 
 // engineProgress is the point that one engine has reached with its claims and its checks for results.
 type engineProgress struct {
-	probe    *probe
+	probe    *engineProbe
 	engine   *engine.Engine
 	claim    uint64 // the latest claim that had begun
 	schedule uint64 // the latest query for due schedules that had begun
@@ -260,7 +260,7 @@ type engineProgress struct {
 	check    uint64 // the number of checks
 }
 
-func newBarrier(n *probe, e *engine.Engine) engineProgress {
+func newBarrier(n *engineProbe, e *engine.Engine) engineProgress {
 	b := engineProgress{probe: n, engine: e}
 	b.claim, _, _ = n.claimState()
 	b.schedule, _, _ = n.scheduleState()
@@ -288,7 +288,7 @@ func (b engineProgress) isPending() bool {
 
 // nextDue returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
 // It returns zero if there is none.
-func (p *clockDriver) nextDue(nodes []*probe) (now, next time.Time) {
+func (p *clockDriver) nextDue(nodes []*engineProbe) (now, next time.Time) {
 	now, next, _ = p.clock.state()
 	for _, n := range nodes {
 		for _, due := range n.dueTimes() {
@@ -301,7 +301,7 @@ func (p *clockDriver) nextDue(nodes []*probe) (now, next time.Time) {
 }
 
 // advanceClock executes steps 5 to 8 of the rule.
-func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
+func (p *clockDriver) advanceClock(nodes []*engineProbe, a *clockWaiter) {
 	now, next := p.nextDue(nodes)
 	switch {
 	case !next.IsZero() && !next.After(now): // due timers, such as signals without a delay
@@ -319,7 +319,7 @@ func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
 	default:
 		p.clock.moveTo(next)
 	}
-	p.stall = stall{}
+	p.stall = clockStall{}
 }
 
 func (p *clockDriver) endWaiter(a *clockWaiter, err error) {

@@ -66,7 +66,7 @@ const runTimeout = time.Minute
 // crashTest is one call of CrashEverywhere.
 type crashTest struct {
 	t         testing.TB
-	settings  *settings
+	settings  *testSettings
 	workflows []durable.Definition
 	start     func(ctx context.Context, e *durable.Engine) (wait func(context.Context) error, err error)
 	baseline  *treeTrace // of the run without a crash; nil while that run executes
@@ -167,7 +167,7 @@ func (h *crashTest) runWithCrash(at int, when crashMoment) (*treeTrace, error) {
 	defer remove()
 	p := newClockDriver(h.t, newClock(h.settings.startTime))
 	defer p.close()
-	log := &recorder{replacements: h.settings.replacements}
+	log := &testRecorder{replacements: h.settings.replacements}
 	if h.baseline != nil {
 		log.fixedOutputs = h.baseline.fixedOutputs
 	}
@@ -229,7 +229,7 @@ func (s *cleanupScope) runCleanups() {
 
 // runProcess is the life of one process. It starts the run, which does nothing if the run exists already, and waits
 // until the run ends or the process dies.
-func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDriver, log *recorder, f *simulatedProcess) error {
+func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDriver, log *testRecorder, f *simulatedProcess) error {
 	e := startEngine(h.t, s, p, log, f, h.settings, h.workflows)
 	defer e.Stop()
 	ctx, cancel := context.WithCancel(ctx)
@@ -284,7 +284,7 @@ func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriv
 	}
 	var mu sync.Mutex
 	var stopped bool // guarded by mu, so that no delivery begins after stop has returned
-	var waiting []*timer
+	var waiting []*clockTimer
 	for i, signal := range h.settings.signals {
 		key := durable.SignalKey(fmt.Sprint("durabletest-", i))
 		waiting = append(waiting, p.clock.schedule(info.CreatedAt.Add(signal.after), func() {

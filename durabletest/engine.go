@@ -17,9 +17,9 @@ import (
 type Engine struct {
 	*durable.Engine
 	t        testing.TB
-	probe    *probe
+	probe    *engineProbe
 	driver   *clockDriver // nil if the engine uses real time
-	settings *settings
+	settings *testSettings
 	stop     func()
 }
 
@@ -38,7 +38,7 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 	if s == nil {
 		s = temporaryStore(t)
 	}
-	log := &recorder{replacements: set.replacements}
+	log := &testRecorder{replacements: set.replacements}
 	t.Cleanup(func() { log.failUnused(t) }) // registered first, so that it is called after the engine has stopped
 	var p *clockDriver
 	if !set.realTime {
@@ -62,7 +62,7 @@ func (e *Engine) Stop() { e.stop() }
 func (e *Engine) Store() durable.Store { return e.probe.WrappedStore() }
 
 // startEngine creates an engine and runs it.
-func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *simulatedProcess, set *settings, workflows []durable.Definition) *Engine {
+func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder, f *simulatedProcess, set *testSettings, workflows []durable.Definition) *Engine {
 	t.Helper()
 	n := newProbe(s, nil, log, f)
 	cfg := durable.Config{Workflows: append(workflows, set.workflows...), Grace: -1}

@@ -74,7 +74,7 @@ func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []stor
 }
 
 // Control implements store.Store.
-func (s *observedStore) Control(ctx context.Context, o *store.Control) error {
+func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) error {
 	return s.write("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
@@ -175,7 +175,7 @@ func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID) ([]sto
 }
 
 // Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
-func (s *observedStore) Listen(ctx context.Context, worker store.UUID, hear func(store.Hint)) error {
+func (s *observedStore) Listen(ctx context.Context, worker store.UUID, hear func(store.WakeHint)) error {
 	if s.process.dead() {
 		return errProcessCrashed
 	}

@@ -12,13 +12,13 @@ import (
 
 // Option is an option of [NewWithOptions], [CrashEverywhere] or [Replay]. An option that has no effect on the function
 // that it is passed to fails the test.
-type Option interface{ apply(*settings) }
+type Option interface{ apply(*testSettings) }
 
-type option func(*settings)
+type optionFunc func(*testSettings)
 
-func (o option) apply(s *settings) { o(s) }
+func (o optionFunc) apply(s *testSettings) { o(s) }
 
-type settings struct {
+type testSettings struct {
 	store        store.Store
 	openStore    func(testing.TB) durable.Store // nil: temporary SQLite files
 	startTime    time.Time
@@ -46,9 +46,9 @@ type delayedSignal struct {
 
 // newSettings applies the options of the function with the given name. It fails the test if the function does not
 // accept an option, or if an option is given twice.
-func newSettings(t testing.TB, of string, opts []Option) *settings {
+func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 	t.Helper()
-	s := &settings{startTime: time.Now()}
+	s := &testSettings{startTime: time.Now()}
 	for _, o := range opts {
 		o.apply(s)
 	}
@@ -70,14 +70,14 @@ func newSettings(t testing.TB, of string, opts []Option) *settings {
 }
 
 // restrict records that only the given functions accept the option.
-func (s *settings) restrict(option string, to ...string) {
+func (s *testSettings) restrict(option string, to ...string) {
 	s.restricted = append(s.restricted, restrictedOption{option, to})
 }
 
 // OnStore makes the engine use the given store, such as [PostgresStore], instead of a temporary SQLite file.
 // NewWithOptions accepts it.
 func OnStore(s durable.Store) Option {
-	return option(func(set *settings) {
+	return optionFunc(func(set *testSettings) {
 		set.store = s
 		set.givenOnce = append(set.givenOnce, "OnStore")
 		set.restrict("OnStore", "NewWithOptions")
@@ -91,7 +91,7 @@ func OnStore(s durable.Store) Option {
 //
 //	durabletest.CrashEverywhere(t, w, in, durabletest.OnNewStores(durabletest.PostgresStore))
 func OnNewStores(open func(t testing.TB) durable.Store) Option {
-	return option(func(set *settings) {
+	return optionFunc(func(set *testSettings) {
 		set.openStore = open
 		set.givenOnce = append(set.givenOnce, "OnNewStores")
 		set.restrict("OnNewStores", "CrashEverywhere")
@@ -101,7 +101,7 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 // RealTime makes the engine use the database's clock, so that time passes as in production and leases expire.
 // NewWithOptions accepts it.
 func RealTime() Option {
-	return option(func(set *settings) {
+	return optionFunc(func(set *testSettings) {
 		set.realTime = true
 		set.restrict("RealTime", "NewWithOptions")
 	})
@@ -109,7 +109,7 @@ func RealTime() Option {
 
 // StartClockAt makes the clock begin at t instead of the present time.
 func StartClockAt(t time.Time) Option {
-	return option(func(set *settings) {
+	return optionFunc(func(set *testSettings) {
 		set.startTime = t
 		set.givenOnce = append(set.givenOnce, "StartClockAt")
 	})
@@ -117,18 +117,18 @@ func StartClockAt(t time.Time) Option {
 
 // Configure changes the engine's configuration. Change Config.Lease only together with [RealTime].
 func Configure(change func(*durable.Config)) Option {
-	return option(func(set *settings) { set.configure = append(set.configure, change) })
+	return optionFunc(func(set *testSettings) { set.configure = append(set.configure, change) })
 }
 
 // Workflows registers further workflows with the engine, such as those of children.
 func Workflows(workflows ...durable.Definition) Option {
-	return option(func(set *settings) { set.workflows = append(set.workflows, workflows...) })
+	return optionFunc(func(set *testSettings) { set.workflows = append(set.workflows, workflows...) })
 }
 
 // SignalAfter sends a signal to the run when d has passed on the clock since the run was created, and everything else
 // that is due at that time is done. CrashEverywhere accepts it.
 func SignalAfter(d time.Duration, name string, payload any) Option {
-	return option(func(set *settings) {
+	return optionFunc(func(set *testSettings) {
 		set.signals = append(set.signals, delayedSignal{d, name, payload})
 		set.restrict("SignalAfter", "CrashEverywhere")
 	})
@@ -138,7 +138,7 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 // them then returns, after every crash, the result that it returned without a crash. Names are as in [Stub].
 // CrashEverywhere accepts it.
 func VaryingSteps(names ...string) Option {
-	return option(func(set *settings) {
+	return optionFunc(func(set *testSettings) {
 		set.varyingSteps = append(set.varyingSteps, names...)
 		set.restrict("VaryingSteps", "CrashEverywhere")
 	})

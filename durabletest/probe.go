@@ -9,31 +9,31 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// probe connects one engine to the test. It implements engine.Probed and engine.Probe.
-type probe struct {
+// engineProbe connects one engine to the test. It implements engine.Probed and engine.Probe.
+type engineProbe struct {
 	*observedStore
 	clock    *manualClock // nil: real time
-	recorder *recorder
+	recorder *testRecorder
 	engine   atomic.Pointer[engine.Engine]
 }
 
 var (
-	_ engine.ProbedStore = (*probe)(nil)
-	_ engine.TestProbe   = (*probe)(nil)
+	_ engine.ProbedStore = (*engineProbe)(nil)
+	_ engine.TestProbe   = (*engineProbe)(nil)
 )
 
-func newProbe(s store.Store, c *manualClock, log *recorder, f *simulatedProcess) *probe {
-	return &probe{observedStore: newObservedStore(s, f), clock: c, recorder: log}
+func newProbe(s store.Store, c *manualClock, log *testRecorder, f *simulatedProcess) *engineProbe {
+	return &engineProbe{observedStore: newObservedStore(s, f), clock: c, recorder: log}
 }
 
 // Probe implements engine.Probed.
-func (n *probe) Probe() engine.TestProbe { return n }
+func (n *engineProbe) Probe() engine.TestProbe { return n }
 
 // Attach implements engine.Probe.
-func (n *probe) Attach(e *engine.Engine) { n.engine.Store(e) }
+func (n *engineProbe) Attach(e *engine.Engine) { n.engine.Store(e) }
 
 // Clock implements engine.Probe.
-func (n *probe) Clock() engine.Clock {
+func (n *engineProbe) Clock() engine.Clock {
 	if n.clock == nil {
 		return nil
 	}
@@ -41,18 +41,18 @@ func (n *probe) Clock() engine.Clock {
 }
 
 // OnCall implements engine.Probe.
-func (n *probe) OnCall(c engine.Call) {
+func (n *engineProbe) OnCall(c engine.ProbedCall) {
 	if !n.process.dead() {
 		n.recorder.onCall(c)
 	}
 }
 
 // Attempt implements engine.Probe.
-func (n *probe) Attempt(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+func (n *engineProbe) Attempt(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 	if n.recorder.replay != nil {
 		return n.recorder.replay.blockAttempt(ctx)
 	}
-	out, failure, again := n.process.attempt(c, func() (engine.Output, *record.Failure) {
+	out, failure, again := n.process.attempt(c, func() (engine.CallOutput, *record.Failure) {
 		n.recorder.onAttempt(c)
 		return n.recorder.attemptReplaced(ctx, c, next)
 	})
@@ -63,16 +63,16 @@ func (n *probe) Attempt(ctx context.Context, c engine.Call, next func() (engine.
 }
 
 // OutputToCommit implements engine.Probe.
-func (n *probe) OutputToCommit(c engine.Call, output []byte) []byte {
+func (n *engineProbe) OutputToCommit(c engine.ProbedCall, output []byte) []byte {
 	return n.recorder.outputToCommit(c, output)
 }
 
 // quiescence returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
 // from outside happens.
-func (n *probe) quiescence() engine.Quiescence {
+func (n *engineProbe) quiescence() engine.RunActivity {
 	e := n.engine.Load()
 	if e == nil {
-		return engine.Quiescence{}
+		return engine.RunActivity{}
 	}
 	flying := n.activeCalls.Load() > 0 // read before Rest: a call that ends in between leaves work in memory
 	rest := e.Quiescence()

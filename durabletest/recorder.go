@@ -16,33 +16,33 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// recorder records what the engines of one test did, and holds the replacements for their steps.
-type recorder struct {
+// testRecorder records what the engines of one test did, and holds the replacements for their steps.
+type testRecorder struct {
 	mu           sync.Mutex
-	executions   []*execution
-	attempts     []engine.Call
-	reruns       []engine.Call
+	executions   []*runExecution
+	attempts     []engine.ProbedCall
+	reruns       []engine.ProbedCall
 	replacements []*Replacement
 	fixedOutputs map[stepPath][]byte   // the outputs of VaryingSteps
 	runPaths     map[store.UUID]string // the paths of the runs that made calls
 	replay       *replaySession        // nil unless Replay executes the run
 }
 
-// execution is one execution of a run, with its durable calls in order.
-type execution struct {
+// runExecution is one execution of a run, with its durable calls in order.
+type runExecution struct {
 	run            store.UUID
 	epoch          store.Epoch
-	calls          []engine.Call
+	calls          []engine.ProbedCall
 	goroutine      string
 	multiGoroutine bool // several goroutines made calls
 }
 
-func (r *recorder) onCall(c engine.Call) {
+func (r *testRecorder) onCall(c engine.ProbedCall) {
 	self := goroutineID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recordRunPath(c)
-	var x *execution
+	var x *runExecution
 	for i := len(r.executions) - 1; i >= 0; i-- {
 		if e := r.executions[i]; e.run == c.Run && e.epoch == c.Epoch {
 			x = e
@@ -50,7 +50,7 @@ func (r *recorder) onCall(c engine.Call) {
 		}
 	}
 	if x == nil {
-		x = &execution{run: c.Run, epoch: c.Epoch, goroutine: self}
+		x = &runExecution{run: c.Run, epoch: c.Epoch, goroutine: self}
 		r.executions = append(r.executions, x)
 	}
 	x.calls = append(x.calls, c)
@@ -73,7 +73,7 @@ func goroutineID() string {
 }
 
 // calledNames returns the sorted names of the durable calls, without duplicates.
-func (r *recorder) calledNames() []string {
+func (r *testRecorder) calledNames() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
@@ -87,7 +87,7 @@ func (r *recorder) calledNames() []string {
 }
 
 // failUnused fails the test for each replacement whose step was never called.
-func (r *recorder) failUnused(t testing.TB) {
+func (r *testRecorder) failUnused(t testing.TB) {
 	t.Helper()
 	r.mu.Lock()
 	replacers := slices.Clone(r.replacements)
@@ -95,24 +95,24 @@ func (r *recorder) failUnused(t testing.TB) {
 	failUnused(t, replacers, r.calledNames)
 }
 
-func (r *recorder) onAttempt(c engine.Call) {
+func (r *testRecorder) onAttempt(c engine.ProbedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts = append(r.attempts, c)
 }
 
-func (r *recorder) onRerun(c engine.Call) {
+func (r *testRecorder) onRerun(c engine.ProbedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reruns = append(r.reruns, c)
 }
 
 // attemptReplaced executes the attempt, or the replacements that match the step.
-func (r *recorder) attemptReplaced(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
 		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
-			next = func() (engine.Output, *record.Failure) { return p.attempt(ctx, c, inner) }
+			next = func() (engine.CallOutput, *record.Failure) { return p.attempt(ctx, c, inner) }
 		}
 	}
 	r.mu.Unlock()
@@ -121,13 +121,13 @@ func (r *recorder) attemptReplaced(ctx context.Context, c engine.Call, next func
 		return out, failure
 	}
 	if fixed, ok := r.fixedOutput(c); ok {
-		out = engine.Output{Bytes: fixed}
+		out = engine.CallOutput{Bytes: fixed}
 	}
 	return out, nil
 }
 
 // outputToCommit returns the output that a Tx step records: its own, or the fixed one of VaryingSteps.
-func (r *recorder) outputToCommit(c engine.Call, output []byte) []byte {
+func (r *testRecorder) outputToCommit(c engine.ProbedCall, output []byte) []byte {
 	if fixed, ok := r.fixedOutput(c); ok {
 		return fixed
 	}
@@ -135,7 +135,7 @@ func (r *recorder) outputToCommit(c engine.Call, output []byte) []byte {
 }
 
 // fixedOutput returns the output that the step returned in the run without a crash, if VaryingSteps names the step.
-func (r *recorder) fixedOutput(c engine.Call) ([]byte, bool) {
+func (r *testRecorder) fixedOutput(c engine.ProbedCall) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fixed, ok := r.fixedOutputs[stepPath{r.runPaths[c.Run], c.Name}]
@@ -144,7 +144,7 @@ func (r *recorder) fixedOutput(c engine.Call) ([]byte, bool) {
 
 // recordRunPath records the path of the call's run in the tree of runs. A parent is always recorded before its
 // children. The caller holds r.mu.
-func (r *recorder) recordRunPath(c engine.Call) {
+func (r *testRecorder) recordRunPath(c engine.ProbedCall) {
 	if _, known := r.runPaths[c.Run]; known {
 		return
 	}

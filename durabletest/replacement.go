@@ -17,19 +17,19 @@ import (
 // replacement before it.
 type Replacement struct {
 	name    string
-	attempt func(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure)
+	attempt func(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure)
 	calls   atomic.Int64
 
 	used     atomic.Bool // whether a step with the name was called
 	optional atomic.Bool
 }
 
-func (r *Replacement) apply(set *settings) {
+func (r *Replacement) apply(set *testSettings) {
 	set.replacements = append(set.replacements, r)
 	set.restrict("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
 }
 
-func (r *Replacement) matches(c engine.Call) bool { return matchesName(r.name, c.Name) }
+func (r *Replacement) matches(c engine.ProbedCall) bool { return matchesName(r.name, c.Name) }
 
 // Optional makes the replacement optional, so that the test does not fail if no step with its name is called. It
 // returns the replacement.
@@ -84,19 +84,19 @@ func (r *Replacement) CallCount() int { return int(r.calls.Load()) }
 // called. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 		r.calls.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
-			return engine.Output{}, engine.FailureOf(err)
+			return engine.CallOutput{}, engine.FailureOf(err)
 		}
 		b, err := engine.Encode(v)
 		if err != nil {
 			f := engine.FailureOf(err)
 			f.Permanent = true
-			return engine.Output{}, f
+			return engine.CallOutput{}, f
 		}
-		return engine.Output{Bytes: b}, nil
+		return engine.CallOutput{Bytes: b}, nil
 	}
 	return r
 }
@@ -106,12 +106,12 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 // in [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(_ context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+	r.attempt = func(_ context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 		if int(c.Attempt) > n {
 			return next()
 		}
 		r.calls.Add(1)
-		return engine.Output{}, engine.FailureOf(err)
+		return engine.CallOutput{}, engine.FailureOf(err)
 	}
 	return r
 }

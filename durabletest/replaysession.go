@@ -26,14 +26,14 @@ type replaySession struct {
 
 	mu              sync.Mutex
 	calledNames     map[string]bool
-	newCalls        []engine.Call // calls that the history does not hold
-	kindMismatch    *engine.Call  // the first call whose kind differs from the recorded one
-	lastCall        time.Time     // when the last call was made
-	quiet           int           // how often finished was called since then
-	blockedAttempts int           // attempts that block until the replay ends
+	newCalls        []engine.ProbedCall // calls that the history does not hold
+	kindMismatch    *engine.ProbedCall  // the first call whose kind differs from the recorded one
+	lastCall        time.Time           // when the last call was made
+	quiet           int                 // how often finished was called since then
+	blockedAttempts int                 // attempts that block until the replay ends
 }
 
-func (p *replaySession) onCall(c engine.Call) {
+func (p *replaySession) onCall(c engine.ProbedCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastCall, p.quiet = time.Now(), 0
@@ -52,12 +52,12 @@ func (p *replaySession) onCall(c engine.Call) {
 }
 
 // blockAttempt stands for every attempt of a step that has no recorded outcome. It blocks until the replay ends.
-func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *record.Failure) {
+func (p *replaySession) blockAttempt(ctx context.Context) (engine.CallOutput, *record.Failure) {
 	p.mu.Lock()
 	p.blockedAttempts++
 	p.mu.Unlock()
 	<-ctx.Done()
-	return engine.Output{}, &record.Failure{Message: "durabletest: the replay has ended"}
+	return engine.CallOutput{}, &record.Failure{Message: "durabletest: the replay has ended"}
 }
 
 // minQuiet is how often finished must find the run quiet where the scheduler is never idle. If the process stood
@@ -66,7 +66,7 @@ const minQuiet = 20
 
 // finished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
 // attempt.
-func (p *replaySession) finished(n *probe) bool {
+func (p *replaySession) finished(n *engineProbe) bool {
 	rest := n.quiescence()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 	pace := newClockDriver(t, newClock(at))
 	defer pace.close()
 	pace.setFrozen(true)
-	e := startEngine(t, s, pace, &recorder{replay: p}, nil, set, []durable.Definition{w})
+	e := startEngine(t, s, pace, &testRecorder{replay: p}, nil, set, []durable.Definition{w})
 	defer e.Stop()
 	for _, b := range rows {
 		if err := s.Commit(t.Context(), b); err != nil { // written without a journal, because no engine owns the run
@@ -143,7 +143,7 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 			at = t
 		}
 	}
-	start := &store.Start{Run: store.Run{
+	start := &store.StartWrite{Run: store.Run{
 		UUID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
 		Status: store.Running, Epoch: importEpoch, Owner: store.OwnedBy(store.NewUUID(0)), Input: compactJSON(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(leaseDuration),
@@ -180,11 +180,11 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 		p.history[name] = &row
 		history.Steps = append(history.Steps, &store.StepWrite{Step: row})
 	}
-	rows = []*store.Batch{{Starts: []*store.Start{start}}}
+	rows = []*store.Batch{{Starts: []*store.StartWrite{start}}}
 	if history.Len() > 0 {
 		rows = append(rows, history)
 	}
-	return append(rows, &store.Batch{Runs: []*store.RunWrite{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
+	return append(rows, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
 }
 
 // storedStatus returns the status that the database row of an exported checkpoint has. The rows of a sleep and of a Map are
@@ -206,7 +206,7 @@ func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepSt
 
 // placeholderChild returns a start of a child whose result the run had not received. The export does not hold the
 // child's run, so its workflow is one that no engine executes, and the run waits for it as before.
-func (p *replaySession) placeholderChild(row *store.Step) *store.Start {
+func (p *replaySession) placeholderChild(row *store.Step) *store.StartWrite {
 	var text string
 	if json.Unmarshal(row.Output, &text) != nil {
 		return nil
@@ -215,7 +215,7 @@ func (p *replaySession) placeholderChild(row *store.Step) *store.Start {
 	if !ok {
 		return nil
 	}
-	return &store.Start{ParentEpoch: importEpoch, Run: store.Run{
+	return &store.StartWrite{ParentEpoch: importEpoch, Run: store.Run{
 		UUID: id, Name: row.Name, Parent: store.OwnedBy(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
 		Status: store.Pending, Input: []byte("null"), CreatedAt: row.StartedAt, WakeAt: row.StartedAt.Add(leaseDuration),
 	}}

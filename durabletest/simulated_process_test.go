@@ -37,9 +37,9 @@ func TestFault(t *testing.T) {
 func TestFaultNoticesReruns(t *testing.T) {
 	t.Parallel()
 	f := newProcess(1, crashBeforeWrite)
-	c := engine.Call{Run: uuid.New(), Name: "a", Kind: store.KindStep}
+	c := engine.ProbedCall{Run: uuid.New(), Name: "a", Kind: store.KindStep}
 	attempts := 0
-	next := func() (engine.Output, *record.Failure) { attempts++; return engine.Output{}, nil }
+	next := func() (engine.CallOutput, *record.Failure) { attempts++; return engine.CallOutput{}, nil }
 	if _, _, again := f.attempt(c, next); again {
 		t.Error("the first attempt is taken for a second one")
 	}

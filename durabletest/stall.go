@@ -4,14 +4,14 @@ import "time"
 
 const explainAfter = 3 * time.Second // how long the clock stands still before the test's log says why
 
-// stall is a time in which the clock has not moved.
-type stall struct {
+// clockStall is a time in which the clock has not moved.
+type clockStall struct {
 	since     time.Time
 	explained bool // in the test's log
 }
 
 // explainStall logs, once, why the clock has stood still for explainAfter.
-func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
+func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 	if p.stall.since.IsZero() {
 		p.stall.since = time.Now()
 	}

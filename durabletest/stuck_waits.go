@@ -21,7 +21,7 @@ const (
 
 // endStuckWaits ends the waits for results with an error if nothing more can happen by itself. That is so when all
 // engines wait, no timer is left, and no goroutine of the test could act later, as their stacks show.
-func (p *clockDriver) endStuckWaits(nodes []*probe) {
+func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
 	now := time.Now()
 	version := p.stateVersion(nodes)
 	if p.stuck.lasted(version, now) < stuckDelay {
@@ -52,7 +52,7 @@ func (p *clockDriver) endStuckWaits(nodes []*probe) {
 }
 
 // describeWaits describes what a run and its descendants wait for.
-func (p *clockDriver) describeWaits(nodes []*probe, run store.UUID) string {
+func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), barrierTimeout)
 	defer cancel()
 	s := nodes[0].WrappedStore()
@@ -66,7 +66,7 @@ func (p *clockDriver) describeWaits(nodes []*probe, run store.UUID) string {
 			continue
 		}
 		text := fmt.Sprintf("run %q of workflow %q is %s", naming.DisplayRun(r), r.Workflow, r.Status)
-		executes := slices.ContainsFunc(nodes, func(n *probe) bool { e := n.engine.Load(); return e != nil && e.HasWorkflow(r.Workflow) })
+		executes := slices.ContainsFunc(nodes, func(n *engineProbe) bool { e := n.engine.Load(); return e != nil && e.HasWorkflow(r.Workflow) })
 		switch {
 		case r.Status == store.Paused:
 			text += ", and nobody resumes it"

@@ -31,7 +31,7 @@ type runTrace struct {
 	run           *store.Run
 	steps         map[string]*store.Step
 	executedSteps map[string]bool // steps whose functions were executed
-	executions    []*execution
+	executions    []*runExecution
 	stepOrder     []string // the steps in the order of their first calls
 	varyingSteps  map[string]bool
 }
@@ -55,7 +55,7 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 }
 
 // collectTrace reads from the database and from the recorder what the run did.
-func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *simulatedProcess) (*treeTrace, error) {
+func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *testRecorder, f *simulatedProcess) (*treeTrace, error) {
 	rows, err := runTree(ctx, s)
 	if err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func (r *runTrace) stepDifference(got *runTrace, name string) string {
 // callDifference returns a description of the first call of got that differs from the first run's calls. It compares
 // nothing if several goroutines made calls, since their order may vary.
 func (r *runTrace) callDifference(got *runTrace) string {
-	var longest []engine.Call
+	var longest []engine.ProbedCall
 	for _, x := range r.executions {
 		if x.multiGoroutine {
 			return ""

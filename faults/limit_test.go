@@ -65,7 +65,7 @@ func (f *fatalGrants) Permits(ctx context.Context, b *store.PermitBatch) error {
 	switch {
 	case n < f.at:
 	case f.point == "granted":
-		for _, a := range b.Asks {
+		for _, a := range b.Requests {
 			if err == nil && a.Outcome == store.Written {
 				die() // the holder, before its call
 			}

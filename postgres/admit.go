@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Admit implements store.Admissions. It first looks for something to do without a lock. Then one transaction locks the
+// Admit implements store.QueueAdmitter. It first looks for something to do without a lock. Then one transaction locks the
 // queue, reads its runs and keys, and writes what store.QueueState.Plan has decided.
-func (s *database) Admit(ctx context.Context, a *store.Admission) error {
+func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
 	strays, err := s.strayLanes(ctx, a.Queue)
 	if err != nil {
@@ -40,14 +40,14 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 			return err
 		}
 		plan := q.Plan(s.timeline.timelineText(), a.Lease)
-		slices.SortFunc(plan.Runs, func(l, r store.SeenRun) int { return store.CompareUUIDs(l.Run, r.Run) })
+		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
 		a.Finish(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
 	})
 }
 
 // strayLanes returns the lanes of the queue in which there may be runs that no admission has seen.
-func (s *database) strayLanes(ctx context.Context, queue string) ([]store.Lane, error) {
+func (s *database) strayLanes(ctx context.Context, queue string) ([]store.ClaimLane, error) {
 	if gaps, old := s.lanes.unseen(); old {
 		if err := s.findLanes(ctx, &gaps); err != nil {
 			return nil, err
@@ -56,15 +56,15 @@ func (s *database) strayLanes(ctx context.Context, queue string) ([]store.Lane, 
 	return s.lanes.strays(queue), nil
 }
 
-// queueRow scans the columns of a queue that admit_queue_lock.sql returns.
-type queueRow struct {
+// queueRowScanner scans the columns of a queue that admit_queue_lock.sql returns.
+type queueRowScanner struct {
 	q                 *store.QueueState
 	settings, applied pgtype.Text
 	now               time.Time
 	turns             []int64
 }
 
-func (r *queueRow) columns() []any {
+func (r *queueRowScanner) columns() []any {
 	q := r.q
 	return []any{
 		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.Paid), (*timeValue)(&q.Shut), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Begun,
@@ -72,7 +72,7 @@ func (r *queueRow) columns() []any {
 	}
 }
 
-func (r *queueRow) state() error {
+func (r *queueRowScanner) state() error {
 	q := r.q
 	copy(q.Turns[:], r.turns)
 	q.Recorded, q.Applied = r.settings.String, r.applied.String
@@ -86,19 +86,19 @@ func (r *queueRow) state() error {
 	return err
 }
 
-func newQueueState(a *store.Admission) *store.QueueState {
+func newQueueState(a *store.QueueAdmission) *store.QueueState {
 	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
 }
 
 // glance reads the queue without a lock. A queue without a row counts as deleted.
-func (s *database) glance(ctx context.Context, a *store.Admission, strays []store.Lane) (q *store.QueueState, found bool, err error) {
+func (s *database) glance(ctx context.Context, a *store.QueueAdmission, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.admitHasWork, a.Queue, pgTime(a.Now), laneColumn(strays))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
-			row := queueRow{q: q}
+			row := queueRowScanner{q: q}
 			err := rows.Scan(append(row.columns(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
 			if err == nil {
 				err = row.state()
@@ -110,12 +110,12 @@ func (s *database) glance(ctx context.Context, a *store.Admission, strays []stor
 }
 
 // lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
-func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueState, busy bool, err error) {
+func (s *database) lockQueue(ask roundTrip, a *store.QueueAdmission) (q *store.QueueState, busy bool, err error) {
 	q, busy = newQueueState(a), true
-	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitQueueLock, a.Queue) }, func(res results) error {
+	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitQueueLock, a.Queue) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			busy = false
-			row := queueRow{q: q}
+			row := queueRowScanner{q: q}
 			err := rows.Scan(row.columns()...)
 			if err == nil {
 				err = row.state()
@@ -127,12 +127,12 @@ func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueS
 }
 
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
-func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.Lane) error {
+func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.ClaimLane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.admitRunsLock, q.Name, pgTime(q.Now), laneColumn(strays), int32(store.MaxRunsRead), q.Deleted)
 		batch.Queue(s.sql.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
-	}, func(res results) error {
-		var kinds [5][]store.SeenRun
+	}, func(res statementResults) error {
+		var kinds [5][]store.AdmissionRun
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var kind int32
 			r, _, err := scanSeen(rows, q, &kind)
@@ -165,8 +165,8 @@ const (
 )
 
 var (
-	partsBegun = bools{linePartCount, func(i int) bool { return store.LineParts[i].Begun }}
-	partsRoot  = bools{linePartCount, func(i int) bool { return store.LineParts[i].Root }}
+	partsBegun = boolArray{linePartCount, func(i int) bool { return store.LineParts[i].Begun }}
+	partsRoot  = boolArray{linePartCount, func(i int) bool { return store.LineParts[i].Root }}
 )
 
 // readLine reads the beginning of the queue's line, and the names of the keys to be looked at.
@@ -175,12 +175,12 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 	if limit > 0 {
 		limit += lockedInLine
 	}
-	var parts [linePartCount][]store.SeenRun
+	var parts [linePartCount][]store.AdmissionRun
 	var read [linePartCount]int
 	err = ask("read the line of a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.admitRunsInLine, q.Name, partsBegun, partsRoot, int32(limit))
 		batch.Queue(s.sql.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			r, locked, err := scanSeen(rows, q, &ordinal)
@@ -213,16 +213,16 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 	if len(names) == 0 {
 		return nil
 	}
-	q.Keys = make(map[string]*store.KeyState, len(names))
-	arg := texts{len(names), func(i int) *string { return &names[i] }}
+	q.Keys = make(map[string]*store.QueueKeyState, len(names))
+	arg := textArray{len(names), func(i int) *string { return &names[i] }}
 	type partOf struct{ key, part int64 }
-	runs, read, cut := make(map[partOf][]store.SeenRun), make(map[partOf]int), make(map[partOf]bool)
+	runs, read, cut := make(map[partOf][]store.AdmissionRun), make(map[partOf]int), make(map[partOf]bool)
 	err := ask("read keys of a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.admitKeysRead, q.Name, arg)
 		batch.Queue(s.sql.admitRunsBehindKey, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
-			k := new(store.KeyState)
+			k := new(store.QueueKeyState)
 			var turns []int64
 			var lined, begun, children int
 			err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
@@ -258,7 +258,7 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 }
 
 // scanSeen scans a run and its place. It reports whether the statement has locked the run.
-func scanSeen(rows pgx.Rows, q *store.QueueState, before ...any) (r store.SeenRun, locked bool, err error) {
+func scanSeen(rows pgx.Rows, q *store.QueueState, before ...any) (r store.AdmissionRun, locked bool, err error) {
 	r.Queue = q.Name
 	var gate, status, control, priority, state pgtype.Int2
 	var started, root, begun pgtype.Bool
@@ -267,7 +267,7 @@ func scanSeen(rows pgx.Rows, q *store.QueueState, before ...any) (r store.SeenRu
 	var turn pgtype.Int8
 	err = rows.Scan(append(before, (*uuidValue)(&r.Run), &gate, &started, &status, &control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
 		&key, &weight, &priority, &state, &root, &begun, &turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy))...)
-	r.Gate, r.Started, r.Status, r.Control = store.Gate(gate.Int16), started.Bool, store.Status(status.Int16), store.ControlBits(control.Int16)
+	r.Gate, r.Started, r.Status, r.Control = store.LaneGate(gate.Int16), started.Bool, store.Status(status.Int16), store.ControlBits(control.Int16)
 	r.Weight = 1
 	if r.Known = key.Valid; r.Known {
 		r.Key, r.Weight, r.Priority, r.State = key.String, weight.Int32, priority.Int16, store.PlaceState(state.Int16)

@@ -39,7 +39,7 @@ func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key stri
 		buffers[name] = result[0].Plan.Hit + result[0].Plan.Read
 	}
 	at := pgTime(time.Now())
-	keys := texts{1, func(int) *string { return &key }}
+	keys := textArray{1, func(int) *string { return &key }}
 	count("found", s.sql.admitHasWork, queue, at, laneColumn(nil))
 	count("runs", s.sql.admitRunsLock, queue, at, laneColumn(nil), int32(store.MaxRunsRead), false)
 	count("unclaimed", s.sql.admitUnclaimedCount, queue, at, int32(store.MaxAdmitted))

@@ -11,7 +11,7 @@ import (
 )
 
 // writeAdmission writes what a pass has decided. It writes the queue and its keys only if the queue has a row.
-func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *store.QueuePlan, found bool) error {
+func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *store.AdmissionPlan, found bool) error {
 	runs, keys := plan.Runs, plan.Keys
 	if !found {
 		keys = nil
@@ -27,7 +27,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, keys)...)
 		}
 		if deletes {
-			batch.Queue(s.sql.admitKeyDelete, q.Name, texts{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
+			batch.Queue(s.sql.admitKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
 		}
 		if found && plan.LookAll {
 			batch.Queue(s.sql.admitKeysCheckAll, q.Name, pgTime(q.Now))
@@ -42,7 +42,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if len(runs) > 0 {
 			if err := expectRows(res, "runs", len(runs)); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 }
 
 // expectRows returns an error if the next statement changed another number of rows.
-func expectRows(res results, what string, n int) error {
+func expectRows(res statementResults, what string, n int) error {
 	tag, err := res.Exec()
 	if err == nil && tag.RowsAffected() != int64(n) {
 		err = fmt.Errorf("an admission changed %d %s instead of %d", tag.RowsAffected(), what, n)
@@ -89,7 +89,7 @@ func expectRows(res results, what string, n int) error {
 }
 
 // expectReturned is expectRows for a statement that returns what it has changed.
-func expectReturned(res results, what string, n int) error {
+func expectReturned(res statementResults, what string, n int) error {
 	changed := 0
 	err := eachRow(res, func(rows pgx.Rows) error {
 		changed++
@@ -101,55 +101,55 @@ func expectReturned(res results, what string, n int) error {
 	return err
 }
 
-func admittedArgs(runs []store.SeenRun) []any {
+func admittedArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &runs[i].Run }},
-		int2s{n, func(i int) int16 { return int16(runs[i].Gate) }},
-		int2s{n, func(i int) int16 { return int16(runs[i].Status) }},
-		times{n, func(i int) *time.Time { return &runs[i].WakeAt }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+		int2Array{n, func(i int) int16 { return int16(runs[i].Gate) }},
+		int2Array{n, func(i int) int16 { return int16(runs[i].Status) }},
+		timeArray{n, func(i int) *time.Time { return &runs[i].WakeAt }},
 	}
 }
 
-func placeArgs(queue string, runs []store.SeenRun) []any {
+func placeArgs(queue string, runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &runs[i].Run }},
 		queue,
-		texts{n, func(i int) *string { return &runs[i].Key }},
-		int4s{n, func(i int) int32 { return runs[i].Weight }},
-		int2s{n, func(i int) int16 { return runs[i].Priority }},
-		int2s{n, func(i int) int16 { return int16(runs[i].State) }},
-		bools{n, func(i int) bool { return runs[i].Root }},
-		bools{n, func(i int) bool { return runs[i].Begun }},
-		int8s{n, func(i int) int64 { return runs[i].Turn }},
-		times{n, func(i int) *time.Time { return &runs[i].ArrivedAt }},
-		times{n, func(i int) *time.Time { return &runs[i].StartBy }},
+		textArray{n, func(i int) *string { return &runs[i].Key }},
+		int4Array{n, func(i int) int32 { return runs[i].Weight }},
+		int2Array{n, func(i int) int16 { return runs[i].Priority }},
+		int2Array{n, func(i int) int16 { return int16(runs[i].State) }},
+		boolArray{n, func(i int) bool { return runs[i].Root }},
+		boolArray{n, func(i int) bool { return runs[i].Begun }},
+		int8Array{n, func(i int) int64 { return runs[i].Turn }},
+		timeArray{n, func(i int) *time.Time { return &runs[i].ArrivedAt }},
+		timeArray{n, func(i int) *time.Time { return &runs[i].StartBy }},
 	}
 }
 
-func keyArgs(queue string, keys []store.KeyState) []any {
+func keyArgs(queue string, keys []store.QueueKeyState) []any {
 	n := len(keys)
 	args := []any{
 		queue,
-		texts{n, func(i int) *string { return &keys[i].Key }},
-		times{n, func(i int) *time.Time { return &keys[i].Paid }},
-		times{n, func(i int) *time.Time { return &keys[i].LookAt }},
+		textArray{n, func(i int) *string { return &keys[i].Key }},
+		timeArray{n, func(i int) *time.Time { return &keys[i].Paid }},
+		timeArray{n, func(i int) *time.Time { return &keys[i].LookAt }},
 	}
-	for turn := range len(store.Turns{}) {
-		args = append(args, int8s{n, func(i int) int64 { return keys[i].Turns[turn] }})
+	for turn := range len(store.LinePositions{}) {
+		args = append(args, int8Array{n, func(i int) int64 { return keys[i].Turns[turn] }})
 	}
-	for _, count := range []func(*store.KeyState) int{
-		func(k *store.KeyState) int { return k.Use.Executing },
-		func(k *store.KeyState) int { return k.Use.Open },
-		func(k *store.KeyState) int { return k.Lined[0] + k.Lined[1] + k.Lined[2] },
-		func(k *store.KeyState) int { return k.Lined[0] },
-		func(k *store.KeyState) int { return k.Lined[1] },
-		func(k *store.KeyState) int { return k.Behind },
+	for _, count := range []func(*store.QueueKeyState) int{
+		func(k *store.QueueKeyState) int { return k.Use.Executing },
+		func(k *store.QueueKeyState) int { return k.Use.Open },
+		func(k *store.QueueKeyState) int { return k.Lined[0] + k.Lined[1] + k.Lined[2] },
+		func(k *store.QueueKeyState) int { return k.Lined[0] },
+		func(k *store.QueueKeyState) int { return k.Lined[1] },
+		func(k *store.QueueKeyState) int { return k.Behind },
 	} {
-		args = append(args, int4s{n, func(i int) int32 { return int32(count(&keys[i])) }})
+		args = append(args, int4Array{n, func(i int) int32 { return int32(count(&keys[i])) }})
 	}
 	return args
 }

@@ -14,45 +14,45 @@ import (
 // encoding, so that no values are copied into slices first. On the store's own connections the column
 // encodes itself. On all others, for example in a user's transaction, pgx encodes it. pgx gets texts,
 // times, payloads and UUIDs as pointers into the items, so that they are not boxed.
-type column interface {
+type arrayColumn interface {
 	// encode appends the array in the protocol's binary form.
 	encode(b []byte) []byte
 }
 
 type (
-	uuids struct {
+	uuidArray struct {
 		n  int
 		at func(int) *uuid.UUID // nil is NULL
 	}
-	texts struct {
+	textArray struct {
 		n  int
 		at func(int) *string // nil is NULL
 	}
-	blobs struct {
+	byteaArray struct {
 		n  int
 		at func(int) *[]byte // a nil slice is NULL, an empty one is not
 	}
-	times struct {
+	timeArray struct {
 		n  int
 		at func(int) *time.Time // zero is NULL
 	}
-	int2s struct {
+	int2Array struct {
 		n  int
 		at func(int) int16
 	}
-	int4s struct {
+	int4Array struct {
 		n  int
 		at func(int) int32
 	}
-	int8s struct {
+	int8Array struct {
 		n  int
 		at func(int) int64
 	}
-	epochs struct {
+	epochArray struct {
 		n  int
 		at func(int) store.Epoch
 	}
-	bools struct {
+	boolArray struct {
 		n  int
 		at func(int) bool
 	}
@@ -60,7 +60,7 @@ type (
 
 // orNull returns the column, or NULL for the whole array if each of its values is NULL, so that the
 // server need not read an array. It is for columns that few rows have.
-func (c blobs) orNull() any {
+func (c byteaArray) orNull() any {
 	for i := range c.n {
 		if *c.at(i) != nil {
 			return c
@@ -69,7 +69,7 @@ func (c blobs) orNull() any {
 	return nil
 }
 
-func (c times) orNull() any {
+func (c timeArray) orNull() any {
 	for i := range c.n {
 		if !c.at(i).IsZero() {
 			return c
@@ -81,18 +81,18 @@ func (c times) orNull() any {
 // registerColumns tells pgx the types of the columns for modes in which the server has not described the
 // parameters.
 func registerColumns(m *pgtype.Map) {
-	if _, ok := m.TypeForValue(uuids{}); ok {
+	if _, ok := m.TypeForValue(uuidArray{}); ok {
 		return
 	}
-	m.RegisterDefaultPgType(uuids{}, "_uuid")
-	m.RegisterDefaultPgType(texts{}, "_text")
-	m.RegisterDefaultPgType(blobs{}, "_bytea")
-	m.RegisterDefaultPgType(times{}, "_timestamptz")
-	m.RegisterDefaultPgType(int2s{}, "_int2")
-	m.RegisterDefaultPgType(int4s{}, "_int4")
-	m.RegisterDefaultPgType(int8s{}, "_int8")
-	m.RegisterDefaultPgType(epochs{}, "_int8")
-	m.RegisterDefaultPgType(bools{}, "_bool")
+	m.RegisterDefaultPgType(uuidArray{}, "_uuid")
+	m.RegisterDefaultPgType(textArray{}, "_text")
+	m.RegisterDefaultPgType(byteaArray{}, "_bytea")
+	m.RegisterDefaultPgType(timeArray{}, "_timestamptz")
+	m.RegisterDefaultPgType(int2Array{}, "_int2")
+	m.RegisterDefaultPgType(int4Array{}, "_int4")
+	m.RegisterDefaultPgType(int8Array{}, "_int8")
+	m.RegisterDefaultPgType(epochArray{}, "_int8")
+	m.RegisterDefaultPgType(boolArray{}, "_bool")
 	m.RegisterDefaultPgType((*uuidValue)(nil), "uuid")
 	m.RegisterDefaultPgType((*textValue)(nil), "text")
 	m.RegisterDefaultPgType((*blobValue)(nil), "bytea")
@@ -106,31 +106,31 @@ func dimensions(n int) []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
 }
 
-func (c uuids) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c texts) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c blobs) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c times) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c int2s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c int4s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c int8s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c epochs) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c bools) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c uuidArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c textArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c byteaArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
+func (c timeArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int2Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int4Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int8Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c epochArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
+func (c boolArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 
-func (uuids) IndexType() any  { return (*uuidValue)(nil) }
-func (texts) IndexType() any  { return (*textValue)(nil) }
-func (blobs) IndexType() any  { return (*blobValue)(nil) }
-func (times) IndexType() any  { return (*timeValue)(nil) }
-func (int2s) IndexType() any  { return int16(0) }
-func (int4s) IndexType() any  { return int32(0) }
-func (int8s) IndexType() any  { return int64(0) }
-func (epochs) IndexType() any { return int64(0) }
-func (bools) IndexType() any  { return false }
+func (uuidArray) IndexType() any  { return (*uuidValue)(nil) }
+func (textArray) IndexType() any  { return (*textValue)(nil) }
+func (byteaArray) IndexType() any { return (*blobValue)(nil) }
+func (timeArray) IndexType() any  { return (*timeValue)(nil) }
+func (int2Array) IndexType() any  { return int16(0) }
+func (int4Array) IndexType() any  { return int32(0) }
+func (int8Array) IndexType() any  { return int64(0) }
+func (epochArray) IndexType() any { return int64(0) }
+func (boolArray) IndexType() any  { return false }
 
-func (c int2s) Index(i int) any  { return c.at(i) }
-func (c int4s) Index(i int) any  { return c.at(i) }
-func (c int8s) Index(i int) any  { return c.at(i) }
-func (c epochs) Index(i int) any { return c.at(i).Number() }
-func (c bools) Index(i int) any  { return c.at(i) }
+func (c int2Array) Index(i int) any  { return c.at(i) }
+func (c int4Array) Index(i int) any  { return c.at(i) }
+func (c int8Array) Index(i int) any  { return c.at(i) }
+func (c epochArray) Index(i int) any { return c.at(i).Number() }
+func (c boolArray) Index(i int) any  { return c.at(i) }
 
 // appendValue appends a single value in the protocol's binary form, without the allocations of pgx. It
 // reports false if it does not know the type, or if the parameter has another one; then pgx encodes it.
@@ -183,35 +183,35 @@ func appendTime(b []byte, v *time.Time) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-timeZero))
 }
 
-func (c uuids) Index(i int) any {
+func (c uuidArray) Index(i int) any {
 	if v := c.at(i); v != nil {
 		return (*uuidValue)(v)
 	}
 	return nil
 }
 
-func (c texts) Index(i int) any {
+func (c textArray) Index(i int) any {
 	if v := c.at(i); v != nil {
 		return (*textValue)(v)
 	}
 	return nil
 }
 
-func (c blobs) Index(i int) any {
+func (c byteaArray) Index(i int) any {
 	if v := c.at(i); *v != nil {
 		return (*blobValue)(v)
 	}
 	return nil
 }
 
-func (c times) Index(i int) any {
+func (c timeArray) Index(i int) any {
 	if v := c.at(i); !v.IsZero() {
 		return (*timeValue)(v)
 	}
 	return nil
 }
 
-func (c uuids) encode(b []byte) []byte {
+func (c uuidArray) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.UUIDOID, c.n)
 	for i := range c.n {
 		if v := c.at(i); v == nil {
@@ -223,7 +223,7 @@ func (c uuids) encode(b []byte) []byte {
 	return b
 }
 
-func (c texts) encode(b []byte) []byte {
+func (c textArray) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.TextOID, c.n)
 	for i := range c.n {
 		if v := c.at(i); v == nil {
@@ -235,7 +235,7 @@ func (c texts) encode(b []byte) []byte {
 	return b
 }
 
-func (c blobs) encode(b []byte) []byte {
+func (c byteaArray) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.ByteaOID, c.n)
 	for i := range c.n {
 		if v := c.at(i); *v == nil {
@@ -250,7 +250,7 @@ func (c blobs) encode(b []byte) []byte {
 // timeZero is the server's zero time, 2000-01-01, in microseconds of Unix time.
 const timeZero = 946_684_800_000_000
 
-func (c times) encode(b []byte) []byte {
+func (c timeArray) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.TimestamptzOID, c.n)
 	for i := range c.n {
 		if v := c.at(i); v.IsZero() {
@@ -262,7 +262,7 @@ func (c times) encode(b []byte) []byte {
 	return b
 }
 
-func (c int2s) encode(b []byte) []byte {
+func (c int2Array) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.Int2OID, c.n)
 	for i := range c.n {
 		b = binary.BigEndian.AppendUint32(b, 2)
@@ -271,7 +271,7 @@ func (c int2s) encode(b []byte) []byte {
 	return b
 }
 
-func (c int4s) encode(b []byte) []byte {
+func (c int4Array) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.Int4OID, c.n)
 	for i := range c.n {
 		b = binary.BigEndian.AppendUint32(b, 4)
@@ -280,7 +280,7 @@ func (c int4s) encode(b []byte) []byte {
 	return b
 }
 
-func (c int8s) encode(b []byte) []byte {
+func (c int8Array) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.Int8OID, c.n)
 	for i := range c.n {
 		b = binary.BigEndian.AppendUint32(b, 8)
@@ -289,7 +289,7 @@ func (c int8s) encode(b []byte) []byte {
 	return b
 }
 
-func (c epochs) encode(b []byte) []byte {
+func (c epochArray) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.Int8OID, c.n)
 	for i := range c.n {
 		b = binary.BigEndian.AppendUint32(b, 8)
@@ -298,7 +298,7 @@ func (c epochs) encode(b []byte) []byte {
 	return b
 }
 
-func (c bools) encode(b []byte) []byte {
+func (c boolArray) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.BoolOID, c.n)
 	for i := range c.n {
 		b = appendBool(binary.BigEndian.AppendUint32(b, 1), c.at(i))

@@ -26,7 +26,7 @@ func BenchmarkCommit(b *testing.B) {
 			batch := new(store.Batch)
 			for range size {
 				run := running(uuid.New(), now)
-				batch.Starts = append(batch.Starts, &store.Start{Run: run})
+				batch.Starts = append(batch.Starts, &store.StartWrite{Run: run})
 				batch.Steps = append(batch.Steps, &store.StepWrite{Step: store.Step{
 					Run: run.UUID, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 					Output: []byte(`{"ok":true}`), StartedAt: now, EndedAt: now,
@@ -73,7 +73,7 @@ func BenchmarkClaim(b *testing.B) {
 		defer mu.Unlock()
 		batch := new(store.Batch)
 		for range n {
-			batch.Starts = append(batch.Starts, &store.Start{Run: pending(now)})
+			batch.Starts = append(batch.Starts, &store.StartWrite{Run: pending(now)})
 			starts++
 		}
 		if err := s.Commit(ctx, batch); err != nil {
@@ -98,7 +98,7 @@ func BenchmarkClaimNothing(b *testing.B) {
 	s := open(b, "cache_statement")
 	at := now(b, s)
 	later := pending(at.Add(time.Hour))
-	if err := s.Commit(b.Context(), &store.Batch{Starts: []*store.Start{{Run: later}}}); err != nil {
+	if err := s.Commit(b.Context(), &store.Batch{Starts: []*store.StartWrite{{Run: later}}}); err != nil {
 		b.Fatal(err)
 	}
 	q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 100, Suspects: 1, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5}

@@ -20,7 +20,7 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 			batch.Queue(s.sql.txCheckBegun)
 		}
 		batch.Queue(s.sql.txCheckpoint, append(singleStepArgs(&w.Step), w.Step.Failures)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if marked {
 			if err := readRowCount(res, 1, &mark); err != nil {
 				return err
@@ -56,16 +56,16 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 
 // startIn creates runs in the caller's transaction. Workers are notified if and when it commits. The
 // outcomes in the items hold from then on.
-func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) error {
+func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.StartWrite) error {
 	if len(starts) == 0 {
 		return nil
 	}
 	w := &sortedBatch{met: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
 	ask := s.inUserTx(ctx, tx)
-	var took changedRows
+	var took changedRowCounts
 	err := s.withSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
-		func(res results) error { return w.count(res, &took) })
+		func(res statementResults) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 // signalIn sends a signal in the caller's transaction to the run that ref names. If and when the
 // transaction commits, the run is woken and workers are notified. Until then the row of the run is
 // locked. The outcome in the signal holds from the commit on.
-func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.Signal) error {
+func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.SignalWrite) error {
 	ask := s.inUserTx(ctx, tx)
 	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)
 	if err != nil {
@@ -97,10 +97,10 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 	}
 	signal.Run = runs[0].UUID
 	w := &sortedBatch{}
-	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
-	var took changedRows
+	w.fill(&store.Batch{Signals: []*store.SignalWrite{signal}})
+	var took changedRowCounts
 	err = s.withSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
-		func(res results) error { return w.count(res, &took) })
+		func(res statementResults) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestCheckpointInTx(t *testing.T) {
 			marker := done(run.UUID, "marked", at)
 			marker.Step.Status = store.StepStarted
 			first := done(run.UUID, "first", at)
-			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: run}}, Steps: []*store.StepWrite{marker, first}})
+			commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: run}}, Steps: []*store.StepWrite{marker, first}})
 
 			other := done(run.UUID, "first", at)
 			other.Step.Attempt, other.Step.Output = 2, []byte("2")
@@ -90,10 +90,10 @@ func TestStartInTx(t *testing.T) {
 			at := now(t, s)
 			undo := errors.New("undo")
 			for _, end := range []error{undo, nil} {
-				start := &store.Start{Run: pending(at)}
+				start := &store.StartWrite{Run: pending(at)}
 				err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
 					for range 2 { // the second is a repeated call
-						if err := s.startIn(t.Context(), tx, []*store.Start{start}); err != nil {
+						if err := s.startIn(t.Context(), tx, []*store.StartWrite{start}); err != nil {
 							return err
 						}
 						if start.Outcome != store.Written {

@@ -38,7 +38,7 @@ func (s *database) checkOwners(ask roundTrip) error {
 	}
 	err := ask("look at who owns the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.untrustedOwners, s.schema, relations(), owners)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found := OwnerError{Schema: s.schema}
 			err := rows.Scan(&found.Object, &found.Owner)

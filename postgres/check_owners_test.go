@@ -122,7 +122,7 @@ func TestEncodingsOfTheDatabase(t *testing.T) {
 		}
 		run := pending(now(t, s))
 		run.UUID, run.Name = store.NewRootUUID("zürich → 中")
-		begin(t, s, &store.Start{Run: run})
+		begin(t, s, &store.StartWrite{Run: run})
 		if got := row(t, s, run.UUID); got.Name != "zürich → 中" {
 			t.Errorf("the name came back as %q", got.Name)
 		}

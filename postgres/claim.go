@@ -59,7 +59,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil))
 		batch.Queue(s.sql.claimHistories, int64(historyBytes(q)))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
 		err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.Next)) })
 		if err != nil {
@@ -100,11 +100,11 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 }
 
 // findLanes adds the lanes that exist in the gaps of the plan to the known ones.
-func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
+func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.lanesFindUnknown, laneColumn(plan.low), laneColumn(plan.high))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var l knownLane
@@ -123,7 +123,7 @@ func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read back a claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claimedLeases, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		leases = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var l store.Lease
@@ -173,8 +173,8 @@ func (s *database) awaitWriters(ctx context.Context) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
 		err := s.runBatch(ctx, s.enginePool, "look for writes under way", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.writersInFlight, texts{len(open), func(i int) *string { return &open[i] }})
-		}, func(res results) error {
+			batch.Queue(s.sql.writersInFlight, textArray{len(open), func(i int) *string { return &open[i] }})
+		}, func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var transaction string
 				err := rows.Scan(&transaction)
@@ -201,7 +201,7 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 		batch.Queue(s.sql.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), uuidColumn(workers))
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 		batch.Queue(s.sql.workerDelete, uuidColumn(workers), pgUUID(q.Worker))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		tag, err := res.Exec()
 		if err != nil {
 			return err

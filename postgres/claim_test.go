@@ -28,7 +28,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)
-		begin(t, s, &store.Start{Run: overdue})
+		begin(t, s, &store.StartWrite{Run: overdue})
 		cfg := s.user.Config().ConnConfig
 		conn, err := pgx.ConnectConfig(t.Context(), cfg)
 		if err != nil {

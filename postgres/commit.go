@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// changedRows holds the number of rows that each section changed.
-type changedRows struct{ starts, fresh, known, signals, runs int64 }
+// changedRowCounts holds the number of rows that each section changed.
+type changedRowCounts struct{ starts, fresh, known, signals, runs int64 }
 
 // If a start becomes due later than farOff after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
@@ -48,7 +48,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 
 // newBatchWithMarkers returns a batch of the given starts and of their markers in the parents' histories. A start
 // and its marker are written together or not at all.
-func newBatchWithMarkers(b *store.Batch, starts []*store.Start) *store.Batch {
+func newBatchWithMarkers(b *store.Batch, starts []*store.StartWrite) *store.Batch {
 	again := &store.Batch{Starts: starts}
 	for _, start := range starts {
 		for _, item := range b.Steps {
@@ -61,17 +61,17 @@ func newBatchWithMarkers(b *store.Batch, starts []*store.Start) *store.Batch {
 }
 
 // commit writes the batch in one transaction, and returns the starts that have to be retried.
-func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.Start, err error) {
+func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.StartWrite, err error) {
 	w := s.scratch.Get().(*sortedBatch)
 	defer func() {
 		w.empty()
 		s.scratch.Put(w)
 	}()
 	w.fill(b)
-	var took changedRows
+	var took changedRowCounts
 	write := func() error {
 		return s.runBatch(ctx, s.enginePool, "commit", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
-			func(res results) error { return w.count(res, &took) })
+			func(res statementResults) error { return w.count(res, &took) })
 	}
 	if err = write(); isUniqueViolation(err) { // everything was rolled back
 		w.met = true
@@ -143,7 +143,7 @@ func (s *database) queueAnyStarts(batch *pgx.Batch, w *sortedBatch) {
 }
 
 // count reads the results of the statements that queue added.
-func (w *sortedBatch) count(res results, took *changedRows) error {
+func (w *sortedBatch) count(res statementResults, took *changedRowCounts) error {
 	if w.brief {
 		if err := readRowCount(res, 1, nil); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (w *sortedBatch) count(res results, took *changedRows) error {
 }
 
 // readRowCount reads the row count of a section, unless the section is empty.
-func readRowCount(res results, items int, took *int64) error {
+func readRowCount(res statementResults, items int, took *int64) error {
 	if items == 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func readRowCount(res results, items int, took *int64) error {
 }
 
 // settleBatch sets the outcomes of a committed batch, except for the starts that it returns.
-func (s *database) settleBatch(ctx context.Context, w *sortedBatch, took changedRows) (left []*store.Start, err error) {
+func (s *database) settleBatch(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
@@ -245,7 +245,7 @@ func missedSteps(items []*store.StepWrite, took int64) []*store.StepWrite {
 
 // missedRuns returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
 // are ends, and the holds without an outcome.
-func (w *sortedBatch) missedRuns(took int64) (missed []*store.RunWrite) {
+func (w *sortedBatch) missedRuns(took int64) (missed []*store.OwnershipEnd) {
 	if took < int64(len(w.runs)) {
 		missed = append(missed, w.runs...)
 	} else {

@@ -25,13 +25,13 @@ func whole(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	a, b, c := running(uuid.New(), at), running(uuid.New(), at), pending(at)
 	marker := done(b.UUID, "known", at)
 	marker.Step.Status = store.StepStarted
-	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: a}, {Run: b}}, Steps: []*store.StepWrite{marker}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: a}, {Run: b}}, Steps: []*store.StepWrite{marker}})
 	known := done(b.UUID, "known", at)
 	known.Exists = true
 	return &store.Batch{
-		Starts: []*store.Start{{Run: c}},
+		Starts: []*store.StartWrite{{Run: c}},
 		Steps:  []*store.StepWrite{done(a.UUID, "fresh", at), known},
-		Runs:   []*store.RunWrite{finish(a.UUID, at)},
+		Runs:   []*store.OwnershipEnd{finish(a.UUID, at)},
 	}, []uuid.UUID{a.UUID, b.UUID, c.UUID}
 }
 
@@ -41,7 +41,7 @@ func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	b, runs := whole(t, s)
 	at := now(t, s)
 	parent := running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: parent})
+	begin(t, s, &store.StartWrite{Run: parent})
 	ends, begins := childOf(parent.UUID, "ends", at), childOf(parent.UUID, "begins", at)
 	begin(t, s, ends)
 	begins.Tags = []store.Tag{{Key: "k", Value: "v"}}
@@ -69,10 +69,10 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 			s.sql.runsLock, s.sql.runInsertAny, s.sql.stepInsertOne, s.sql.stepUpdate,
 			s.sql.signalReceive, s.sql.signalInsert, s.sql.runFinish, s.sql.runWake, s.sql.notify,
 		}},
-		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin)}}}}, []string{s.sql.runInsert}},
-		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin - 1)}}}}, []string{s.sql.runInsert, s.sql.notify}},
+		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin)}}}}, []string{s.sql.runInsert}},
+		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin - 1)}}}}, []string{s.sql.runInsert, s.sql.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.sql.stepInsert}},
-		"park":            {&store.Batch{Runs: []*store.RunWrite{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runEndOwnership}},
+		"park":            {&store.Batch{Runs: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runEndOwnership}},
 	} {
 		var w sortedBatch
 		var pipe pgx.Batch
@@ -235,12 +235,12 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
 	taken := pending(at)
-	if err := s.startIn(t.Context(), tx, []*store.Start{{Run: taken}}); err != nil {
+	if err := s.startIn(t.Context(), tx, []*store.StartWrite{{Run: taken}}); err != nil {
 		t.Fatal(err)
 	}
 	again := taken
 	again.UUID = store.NewUUID(store.ShardOf(taken.UUID))
-	b := &store.Batch{Starts: []*store.Start{{Run: again}, {Run: pending(at)}}}
+	b := &store.Batch{Starts: []*store.StartWrite{{Run: again}, {Run: pending(at)}}}
 	err = s.Commit(t.Context(), b)
 	if !errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("the error is %v", err)
@@ -263,7 +263,7 @@ func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	first := pending(now(t, s))
 	second := first
 	second.UUID = store.NewUUID(store.ShardOf(first.UUID))
-	b := &store.Batch{Starts: []*store.Start{{Run: first}, {Run: second}}}
+	b := &store.Batch{Starts: []*store.StartWrite{{Run: first}, {Run: second}}}
 	commit(t, s, b)
 	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.Adopted || b.Starts[1].Existing.UUID != first.UUID {
 		t.Errorf("outcomes %d and %d", b.Starts[0].Outcome, b.Starts[1].Outcome)
@@ -278,7 +278,7 @@ func TestWriterThatKnewTooLittle(t *testing.T) {
 	run := running(uuid.New(), at)
 	marker := done(run.UUID, "marked", at)
 	marker.Step.Status = store.StepStarted
-	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: run}}, Steps: []*store.StepWrite{marker}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: run}}, Steps: []*store.StepWrite{marker}})
 	missing := done(run.UUID, "missing", at)
 	missing.Exists = true
 	b := &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "marked", at), missing}}
@@ -307,7 +307,7 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	one, two := running(uuid.New(), at), running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: one}, &store.Start{Run: two})
+	begin(t, s, &store.StartWrite{Run: one}, &store.StartWrite{Run: two})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(one.UUID, "there", at)}})
 	other := done(one.UUID, "there", at)
 	other.Step.Output = []byte(`"another value"`)
@@ -315,9 +315,9 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 	old.Step.Epoch = store.Epoch{}
 	third := running(uuid.New(), at)
 	commit(t, s, &store.Batch{
-		Starts: []*store.Start{{Run: third}},
+		Starts: []*store.StartWrite{{Run: third}},
 		Steps:  []*store.StepWrite{replay, fresh, old},
-		Runs:   []*store.RunWrite{finish(one.UUID, at)},
+		Runs:   []*store.OwnershipEnd{finish(one.UUID, at)},
 	})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{other}})
 	for what, c := range map[string]struct{ got, want store.Outcome }{

@@ -111,7 +111,7 @@ func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) 
 			s.values = append(s.values, nil)
 			continue
 		}
-		if c, ok := arg.(column); ok {
+		if c, ok := arg.(arrayColumn); ok {
 			s.args = c.encode(s.args)
 		} else if appended, ok := appendValue(s.args, p.ParamOIDs[i], arg); ok {
 			s.args = appended

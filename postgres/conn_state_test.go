@@ -28,21 +28,21 @@ func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 	old, never := time.Date(1887, 1, 1, 0, 0, 0, 1000, time.UTC), time.Time{}
 	for name, c := range map[string]struct {
 		oid    uint32
-		column column
+		column arrayColumn
 	}{
-		"uuids": {pgtype.UUIDArrayOID, uuids{3, func(i int) *uuid.UUID {
+		"uuids": {pgtype.UUIDArrayOID, uuidArray{3, func(i int) *uuid.UUID {
 			if i == 2 {
 				return nil
 			}
 			return &list[i]
 		}}},
-		"texts": {pgtype.TextArrayOID, texts{3, func(i int) *string { return []*string{&text, nil, &empty}[i] }}},
-		"blobs": {pgtype.ByteaArrayOID, blobs{3, func(i int) *[]byte { return []*[]byte{&blob, &none, &zero}[i] }}},
-		"times": {pgtype.TimestamptzArrayOID, times{3, func(i int) *time.Time { return []*time.Time{&at, &never, &old}[i] }}},
-		"int2s": {pgtype.Int2ArrayOID, int2s{3, func(i int) int16 { return []int16{0, -1, math.MaxInt16}[i] }}},
-		"int4s": {pgtype.Int4ArrayOID, int4s{3, func(i int) int32 { return []int32{0, math.MinInt32, 7}[i] }}},
-		"bools": {pgtype.BoolArrayOID, bools{2, func(i int) bool { return i == 1 }}},
-		"none":  {pgtype.TextArrayOID, texts{}},
+		"texts": {pgtype.TextArrayOID, textArray{3, func(i int) *string { return []*string{&text, nil, &empty}[i] }}},
+		"blobs": {pgtype.ByteaArrayOID, byteaArray{3, func(i int) *[]byte { return []*[]byte{&blob, &none, &zero}[i] }}},
+		"times": {pgtype.TimestamptzArrayOID, timeArray{3, func(i int) *time.Time { return []*time.Time{&at, &never, &old}[i] }}},
+		"int2s": {pgtype.Int2ArrayOID, int2Array{3, func(i int) int16 { return []int16{0, -1, math.MaxInt16}[i] }}},
+		"int4s": {pgtype.Int4ArrayOID, int4Array{3, func(i int) int32 { return []int32{0, math.MinInt32, 7}[i] }}},
+		"bools": {pgtype.BoolArrayOID, boolArray{2, func(i int) bool { return i == 1 }}},
+		"none":  {pgtype.TextArrayOID, textArray{}},
 	} {
 		want, err := types.Encode(c.oid, pgx.BinaryFormatCode, c.column, nil)
 		if err != nil {
@@ -105,10 +105,10 @@ func TestValuesAreEncodedAsPgxDoes(t *testing.T) {
 func TestBuffersGrowAndShrink(t *testing.T) {
 	s := open(t, "cache_statement")
 	for _, size := range []int{10, 3 * maxKeptBuffer, 10, 5000} {
-		start := &store.Start{Run: running(uuid.New(), now(t, s))}
+		start := &store.StartWrite{Run: running(uuid.New(), now(t, s))}
 		start.Run.Input = make([]byte, size)
 		start.Run.Input[size-1] = 7
-		commit(t, s, &store.Batch{Starts: []*store.Start{start}})
+		commit(t, s, &store.Batch{Starts: []*store.StartWrite{start}})
 		runs, err := s.Get(t.Context(), []store.RunRef{{Text: start.Run.UUID.String()}})
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func TestATracerSeesTheStoresBatches(t *testing.T) {
 	cfg.ConnConfig.Tracer = seen
 	s := openOver(t, cfg)
 	before := seen.batches.Load()
-	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: running(uuid.New(), now(t, s))}}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: running(uuid.New(), now(t, s))}}})
 	if seen.batches.Load() == before {
 		t.Error("a commit went past the pool's tracer")
 	}

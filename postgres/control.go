@@ -18,7 +18,7 @@ import (
 const maxControlTries = 10
 
 // Control implements store.Store.
-func (s *database) Control(ctx context.Context, o *store.Control) error {
+func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
 	wait := firstTxRetryDelay
 	for try := 1; ; try++ {
 		err := s.runTransaction(ctx, "order", func(ask roundTrip) error { return s.tryControl(ask, o) })
@@ -30,7 +30,7 @@ func (s *database) Control(ctx context.Context, o *store.Control) error {
 }
 
 // tryControl makes one try: it locks all runs concerned, plans the changes, and writes them.
-func (s *database) tryControl(ask roundTrip, o *store.Control) error {
+func (s *database) tryControl(ask roundTrip, o *store.ControlOperation) error {
 	nodes, err := s.lockTree(ask, o.Runs)
 	if err != nil {
 		return err
@@ -56,12 +56,12 @@ func (s *database) tryControl(ask roundTrip, o *store.Control) error {
 		}
 		batch.Queue(s.sql.controlApply, append(changeArgs(changes),
 			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
-			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
-			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
+			uuidArray{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
+			boolArray{len(changes), func(i int) bool { return changes[i].Detached }})...)
 		if len(wakes) > 0 {
 			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), channel(s.schema))...)
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if err := readRowCount(res, len(frozen), nil); err != nil {
 			return err
 		}
@@ -80,14 +80,14 @@ func (s *database) tryControl(ask roundTrip, o *store.Control) error {
 
 // lockTree locks all runs that a control request may change. It returns them as they are after that, with
 // the ended runs between them.
-func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.Node, error) {
-	var nodes []store.Node
+func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.ControlledRun, error) {
+	var nodes []store.ControlledRun
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
 			batch.Queue(s.sql.controlTreeLock, lockArgs(runs)...)
 			batch.Queue(s.sql.controlTree, lockArgs(runs)...)
-		}, func(res results) error {
+		}, func(res statementResults) error {
 			err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
 			if err != nil {
 				return err
@@ -108,8 +108,8 @@ func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.Node, erro
 	}
 }
 
-func scanNode(rows pgx.Rows) (store.Node, error) {
-	var n store.Node
+func scanNode(rows pgx.Rows) (store.ControlledRun, error) {
+	var n store.ControlledRun
 	var parent, owner pgtype.UUID
 	err := rows.Scan((*uuidValue)(&n.UUID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached)
 	n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
@@ -121,15 +121,15 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 func changeArgs(items []store.ControlChange) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Before.UUID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Before.UUID }},
-		int2s{n, func(i int) int16 { return int16(items[i].Before.Status) }},
-		epochs{n, func(i int) store.Epoch { return items[i].Before.Epoch }},
-		int2s{n, func(i int) int16 { return int16(items[i].Before.Control) }},
-		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
-		int2s{n, func(i int) int16 { return int16(items[i].Control) }},
-		int2s{n, func(i int) int16 { return int16(items[i].Wake) }},
-		int2s{n, func(i int) int16 { return int16(items[i].Audit) }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Before.UUID) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Before.UUID }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Before.Status) }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Before.Epoch }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Before.Control) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Control) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Wake) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Audit) }},
 	)
 }
 
@@ -160,12 +160,12 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 	}()
 	ask := s.inTx(ctx, tx)
 	if sessionOf(conn.Conn()) == nil {
-		if err := ask(what, s.queueSettings, func(res results) error { return readRowCount(res, 1, nil) }); err != nil {
+		if err := ask(what, s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
 	}
 	err = ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, controlLockTimeout) },
-		func(res results) error { return readRowCount(res, 1, nil) })
+		func(res statementResults) error { return readRowCount(res, 1, nil) })
 	if err != nil {
 		return err
 	}

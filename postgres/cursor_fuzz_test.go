@@ -23,7 +23,7 @@ func FuzzCursor(f *testing.F) {
 	for i := range ids {
 		run := running(uuid.New(), at)
 		ids[i] = run.UUID
-		b.Starts = append(b.Starts, &store.Start{Run: run})
+		b.Starts = append(b.Starts, &store.StartWrite{Run: run})
 		b.Runs = append(b.Runs, finish(run.UUID, at))
 	}
 	commit(f, s, b)

@@ -27,7 +27,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 	d.Outcome, d.State = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), channel(s.schema))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written
 			return rows.Scan(nil, nil)
@@ -37,10 +37,10 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 		return err
 	}
 	d.Outcome = store.Fenced
-	keys := []*store.RunWrite{{UUID: d.Run}}
+	keys := []*store.OwnershipEnd{{UUID: d.Run}}
 	return s.runBatch(ctx, s.enginePool, "read back a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(keys)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.State.Found = true
 			return rows.Scan(nil, (*int16)(&d.State.Status), (*epochValue)(&d.State.Epoch), (*int16)(&d.State.Control), nil, nil)
@@ -50,5 +50,5 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 
 // notificationArgs returns the parameters of notifications.sql.
 func notificationArgs(items []store.Lease, owner uuid.UUID) []any {
-	return append(leaseArgs(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
+	return append(leaseArgs(items, owner), timeArray{len(items), func(i int) *time.Time { return &items[i].Deadline }})
 }

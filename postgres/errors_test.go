@@ -74,7 +74,7 @@ func TestClosedStore(t *testing.T) {
 	if _, err := s.Now(t.Context()); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("the clock of a closed store: %v", err)
 	}
-	if err := s.Listen(t.Context(), uuid.New(), func(store.Hint) {}); !errors.Is(err, store.ErrClosed) {
+	if err := s.Listen(t.Context(), uuid.New(), func(store.WakeHint) {}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("attendance at a closed store: %v", err)
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// cursor is the position of an event in the outbox. It contains the event's key, without the shard, which
+// eventCursor is the position of an event in the outbox. It contains the event's key, without the shard, which
 // is part of the run's UUID. It also contains the event's time, because transaction IDs are assigned again
 // after a restore.
-type cursor struct {
+type eventCursor struct {
 	txid uint64
 	run  uuid.UUID
 	kind int16
 	at   int64 // microseconds since 1970
 }
 
-func (c cursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.run, c.kind, c.at) }
+func (c eventCursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.run, c.kind, c.at) }
 
 // uuidText is the length of a UUID as text.
 const uuidText = 36
 
 // parseEventCursor parses the result of String. An empty text is the position before all events.
-func parseEventCursor(text string) (c cursor, err error) {
+func parseEventCursor(text string) (c eventCursor, err error) {
 	if text == "" {
 		return c, nil
 	}
@@ -60,7 +60,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 			batch.Queue(s.sql.eventCursorValid, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, pgTime(time.UnixMicro(from.at)))
 		}
 		batch.Queue(s.sql.eventsPage, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if after != "" {
 			if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {
 				return err
@@ -73,7 +73,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 			if err != nil {
 				return err
 			}
-			at := cursor{run: e.Run, kind: int16(e.Type), at: e.At.UnixMicro()}
+			at := eventCursor{run: e.Run, kind: int16(e.Type), at: e.At.UnixMicro()}
 			if at.txid, err = strconv.ParseUint(txid, 10, 64); err != nil {
 				return err
 			}

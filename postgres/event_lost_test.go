@@ -18,8 +18,8 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 	at := now(t, s)
 	for i := range 3 {
 		r := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: r})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.UUID, at.Add(time.Duration(i)*time.Second))}})
+		begin(t, s, &store.StartWrite{Run: r})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(r.UUID, at.Add(time.Duration(i)*time.Second))}})
 	}
 	var all []store.Event
 	for deadline := time.Now().Add(20 * time.Second); len(all) < 3; { // other tests have transactions on this server too

@@ -25,10 +25,10 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		var all []store.Run
-		var starts []*store.Start
+		var starts []*store.StartWrite
 		for range 5 {
 			run := running(uuid.New(), at)
-			all, starts = append(all, run), append(starts, &store.Start{Run: run})
+			all, starts = append(all, run), append(starts, &store.StartWrite{Run: run})
 		}
 		begin(t, s, starts...)
 		settled := func(after string, want int) []store.Event {
@@ -42,7 +42,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 			}
 			return events
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(all[0].UUID, at), finish(all[1].UUID, at)}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(all[0].UUID, at), finish(all[1].UUID, at)}})
 		first := settled("", 2)
 		if first[0].Name != first[0].Run.String() || first[0].Workflow != "flow" || !first[0].At.Equal(at) || first[0].Type != store.EventCompleted {
 			t.Errorf("the first event is %+v", first[0])
@@ -60,7 +60,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
 			t.Fatal(err)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: all[2].UUID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: all[2].UUID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
 		if early, err := s.Events(t.Context(), first[1].Cursor, 10); err != nil || len(early) != 0 {
 			t.Errorf("while a transaction is open: %v, %v", early, err)
 		}
@@ -71,7 +71,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if second[0].Run != all[2].UUID || second[0].Type != store.EventFailed {
 			t.Errorf("the second are %v", second)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: all[3].UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: all[3].UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
 		third := settled(second[0].Cursor, 1)
 		if third[0].Type != store.EventCancelled {
 			t.Errorf("the third are %v", third)
@@ -91,8 +91,8 @@ func TestClaimSetsAside(t *testing.T) {
 		at := now(t, s)
 		paused, doomed := running(uuid.New(), at), running(uuid.New(), at)
 		paused.WakeAt, doomed.WakeAt = at, at
-		begin(t, s, &store.Start{Run: paused}, &store.Start{Run: doomed})
-		order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
+		begin(t, s, &store.StartWrite{Run: paused}, &store.StartWrite{Run: doomed})
+		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
 		q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Suspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
 		claims, err := s.Claim(t.Context(), q)
 		if err != nil || len(claims.Runs) != 2 {
@@ -111,7 +111,7 @@ func TestClaimSetsAside(t *testing.T) {
 		if err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.Status != store.Paused || claims.Runs[0].Run.Control != store.PausedItself || !claims.Runs[0].Run.PausedAt.Equal(at) {
 			t.Fatalf("the second claims are %v, %v", claims, err)
 		}
-		a := order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
+		a := order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
 		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.UUID).Crashes != 0 {
 			t.Errorf("the resume answered %+v", a)
 		}
@@ -135,12 +135,12 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	root := running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: root})
+	begin(t, s, &store.StartWrite{Run: root})
 	between := childOf(root.UUID, "between", at)
 	begin(t, s, between)
 	last := childOf(root.UUID, "last", at)
 	begin(t, s, last)
-	order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.UUID}})
+	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.UUID}})
 
 	holder, err := s.user.Begin(t.Context())
 	if err != nil {
@@ -152,7 +152,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.Control{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
+		ended <- s.Control(t.Context(), &store.ControlOperation{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
 		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)
@@ -160,7 +160,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: last.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: last.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 	if got := row(t, s, last.Run.UUID).Status; got != store.Paused {
 		t.Fatalf("the last run is %v", got)
 	}

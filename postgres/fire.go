@@ -34,8 +34,8 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 	return fires, err
 }
 
-func readFires(schedule string, fires *[]store.Fire) func(results) error {
-	return func(res results) error {
+func readFires(schedule string, fires *[]store.Fire) func(statementResults) error {
+	return func(res statementResults) error {
 		*fires = nil
 		return eachRow(res, func(rows pgx.Rows) error {
 			f := store.Fire{Schedule: schedule}
@@ -62,7 +62,7 @@ func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 	b.fill(&store.Batch{Starts: starts})
 	var took int64
 	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAnyStarts(batch, b) },
-		func(res results) error { return readRowCount(res, len(starts), &took) })
+		func(res statementResults) error { return readRowCount(res, len(starts), &took) })
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	err = ask("read folded fires", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), timeColumn(hours))...)
 	},
-		func(res results) (err error) {
+		func(res statementResults) (err error) {
 			folded, err = readFolded(res)
 			return err
 		})
@@ -126,9 +126,9 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldedFiresUpsert, append(scheduleKey(row.Name), timeColumn(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.sql.foldedFiresUpsert, append(scheduleKey(row.Name), timeColumn(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
 		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), timeColumn(times))...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	})
 }
 
-func readFolded(res results) (map[time.Time][]byte, error) {
+func readFolded(res statementResults) (map[time.Time][]byte, error) {
 	folded := make(map[time.Time][]byte)
 	return folded, eachRow(res, func(rows pgx.Rows) error {
 		var hour time.Time
@@ -147,18 +147,18 @@ func readFolded(res results) (map[time.Time][]byte, error) {
 	})
 }
 
-func timeColumn(list []time.Time) times {
-	return times{len(list), func(i int) *time.Time { return &list[i] }}
+func timeColumn(list []time.Time) timeArray {
+	return timeArray{len(list), func(i int) *time.Time { return &list[i] }}
 }
 
 // fireArgs returns the last parameters of fire_upsert.sql.
 func fireArgs(fires []store.Fire) []any {
 	n := len(fires)
 	return []any{
-		times{n, func(i int) *time.Time { return &fires[i].At }},
-		times{n, func(i int) *time.Time { return &fires[i].FiredAt }},
-		int2s{n, func(i int) int16 { return int16(fires[i].Kind) }},
-		int2s{n, func(i int) int16 { return int16(fires[i].Outcome) }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&fires[i].Run) }},
+		timeArray{n, func(i int) *time.Time { return &fires[i].At }},
+		timeArray{n, func(i int) *time.Time { return &fires[i].FiredAt }},
+		int2Array{n, func(i int) int16 { return int16(fires[i].Kind) }},
+		int2Array{n, func(i int) int16 { return int16(fires[i].Outcome) }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&fires[i].Run) }},
 	}
 }

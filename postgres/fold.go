@@ -22,7 +22,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldKeysDue, int32(limit))
 		batch.Queue(s.sql.foldKeysRunEnded, int32(limit))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var k store.FoldKey
@@ -54,7 +54,7 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	for try := 1; ; try++ {
 		err := s.runTransaction(ctx, "change a key", func(ask roundTrip) error {
 			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, patientFold) },
-				func(res results) error { return readRowCount(res, 1, nil) })
+				func(res statementResults) error { return readRowCount(res, 1, nil) })
 			if err != nil {
 				return err
 			}
@@ -125,10 +125,10 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 	err = ask("lock a key", func(batch *pgx.Batch) {
 		batch.Queue(lock, foldKey(c.Key)...)
 		if c.Name != "" { // a statement of its own, so it sees what was committed before the lock was taken
-			batch.Queue(s.sql.runByName, int2s{1, func(int) int16 { return store.ShardOfName(c.Name) }}, uuids{1, func(int) *uuid.UUID { return nil }},
-				texts{1, func(int) *string { return &c.Name }})
+			batch.Queue(s.sql.runByName, int2Array{1, func(int) int16 { return store.ShardOfName(c.Name) }}, uuidArray{1, func(int) *uuid.UUID { return nil }},
+				textArray{1, func(int) *string { return &c.Name }})
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		state = store.FoldState{}
 		err := eachRow(res, func(rows pgx.Rows) error {
 			row := &store.Fold{FoldKey: c.Key}
@@ -155,7 +155,7 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 		return state, nil
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun, len(runs))
-	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRunStates, lockArgs(runs)...) }, func(res results) error {
+	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRunStates, lockArgs(runs)...) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			var r store.FoldRun
@@ -182,7 +182,7 @@ func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWr
 		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.After.UUID, Valid: row.After.Valid}, row.State, row.Input)
 	}
 	n := 0
-	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res results) error {
+	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res statementResults) error {
 		n = 0
 		return eachRow(res, func(pgx.Rows) error { n++; return nil })
 	})
@@ -196,12 +196,12 @@ func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWr
 }
 
 // startUnder inserts the run of a start that folds, and sets its outcome.
-func (s *database) startUnder(ask roundTrip, item *store.Start) error {
+func (s *database) startUnder(ask roundTrip, item *store.StartWrite) error {
 	w := &sortedBatch{met: true}
-	w.fill(&store.Batch{Starts: []*store.Start{item}})
+	w.fill(&store.Batch{Starts: []*store.StartWrite{item}})
 	w.hints = w.hints && !item.Run.Unreleased
-	var took changedRows
-	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res results) error { return w.count(res, &took) })
+	var took changedRowCounts
+	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (s *database) release(ask roundTrip, r *store.FoldRelease) error {
 	err := ask("release a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		n = 0
 		if err := eachRow(res, func(pgx.Rows) error { n++; return nil }); err != nil {
 			return err

@@ -29,7 +29,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			batch.Queue(s.sql.walPosition)
 		}
 		batch.Queue(s.sql.now)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if _, err := res.Exec(); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 
 // onHeartbeatPool returns an asker that uses transactions of their own on the pool for heartbeats.
 func (s *database) onHeartbeatPool(ctx context.Context) roundTrip {
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.heartbeatPool, what, fill, read)
 	}
 }
@@ -91,7 +91,7 @@ func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, er
 	var gone []uuid.UUID
 	err := s.runBatch(ctx, s.heartbeatPool, "read back leases", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			err := rows.Scan((*uuidValue)(&id))
@@ -106,7 +106,7 @@ func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, er
 func (s *database) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.runBatch(ctx, s.heartbeatPool, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
-		func(res results) error {
+		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
 		})
 	return now, err

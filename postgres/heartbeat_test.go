@@ -14,7 +14,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 	at := now(t, s)
 	worker := uuid.New()
 	run := running(worker, at) // its lease ends in a minute
-	begin(t, s, &store.Start{Run: run})
+	begin(t, s, &store.StartWrite{Run: run})
 	tx, err := s.user.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -17,12 +17,12 @@ import (
 type heldRun struct {
 	name  string
 	epoch store.Epoch
-	steps []checkpoint
+	steps []heldCheckpoint
 }
 
-// checkpoint is an acknowledged checkpoint. A step that another epoch has recorded under the same name is
+// heldCheckpoint is an acknowledged checkpoint. A step that another epoch has recorded under the same name is
 // a different checkpoint.
-type checkpoint struct {
+type heldCheckpoint struct {
 	name  string
 	epoch store.Epoch // of the owner that recorded it
 }
@@ -45,7 +45,7 @@ func (l *rewindDetector) addHeldRun(run *store.Run) *heldRun {
 		l.held[run.UUID] = h
 	}
 	if h == nil {
-		h = &heldRun{steps: make([]checkpoint, 0, 8)}
+		h = &heldRun{steps: make([]heldCheckpoint, 0, 8)}
 		l.held[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
@@ -62,7 +62,7 @@ func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 	if found == nil {
 		found = step
 	}
-	h.steps = append(h.steps, checkpoint{step.Name, found.Epoch})
+	h.steps = append(h.steps, heldCheckpoint{step.Name, found.Epoch})
 }
 
 // dropped records the end of an ownership. The caller holds l.mu.
@@ -154,7 +154,7 @@ func (l *rewindDetector) readOn(era uint64, part *store.ClaimedRun) error {
 func (h *heldRun) read(history []store.Step) {
 	for i := range history {
 		if step := &history[i]; step.Status.Terminal() {
-			h.steps = append(h.steps, checkpoint{step.Name, step.Epoch})
+			h.steps = append(h.steps, heldCheckpoint{step.Name, step.Epoch})
 		}
 	}
 }
@@ -202,12 +202,12 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid
 		return nil, nil
 	}
 	states := make([]store.RunState, len(runs))
-	found := make([]map[checkpoint]bool, len(runs))
+	found := make([]map[heldCheckpoint]bool, len(runs))
 	var now time.Time
 	err = ask("look for what was acknowledged", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.now)
 		batch.Queue(s.sql.heldRunsCheckpoints, lockArgs(runs)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
 			return err
 		}
@@ -222,16 +222,16 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid
 			i := ordinal - 1
 			states[i] = runState(status, epoch, pgtype.Int2{})
 			if found[i] == nil {
-				found[i] = make(map[checkpoint]bool)
+				found[i] = make(map[heldCheckpoint]bool)
 			}
-			found[i][checkpoint{step.String, by}] = step.Valid
+			found[i][heldCheckpoint{step.String, by}] = step.Valid
 			return nil
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	var release []*store.RunWrite
+	var release []*store.OwnershipEnd
 	for i, id := range runs {
 		h := s.timeline.held[id]
 		one := store.LostRun{UUID: id, Name: h.name, Missing: !states[i].Found}
@@ -245,7 +245,7 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid
 		}
 		lost = append(lost, one)
 		if states[i].OwnedAt(h.epoch) {
-			release = append(release, &store.RunWrite{UUID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
+			release = append(release, &store.OwnershipEnd{UUID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
 		}
 	}
 	if len(release) == 0 {
@@ -253,7 +253,7 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid
 	}
 	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(release), channel(s.schema))...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
 	})
 }

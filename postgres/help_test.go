@@ -123,14 +123,14 @@ func pending(now time.Time) store.Run {
 }
 
 // childOf returns a running child of a run at epoch 1.
-func childOf(parent uuid.UUID, name string, now time.Time) *store.Start {
+func childOf(parent uuid.UUID, name string, now time.Time) *store.StartWrite {
 	run := running(uuid.New(), now)
 	run.UUID, run.Name, run.Parent = store.NewChildUUID(parent), name, uuid.NullUUID{UUID: parent, Valid: true}
-	return &store.Start{Run: run, ParentEpoch: epochAt(1)}
+	return &store.StartWrite{Run: run, ParentEpoch: epochAt(1)}
 }
 
 // begin starts runs and checks that each is written.
-func begin(t testing.TB, s *database, starts ...*store.Start) {
+func begin(t testing.TB, s *database, starts ...*store.StartWrite) {
 	t.Helper()
 	commit(t, s, &store.Batch{Starts: starts})
 	for _, item := range starts {
@@ -140,7 +140,7 @@ func begin(t testing.TB, s *database, starts ...*store.Start) {
 	}
 }
 
-func order(t testing.TB, s *database, o *store.Control) []store.ControlResult {
+func order(t testing.TB, s *database, o *store.ControlOperation) []store.ControlResult {
 	t.Helper()
 	if o.Now.IsZero() {
 		o.Now = now(t, s)
@@ -162,15 +162,15 @@ func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 }
 
 // receive returns a receive that waits for a signal, in a step of a run at epoch 1.
-func receive(run uuid.UUID, name, signal string, now time.Time) *store.Receive {
-	return &store.Receive{Signal: signal, Step: store.Step{
+func receive(run uuid.UUID, name, signal string, now time.Time) *store.ReceiveWrite {
+	return &store.ReceiveWrite{Signal: signal, Step: store.Step{
 		Run: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1),
 		StartedAt: now, NextAt: now.Add(time.Hour),
 	}}
 }
 
-func signal(run uuid.UUID, name, payload string, now time.Time) *store.Signal {
-	return &store.Signal{Run: run, ID: uuid.Must(uuid.NewV7()), Name: name, Payload: []byte(payload), CreatedAt: now}
+func signal(run uuid.UUID, name, payload string, now time.Time) *store.SignalWrite {
+	return &store.SignalWrite{Run: run, ID: uuid.Must(uuid.NewV7()), Name: name, Payload: []byte(payload), CreatedAt: now}
 }
 
 // done returns a completed step of a run at epoch 1.
@@ -182,8 +182,8 @@ func done(run uuid.UUID, name string, now time.Time) *store.StepWrite {
 }
 
 // finish returns the write that completes a run at epoch 1.
-func finish(run uuid.UUID, now time.Time) *store.RunWrite {
-	return &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: now}
+func finish(run uuid.UUID, now time.Time) *store.OwnershipEnd {
+	return &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: now}
 }
 
 // epochAt returns the epoch with this count and no nonce, because the claims here have none.

@@ -27,29 +27,29 @@ type knownLanes struct {
 	looked time.Time // when somebody looked for unknown lanes last
 
 	served *store.ClaimFilter // whose lanes are in own
-	gated  *store.Gated       // likewise
+	gated  *store.QueueGates  // likewise
 	own    []knownLane        // by priority, the higher first, and in the order of the last claim
 }
 
 type knownLane struct {
-	lane            store.Lane
+	lane            store.ClaimLane
 	queue, workflow string
 	priority        int16
 }
 
-// lanePlan holds the lane arguments of a claim.
-type lanePlan struct {
-	low, high    []store.Lane // the bounds of the gaps between known lanes, exclusive
-	claimable    []store.Lane // from which the claim may take runs, in the order of the claim
-	nothingKnown bool         // nothing was known
+// claimLanes holds the lane arguments of a claim.
+type claimLanes struct {
+	low, high    []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
+	claimable    []store.ClaimLane // from which the claim may take runs, in the order of the claim
+	nothingKnown bool              // nothing was known
 }
 
 // plan returns the arguments for the next claim.
-func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.Gated) lanePlan {
+func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.QueueGates) claimLanes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.since) > relearnAfter {
-		return lanePlan{low: []store.Lane{store.FirstLane}, high: []store.Lane{store.LastLane}, nothingKnown: true}
+		return claimLanes{low: []store.ClaimLane{store.FirstLane}, high: []store.ClaimLane{store.LastLane}, nothingKnown: true}
 	}
 	if l.served != served || l.gated != gated {
 		l.served, l.gated, l.own = served, gated, nil
@@ -61,7 +61,7 @@ func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.Gated) lanePla
 		slices.SortStableFunc(l.own, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
 	p := l.gaps()
-	p.claimable = make([]store.Lane, 0, len(l.own))
+	p.claimable = make([]store.ClaimLane, 0, len(l.own))
 	store.RotateLanes(l.own, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.own {
 		p.claimable = append(p.claimable, k.lane)
@@ -70,8 +70,8 @@ func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.Gated) lanePla
 }
 
 // gaps returns the bounds of the gaps between the known lanes.
-func (l *knownLanes) gaps() lanePlan {
-	p := lanePlan{low: make([]store.Lane, 0, len(l.known)+1), high: make([]store.Lane, 0, len(l.known)+1)}
+func (l *knownLanes) gaps() claimLanes {
+	p := claimLanes{low: make([]store.ClaimLane, 0, len(l.known)+1), high: make([]store.ClaimLane, 0, len(l.known)+1)}
 	p.low = append(p.low, store.FirstLane)
 	for _, k := range l.known {
 		p.low, p.high = append(p.low, k.lane), append(p.high, k.lane)
@@ -82,17 +82,17 @@ func (l *knownLanes) gaps() lanePlan {
 
 // unseen returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
 // the gaps are to be added.
-func (l *knownLanes) unseen() (lanePlan, bool) {
+func (l *knownLanes) unseen() (claimLanes, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.looked) < strayCheckInterval {
-		return lanePlan{}, false
+		return claimLanes{}, false
 	}
 	return l.gaps(), true
 }
 
 // strays returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
-func (l *knownLanes) strays(queue string) (lanes []store.Lane) {
+func (l *knownLanes) strays(queue string) (lanes []store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.known {
@@ -104,7 +104,7 @@ func (l *knownLanes) strays(queue string) (lanes []store.Lane) {
 }
 
 // add adds lanes that the claim with this plan has found.
-func (l *knownLanes) add(p *lanePlan, found []knownLane) {
+func (l *knownLanes) add(p *claimLanes, found []knownLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looked = time.Now()
@@ -122,6 +122,6 @@ func (l *knownLanes) add(p *lanePlan, found []knownLane) {
 }
 
 // laneColumn returns lanes as the parameter of a statement.
-func laneColumn(list []store.Lane) int8s {
-	return int8s{len(list), func(i int) int64 { return int64(list[i]) }}
+func laneColumn(list []store.ClaimLane) int8Array {
+	return int8Array{len(list), func(i int) int64 { return int64(list[i]) }}
 }

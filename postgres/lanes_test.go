@@ -106,7 +106,7 @@ func TestForgottenLanesAreFoundAgain(t *testing.T) {
 	for range 3 {
 		s.lanes.since = time.Time{}
 		first := pending(time.Now().Add(-time.Second))
-		if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{{Run: first}}}); err != nil {
+		if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{{Run: first}}}); err != nil {
 			t.Fatal(err)
 		}
 		at := now(t, s)

@@ -20,7 +20,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 		} else {
 			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))...)
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
 }
@@ -37,7 +37,7 @@ func declareArgs(c *store.LimitChange) []any { return append(boundArgs(c), c.Ver
 func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
 	err = s.readDurably(s.onEngine(ctx), "delete a limit", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limitDelete, name)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			return rows.Scan(nil)
@@ -48,11 +48,11 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
-	var use []store.LineUse
+	var use []store.PermitLineUse
 	err = s.runBatch(ctx, s.enginePool, "read limits", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limits)
 		batch.Queue(s.sql.limitUse, pgTime(now))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		limits, use = nil, nil // discard the rows of a failed try
 		err := eachRow(res, func(rows pgx.Rows) error {
 			l, err := scanLimit(rows)
@@ -63,7 +63,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 			return err
 		}
 		return eachRow(res, func(rows pgx.Rows) error {
-			var u store.LineUse
+			var u store.PermitLineUse
 			err := rows.Scan(&u.Limit, &u.Key, (*intValue)(&u.Held), (*intValue)(&u.Offered), (*intValue)(&u.Waiting))
 			use = append(use, u)
 			return err
@@ -89,13 +89,13 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 }
 
 // WaitingLines implements store.LimitStore.
-func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
+func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, limit int) (lines []store.PermitLineKey, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitWaitingLines, after.Limit, after.Key, int32(limit))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		lines = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
-			var g store.LineKey
+			var g store.PermitLineKey
 			err := rows.Scan(&g.Limit, &g.Key)
 			lines = append(lines, g)
 			return err
@@ -105,18 +105,18 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 }
 
 // PermitsOf implements store.LimitStore.
-func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
+func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPosition, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitsOfRun, store.ShardOf(run), pgUUID(run))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		permits = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
-			var p permitRow
+			var p permitRowScanner
 			var step string
 			var before int64
 			columns := p.columns()
 			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
-			permits = append(permits, store.PermitPlace{Permit: p.permit(run, step), Before: int(before)})
+			permits = append(permits, store.PermitPosition{Permit: p.permit(run, step), Before: int(before)})
 			return err
 		})
 	})

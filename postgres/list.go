@@ -23,9 +23,9 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	}
 	args := []any{
 		pgUUID(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
-		int2s{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
+		int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots,
-		int2s{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
+		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
 	sql := s.sql.runsList
 	switch {
@@ -66,7 +66,7 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error
 func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
 	var runs []*store.Run
 	err := s.runBatch(ctx, s.enginePool, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
-		func(res results) error {
+		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				run, err := scanRun(rows)
 				runs = append(runs, run)
@@ -80,13 +80,13 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 }
 
 // Counts implements store.Store with two reads in one round trip.
-func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
-	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
+	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runTreeCounts, shard, id, pgTime(now))
 		batch.Queue(s.sql.runTreeOpenCalls, shard, id, pgTime(now))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var status store.Status
 			var n, delayed int64

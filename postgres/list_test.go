@@ -19,11 +19,11 @@ func TestListMergesShards(t *testing.T) {
 		for i := range 20 {
 			run := pending(at.Add(time.Duration(i) * time.Second))
 			run.UUID, run.Name = store.NewRootUUID(fmt.Sprintf("order\xf4\x8f\xbf\xbf%d", i))
-			start := &store.Start{Run: run, Tags: []store.Tag{{Key: "team", Value: "a"}, {Key: "n", Value: fmt.Sprint(i)}}}
+			start := &store.StartWrite{Run: run, Tags: []store.Tag{{Key: "team", Value: "a"}, {Key: "n", Value: fmt.Sprint(i)}}}
 			begin(t, s, start)
 			want = append(want, run.UUID)
 		}
-		begin(t, s, &store.Start{Run: pending(at)})
+		begin(t, s, &store.StartWrite{Run: pending(at)})
 		slices.Reverse(want)
 		for name, f := range map[string]store.Filter{
 			"all":    {CreatedBefore: at.Add(time.Hour), Workflow: "flow", Queue: "default", Statuses: []store.Status{store.Running, store.Pending}, Roots: true},
@@ -82,7 +82,7 @@ func TestOutline(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: run, Tags: []store.Tag{{Key: "z", Value: "1"}, {Key: "a", Value: "2"}}})
+		begin(t, s, &store.StartWrite{Run: run, Tags: []store.Tag{{Key: "z", Value: "1"}, {Key: "a", Value: "2"}}})
 		step := func(name string, kind store.Kind, status store.StepStatus, next time.Time) *store.StepWrite {
 			w := done(run.UUID, name, at)
 			w.Step.Kind, w.Step.Status, w.Step.NextAt = kind, status, next
@@ -133,11 +133,11 @@ func TestOutline(t *testing.T) {
 func TestTagsAreOfTheRunThatWasMade(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
-	first := &store.Start{Run: pending(at), Tags: []store.Tag{{Key: "k", Value: "1"}}}
-	second := &store.Start{Run: first.Run, Tags: []store.Tag{{Key: "k", Value: "2"}, {Key: "l", Value: "2"}}}
+	first := &store.StartWrite{Run: pending(at), Tags: []store.Tag{{Key: "k", Value: "1"}}}
+	second := &store.StartWrite{Run: first.Run, Tags: []store.Tag{{Key: "k", Value: "2"}, {Key: "l", Value: "2"}}}
 	second.Run.UUID = store.NewUUID(store.ShardOf(first.Run.UUID))
-	commit(t, s, &store.Batch{Starts: []*store.Start{first}})
-	commit(t, s, &store.Batch{Starts: []*store.Start{second, first}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{second, first}})
 	var tags int
 	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM durable.tag").Scan(&tags); err != nil || tags != 1 || second.Outcome != store.Adopted {
 		t.Errorf("%d tags, %v, outcome %d", tags, err, second.Outcome)

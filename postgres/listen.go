@@ -31,7 +31,7 @@ var errPooled = errors.New("a pooler is in between that shares sessions")
 // detect the death by the free lock (see Dead). Listen first checks that no pooler shares the session: it
 // notifies itself from another connection. If this notification does not arrive, Listen holds nothing and
 // tries again after up to 5 minutes; meanwhile workers rely on polling and on the expiry of leases.
-func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 }
 
 // holdSession connects, listens, and holds the presence lock until the session ends. It never returns nil.
-func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
 	heard := func(payload string) { passHint(payload, worker, hear) }
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 
 // passHint converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
-func passHint(payload string, worker uuid.UUID, hear func(store.Hint)) {
+func passHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 	switch payload {
 	case "":
 		hear(store.HintClaim)
@@ -139,7 +139,7 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 	}
 	nonce := uuid.NewString()
 	err := s.runBatch(ctx, s.enginePool, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, channel(s.schema), nonce) },
-		func(res results) error {
+		func(res statementResults) error {
 			_, err := res.Exec()
 			return err
 		})
@@ -204,7 +204,7 @@ func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held pres
 		func(batch *pgx.Batch) {
 			batch.Queue(s.sql.presenceRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))
 		},
-		func(res results) error {
+		func(res statementResults) error {
 			_, err := res.Exec()
 			return err
 		})
@@ -250,7 +250,7 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
 	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDeadWorkers, pgUUID(self)) },
-		func(res results) error {
+		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var id uuid.UUID
 				err := rows.Scan((*uuidValue)(&id))

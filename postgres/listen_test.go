@@ -14,7 +14,7 @@ import (
 
 // attendance is a call of Listen that a test can follow.
 type attendance struct {
-	hints map[store.Hint]chan struct{}
+	hints map[store.WakeHint]chan struct{}
 	done  chan error
 	stop  context.CancelFunc
 }
@@ -23,11 +23,11 @@ func attend(t *testing.T, s *database, worker uuid.UUID) *attendance {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attendance{
-		hints: map[store.Hint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNotification: make(chan struct{}, 1)},
+		hints: map[store.WakeHint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNotification: make(chan struct{}, 1)},
 		done:  make(chan error, 1), stop: cancel,
 	}
 	go func() {
-		a.done <- s.Listen(ctx, worker, func(h store.Hint) {
+		a.done <- s.Listen(ctx, worker, func(h store.WakeHint) {
 			select {
 			case a.hints[h] <- struct{}{}:
 			default:
@@ -41,7 +41,7 @@ func attend(t *testing.T, s *database, worker uuid.UUID) *attendance {
 	return a
 }
 
-func (a *attendance) hinted(t *testing.T, want store.Hint) {
+func (a *attendance) hinted(t *testing.T, want store.WakeHint) {
 	t.Helper()
 	select {
 	case <-a.hints[want]:
@@ -75,7 +75,7 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 			worker, other, unseen := uuid.New(), uuid.New(), uuid.New()
 			a := attend(t, s, worker)
 			beat(t, s, unseen) // never had a presence lock: only its leases show its death
-			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
+			commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: pending(now(t, s))}}})
 			a.hinted(t, store.HintClaim)
 			if dead(t, s, other, worker) {
 				t.Error("a worker that attends was called dead")
@@ -117,7 +117,7 @@ func TestAttendComesBack(t *testing.T) {
 			t.Error("a worker that came back was called dead")
 		}
 	}
-	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: pending(now(t, s))}}})
 	a.hinted(t, store.HintClaim)
 }
 
@@ -198,9 +198,9 @@ func TestAttendWithoutListen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	worker := uuid.New()
-	go func() { done <- s.Listen(ctx, worker, func(h store.Hint) { t.Errorf("it was hinted %d", h) }) }()
+	go func() { done <- s.Listen(ctx, worker, func(h store.WakeHint) { t.Errorf("it was hinted %d", h) }) }()
 	beat(t, s, worker)
-	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}}) // notifies the workers that listen
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: pending(now(t, s))}}}) // notifies the workers that listen
 	var listening int
 	err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'").Scan(&listening)
 	if err != nil || listening != 0 {

@@ -15,7 +15,7 @@ const (
 )
 
 // readHoldResult reads the result of run_hold.sql for one item. Without a row the item gets no outcome.
-func readHoldResult(res results, item *store.RunWrite) error {
+func readHoldResult(res statementResults, item *store.OwnershipEnd) error {
 	item.Outcome, item.State = 0, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
 		item.Outcome, item.State.Found = store.Written, true

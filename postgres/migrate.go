@@ -44,7 +44,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	server, encoding, recorded := 0, "", false
 	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.migrationExists, s.schema, s.table("migration"))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	}
 	have := 0
 	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersion) },
-		func(res results) error {
+		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
 		})
 	return have, err
@@ -95,7 +95,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
 	ask := s.inTx(ctx, tx)
 	if sessionOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
-		if err := ask("migrate", s.queueSettings, func(res results) error { return readRowCount(res, 1, nil) }); err != nil {
+		if err := ask("migrate", s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
 	}

@@ -22,9 +22,9 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	}
 	err := s.runBatch(ctx, s.enginePool, "look for news", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.notifications, notificationArgs(held, worker)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
-			var asked store.ControlRequest
+			var asked store.PendingControl
 			var status store.Status
 			var woken bool
 			var deadline time.Time

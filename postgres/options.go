@@ -11,9 +11,9 @@ import (
 const DefaultSchema = "durable"
 
 // Option changes how a store is opened.
-type Option func(*options) error
+type Option func(*openOptions) error
 
-type options struct {
+type openOptions struct {
 	schema        string
 	migrate       bool
 	async         bool
@@ -23,7 +23,7 @@ type options struct {
 }
 
 // markGiven returns an error if the option was given before.
-func (o *options) markGiven(option string) error {
+func (o *openOptions) markGiven(option string) error {
 	if o.given[option] {
 		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
@@ -38,7 +38,7 @@ var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 // Schema puts the tables into the named schema instead of "durable", so that several installations can
 // share a database. The name has up to 48 letters, digits and underscores, and no digit first.
 func Schema(name string) Option {
-	return func(o *options) error {
+	return func(o *openOptions) error {
 		if !schemaName.MatchString(name) {
 			return fmt.Errorf("postgres: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", name)
 		}
@@ -50,7 +50,7 @@ func Schema(name string) Option {
 // WithoutMigrations opens a database whose schema is migrated by other means. Open and New then return an
 // error if the schema does not have the version that this code needs.
 func WithoutMigrations() Option {
-	return func(o *options) error {
+	return func(o *openOptions) error {
 		o.migrate = false
 		return o.markGiven("WithoutMigrations")
 	}
@@ -62,7 +62,7 @@ func WithoutMigrations() Option {
 // and signals are lost. Without this option, the store changes synchronous_commit from off to on. It
 // keeps all stronger values in any case.
 func AllowAsyncCommit() Option {
-	return func(o *options) error {
+	return func(o *openOptions) error {
 		o.async = true
 		return o.markGiven("AllowAsyncCommit")
 	}
@@ -73,7 +73,7 @@ func AllowAsyncCommit() Option {
 // polling (see durable.Config.Poll), and find requests to pause or cancel a run when they renew its
 // lease. The runs of a dead worker are taken over when their leases end.
 func WithoutListen() Option {
-	return func(o *options) error {
+	return func(o *openOptions) error {
 		o.withoutListen = true
 		return o.markGiven("WithoutListen")
 	}
@@ -84,7 +84,7 @@ func WithoutListen() Option {
 // roles that use it. So Open and New return an [*OwnerError] if any other role owns the schema or a
 // table. Name only roles that you trust as much as the program's own role.
 func OwnedBy(roles ...string) Option {
-	return func(o *options) error {
+	return func(o *openOptions) error {
 		if len(roles) == 0 {
 			return fmt.Errorf("postgres: %w: the option OwnedBy names no role: leave it out", durable.ErrInvalidConfig)
 		}
@@ -93,8 +93,8 @@ func OwnedBy(roles ...string) Option {
 	}
 }
 
-func newOptions(opts []Option) (options, error) {
-	o := options{schema: DefaultSchema, migrate: true, given: make(map[string]bool)}
+func newOptions(opts []Option) (openOptions, error) {
+	o := openOptions{schema: DefaultSchema, migrate: true, given: make(map[string]bool)}
 	for i, opt := range opts {
 		if opt == nil {
 			return o, fmt.Errorf("postgres: %w: the Option at place %d of %d is nil: leave it out", durable.ErrInvalidConfig, i+1, len(opts))

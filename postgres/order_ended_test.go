@@ -14,15 +14,15 @@ func TestOrderWaitsForNoEndedRun(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: root})
+		begin(t, s, &store.StartWrite{Run: root})
 		ended, unbegun := childOf(root.UUID, "ended", at), childOf(root.UUID, "unbegun", at)
 		begin(t, s, ended)
 		beneath := childOf(ended.Run.UUID, "beneath", at)
 		begin(t, s, beneath)
 		unbegun.Run.Status, unbegun.Run.Epoch, unbegun.Run.Owner, unbegun.Run.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, at
 		begin(t, s, unbegun)
-		order(t, s, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.UUID}})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.Run.UUID, at)}})
+		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.UUID}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(ended.Run.UUID, at)}})
 
 		tx, err := s.user.Begin(t.Context())
 		if err != nil {
@@ -32,7 +32,7 @@ func TestOrderWaitsForNoEndedRun(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.schema+".run WHERE id IN ($1, $2) FOR UPDATE", ended.Run.UUID, unbegun.Run.UUID); err != nil {
 			t.Fatal(err)
 		}
-		answers := order(t, s, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
+		answers := order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
 		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); answers[0] != want {
 			t.Errorf("the cancel answered %+v, not %+v", answers[0], want)
 		}

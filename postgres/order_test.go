@@ -21,7 +21,7 @@ func TestOrder(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: root})
+		begin(t, s, &store.StartWrite{Run: root})
 		runs, waits, begun := childOf(root.UUID, "runs", at), childOf(root.UUID, "waits", at), childOf(root.UUID, "begun", at)
 		begin(t, s, runs, waits, begun)
 		below := childOf(waits.Run.UUID, "below", at)
@@ -29,7 +29,7 @@ func TestOrder(t *testing.T) {
 		begin(t, s, below)
 		commit(t, s, &store.Batch{
 			Steps: []*store.StepWrite{done(begun.Run.UUID, "a", at)},
-			Runs: []*store.RunWrite{
+			Runs: []*store.OwnershipEnd{
 				{UUID: waits.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
 				{UUID: begun.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at},
 			},
@@ -44,29 +44,29 @@ func TestOrder(t *testing.T) {
 				t.Fatalf("the statuses are %v, not %v", got, want)
 			}
 		}
-		a := order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
+		a := order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
 		if want := (store.ControlResult{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
 			t.Errorf("the pause answered %+v, not %+v", a[0], want)
 		}
-		order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
+		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
 		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
 		if got := row(t, s, waits.Run.UUID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
 			t.Errorf("the paused child is %+v", got)
 		}
 		late := childOf(root.UUID, "late", at)
-		commit(t, s, &store.Batch{Starts: []*store.Start{late}})
+		commit(t, s, &store.Batch{Starts: []*store.StartWrite{late}})
 		if late.Outcome != store.Fenced || late.State.Control != store.PausedItself {
 			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.State)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
 		if got := row(t, s, root.UUID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
 			t.Errorf("the parked root is %+v", got)
 		}
-		order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{root.UUID}})
+		order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{root.UUID}})
 		status(store.Pending, store.Running, store.Paused, store.Pending, store.Paused)
-		order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.UUID}})
+		order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.UUID}})
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
-		a = order(t, s, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
+		a = order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
 		if a[0].Changed != 1 || a[0].Requested != 4 || a[1].Found {
 			t.Errorf("the cancel answered %+v", a)
 		}
@@ -91,12 +91,12 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: run})
-		order(t, s, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{run.UUID}})
+		begin(t, s, &store.StartWrite{Run: run})
+		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{run.UUID}})
 		step := done(run.UUID, "last", at)
 		end := finish(run.UUID, at)
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end}})
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested}
 		if step.Outcome != store.Written || step.State != want {
 			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.State)
@@ -106,17 +106,17 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		}
 		child, mark := childOf(run.UUID, "child", at), done(run.UUID, "child", at)
 		mark.Step.Kind, mark.Step.Status = store.KindChild, store.StepStarted
-		commit(t, s, &store.Batch{Starts: []*store.Start{child}, Steps: []*store.StepWrite{mark, done(run.UUID, "other", at)}})
+		commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}, Steps: []*store.StepWrite{mark, done(run.UUID, "other", at)}})
 		if child.Outcome != store.Fenced || child.State != want || mark.Outcome != store.Fenced || mark.State != want {
 			t.Errorf("a child: outcome %d, %+v; its mark: outcome %d", child.Outcome, child.State, mark.Outcome)
 		}
 		if history, err := s.History(t.Context(), run.UUID); err != nil || len(history) != 2 {
 			t.Errorf("the history is %v, %v", history, err)
 		}
-		park := &store.RunWrite{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		park := &store.OwnershipEnd{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		final := done(run.UUID, "in the same flush", at)
 		for range 2 { // the second is a repeated call
-			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.RunWrite{park}})
+			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.OwnershipEnd{park}})
 			if final.Outcome != store.Written {
 				t.Errorf("a step with the park: outcome %d", final.Outcome)
 			}
@@ -133,7 +133,7 @@ func TestFreeze(t *testing.T) {
 		at := now(t, s).Truncate(time.Second)
 		run := running(uuid.New(), at)
 		run.Deadline = at.Add(time.Hour)
-		begin(t, s, &store.Start{Run: run})
+		begin(t, s, &store.StartWrite{Run: run})
 		sleep := func(name string, until time.Time) *store.StepWrite {
 			w := done(run.UUID, name, at)
 			w.Step.Kind, w.Step.NextAt = store.KindSleep, until
@@ -142,12 +142,12 @@ func TestFreeze(t *testing.T) {
 		wait := receive(run.UUID, "wait", "never", at)
 		commit(t, s, &store.Batch{
 			Steps:    []*store.StepWrite{sleep("over", at.Add(time.Minute)), sleep("ahead", at.Add(time.Hour))},
-			Receives: []*store.Receive{wait},
-			Runs:     []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
+			Receives: []*store.ReceiveWrite{wait},
+			Runs:     []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
 		})
-		order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at.Add(10 * time.Minute)})
+		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at.Add(10 * time.Minute)})
 		for range 2 { // the second is a repeated call
-			order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
+			order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
 		}
 		if got := row(t, s, run.UUID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
 			t.Errorf("the deadline moved by %v", got.Sub(run.Deadline))
@@ -171,14 +171,14 @@ func TestNoChildEscapes(t *testing.T) {
 	at := now(t, s)
 	for i := range 10 {
 		root := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: root})
+		begin(t, s, &store.StartWrite{Run: root})
 		var all sync.WaitGroup
 		started := make(chan struct{}, 100)
 		for j := range 2 {
 			all.Go(func() {
 				for k := 0; ; k++ {
 					child := childOf(root.UUID, fmt.Sprintf("child-%d-%d", j, k), at)
-					if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{child}}); err != nil {
+					if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{child}}); err != nil {
 						t.Error(err)
 						return
 					}
@@ -195,7 +195,7 @@ func TestNoChildEscapes(t *testing.T) {
 		for range i {
 			<-started
 		}
-		order(t, s, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
+		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
 		all.Wait()
 		tree, err := s.Tree(t.Context(), root.UUID)
 		if err != nil {
@@ -214,7 +214,7 @@ func TestOpposingOrders(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	root := running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: root})
+	begin(t, s, &store.StartWrite{Run: root})
 	ids := []uuid.UUID{root.UUID}
 	for i := range 20 {
 		child := childOf(ids[i/2], fmt.Sprint("child-", i), at)
@@ -225,11 +225,11 @@ func TestOpposingOrders(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			for j := range 10 {
-				o := &store.Control{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
+				o := &store.ControlOperation{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
 				if err := s.Control(t.Context(), o); err != nil {
 					t.Error(err)
 				}
-				b := &store.Batch{Signals: []*store.Signal{signal(ids[(i*5+j)%len(ids)], "x", "1", at), signal(ids[(i*3+j)%len(ids)], "x", "2", at)}}
+				b := &store.Batch{Signals: []*store.SignalWrite{signal(ids[(i*5+j)%len(ids)], "x", "1", at), signal(ids[(i*3+j)%len(ids)], "x", "2", at)}}
 				if err := s.Commit(t.Context(), b); err != nil {
 					t.Error(err)
 				}
@@ -244,7 +244,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run := running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: run})
+	begin(t, s, &store.StartWrite{Run: run})
 	tx, err := s.user.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
+		ended <- s.Control(t.Context(), &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
 	}()
 	killed := 0
 	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
@@ -279,7 +279,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Control(ctx, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
+	if err := s.Control(ctx, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an order without time: %v", err)
 	}
 }
@@ -291,14 +291,14 @@ func TestFreezeOverSummerTime(t *testing.T) {
 	due := paused.Add(30 * time.Hour)
 	run := running(uuid.New(), paused)
 	run.Deadline = due
-	begin(t, s, &store.Start{Run: run})
+	begin(t, s, &store.StartWrite{Run: run})
 	sleep := done(run.UUID, "nap", paused)
 	sleep.Step.Kind, sleep.Step.NextAt = store.KindSleep, due
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{sleep}})
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
-	order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: paused})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
+	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: paused})
 	const pause = 72 * time.Hour
-	order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: paused.Add(pause), ShiftTimers: true})
+	order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: paused.Add(pause), ShiftTimers: true})
 	history, err := s.History(t.Context(), run.UUID)
 	if err != nil {
 		t.Fatal(err)

@@ -10,11 +10,11 @@ import (
 )
 
 // OverdueLanes implements store.Store.
-func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.OverdueLane, error) {
+func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
 	err := s.runBatch(ctx, s.enginePool, "look for overdue runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.lanesOverdue, pgTime(at), int64(after), int32(limit))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		all = nil
 		return eachRow(res, func(rows pgx.Rows) error {
 			var o store.OverdueLane
@@ -34,7 +34,7 @@ func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow)
 	}
 	err := s.runBatch(ctx, s.enginePool, "look for workers", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.workflowsExecuted, pairArgs(pairs)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			err := rows.Scan(&ordinal)
@@ -52,5 +52,5 @@ func textsOrNull(list []string) any {
 	if list == nil {
 		return nil
 	}
-	return texts{len(list), func(i int) *string { return &list[i] }}
+	return textArray{len(list), func(i int) *string { return &list[i] }}
 }

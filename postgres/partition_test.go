@@ -47,17 +47,17 @@ func TestTablesDistribute(t *testing.T) {
 	at := now(t, s)
 	owner := uuid.New()
 	run := running(owner, at)
-	start := []*store.Start{{Run: run}}
+	start := []*store.StartWrite{{Run: run}}
 	commit(t, s, &store.Batch{Starts: start})
 	step := []*store.StepWrite{done(run.UUID, "a", at)}
 	step[0].Step.Status = store.StepStarted
-	end := []*store.RunWrite{finish(run.UUID, at)}
-	child := []*store.Start{childOf(run.UUID, "child", at)}
+	end := []*store.OwnershipEnd{finish(run.UUID, at)}
+	child := []*store.StartWrite{childOf(run.UUID, "child", at)}
 	tag := store.Tag{Key: "k", Value: "v"}
-	placed := []*store.Start{{Run: child[0].Run, Place: &store.Place{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
+	placed := []*store.StartWrite{{Run: child[0].Run, Place: &store.QueuePlace{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
 	wait := receive(run.UUID, "wait", "go", at)
-	sent := []*store.Signal{signal(run.UUID, "go", "1", at)}
-	change := store.ControlChange{Before: store.Node{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
+	sent := []*store.SignalWrite{signal(run.UUID, "go", "1", at)}
+	change := store.ControlChange{Before: store.ControlledRun{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
 	key := []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}
 	lease := leaseArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
@@ -65,8 +65,8 @@ func TestTablesDistribute(t *testing.T) {
 		args []any
 	}{
 		{"runs_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
-		{"run_insert.sql", startArgs([]*store.Start{{Run: pending(at)}})},
-		{"run_insert_generated.sql", startArgs([]*store.Start{{Run: pending(at)}})},
+		{"run_insert.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
+		{"run_insert_generated.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
 		{"run_insert_any.sql", startAnyArgs(child, []runTag{{child[0].Run.UUID, &tag}})},
 		{"run_insert_with_place.sql", startPlacedArgs(child, []runTag{{child[0].Run.UUID, &tag}}, placed)},
 		{"place_of_run.sql", append(key[:2:2], int32(10))},
@@ -81,7 +81,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
 		{"control_apply.sql", append(changeArgs([]store.ControlChange{change}), pgTime(at), nil, nil, nil, "channel",
-			uuids{1, func(int) *uuid.UUID { return &owner }}, bools{1, func(int) bool { return false }})},
+			uuidArray{1, func(int) *uuid.UUID { return &owner }}, boolArray{1, func(int) bool { return false }})},
 		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
 		{"run_choices.sql", key},
@@ -89,7 +89,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_tree_open_calls.sql", append(key[:2:2], pgTime(at))},
 		{"map_progress.sql", key},
 		{"run_tags.sql", key},
-		{"tag_set.sql", append(key, texts{1, func(int) *string { return &tag.Key }}, texts{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
+		{"tag_set.sql", append(key, textArray{1, func(int) *string { return &tag.Key }}, textArray{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
 		{"signals_unreceived.sql", signalRuns(sent)},
 		{"run_tree.sql", key},
 		{"run_tree_counts.sql", append(key[:2:2], pgTime(at))},
@@ -108,9 +108,9 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_end_ownership.sql", append(leaveArgs(end), "channel")},
 		{"run_hold.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil)},
 		{"run_by_id.sql", []any{
-			int2s{1, func(int) int16 { return store.ShardOf(run.UUID) }},
+			int2Array{1, func(int) int16 { return store.ShardOf(run.UUID) }},
 			uuidColumn([]uuid.UUID{run.UUID}),
-			texts{1, func(int) *string { return &run.Name }},
+			textArray{1, func(int) *string { return &run.Name }},
 			true, true,
 		}},
 		{"run_statuses.sql", lockArgs([]uuid.UUID{run.UUID})},

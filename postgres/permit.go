@@ -49,16 +49,16 @@ const (
 )
 
 // lockLines locks the lines, gives permits back, and reads the bounds of the limits.
-func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []store.LineKey) ([]store.PermitLine, error) {
+func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []store.PermitLineKey) ([]store.PermitLine, error) {
 	n := len(lineKeys)
 	lines := make([]store.PermitLine, n)
-	at := make(map[store.LineKey]int, n)
+	at := make(map[store.PermitLineKey]int, n)
 	for i, g := range lineKeys {
-		lines[i].LineKey = g
+		lines[i].PermitLineKey = g
 		at[g] = i
 	}
-	names := texts{n, func(i int) *string { return &lineKeys[i].Limit }}
-	keys := texts{n, func(i int) *string { return &lineKeys[i].Key }}
+	names := textArray{n, func(i int) *string { return &lineKeys[i].Limit }}
+	keys := textArray{n, func(i int) *string { return &lineKeys[i].Key }}
 	bounds := make(map[string]store.LimitSettings)
 	err := ask("lock lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitLineLock, names, keys, pgTime(b.Now), s.timeline.timelineText())
@@ -66,12 +66,12 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
 		}
 		batch.Queue(s.sql.permitLimitBounds, names)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
-			var g store.LineKey
+			var g store.PermitLineKey
 			var l store.PermitLine
 			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.Timeline)
-			l.LineKey = g
+			l.PermitLineKey = g
 			lines[at[g]] = l
 			return err
 		})
@@ -96,7 +96,9 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 			continue
 		}
 		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.sql.limitDeclare, declareArgs(c)...) },
-			func(res results) error { return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) }) })
+			func(res statementResults) error {
+				return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -117,18 +119,18 @@ func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []stor
 	for i := range lines {
 		lines[i].Permits = nil
 	}
-	asked := store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	asked := store.RequestedPermits{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	err := ask("read lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitLinesRead,
-			texts{n, func(i int) *string { return &lines[i].Limit }},
-			texts{n, func(i int) *string { return &lines[i].Key }}, int32(store.MaxPermitsRead))
-		if len(b.Asks) > 0 {
+			textArray{n, func(i int) *string { return &lines[i].Limit }},
+			textArray{n, func(i int) *string { return &lines[i].Key }}, int32(store.MaxPermitsRead))
+		if len(b.Requests) > 0 {
 			batch.Queue(s.sql.permitRequestsRead,
-				int2s{len(b.Asks), func(i int) int16 { return store.ShardOf(b.Asks[i].Run) }},
-				uuids{len(b.Asks), func(i int) *uuid.UUID { return &b.Asks[i].Run }},
-				texts{len(b.Asks), func(i int) *string { return &b.Asks[i].Step }})
+				int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},
+				uuidArray{len(b.Requests), func(i int) *uuid.UUID { return &b.Requests[i].Run }},
+				textArray{len(b.Requests), func(i int) *string { return &b.Requests[i].Step }})
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var p store.PermitWithRun
@@ -146,19 +148,19 @@ func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []stor
 			l.Permits = append(l.Permits, p)
 			return nil
 		})
-		if err != nil || len(b.Asks) == 0 {
+		if err != nil || len(b.Requests) == 0 {
 			return err
 		}
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var epoch store.Epoch
-			var p permitRow
+			var p permitRowScanner
 			var status, control pgtype.Int2
 			err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control}, p.columns()...)...)
 			if err != nil {
 				return err
 			}
-			a := b.Asks[ordinal-1]
+			a := b.Requests[ordinal-1]
 			asked.Runs[a.Run] = runState(status, epoch, control)
 			if p.limit.Valid {
 				asked.Had[a] = p.permit(a.Run, a.Step)
@@ -181,7 +183,7 @@ func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []stor
 // returns the lines in which they have got no offer.
 func (s *database) writePermits(
 	ask roundTrip, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
-) (locked []store.LineKey, err error) {
+) (locked []store.PermitLineKey, err error) {
 	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit
 	for i := range plans {
@@ -197,14 +199,14 @@ func (s *database) writePermits(
 		}
 		if len(offers) > 0 {
 			batch.Queue(s.sql.permitOffer, append(permitKeys(offers),
-				times{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), channel(s.schema))...)
+				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), channel(s.schema))...)
 		}
 		batch.Queue(s.sql.permitLineUpdateGranted,
-			texts{n, func(i int) *string { return &lines[i].Limit }},
-			texts{n, func(i int) *string { return &lines[i].Key }},
-			times{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},
-			times{n, func(i int) *time.Time { return &plans[i].ClosedUntil }}, s.timeline.timelineText())
-	}, func(res results) error {
+			textArray{n, func(i int) *string { return &lines[i].Limit }},
+			textArray{n, func(i int) *string { return &lines[i].Key }},
+			timeArray{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},
+			timeArray{n, func(i int) *time.Time { return &plans[i].ClosedUntil }}, s.timeline.timelineText())
+	}, func(res statementResults) error {
 		if len(gone) > 0 {
 			if _, err := res.Exec(); err != nil { // a limit without Concurrent records nothing that is held
 				return err
@@ -229,7 +231,7 @@ func (s *database) writePermits(
 	for _, p := range offers {
 		if err == nil && !woken[p.Run] {
 			busy[p.Run] = true
-			locked = append(locked, store.LineKey{Limit: p.Limit, Key: p.Key})
+			locked = append(locked, store.PermitLineKey{Limit: p.Limit, Key: p.Key})
 		}
 	}
 	return locked, err
@@ -238,13 +240,13 @@ func (s *database) writePermits(
 func returnArgs(items []store.PermitReturn) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
-		texts{n, func(i int) *string { return &items[i].Step }},
-		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
-		int4s{n, func(i int) int32 { return items[i].Attempt }},
-		texts{n, func(i int) *string { return &items[i].Limit }},
-		texts{n, func(i int) *string { return &items[i].Key }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		textArray{n, func(i int) *string { return &items[i].Step }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
+		int4Array{n, func(i int) int32 { return items[i].Attempt }},
+		textArray{n, func(i int) *string { return &items[i].Limit }},
+		textArray{n, func(i int) *string { return &items[i].Key }},
 	}
 }
 
@@ -252,31 +254,31 @@ func returnArgs(items []store.PermitReturn) []any {
 func permitKeys(items []store.Permit) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
-		texts{n, func(i int) *string { return &items[i].Step }},
-		texts{n, func(i int) *string { return &items[i].Limit }},
-		texts{n, func(i int) *string { return &items[i].Key }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		textArray{n, func(i int) *string { return &items[i].Step }},
+		textArray{n, func(i int) *string { return &items[i].Limit }},
+		textArray{n, func(i int) *string { return &items[i].Key }},
 	)
 }
 
 func permitArgs(items []store.Permit) []any {
 	n := len(items)
 	return append(permitKeys(items),
-		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
-		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
-		int4s{n, func(i int) int32 { return items[i].Attempt }},
-		int4s{n, func(i int) int32 { return int32(items[i].Units) }},
-		int2s{n, func(i int) int16 { return items[i].Priority }},
-		bools{n, func(i int) bool { return items[i].Missed }},
-		times{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
-		times{n, func(i int) *time.Time { return &items[i].GrantedAt }},
-		times{n, func(i int) *time.Time { return &items[i].Until }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
+		int4Array{n, func(i int) int32 { return items[i].Attempt }},
+		int4Array{n, func(i int) int32 { return int32(items[i].Units) }},
+		int2Array{n, func(i int) int16 { return items[i].Priority }},
+		boolArray{n, func(i int) bool { return items[i].Missed }},
+		timeArray{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].GrantedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Until }},
 	)
 }
 
-// permitRow scans the columns of a permit, all of which are NULL if there is none.
-type permitRow struct {
+// permitRowScanner scans the columns of a permit, all of which are NULL if there is none.
+type permitRowScanner struct {
 	limit, key              pgtype.Text
 	status, priority        pgtype.Int2
 	attempt, units          pgtype.Int4
@@ -285,14 +287,14 @@ type permitRow struct {
 	arrived, granted, until time.Time
 }
 
-func (p *permitRow) columns() []any {
+func (p *permitRowScanner) columns() []any {
 	return []any{
 		&p.limit, &p.key, &p.status, (*epochValue)(&p.epoch), &p.attempt, &p.units, &p.priority, &p.missed,
 		(*timeValue)(&p.arrived), (*timeValue)(&p.granted), (*timeValue)(&p.until),
 	}
 }
 
-func (p *permitRow) permit(run uuid.UUID, step string) store.Permit {
+func (p *permitRowScanner) permit(run uuid.UUID, step string) store.Permit {
 	return store.Permit{
 		Limit: p.limit.String, Key: p.key.String, Run: run, Step: step, Status: store.PermitStatus(p.status.Int16), Epoch: p.epoch,
 		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, Missed: p.missed.Bool,

@@ -13,14 +13,14 @@ import (
 func TestPermitPassesALockedRun(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
-		asks := make([]*store.PermitAsk, 3)
+		asks := make([]*store.PermitRequest, 3)
 		for i := range asks {
 			r := running(uuid.New(), at)
-			begin(t, s, &store.Start{Run: r})
-			asks[i] = &store.PermitAsk{
+			begin(t, s, &store.StartWrite{Run: r})
+			asks[i] = &store.PermitRequest{
 				Limit: "l", Settings: store.LimitSettings{Concurrent: 1}, Run: r.UUID, Step: "s", Epoch: r.Epoch, Attempt: 1, Units: 1,
 			}
-			if err := s.Permits(t.Context(), &store.PermitBatch{Now: at.Add(time.Duration(i)), Asks: asks[i : i+1]}); err != nil {
+			if err := s.Permits(t.Context(), &store.PermitBatch{Now: at.Add(time.Duration(i)), Requests: asks[i : i+1]}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -48,7 +48,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		if err != nil || len(places) != 1 || places[0].Status != store.PermitOffered {
 			t.Errorf("behind a locked run: %+v, %v, want an offer", places, err)
 		}
-		if b.RecheckAt[store.LineKey{Limit: "l"}].IsZero() {
+		if b.RecheckAt[store.PermitLineKey{Limit: "l"}].IsZero() {
 			t.Error("nobody looks at the line when the run is no longer locked")
 		}
 	})

@@ -20,7 +20,7 @@ var errRolledBack = errors.New("the server rolled the transaction back")
 // runBatch sends the statements that fill queues to the server as one transaction, usually in one round trip,
 // and read takes their results in order. If once returns nil, everything is durable. An error of read
 // ends the reading, but does not roll back the transaction.
-func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
+func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	conn, err := s.acquire(ctx, pool)
 	if err != nil {
 		return s.wrap(ctx, what, err)
@@ -123,14 +123,14 @@ func noteDescribed(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 
 // runInRoundTrips executes one transaction with a round trip for each of its parts. So the server parses a
 // statement that pgx describes after the settings were made, with the engine's search_path.
-func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(statementResults) error) error {
 	if _, err := conn.Exec(ctx, beginSQL); err != nil {
 		return err
 	}
 	var settings pgx.Batch
 	s.queueSettings(&settings)
 	marks := s.queueMark(&settings)
-	err := readAndClose(conn.SendBatch(ctx, &settings), func(res results) error {
+	err := readAndClose(conn.SendBatch(ctx, &settings), func(res statementResults) error {
 		if err := readRowCount(res, 1, nil); err != nil {
 			return err
 		}
@@ -149,20 +149,20 @@ func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *p
 	return err
 }
 
-// results are the results of a pipeline's statements, in order.
-type results interface {
+// statementResults are the results of a pipeline's statements, in order.
+type statementResults interface {
 	Exec() (pgconn.CommandTag, error)
 	Query() (pgx.Rows, error)
 }
 
 // closableResults is a pipeline whose results can be read until it is closed.
 type closableResults interface {
-	results
+	statementResults
 	Close() error
 }
 
 // runBatch sends a batch in this session, whose pipelines are transactions without BEGIN and COMMIT.
-func (own *connState) runBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+func (own *connState) runBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(statementResults) error) error {
 	if own.traced {
 		return readAndClose(conn.SendBatch(ctx, batch), read)
 	}
@@ -178,7 +178,7 @@ func (own *connState) runBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.B
 
 // readAndClose reads the results of a pipeline and closes it. Only Close returns the outcome of the transaction,
 // because the Sync commits it.
-func readAndClose(res closableResults, read func(results) error) error {
+func readAndClose(res closableResults, read func(statementResults) error) error {
 	err := read(res)
 	if closing := res.Close(); err == nil {
 		err = closing
@@ -188,8 +188,8 @@ func readAndClose(res closableResults, read func(results) error) error {
 
 // readFramed returns a function that reads the results of a whole transaction: those of BEGIN and the
 // settings, which are first in number, then those for read, then that of COMMIT.
-func readFramed(first int, read func(results) error) func(results) error {
-	return func(res results) error {
+func readFramed(first int, read func(statementResults) error) func(statementResults) error {
+	return func(res statementResults) error {
 		for range first {
 			if _, err := res.Exec(); err != nil {
 				return err
@@ -207,7 +207,7 @@ func readFramed(first int, read func(results) error) func(results) error {
 }
 
 // eachRow calls fn for every row of the next result.
-func eachRow(res results, fn func(pgx.Rows) error) error {
+func eachRow(res statementResults, fn func(pgx.Rows) error) error {
 	rows, err := res.Query()
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 				t.Errorf("the claim is %v, %v", claims, err)
 			}
 			worker := uuid.New()
-			err = s.holdSession(t.Context(), worker, func(store.Hint) {})
+			err = s.holdSession(t.Context(), worker, func(store.WakeHint) {})
 			if !errors.Is(err, errPooled) || !s.heldPresence(worker).takenAt.IsZero() {
 				t.Errorf("attendance ended with %v", err)
 			}

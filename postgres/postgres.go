@@ -96,7 +96,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 }
 
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
-func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*database, error) {
+func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o openOptions) (*database, error) {
 	s := &database{
 		schema: o.schema, sql: loadStatements(o.schema), user: user, ownsUserPool: owned, hosts: several, async: o.async, withoutListen: o.withoutListen, owners: o.owners,
 		presenceLocks: make(map[uuid.UUID]presenceLock),

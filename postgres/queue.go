@@ -13,7 +13,7 @@ import (
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res results) error {
+	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var q store.Queue
@@ -63,7 +63,7 @@ func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.
 	err = s.readDurably(s.onEngine(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			changed = true
 			return rows.Scan(nil)
@@ -81,7 +81,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.queues)
 		batch.Queue(s.sql.queueKeys, int32(store.MaxQueueKeys))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		at := make(map[string]int)
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -121,7 +121,7 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 // Depth implements store.QueueStore.
 func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
-		func(res results) error {
+		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
 		})
 	return min(n, most), err
@@ -131,14 +131,14 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.placeOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		place = nil // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
-			place = &store.QueuedRun{Place: store.Place{Run: run}}
+			place = &store.QueuedRun{QueuePlace: store.QueuePlace{Run: run}}
 			var gate pgtype.Int2
 			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.Begun, &place.Turn,
 				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &gate, (*intValue)(&place.Before))
-			place.Gate = store.Gate(gate.Int16)
+			place.Gate = store.LaneGate(gate.Int16)
 			return err
 		})
 	})
@@ -152,7 +152,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.readDurably(s.onEngine(ctx), "begin a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.startByMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		kept = false // discard the row of a failed try
 		return eachRow(res, func(pgx.Rows) error {
 			kept = true

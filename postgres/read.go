@@ -31,7 +31,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	statuses := make([]store.Status, len(runs))
 	err := s.onEngine(ctx)("read statuses", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runStatuses, lockArgs(runs)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		clear(statuses) // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -58,11 +58,11 @@ func (s *database) findRuns(ask roundTrip, refs []store.RunRef, with store.Paylo
 	}
 	err := ask("get", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runByID,
-			int2s{n, func(i int) int16 { return refs[i].Shard() }},
-			uuids{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
-			texts{n, func(i int) *string { return &refs[i].Text }},
+			int2Array{n, func(i int) int16 { return refs[i].Shard() }},
+			uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
+			textArray{n, func(i int) *string { return &refs[i].Text }},
 			with&store.WithInput != 0, with&store.WithOutcome != 0)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		var ordinal int64
 		return eachRow(res, func(rows pgx.Rows) error {
 			run, err := scanRun(rows, &ordinal)
@@ -82,7 +82,7 @@ func (s *database) findRuns(ask roundTrip, refs []store.RunRef, with store.Paylo
 func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a history", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.history, store.ShardOf(run), pgUUID(run))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		history = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			step, err := scanStep(rows)
@@ -98,7 +98,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 }
 
 // HistoryFrom implements store.Store.
-func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.HistoryRest, error) {
+func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
 	era := s.timeline.eras.Load()
 	part := []store.ClaimedRun{{Run: store.Run{UUID: run}}}
 	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
@@ -106,7 +106,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 		err = s.timeline.readOn(era, &part[0])
 	}
 	if err != nil {
-		return nil, store.HistoryRest{}, err
+		return nil, store.UnreadHistory{}, err
 	}
 	return part[0].History, part[0].HistoryRest, nil
 }
@@ -117,9 +117,9 @@ func (s *database) parts(ask roundTrip, runs []store.ClaimedRun, which []int, fr
 		for _, i := range which {
 			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		for _, i := range which {
-			runs[i].History, runs[i].HistoryRest = nil, store.HistoryRest{} // discard the rows of a failed try
+			runs[i].History, runs[i].HistoryRest = nil, store.UnreadHistory{} // discard the rows of a failed try
 			err := eachRow(res, func(rows pgx.Rows) error {
 				var rest bool
 				step, err := scanStep(rows, &rest)
@@ -138,7 +138,7 @@ func (s *database) parts(ask roundTrip, runs []store.ClaimedRun, which []int, fr
 // the rest.
 func addStep(c *store.ClaimedRun, step store.Step, rest bool) {
 	if rest {
-		c.HistoryRest = store.HistoryRest{More: true, From: step.Name}
+		c.HistoryRest = store.UnreadHistory{More: true, From: step.Name}
 	} else {
 		c.History = append(c.History, step)
 	}
@@ -148,7 +148,7 @@ func addStep(c *store.ClaimedRun, step store.Step, rest bool) {
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
 	err := s.runBatch(ctx, s.enginePool, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
-		func(res results) error {
+		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var w store.Worker
 				var version pgtype.Int2

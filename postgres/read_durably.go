@@ -14,11 +14,11 @@ import (
 // acknowledges what it has read also executes wait_for_standbys.sql.
 
 // readDurably calls ask with the statements and wait_for_standbys.sql, so that the commit waits like that of a write.
-func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch), read func(results) error) error {
+func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.sql.waitForStandbys)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if err := read(res); err != nil {
 			return err
 		}
@@ -29,14 +29,14 @@ func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch)
 
 // durableRoundTrip returns an asker that executes statements as readBack does, in a transaction of its own.
 func (s *database) durableRoundTrip(ctx context.Context) roundTrip {
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.readDurably(s.onEngine(ctx), what, fill, read)
 	}
 }
 
 // awaitDurable waits until everything that was visible before is on disk and on the synchronous standbys.
 func (s *database) awaitDurable(ctx context.Context) error {
-	return s.readDurably(s.onEngine(ctx), "confirm", func(*pgx.Batch) {}, func(results) error { return nil })
+	return s.readDurably(s.onEngine(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
 }
 
 // unreplicatedKey is the key under which a connection records that its last commit did not wait for the standbys.

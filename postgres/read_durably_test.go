@@ -125,33 +125,33 @@ func committed(b func(l *lonely) *store.Batch, check func() bool) func(*lonely) 
 func (l *lonely) run() store.Run {
 	l.Helper()
 	r := running(uuid.New(), l.at)
-	begin(l, l.s, &store.Start{Run: r})
+	begin(l, l.s, &store.StartWrite{Run: r})
 	return r
 }
 
 // Rows that exist already are acknowledged only when they are as durable as acknowledged writes.
 func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 	l := newLonely(t)
-	var start *store.Start
+	var start *store.StartWrite
 	var step *store.StepWrite
-	var taken *store.Receive
-	var sent *store.Signal
-	var end *store.RunWrite
+	var taken *store.ReceiveWrite
+	var sent *store.SignalWrite
+	var end *store.OwnershipEnd
 	ordered := func(verb store.Verb) func(l *lonely) func(context.Context) error {
 		return func(l *lonely) func(context.Context) error {
 			r := l.run()
 			if verb == store.VerbResume {
-				order(l, l.s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}})
+				order(l, l.s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}})
 			}
 			return func(ctx context.Context) error {
-				return l.s.Control(ctx, &store.Control{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
+				return l.s.Control(ctx, &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 			}
 		}
 	}
 	for _, c := range []lonelyCase{
 		{"start", committed(func(l *lonely) *store.Batch {
-			start = &store.Start{Run: running(uuid.New(), l.at)}
-			return &store.Batch{Starts: []*store.Start{start}}
+			start = &store.StartWrite{Run: running(uuid.New(), l.at)}
+			return &store.Batch{Starts: []*store.StartWrite{start}}
 		}, func() bool { return start.Outcome == store.Written })},
 		{"start of a name", committed(func(l *lonely) *store.Batch {
 			first, again := pending(l.at), pending(l.at)
@@ -159,14 +159,14 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			again.UUID, again.Name = store.NewRootUUID("order-1")
 			l.standby("away")
 			_ = l.cutOff(func(ctx context.Context) error {
-				return l.s.Commit(ctx, &store.Batch{Starts: []*store.Start{{Run: first}}})
+				return l.s.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{{Run: first}}})
 			}, func(cancel context.CancelFunc) { cancel() })
-			start = &store.Start{Run: again}
-			return &store.Batch{Starts: []*store.Start{start}}
+			start = &store.StartWrite{Run: again}
+			return &store.Batch{Starts: []*store.StartWrite{start}}
 		}, func() bool { return start.Outcome == store.Adopted })},
 		{"child", committed(func(l *lonely) *store.Batch {
 			start = childOf(l.run().UUID, "kid", l.at)
-			return &store.Batch{Starts: []*store.Start{start}}
+			return &store.Batch{Starts: []*store.StartWrite{start}}
 		}, func() bool { return start.Outcome == store.Written })},
 		{"step", committed(func(l *lonely) *store.Batch {
 			step = done(l.run().UUID, "charge", l.at)
@@ -183,21 +183,21 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		}, func() bool { return step.Outcome == store.Written })},
 		{"receive", committed(func(l *lonely) *store.Batch {
 			r := l.run()
-			commit(l, l.s, &store.Batch{Signals: []*store.Signal{signal(r.UUID, "paid", "1", l.at)}})
+			commit(l, l.s, &store.Batch{Signals: []*store.SignalWrite{signal(r.UUID, "paid", "1", l.at)}})
 			taken = receive(r.UUID, "wait", "paid", l.at)
-			return &store.Batch{Receives: []*store.Receive{taken}}
+			return &store.Batch{Receives: []*store.ReceiveWrite{taken}}
 		}, func() bool { return taken.Outcome == store.Adopted || taken.Outcome == store.Written })},
 		{"signal", committed(func(l *lonely) *store.Batch {
 			sent = signal(l.run().UUID, "paid", "1", l.at)
-			return &store.Batch{Signals: []*store.Signal{sent}}
+			return &store.Batch{Signals: []*store.SignalWrite{sent}}
 		}, func() bool { return sent.Outcome == store.Written })},
 		{"end", committed(func(l *lonely) *store.Batch {
 			end = finish(l.run().UUID, l.at)
-			return &store.Batch{Runs: []*store.RunWrite{end}}
+			return &store.Batch{Runs: []*store.OwnershipEnd{end}}
 		}, func() bool { return end.Outcome == store.Written })},
 		{"leave", committed(func(l *lonely) *store.Batch {
-			end = &store.RunWrite{UUID: l.run().UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: l.at.Add(time.Hour), Now: l.at}
-			return &store.Batch{Runs: []*store.RunWrite{end}}
+			end = &store.OwnershipEnd{UUID: l.run().UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: l.at.Add(time.Hour), Now: l.at}
+			return &store.Batch{Runs: []*store.OwnershipEnd{end}}
 		}, func() bool { return end.Outcome == store.Written })},
 		{"pause", ordered(store.VerbPause)},
 		{"resume", ordered(store.VerbResume)},
@@ -236,7 +236,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		{"history of a run that is taken over", func(l *lonely) func(context.Context) error {
 			r := running(uuid.New(), l.at.Add(-time.Hour))
 			r.WakeAt = l.at.Add(-time.Second)
-			begin(l, l.s, &store.Start{Run: r})
+			begin(l, l.s, &store.StartWrite{Run: r})
 			claims := []store.ClaimedRun{{Run: r}}
 			return func(ctx context.Context) error { return l.s.readTakenOver(ctx, claims, []int{0}, 1<<20) }
 		}},
@@ -244,7 +244,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			r := pending(l.at)
 			return func(ctx context.Context) error {
 				return pgx.BeginFunc(ctx, l.s.userPool(), func(tx pgx.Tx) error {
-					return l.s.startIn(ctx, tx, []*store.Start{{Run: r}})
+					return l.s.startIn(ctx, tx, []*store.StartWrite{{Run: r}})
 				})
 			}
 		}},
@@ -297,7 +297,7 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 			r := l.run()
 			return func(ctx context.Context) error {
 				return l.s.runTransaction(ctx, "order", func(ask roundTrip) error {
-					return l.s.tryControl(ask, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
+					return l.s.tryControl(ask, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 				})
 			}
 		},

@@ -9,7 +9,7 @@ import (
 )
 
 // received reads the result of signal_receive.sql for one item. Without a row the item gets no outcome.
-func received(res results, item *store.Receive) error {
+func received(res statementResults, item *store.ReceiveWrite) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
 		var asked store.ControlBits
@@ -27,8 +27,8 @@ func received(res results, item *store.Receive) error {
 
 // settleReceives sets the outcomes of receives that changed no row. Either the step has ended, by another
 // write or by this one, whose result was lost; or the writer no longer owns the run.
-func (s *database) settleReceives(ask roundTrip, items []*store.Receive) error {
-	var open []*store.Receive
+func (s *database) settleReceives(ask roundTrip, items []*store.ReceiveWrite) error {
+	var open []*store.ReceiveWrite
 	var steps []*store.StepWrite
 	for _, item := range items {
 		if item.Outcome == 0 {

@@ -148,7 +148,7 @@ func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) (era uint64, e
 	if err != nil {
 		return 0, err
 	}
-	err = s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	err = s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
 		fill(&batch)
 		return readAndClose(conn.SendBatch(ctx, &batch), read)

@@ -45,11 +45,11 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	at := now(t, s)
 	whole, lacking, ended := running(uuid.New(), at), running(uuid.New(), at), running(uuid.New(), at)
 	lacking.Name = "lacking"
-	begin(t, s, &store.Start{Run: whole}, &store.Start{Run: lacking}, &store.Start{Run: ended})
+	begin(t, s, &store.StartWrite{Run: whole}, &store.StartWrite{Run: lacking}, &store.StartWrite{Run: ended})
 	for _, name := range []string{"a", "b", "c"} {
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(whole.UUID, name, at), done(lacking.UUID, name, at), done(ended.UUID, name, at)}})
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.UUID, at)}})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(ended.UUID, at)}})
 	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.UUID, ended.UUID}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 	at := now(t, s)
 	r := running(uuid.New(), at)
 	r.WakeAt = at
-	begin(t, s, &store.Start{Run: r})
+	begin(t, s, &store.StartWrite{Run: r})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.UUID, "a", at)}})
 	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
 	if err != nil || len(claims.Runs) != 1 {

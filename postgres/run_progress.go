@@ -21,7 +21,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		batch.Queue(s.sql.runLastLeaseLoss, shard, id)
 		batch.Queue(s.sql.mapProgress, shard, id)
 		batch.Queue(s.sql.runTags, shard, id)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		o = store.RunProgress{} // discard the rows of a failed try
 		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {
 			err := eachRow(res, func(rows pgx.Rows) error {

@@ -19,7 +19,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 	err = s.runBatch(ctx, s.enginePool, "look for due schedules", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.schedulesDue, int32(limit))
 		batch.Queue(s.sql.schedulesWaitingReady, int32(limit))
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var name string
@@ -50,7 +50,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 // Schedules implements store.Schedules.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
 	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedulesPage, after, int32(limit)) },
-		func(res results) error {
+		func(res statementResults) error {
 			all = nil
 			return eachRow(res, func(rows pgx.Rows) error {
 				row, err := scanSchedule(rows)
@@ -80,8 +80,8 @@ func scanSchedule(rows pgx.Rows) (row store.Schedule, err error) {
 	return row, err
 }
 
-func readSchedule(row **store.Schedule) func(results) error {
-	return func(res results) error {
+func readSchedule(row **store.Schedule) func(statementResults) error {
+	return func(res statementResults) error {
 		*row = nil
 		return eachRow(res, func(rows pgx.Rows) error {
 			found, err := scanSchedule(rows)
@@ -155,7 +155,7 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 		batch.Queue(s.sql.scheduleLastRun, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
 		batch.Queue(s.sql.firesByTime, append(scheduleKey(row.Name), timeColumn(times))...)
 		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), timeColumn(hours))...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
 		})
@@ -189,7 +189,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 			batch.Queue(s.sql.scheduleDelete, key...)
 			batch.Queue(s.sql.fireDeleteAll, key...)
 			batch.Queue(s.sql.foldedFiresDeleteAll, key...)
-		}, func(res results) error {
+		}, func(res statementResults) error {
 			if err := checkOneScheduleRow(res, u.Name); err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 	}
 	if len(w.Fires) > 0 {
 		if err := ask("record fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireUpsert, append(key, fireArgs(w.Fires)...)...) },
-			func(res results) error { return eachRow(res, func(pgx.Rows) error { return nil }) }); err != nil {
+			func(res statementResults) error { return eachRow(res, func(pgx.Rows) error { return nil }) }); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 		if hints {
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		if err := checkOneScheduleRow(res, u.Name); err != nil || !hints {
 			return err
 		}
@@ -232,7 +232,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 
 // checkOneScheduleRow reads the row that the statement has written. Without one, another process has created or deleted the schedule
 // meanwhile, and the transaction is retried.
-func checkOneScheduleRow(res results, name string) error {
+func checkOneScheduleRow(res statementResults, name string) error {
 	n := 0
 	err := eachRow(res, func(pgx.Rows) error { n++; return nil })
 	if err == nil && n != 1 {

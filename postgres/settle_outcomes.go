@@ -12,19 +12,19 @@ import (
 )
 
 // roundTrip sends statements in one round trip: in a transaction of their own, or in the caller's.
-type roundTrip func(what string, fill func(*pgx.Batch), read func(results) error) error
+type roundTrip func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
 
 // onEngine returns an asker that uses a new transaction, whose snapshot sees the writes that caused a
 // conflict.
 func (s *database) onEngine(ctx context.Context) roundTrip {
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.enginePool, what, fill, read)
 	}
 }
 
 // inTx returns an asker that uses a given transaction. Each call is one round trip.
 func (s *database) inTx(ctx context.Context, tx pgx.Tx) roundTrip {
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
 		fill(&batch)
 		return s.wrap(ctx, what, readAndClose(tx.SendBatch(ctx, &batch), read))
@@ -34,13 +34,13 @@ func (s *database) inTx(ctx context.Context, tx pgx.Tx) roundTrip {
 // settleStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
 // be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
 // was removed.
-func (s *database) settleStarts(ask roundTrip, items []*store.Start) (left []*store.Start, err error) {
+func (s *database) settleStarts(ask roundTrip, items []*store.StartWrite) (left []*store.StartWrite, err error) {
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
 	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
 		batch.Queue(s.sql.runByName, startKeys(items)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		var ordinal int64
 		err := eachRow(res, func(rows pgx.Rows) error {
 			state := store.RunState{Found: true}
@@ -77,12 +77,12 @@ func (s *database) settleStarts(ask roundTrip, items []*store.Start) (left []*st
 }
 
 // startConflictGoneError returns the error of a start that failed several times, although nothing prevents it any more.
-func startConflictGoneError(item *store.Start) error {
+func startConflictGoneError(item *store.StartWrite) error {
 	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shortenName(item.Run.Name), store.ErrUnavailable)
 }
 
-// foundStep is the result of step_state.sql for one step.
-type foundStep struct {
+// existingStep is the result of step_state.sql for one step.
+type existingStep struct {
 	run store.RunState
 	row *store.Step // nil: no row
 }
@@ -97,9 +97,9 @@ func (s *database) settleSteps(ask roundTrip, items []*store.StepWrite) error {
 	if err != nil || len(second.newSteps)+len(second.existingSteps) == 0 {
 		return err
 	}
-	var took changedRows
+	var took changedRowCounts
 	err = ask("write steps once more", func(batch *pgx.Batch) { s.queueStatements(batch, second) },
-		func(res results) error { return second.count(res, &took) })
+		func(res statementResults) error { return second.count(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ func (s *database) judgeSteps(ask roundTrip, items []*store.StepWrite) (second *
 	return second, nil
 }
 
-func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]foundStep, error) {
-	states := make([]foundStep, len(items))
+func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]existingStep, error) {
+	states := make([]existingStep, len(items))
 	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.stepState, stepKeys(items)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status, control, kind, stepStatus pgtype.Int2
@@ -167,17 +167,17 @@ func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]foundSt
 }
 
 // settleRuns sets the outcomes of run writes, some of which changed no row.
-func (s *database) settleRuns(ask roundTrip, items []*store.RunWrite) error {
+func (s *database) settleRuns(ask roundTrip, items []*store.OwnershipEnd) error {
 	if len(items) == 0 {
 		return nil
 	}
 	for _, item := range items {
 		item.Outcome, item.State = store.Fenced, store.RunState{} // no row is found
 	}
-	var undecided *store.RunWrite
+	var undecided *store.OwnershipEnd
 	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(items)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var row store.Run

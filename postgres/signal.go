@@ -12,40 +12,40 @@ import (
 )
 
 // signalArgs returns the parameters of signal_insert.sql.
-func signalArgs(items []*store.Signal) []any {
+func signalArgs(items []*store.SignalWrite) []any {
 	n := len(items)
 	return append(signalRuns(items),
-		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
-		texts{n, func(i int) *string { return &items[i].Name }},
-		texts{n, func(i int) *string { return nullText(&items[i].Key) }},
-		blobs{n, func(i int) *[]byte { return &items[i].Payload }},
-		times{n, func(i int) *time.Time { return &items[i].CreatedAt }},
-		times{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].ID }},
+		textArray{n, func(i int) *string { return &items[i].Name }},
+		textArray{n, func(i int) *string { return nullText(&items[i].Key) }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Payload }},
+		timeArray{n, func(i int) *time.Time { return &items[i].CreatedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
 	)
 }
 
 // signalKeys returns the parameters of signal_state.sql.
-func signalKeys(items []*store.Signal) []any {
+func signalKeys(items []*store.SignalWrite) []any {
 	n := len(items)
 	return append(signalRuns(items),
-		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
-		texts{n, func(i int) *string { return nullText(&items[i].Key) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].ID }},
+		textArray{n, func(i int) *string { return nullText(&items[i].Key) }},
 	)
 }
 
-func signalRuns(items []*store.Signal) []any {
+func signalRuns(items []*store.SignalWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 8),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Run }},
 	)
 }
 
 // settleSignals sets the outcomes of signals, some of which were not new.
-func (s *database) settleSignals(ask roundTrip, items []*store.Signal) error {
+func (s *database) settleSignals(ask roundTrip, items []*store.SignalWrite) error {
 	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
-	}, func(res results) error {
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
 	})
 	if err != nil {
@@ -60,14 +60,14 @@ func (s *database) settleSignals(ask roundTrip, items []*store.Signal) error {
 }
 
 // settleSignal sets the outcome of one signal according to its row of signal_state.sql.
-func settleSignal(rows pgx.Rows, items []*store.Signal) error {
+func settleSignal(rows pgx.Rows, items []*store.SignalWrite) error {
 	var ordinal int64
 	var status, control pgtype.Int2
 	var epoch store.Epoch
 	var own bool
 	var id pgtype.UUID
 	var name pgtype.Text
-	var used store.Signal
+	var used store.SignalWrite
 	err := rows.Scan(&ordinal, &status, (*epochValue)(&epoch), &control, &own, &id, &name, &used.Payload, (*timeValue)(&used.CreatedAt))
 	if err != nil {
 		return err

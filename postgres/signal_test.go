@@ -16,14 +16,14 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: run})
+		begin(t, s, &store.StartWrite{Run: run})
 		second, first := signal(run.UUID, "go", "2", at.Add(time.Second)), signal(run.UUID, "go", "1", at)
 		first.Key = "once"
 		again := signal(run.UUID, "go", "3", at)
 		again.Key = "once"
 		nobody := signal(uuid.New(), "go", "4", at)
 		wait := receive(run.UUID, "early", "other", at)
-		b := &store.Batch{Receives: []*store.Receive{wait}, Signals: []*store.Signal{second, first, again, nobody}}
+		b := &store.Batch{Receives: []*store.ReceiveWrite{wait}, Signals: []*store.SignalWrite{second, first, again, nobody}}
 		for _, when := range []string{"first", "replayed"} {
 			commit(t, s, b)
 			if wait.Outcome != store.Written || wait.Recorded.Status != store.StepStarted {
@@ -37,12 +37,12 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 			}
 		}
 		a, c, d := receive(run.UUID, "a", "go", at), receive(run.UUID, "c", "go", at), receive(run.UUID, "d", "go", at)
-		b = &store.Batch{Receives: []*store.Receive{c, a, d}}
+		b = &store.Batch{Receives: []*store.ReceiveWrite{c, a, d}}
 		commit(t, s, b)
 		if string(c.Recorded.Output) != "1" || string(a.Recorded.Output) != "2" || d.Recorded.Status != store.StepStarted || c.Recorded.EndedAt.IsZero() {
 			t.Errorf("taken were %+v, %+v, %+v", c.Recorded, a.Recorded, d.Recorded)
 		}
-		commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "5", at)}})
+		commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "5", at)}})
 		commit(t, s, b) // as if the result had been lost
 		if c.Outcome != store.Adopted || string(c.Recorded.Output) != "1" || a.Outcome != store.Adopted || d.Outcome != store.Written || string(d.Recorded.Output) != "5" {
 			t.Errorf("replayed: outcomes %d, %d, %d", c.Outcome, a.Outcome, d.Outcome)
@@ -53,12 +53,12 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 		}
 		stale := receive(run.UUID, "a", "go", at)
 		stale.Step.Epoch = store.Epoch{}
-		commit(t, s, &store.Batch{Receives: []*store.Receive{stale}, Runs: []*store.RunWrite{finish(run.UUID, at)}})
+		commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{stale}, Runs: []*store.OwnershipEnd{finish(run.UUID, at)}})
 		if stale.Outcome != store.Fenced || stale.State.Epoch != epochAt(1) {
 			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.State)
 		}
 		late := signal(run.UUID, "go", "6", at)
-		commit(t, s, &store.Batch{Signals: []*store.Signal{late, first}})
+		commit(t, s, &store.Batch{Signals: []*store.SignalWrite{late, first}})
 		if late.Outcome != store.Fenced || late.State.Status != store.Completed || first.Outcome != store.Written {
 			t.Errorf("after the end: outcomes %d, %d", late.Outcome, first.Outcome)
 		}
@@ -70,19 +70,19 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run := running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: run})
+	begin(t, s, &store.StartWrite{Run: run})
 	wait := receive(run.UUID, "a", "go", at)
 	wait.Step.EndedAt = at // the end, if there is a signal
-	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
+	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{wait}})
 	wait.Step.StartedAt, wait.Step.NextAt = at.Add(time.Minute), at.Add(time.Hour*2)
-	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
+	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{wait}})
 	if got := wait.Recorded; !got.EndedAt.IsZero() || !got.StartedAt.Equal(at) || !got.NextAt.Equal(at.Add(time.Hour)) {
 		t.Errorf("it waits from %v to %v", got.StartedAt, got.NextAt)
 	}
 	over := *wait
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
-	order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
-	commit(t, s, &store.Batch{Receives: []*store.Receive{&over}})
+	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
+	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{&over}})
 	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.State.Control != store.PausedItself {
 		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.State)
 	}
@@ -94,10 +94,10 @@ func TestEveryWakeIsFound(t *testing.T) {
 		at := now(t, s)
 		worker := uuid.New()
 		parent := running(worker, at)
-		begin(t, s, &store.Start{Run: parent})
+		begin(t, s, &store.StartWrite{Run: parent})
 		one, two := childOf(parent.UUID, "one", at), childOf(parent.UUID, "two", at)
 		begin(t, s, one, two)
-		end := func(child *store.Start, epoch store.Epoch) *store.RunWrite {
+		end := func(child *store.StartWrite, epoch store.Epoch) *store.OwnershipEnd {
 			w := finish(child.Run.UUID, at)
 			w.Parent, w.Now, w.Epoch = child.Run.Parent, at, epoch
 			return w
@@ -110,16 +110,16 @@ func TestEveryWakeIsFound(t *testing.T) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(7))}}) // by another worker
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end(one, epochAt(7))}}) // by another worker
 		woken(0)
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(1))}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end(one, epochAt(1))}})
 		woken(1)
 		woken(0)
 		sent := signal(parent.UUID, "go", "1", at)
-		park := &store.RunWrite{UUID: parent.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
-		commit(t, s, &store.Batch{Signals: []*store.Signal{sent}})
+		park := &store.OwnershipEnd{UUID: parent.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		commit(t, s, &store.Batch{Signals: []*store.SignalWrite{sent}})
 		for range 2 { // the second is a repeated call
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
 			if got := row(t, s, parent.UUID); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 				t.Errorf("parked when it was woken: outcome %d, %+v", park.Outcome, got)
 			}
@@ -129,13 +129,13 @@ func TestEveryWakeIsFound(t *testing.T) {
 			t.Fatalf("the claims are %v, %v", claims, err)
 		}
 		park.Epoch = epochAt(2)
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
 		if got := row(t, s, parent.UUID); !got.WakeAt.Equal(park.WakeAt) {
 			t.Errorf("parked in peace: %+v", got)
 		}
 		late := end(two, epochAt(1))
 		late.Now = at.Add(time.Minute)
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{late}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{late}})
 		if got := row(t, s, parent.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(late.Now) {
 			t.Errorf("woken when it was parked: %+v", got)
 		}
@@ -153,21 +153,21 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			worker := uuid.New()
 			a, other := attend(t, s, worker), attend(t, s, uuid.New())
 			run, idle := running(worker, at), running(uuid.New(), at)
-			begin(t, s, &store.Start{Run: run}, &store.Start{Run: idle})
-			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "1", at)}})
+			begin(t, s, &store.StartWrite{Run: run}, &store.StartWrite{Run: idle})
+			commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintNotification)
-			order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
+			order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 			a.hinted(t, store.HintNotification)
 			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
-			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.ControlRequest{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
+			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.PendingControl{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: idle.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
-			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(idle.UUID, "go", "1", at)}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: idle.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+			commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(idle.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintClaim)
 			other.hinted(t, store.HintClaim)
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
-			order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
+			order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
 			other.hinted(t, store.HintClaim)
 			select {
 			case <-other.hints[store.HintNotification]:
@@ -184,8 +184,8 @@ func TestNewsPassALockedRow(t *testing.T) {
 	at := now(t, s)
 	worker := uuid.New()
 	run := running(worker, at)
-	begin(t, s, &store.Start{Run: run})
-	commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "1", at)}})
+	begin(t, s, &store.StartWrite{Run: run})
+	commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "1", at)}})
 	look := func(want int) {
 		t.Helper()
 		news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}})
@@ -210,8 +210,8 @@ func TestSignalInTx(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
-		begin(t, s, &store.Start{Run: run})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+		begin(t, s, &store.StartWrite{Run: run})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 		for _, keep := range []bool{false, true} {
 			sent, lost := signal(uuid.Nil, "go", "1", at), signal(uuid.Nil, "go", "1", at)
 			tx, err := s.user.Begin(t.Context())
@@ -250,7 +250,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run, other := running(uuid.New(), at), running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: run}, &store.Start{Run: other})
+	begin(t, s, &store.StartWrite{Run: run}, &store.StartWrite{Run: other})
 	tx, err := s.user.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -262,30 +262,30 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	waits, neighbour := receive(run.UUID, "wait", "go", at), signal(other.UUID, "go", "2", at)
 	mark := done(run.UUID, "child", at)
 	mark.Step.Kind = store.KindChild
-	both := &store.Batch{Receives: []*store.Receive{waits}, Signals: []*store.Signal{neighbour}}
+	both := &store.Batch{Receives: []*store.ReceiveWrite{waits}, Signals: []*store.SignalWrite{neighbour}}
 	if err := s.Commit(t.Context(), both); !errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("both: the error is %v", err)
 	}
 	child, third := childOf(run.UUID, "child", at), signal(run.UUID, "go", "3", at)
-	park := &store.RunWrite{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}
+	park := &store.OwnershipEnd{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 	for name, c := range map[string]struct {
 		batch   *store.Batch
 		outcome *store.Outcome
 	}{
-		"receive": {&store.Batch{Receives: []*store.Receive{waits}}, &waits.Outcome},
-		"child":   {&store.Batch{Starts: []*store.Start{child}, Steps: []*store.StepWrite{mark}}, &child.Outcome},
-		"signal":  {&store.Batch{Signals: []*store.Signal{third}}, &third.Outcome},
-		"park":    {&store.Batch{Runs: []*store.RunWrite{park}}, &park.Outcome},
+		"receive": {&store.Batch{Receives: []*store.ReceiveWrite{waits}}, &waits.Outcome},
+		"child":   {&store.Batch{Starts: []*store.StartWrite{child}, Steps: []*store.StepWrite{mark}}, &child.Outcome},
+		"signal":  {&store.Batch{Signals: []*store.SignalWrite{third}}, &third.Outcome},
+		"park":    {&store.Batch{Runs: []*store.OwnershipEnd{park}}, &park.Outcome},
 	} {
 		if err := s.Commit(t.Context(), c.batch); err != nil || *c.outcome != store.Locked {
 			t.Errorf("%s: outcome %d, %v", name, *c.outcome, err)
 		}
 	}
-	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "a", at)}, Signals: []*store.Signal{neighbour}}) // steps wait for no lock
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "a", at)}, Signals: []*store.SignalWrite{neighbour}}) // steps wait for no lock
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, &store.Batch{Receives: []*store.Receive{waits}})
+	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{waits}})
 	if waits.Outcome != store.Written || string(waits.Recorded.Output) != "1" {
 		t.Errorf("afterwards: outcome %d, %+v", waits.Outcome, waits.Recorded)
 	}

@@ -11,14 +11,14 @@ import (
 // sortedBatch holds a batch in the order in which its rows are locked. Steps with and without a row are
 // separate. A sorted belongs to one call of commit, which returns it to the pool afterwards.
 type sortedBatch struct {
-	starts                  []*store.Start
+	starts                  []*store.StartWrite
 	tags                    []runTag
-	placed                  []*store.Start // those with a place
+	placed                  []*store.StartWrite // those with a place
 	newSteps, existingSteps []*store.StepWrite
-	receives                []*store.Receive // in the caller's order
-	signals                 []*store.Signal
-	runs                    []*store.RunWrite
-	holds                   []*store.RunWrite // the writes of the batch that hold a run
+	receives                []*store.ReceiveWrite // in the caller's order
+	signals                 []*store.SignalWrite
+	runs                    []*store.OwnershipEnd
+	holds                   []*store.OwnershipEnd // the writes of the batch that hold a run
 	wakes                   []wakeReason
 	locks                   []uuid.UUID // runs that are locked first, each once
 	despiteControl          bool        // steps are written despite a request to pause or cancel their runs
@@ -53,7 +53,7 @@ func (w *sortedBatch) fill(b *store.Batch) {
 	slices.SortFunc(w.starts, store.CompareStarts)
 	slices.SortFunc(w.newSteps, compareSteps)
 	slices.SortFunc(w.existingSteps, compareSteps)
-	slices.SortFunc(w.runs, func(l, r *store.RunWrite) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	slices.SortFunc(w.runs, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
 	for _, item := range w.starts {
 		w.hints = w.hints || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(notifyWithin))
 		w.plain = w.plain && !item.Run.Parent.Valid
@@ -63,7 +63,7 @@ func (w *sortedBatch) fill(b *store.Batch) {
 		}
 	}
 	w.plain = w.plain && len(w.tags) == 0 && len(w.placed) == 0
-	w.allUnnamed = w.plain && !slices.ContainsFunc(w.starts, func(item *store.Start) bool { return !store.NamedByUUID(&item.Run) })
+	w.allUnnamed = w.plain && !slices.ContainsFunc(w.starts, func(item *store.StartWrite) bool { return !store.NamedByUUID(&item.Run) })
 	w.finish = len(w.runs) > 0
 	for _, item := range w.runs {
 		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
@@ -103,8 +103,8 @@ func (w *sortedBatch) ignoresControl(item *store.StepWrite) bool {
 		return false
 	}
 	leaves := func() bool {
-		_, found := slices.BinarySearchFunc(w.runs, item.Step.Run, func(r *store.RunWrite, id uuid.UUID) int { return store.CompareUUIDs(r.UUID, id) })
-		return found || slices.ContainsFunc(w.holds, func(r *store.RunWrite) bool { return r.UUID == item.Step.Run })
+		_, found := slices.BinarySearchFunc(w.runs, item.Step.Run, func(r *store.OwnershipEnd, id uuid.UUID) int { return store.CompareUUIDs(r.UUID, id) })
+		return found || slices.ContainsFunc(w.holds, func(r *store.OwnershipEnd) bool { return r.UUID == item.Step.Run })
 	}
 	return w.despiteControl || leaves()
 }

@@ -9,75 +9,75 @@ import (
 )
 
 // startArgs returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
-func startArgs(items []*store.Start) []any {
+func startArgs(items []*store.StartWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 24),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Run.UUID }},
-		texts{n, func(i int) *string { return &items[i].Run.Name }},
-		texts{n, func(i int) *string { return &items[i].Run.Workflow }},
-		texts{n, func(i int) *string { return &items[i].Run.Version }},
-		texts{n, func(i int) *string { return &items[i].Run.Queue }},
-		int2s{n, func(i int) int16 { return int16(items[i].Run.Status) }},
-		epochs{n, func(i int) store.Epoch { return items[i].Run.Epoch }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Owner) }},
-		blobs{n, func(i int) *[]byte { return &items[i].Run.Input }},
-		texts{n, func(i int) *string { return &items[i].Run.Trace }},
-		times{n, func(i int) *time.Time { return &items[i].Run.CreatedAt }},
-		times{n, func(i int) *time.Time { return &items[i].Run.StartedAt }},
-		times{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
-		times{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
-		bools{n, func(i int) bool { return items[i].Run.Detached }},
-		int8s{n, func(i int) int64 { return int64(items[i].Run.Lane()) }},
-		int2s{n, func(i int) int16 { return items[i].Run.Priority }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Run.UUID }},
+		textArray{n, func(i int) *string { return &items[i].Run.Name }},
+		textArray{n, func(i int) *string { return &items[i].Run.Workflow }},
+		textArray{n, func(i int) *string { return &items[i].Run.Version }},
+		textArray{n, func(i int) *string { return &items[i].Run.Queue }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Run.Status) }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Run.Epoch }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Owner) }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Run.Input }},
+		textArray{n, func(i int) *string { return &items[i].Run.Trace }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Run.CreatedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Run.StartedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
+		boolArray{n, func(i int) bool { return items[i].Run.Detached }},
+		int8Array{n, func(i int) int64 { return int64(items[i].Run.Lane()) }},
+		int2Array{n, func(i int) int16 { return items[i].Run.Priority }},
 	)
 }
 
 // startAnyArgs returns the parameters of run_insert_any.sql.
-func startAnyArgs(items []*store.Start, tags []runTag) []any {
+func startAnyArgs(items []*store.StartWrite, tags []runTag) []any {
 	n := len(items)
 	return append(append(startArgs(items),
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
-		epochs{n, func(i int) store.Epoch { return items[i].ParentEpoch }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		epochArray{n, func(i int) store.Epoch { return items[i].ParentEpoch }},
 	), tagArgs(tags)...)
 }
 
 // startPlacedArgs returns the parameters of run_insert_with_place.sql. The starts in placed have a place.
-func startPlacedArgs(items []*store.Start, tags []runTag, placed []*store.Start) []any {
+func startPlacedArgs(items []*store.StartWrite, tags []runTag, placed []*store.StartWrite) []any {
 	n := len(placed)
 	args := append(append(startArgs(items),
-		uuids{len(items), func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
-		epochs{len(items), func(i int) store.Epoch { return items[i].ParentEpoch }},
-		int2s{len(items), func(i int) int16 { return int16(items[i].Run.Control) }},
+		uuidArray{len(items), func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		epochArray{len(items), func(i int) store.Epoch { return items[i].ParentEpoch }},
+		int2Array{len(items), func(i int) int16 { return int16(items[i].Run.Control) }},
 	), tagArgs(tags)...)
 	return append(args,
-		int2s{n, func(i int) int16 { return store.ShardOf(placed[i].Run.UUID) }},
-		uuids{n, func(i int) *uuid.UUID { return &placed[i].Run.UUID }},
-		texts{n, func(i int) *string { return &placed[i].Place.Queue }},
-		texts{n, func(i int) *string { return &placed[i].Place.Key }},
-		int4s{n, func(i int) int32 { return placed[i].Place.Weight }},
-		int2s{n, func(i int) int16 { return placed[i].Place.Priority }},
-		bools{n, func(i int) bool { return placed[i].Place.Root }},
-		times{n, func(i int) *time.Time { return &placed[i].Place.StartBy }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(placed[i].Run.UUID) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &placed[i].Run.UUID }},
+		textArray{n, func(i int) *string { return &placed[i].Place.Queue }},
+		textArray{n, func(i int) *string { return &placed[i].Place.Key }},
+		int4Array{n, func(i int) int32 { return placed[i].Place.Weight }},
+		int2Array{n, func(i int) int16 { return placed[i].Place.Priority }},
+		boolArray{n, func(i int) bool { return placed[i].Place.Root }},
+		timeArray{n, func(i int) *time.Time { return &placed[i].Place.StartBy }},
 	)
 }
 
 // startKeys returns the parameters of run_by_name.sql.
-func startKeys(items []*store.Start) []any {
+func startKeys(items []*store.StartWrite) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
-		texts{n, func(i int) *string { return &items[i].Run.Name }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		textArray{n, func(i int) *string { return &items[i].Run.Name }},
 	}
 }
 
 // parentKeys returns the parameters of parent_state.sql. The parent of a root is NULL.
-func parentKeys(items []*store.Start) []any {
+func parentKeys(items []*store.StartWrite) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
 	}
 }
 
@@ -86,18 +86,18 @@ func parentKeys(items []*store.Start) []any {
 func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
 	n := len(items)
 	return append(stepKeys(items),
-		int2s{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
-		int2s{n, func(i int) int16 { return int16(items[i].Step.Status) }},
-		int4s{n, func(i int) int32 { return items[i].Step.Attempt }},
-		epochs{n, func(i int) store.Epoch { return items[i].Step.Epoch }},
-		blobs{n, func(i int) *[]byte { return &items[i].Step.Output }},
-		blobs{n, func(i int) *[]byte { return &items[i].Step.Error }}.orNull(),
-		times{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
-		times{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
-		times{n, func(i int) *time.Time { return &items[i].Step.NextAt }}.orNull(),
-		bools{n, func(i int) bool { return anyway(items[i]) }},
-		int4s{n, func(i int) int32 { return items[i].Step.Seq }},
-		blobs{n, func(i int) *[]byte { return &items[i].Step.Failures }}.orNull(),
+		int2Array{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Step.Status) }},
+		int4Array{n, func(i int) int32 { return items[i].Step.Attempt }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Step.Epoch }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Output }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Error }}.orNull(),
+		timeArray{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Step.NextAt }}.orNull(),
+		boolArray{n, func(i int) bool { return anyway(items[i]) }},
+		int4Array{n, func(i int) int32 { return items[i].Step.Seq }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Failures }}.orNull(),
 	)
 }
 
@@ -115,9 +115,9 @@ func stepValues(w *store.StepWrite, anyway bool) []any {
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 15),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Step.Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Step.Run }},
-		texts{n, func(i int) *string { return &items[i].Step.Name }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Step.Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Step.Run }},
+		textArray{n, func(i int) *string { return &items[i].Step.Name }},
 	)
 }
 
@@ -130,30 +130,30 @@ func singleStepArgs(w *store.Step) []any {
 }
 
 // finishArgs returns the parameters of run_finish.sql, which are the first ones of run_end_ownership.sql.
-func finishArgs(items []*store.RunWrite) []any {
+func finishArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
 	return append(runKeys(items),
-		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
-		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
-		blobs{n, func(i int) *[]byte { return &items[i].Output }},
-		blobs{n, func(i int) *[]byte { return &items[i].Error }},
-		texts{n, func(i int) *string { return nullText(&items[i].Reason) }},
-		texts{n, func(i int) *string { return nullText(&items[i].Trace) }},
-		times{n, func(i int) *time.Time { return &items[i].EndedAt }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Output }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Error }},
+		textArray{n, func(i int) *string { return nullText(&items[i].Reason) }},
+		textArray{n, func(i int) *string { return nullText(&items[i].Trace) }},
+		timeArray{n, func(i int) *time.Time { return &items[i].EndedAt }},
 	)
 }
 
 // leaveArgs returns the parameters of run_end_ownership.sql, except the channel.
-func leaveArgs(items []*store.RunWrite) []any {
+func leaveArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
 	return append(finishArgs(items),
-		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
-		times{n, func(i int) *time.Time { return writeTime(items[i]) }},
+		timeArray{n, func(i int) *time.Time { return &items[i].WakeAt }},
+		timeArray{n, func(i int) *time.Time { return writeTime(items[i]) }},
 	)
 }
 
 // writeTime returns the time of the write: the first of Now, EndedAt and WakeAt that is set.
-func writeTime(w *store.RunWrite) *time.Time {
+func writeTime(w *store.OwnershipEnd) *time.Time {
 	for _, at := range []*time.Time{&w.Now, &w.EndedAt, &w.WakeAt} {
 		if !at.IsZero() {
 			return at
@@ -164,11 +164,11 @@ func writeTime(w *store.RunWrite) *time.Time {
 }
 
 // runKeys returns the parameters of run_state.sql.
-func runKeys(items []*store.RunWrite) []any {
+func runKeys(items []*store.OwnershipEnd) []any {
 	n := len(items)
 	return append(make([]any, 0, 12),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].UUID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].UUID }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].UUID) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].UUID }},
 	)
 }
 
@@ -176,9 +176,9 @@ func runKeys(items []*store.RunWrite) []any {
 func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
-		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
 		pgUUID(owner),
 	}
 }
@@ -187,11 +187,11 @@ func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 func pairArgs(pairs []store.QueueWorkflow) []any {
 	n := len(pairs)
 	return []any{
-		texts{n, func(i int) *string { return &pairs[i].Queue }},
-		texts{n, func(i int) *string { return &pairs[i].Workflow }},
+		textArray{n, func(i int) *string { return &pairs[i].Queue }},
+		textArray{n, func(i int) *string { return &pairs[i].Workflow }},
 	}
 }
 
-func uuidColumn(list []uuid.UUID) uuids {
-	return uuids{len(list), func(i int) *uuid.UUID { return &list[i] }}
+func uuidColumn(list []uuid.UUID) uuidArray {
+	return uuidArray{len(list), func(i int) *uuid.UUID { return &list[i] }}
 }

@@ -11,12 +11,12 @@ import (
 // Store keeps runs in one schema of a PostgreSQL database, for durable.New. [Open] and [New] return a Store. It
 // is safe for concurrent use.
 type Store struct {
-	implementation
+	engineMethods
 }
 
-// implementation has the methods that the engine calls. They are not for users, so Store does not declare
+// engineMethods has the methods that the engine calls. They are not for users, so Store does not declare
 // them itself.
-type implementation interface {
+type engineMethods interface {
 	store.Store
 }
 
@@ -49,8 +49,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 }
 
 // Name returns "postgres".
-func (s *Store) Name() string { return s.implementation.Name() }
+func (s *Store) Name() string { return s.engineMethods.Name() }
 
 // Close waits for calls in progress, and closes the connections that the store has opened. A second Close
 // has no effect.
-func (s *Store) Close() error { return s.implementation.Close() }
+func (s *Store) Close() error { return s.engineMethods.Close() }

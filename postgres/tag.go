@@ -18,7 +18,7 @@ type runTag struct {
 }
 
 // tag adds the tags of a start, ordered by key.
-func (w *sortedBatch) tag(start *store.Start) {
+func (w *sortedBatch) tag(start *store.StartWrite) {
 	from := len(w.tags)
 	for i := range start.Tags {
 		w.tags = append(w.tags, runTag{start.Run.UUID, &start.Tags[i]})
@@ -30,10 +30,10 @@ func (w *sortedBatch) tag(start *store.Start) {
 func tagArgs(items []runTag) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].run }},
-		texts{n, func(i int) *string { return &items[i].tag.Key }},
-		texts{n, func(i int) *string { return &items[i].tag.Value }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].run }},
+		textArray{n, func(i int) *string { return &items[i].tag.Key }},
+		textArray{n, func(i int) *string { return &items[i].tag.Value }},
 	}
 }
 
@@ -57,9 +57,9 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 	// The commit must wait even if nothing was written, because the tags to remove were removed before.
 	err := s.readDurably(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.tagSet, store.ShardOf(run), pgUUID(run),
-			texts{n, func(i int) *string { return &keys[i] }},
-			texts{n, func(i int) *string { return &values[i] }}, epoch.Number())
-	}, func(res results) error {
+			textArray{n, func(i int) *string { return &keys[i] }},
+			textArray{n, func(i int) *string { return &values[i] }}, epoch.Number())
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
 	})
 	return found, err

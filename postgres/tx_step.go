@@ -46,7 +46,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 // run exists if and when that transaction commits, and workers are notified then. StartTx returns
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
-	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
+	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
 		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 // can neither end nor receive, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
-	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.Signal) error {
+	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func callersStore(s store.Store, tx pgx.Tx) (*database, error) {
 // ownStore returns the database of a store of this package.
 func ownStore(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
-		s = opened.implementation
+		s = opened.engineMethods
 	}
 	own, ok := s.(*database)
 	if !ok {
@@ -148,7 +148,7 @@ func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(c
 		if err == nil {
 			err = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
 			sent = sent || err != nil
-		} else if reply, ok := errors.AsType[*noReplyError](err); ok {
+		} else if reply, ok := errors.AsType[*ambiguousCommitError](err); ok {
 			sent, err = true, reply.error
 		}
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
@@ -163,11 +163,11 @@ func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(c
 	}
 }
 
-// noReplyError is the error of a COMMIT that may have taken effect.
-type noReplyError struct{ error }
+// ambiguousCommitError is the error of a COMMIT that may have taken effect.
+type ambiguousCommitError struct{ error }
 
 // Unwrap returns the error of the COMMIT.
-func (e *noReplyError) Unwrap() error { return e.error }
+func (e *ambiguousCommitError) Unwrap() error { return e.error }
 
 // commitStep commits a transaction that has written its checkpoint. It waits for the reply even if ctx
 // ends, because a COMMIT that was sent cannot be withdrawn.
@@ -182,7 +182,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	left := landed()
 	if err == nil {
 		if takeUnreplicated(tx.Conn().PgConn()) {
-			return &noReplyError{s.wrap(lasting, "commit", errUnreplicated)}
+			return &ambiguousCommitError{s.wrap(lasting, "commit", errUnreplicated)}
 		}
 		return nil
 	}
@@ -195,7 +195,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	if left {
 		err = movedError(err)
 	}
-	return &noReplyError{s.wrap(lasting, "commit", err)}
+	return &ambiguousCommitError{s.wrap(lasting, "commit", err)}
 }
 
 // resolveLostCommit returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if
@@ -313,7 +313,7 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 	outer := ctx
 	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), true)
 	defer func() {
-		_, sent := errors.AsType[*noReplyError](err)
+		_, sent := errors.AsType[*ambiguousCommitError](err)
 		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
 			err = s.wrap(outer, "transaction", movedError(err))
 		}

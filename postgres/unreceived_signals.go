@@ -15,9 +15,9 @@ func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]s
 	n := len(runs)
 	err := s.runBatch(ctx, s.enginePool, "count signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalsUnreceived,
-			int2s{n, func(i int) int16 { return store.ShardOf(runs[i]) }},
-			uuids{n, func(i int) *uuid.UUID { return &runs[i] }})
-	}, func(res results) error {
+			int2Array{n, func(i int) int16 { return store.ShardOf(runs[i]) }},
+			uuidArray{n, func(i int) *uuid.UUID { return &runs[i] }})
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var c store.SignalCount
 			var n int64

@@ -16,12 +16,12 @@ func (s *database) inUserTx(ctx context.Context, tx pgx.Tx) roundTrip {
 	if sendsBinaryUTF8(tx.Conn()) {
 		return ask
 	}
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return ask(what, func(batch *pgx.Batch) {
 			batch.Queue(s.sql.userTxSettings)
 			fill(batch)
 			batch.Queue(s.sql.userTxRestoreSettings)
-		}, func(res results) error {
+		}, func(res statementResults) error {
 			if err := readRowCount(res, 1, nil); err != nil {
 				return err
 			}
@@ -50,11 +50,11 @@ func (s *database) withSyncCommit(ask roundTrip) roundTrip {
 	if s.async {
 		return ask
 	}
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return ask(what, func(batch *pgx.Batch) {
 			batch.Queue(s.sql.userTxSyncCommit)
 			fill(batch)
-		}, func(res results) error {
+		}, func(res statementResults) error {
 			if err := readRowCount(res, 1, nil); err != nil {
 				return err
 			}

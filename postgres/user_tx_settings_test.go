@@ -64,17 +64,17 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	}
 	plain, tagged := pending(at), pending(at)
 	owned := running(uuid.New(), at)
-	begin(t, s, &store.Start{Run: owned})
+	begin(t, s, &store.StartWrite{Run: owned})
 	placed := pending(at)
 	placed.Gate = store.GateArrived
 	for range 2 { // the second time everything exists
-		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.Start{{Run: plain}}) })
+		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.StartWrite{{Run: plain}}) })
 		in(func(tx pgx.Tx) error {
-			return s.startIn(ctx, tx, []*store.Start{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
+			return s.startIn(ctx, tx, []*store.StartWrite{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
 		})
 		in(func(tx pgx.Tx) error {
-			place := &store.Place{Run: placed.UUID, Queue: placed.Queue, Weight: 1, Root: true, State: store.PlaceOutside}
-			return s.startIn(ctx, tx, []*store.Start{{Run: placed, Place: place}})
+			place := &store.QueuePlace{Run: placed.UUID, Queue: placed.Queue, Weight: 1, Root: true, State: store.PlaceOutside}
+			return s.startIn(ctx, tx, []*store.StartWrite{{Run: placed, Place: place}})
 		})
 		in(func(tx pgx.Tx) error {
 			sent := signal(owned.UUID, "go", "1", at)
@@ -86,7 +86,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 				Key: store.FoldKey{Workflow: "w", Key: "k", Kind: store.FoldSingleton}, Name: plain.Name,
 				Runs: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
 				Plan: func(store.FoldState) *store.FoldWrite {
-					return &store.FoldWrite{Row: store.Fold{LookAt: at, State: []byte("{}")}, Start: &store.Start{Run: pending(at)}}
+					return &store.FoldWrite{Row: store.Fold{LookAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
 				},
 			})
 		})

@@ -22,7 +22,7 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		"ended": {"first completed", "nap cancelled", "over completed", "wait cancelled", "again cancelled"},
 	} {
 		r := running(uuid.New(), at)
-		commit(t, s, &store.Batch{Starts: []*store.Start{{Run: r}}})
+		commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: r}}})
 		var b store.Batch
 		for i, step := range []store.Step{
 			{Name: "first", Kind: store.KindStep, Status: store.StepCompleted},
@@ -36,7 +36,7 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		}
 		commit(t, s, &b)
 		if name == "ended" {
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.UUID, at)}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(r.UUID, at)}})
 		}
 		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, pgUUID(r.UUID))
 		if err != nil {

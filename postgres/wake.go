@@ -32,11 +32,11 @@ func (w *sortedBatch) collectWakes() {
 func wakeArgs(items []wakeReason) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].run }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].signal) }},
-		times{n, func(i int) *time.Time { return &items[i].at }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].run }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].signal) }},
+		timeArray{n, func(i int) *time.Time { return &items[i].at }},
 	)
 }
 
@@ -44,7 +44,7 @@ func wakeArgs(items []wakeReason) []any {
 // runs.
 func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),
-		int2s{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
+		int2Array{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
 		uuidColumn(runs),
 	)
 }

@@ -17,7 +17,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)
-		begin(t, s, &store.Start{Run: overdue})
+		begin(t, s, &store.StartWrite{Run: overdue})
 		tx, err := s.user.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)

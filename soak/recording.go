@@ -66,7 +66,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 	if err := s.Store.Permits(ctx, b); err != nil {
 		return err
 	}
-	for _, a := range b.Asks {
+	for _, a := range b.Requests {
 		if a.Outcome == store.Written {
 			s.ledger.add(entry{Kind: kGrant, Run: a.Run.String(), Step: a.Limit, Attempt: int(a.Attempt), Value: a.GrantedAt.Format(time.RFC3339Nano)})
 		}
@@ -104,12 +104,12 @@ func (silent) Attach(*engine.Engine) {}
 func (silent) Clock() engine.Clock { return nil }
 
 // OnCall implements engine.Probe.
-func (silent) OnCall(engine.Call) {}
+func (silent) OnCall(engine.ProbedCall) {}
 
 // Attempt implements engine.Probe.
-func (silent) Attempt(_ context.Context, _ engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+func (silent) Attempt(_ context.Context, _ engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 	return next()
 }
 
 // OutputToCommit implements engine.Probe.
-func (silent) OutputToCommit(_ engine.Call, output []byte) []byte { return output }
+func (silent) OutputToCommit(_ engine.ProbedCall, output []byte) []byte { return output }

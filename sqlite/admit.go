@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Admit implements store.Admissions. It first looks for something to do on a reading connection, so that polling idle queues
+// Admit implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
 // never takes the write lock, which is the lock of every queue.
-func (s *database) Admit(ctx context.Context, a *store.Admission) error {
+func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
 	idle := false
 	err := s.read(ctx, "look at a queue", func(x executor) error {
@@ -61,7 +61,7 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 }
 
 // readQueue reads the row of the queue. A queue without a row counts as deleted.
-func readQueue(x executor, a *store.Admission) (q *store.QueueState, found bool, err error) {
+func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
 	err = x.each(qAdmitQueueRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
@@ -89,7 +89,7 @@ func readQueue(x executor, a *store.Admission) (q *store.QueueState, found bool,
 }
 
 // glance reads what shows whether there is anything to do.
-func glance(x executor, a *store.Admission, strays []store.Lane) (*store.QueueState, error) {
+func glance(x executor, a *store.QueueAdmission, strays []store.ClaimLane) (*store.QueueState, error) {
 	q, found, err := readQueue(x, a)
 	if err != nil || !found {
 		return q, err
@@ -117,23 +117,23 @@ func readNext(x executor, q *store.QueueState) error {
 }
 
 // readAdmission reads the runs and keys that a pass decides about.
-func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays []store.Lane) error {
+func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
 	now := bindTime(q.Now)
-	kinds := []func() ([]store.SeenRun, error){
-		func() ([]store.SeenRun, error) {
+	kinds := []func() ([]store.AdmissionRun, error){
+		func() ([]store.AdmissionRun, error) {
 			return seeRuns(x, q, qAdmitDepartedRuns, q.Name, int64(store.MaxRunsRead))
 		},
-		func() ([]store.SeenRun, error) {
+		func() ([]store.AdmissionRun, error) {
 			return seeRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
 	if q.Deleted {
-		kinds = append(kinds, func() ([]store.SeenRun, error) {
+		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
 			return seeRuns(x, q, qAdmitLiveRuns, q.Name, int64(store.MaxRunsRead))
 		})
 	} else {
 		for _, l := range strays {
-			kinds = append(kinds, func() ([]store.SeenRun, error) {
+			kinds = append(kinds, func() ([]store.AdmissionRun, error) {
 				return seeRuns(x, q, qAdmitStrayRuns, int64(l), int64(store.MaxRunsRead))
 			})
 		}
@@ -157,7 +157,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	}
 	limit := q.LineLimit()
 	for _, part := range store.LineParts {
-		var runs []store.SeenRun
+		var runs []store.AdmissionRun
 		if limit > 0 {
 			runs, err = seeRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
 			if err != nil {
@@ -179,9 +179,9 @@ func readKeys(x executor, q *store.QueueState) error {
 	if err != nil {
 		return err
 	}
-	q.Keys = make(map[string]*store.KeyState)
+	q.Keys = make(map[string]*store.QueueKeyState)
 	for _, key := range q.KeyNames(look) {
-		k := &store.KeyState{}
+		k := &store.QueueKeyState{}
 		err := x.each(qAdmitKeyRead, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
@@ -213,12 +213,12 @@ func readKeys(x executor, q *store.QueueState) error {
 }
 
 // seeRuns returns the runs that a statement selects.
-func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.SeenRun, err error) {
+func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.AdmissionRun, err error) {
 	err = x.each(what, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		r := store.SeenRun{
-			Place: store.Place{Run: c.uuid(), Queue: q.Name},
-			Gate:  store.Gate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
+		r := store.AdmissionRun{
+			QueuePlace: store.QueuePlace{Run: c.uuid(), Queue: q.Name},
+			Gate:       store.LaneGate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
 			WakeAt: c.time(), Deadline: c.time(),
 		}
 		r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
@@ -233,8 +233,8 @@ func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value
 }
 
 // writeAdmission writes the runs and their places.
-func writeAdmission(ctx context.Context, x executor, plan *store.QueuePlan) error {
-	slices.SortFunc(plan.Runs, func(l, r store.SeenRun) int { return store.CompareUUIDs(l.Run, r.Run) })
+func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) error {
+	slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
 	for i := range plan.Runs {
 		if i%contextCheckInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -254,7 +254,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.QueuePlan) erro
 }
 
 // writeQueue writes the row of a queue and its keys.
-func writeQueue(x executor, q *store.QueueState, plan *store.QueuePlan) error {
+func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) error {
 	for i := range plan.Keys {
 		k := &plan.Keys[i]
 		n, err := x.exec(qAdmitKeyUpsert, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
@@ -288,7 +288,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.QueuePlan) error {
 	return err
 }
 
-func turnsText(t store.Turns) string {
+func turnsText(t store.LinePositions) string {
 	b, err := json.Marshal(t)
 	if err != nil {
 		panic("sqlite: numbers do not encode: " + err.Error())

@@ -52,7 +52,7 @@ func BenchmarkRuns(b *testing.B) {
 		runs := startTestRuns(b, s, 100)
 		batch := &store.Batch{}
 		for _, id := range runs {
-			batch.Runs = append(batch.Runs, &store.RunWrite{
+			batch.Runs = append(batch.Runs, &store.OwnershipEnd{
 				UUID: id, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: time.Now(),
 			})
 		}

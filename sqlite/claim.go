@@ -18,7 +18,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 	if q.Served.Empty() {
 		return answer, nil
 	}
-	var due []dueLane
+	var due []liveLane
 	err := s.read(ctx, "claim", func(x executor) (err error) {
 		due, answer.Next, err = dueLanes(ctx, x, &q)
 		return err
@@ -63,7 +63,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	return leases, err
 }
 
-func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []dueLane) ([]store.ClaimedRun, error) {
+func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liveLane) ([]store.ClaimedRun, error) {
 	suspects, err := dueRuns(x, q, lanes, qClaimCrashedTwice, min(q.Suspects, q.Limit))
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []due
 }
 
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
-func dueRuns(x executor, q *store.ClaimQuery, lanes []dueLane, kind queryID, limit int) (due []uuid.UUID, err error) {
+func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, limit int) (due []uuid.UUID, err error) {
 	for _, l := range lanes {
 		if len(due) >= limit {
 			break

@@ -25,15 +25,15 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) error {
 // writeTx is a write transaction that collects the hints to give after its commit.
 type writeTx struct {
 	executor
-	hints store.Hint
+	hints store.WakeHint
 }
 
 // addHint adds a hint that the listeners get once the transaction is committed.
-func (x *writeTx) addHint(what store.Hint) { x.hints |= what }
+func (x *writeTx) addHint(what store.WakeHint) { x.hints |= what }
 
 // writeAndNotify is write, and gives the collected hints to the listeners of this store after the commit.
 func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
-	var heard store.Hint
+	var heard store.WakeHint
 	err := s.write(ctx, what, func(in executor) error {
 		x := writeTx{executor: in}
 		err := fn(&x)
@@ -50,13 +50,13 @@ func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*wri
 // stay in the order of the batch, because the first of two starts with one name wins. The signals of one run stay in
 // order too, because two of them may have the same key.
 func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
-	starts := sorted(b.Starts, func(l, r *store.Start) int {
+	starts := sorted(b.Starts, func(l, r *store.StartWrite) int {
 		return cmp.Compare(store.ShardOf(l.Run.UUID), store.ShardOf(r.Run.UUID))
 	})
 	steps := sorted(b.Steps, func(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
-	receives := sorted(b.Receives, func(l, r *store.Receive) int { return store.CompareSteps(&l.Step, &r.Step) })
-	signals := sorted(b.Signals, func(l, r *store.Signal) int { return store.CompareUUIDs(l.Run, r.Run) })
-	runs := sorted(b.Runs, func(l, r *store.RunWrite) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	receives := sorted(b.Receives, func(l, r *store.ReceiveWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
+	signals := sorted(b.Signals, func(l, r *store.SignalWrite) int { return store.CompareUUIDs(l.Run, r.Run) })
+	runs := sorted(b.Runs, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
 	if err := writeAll(ctx, x, starts, writeStart); err != nil {
 		return err
 	}

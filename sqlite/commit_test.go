@@ -29,20 +29,20 @@ func commitStep(t *testing.T, s *database, w *store.StepWrite) store.Outcome {
 func TestStartsAdoptAndReplay(t *testing.T) {
 	s := openTest(t)
 	first, second := newStart("order-42"), newStart("order-42")
-	commit(t, s, &store.Batch{Starts: []*store.Start{first, second}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first, second}})
 	if first.Outcome != store.Written || second.Outcome != store.Adopted {
 		t.Fatal(first.Outcome, second.Outcome)
 	}
 	if second.Existing == nil || second.Existing.UUID != first.Run.UUID || !second.Existing.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
 		t.Fatalf("adopted %+v", second.Existing)
 	}
-	commit(t, s, &store.Batch{Starts: []*store.Start{first}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first}})
 	if first.Outcome != store.Written {
 		t.Fatal("a replay is answered", first.Outcome)
 	}
 	taken := newStart("order-42-b")
 	taken.Run.UUID = first.Run.UUID
-	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{taken}}); !errors.Is(err, store.ErrBadData) {
+	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{taken}}); !errors.Is(err, store.ErrBadData) {
 		t.Fatal("a taken ID is answered", err)
 	}
 }
@@ -111,9 +111,9 @@ func TestStepRules(t *testing.T) {
 func TestRunWriteRules(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	finish := func(status store.Status, epoch store.Epoch) *store.RunWrite {
-		w := &store.RunWrite{UUID: run, Epoch: epoch, Status: status, EndedAt: time.Now(), Output: []byte{}}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{w}})
+	finish := func(status store.Status, epoch store.Epoch) *store.OwnershipEnd {
+		w := &store.OwnershipEnd{UUID: run, Epoch: epoch, Status: status, EndedAt: time.Now(), Output: []byte{}}
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{w}})
 		return w
 	}
 	if w := finish(store.Completed, epochAt(2)); w.Outcome != store.Fenced || w.State.Epoch != epochAt(1) {
@@ -123,7 +123,7 @@ func TestRunWriteRules(t *testing.T) {
 	if done.Outcome != store.Written {
 		t.Fatalf("%+v", done)
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{done}})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{done}})
 	if done.Outcome != store.Written {
 		t.Fatal("a replay is answered", done.Outcome)
 	}
@@ -244,9 +244,9 @@ func TestCancelledCommitLeavesTheWriterUsable(t *testing.T) {
 	t.Fatal("no commit got through")
 }
 
-func (s *database) mustCommit(t *testing.T, w *store.Start) {
+func (s *database) mustCommit(t *testing.T, w *store.StartWrite) {
 	t.Helper()
-	commit(t, s, &store.Batch{Starts: []*store.Start{w}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{w}})
 }
 
 // A deadline bounds the wait for a lock of another process, and for this store's
@@ -260,13 +260,13 @@ func TestDeadlineBoundsTheWait(t *testing.T) {
 	}
 	for _, waiting := range []*database{s, openAt(t, s.path)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		err := waiting.Commit(ctx, &store.Batch{Starts: []*store.Start{newStart("x")}})
+		err := waiting.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{newStart("x")}})
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 	}
-	if err := other.Commit(t.Context(), &store.Batch{Starts: []*store.Start{newStart("x")}}); !errors.Is(err, store.ErrUnavailable) {
+	if err := other.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{newStart("x")}}); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -310,8 +310,8 @@ func TestClosed(t *testing.T) {
 	_, errGet := s.Get(t.Context(), []store.RunRef{{Text: "x"}})
 	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Served: served(), Limit: 1})
 	_, errRenew := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
-	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{newStart("x")}})
-	errAttend := s.Listen(t.Context(), uuid.New(), func(store.Hint) {})
+	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{newStart("x")}})
+	errAttend := s.Listen(t.Context(), uuid.New(), func(store.WakeHint) {})
 	for i, err := range []error{errNow, errGet, errClaim, errRenew, errCommit, errAttend} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("call %d: %v", i, err)

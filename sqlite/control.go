@@ -12,7 +12,7 @@ import (
 
 // Control implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
-func (s *database) Control(ctx context.Context, o *store.Control) error {
+func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
 	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {
 		nodes, paused, err := loadTree(ctx, x, o.Runs)
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *database) Control(ctx context.Context, o *store.Control) error {
 
 // loadTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
 // paused ones were paused.
-func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.Node, paused map[uuid.UUID]time.Time, err error) {
+func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.ControlledRun, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
 	look := func(q queryID, run uuid.UUID) error {
@@ -47,7 +47,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 		}
 		return x.each(q, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			n := store.Node{
+			n := store.ControlledRun{
 				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
 				Owner: c.nullUUID(), Detached: c.int() != 0,
 			}
@@ -84,7 +84,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 }
 
 // applyChange writes one change of a control request. The time since is when the run was paused, or zero.
-func applyChange(x *writeTx, o *store.Control, c *store.ControlChange, since time.Time) error {
+func applyChange(x *writeTx, o *store.ControlOperation, c *store.ControlChange, since time.Time) error {
 	run := c.Before.UUID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := shiftTimers(x, run, since, o.Now); err != nil {

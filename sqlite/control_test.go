@@ -17,7 +17,7 @@ func TestPauseAndResume(t *testing.T) {
 	run := startTestRuns(t, s, 1)[0]
 	child := newChild(run, "child")
 	child.Tags = []store.Tag{{Key: "team", Value: "a"}, {Key: "none"}}
-	commit(t, s, &store.Batch{Starts: []*store.Start{child}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}})
 	if child.Outcome != store.Written {
 		t.Fatal(child.Outcome)
 	}
@@ -38,13 +38,13 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	late := newChild(run, "late")
 	again := newChild(run, "child")
-	commit(t, s, &store.Batch{Starts: []*store.Start{late, again}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{late, again}})
 	if late.Outcome != store.Fenced || late.State != want || again.Outcome != store.Adopted || again.Existing.UUID != child.Run.UUID {
 		t.Fatalf("%+v %+v", late, again)
 	}
-	park := &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
+	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
 	for range 2 { // the second time its answer was lost
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
 		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.Reason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
 			t.Fatalf("%+v %+v", park, got)
 		}
@@ -75,22 +75,22 @@ func TestCancelIsNotOutrun(t *testing.T) {
 			t.Fatalf("%+v", a)
 		}
 	}
-	write := func(w store.RunWrite) *store.RunWrite {
+	write := func(w store.OwnershipEnd) *store.OwnershipEnd {
 		w.Epoch, w.Now = epochAt(1), now()
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{&w}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{&w}})
 		return &w
 	}
 	for _, status := range []store.Status{store.Completed, store.Failed} {
-		w := write(store.RunWrite{UUID: runs[0], Status: status, EndedAt: now()})
+		w := write(store.OwnershipEnd{UUID: runs[0], Status: status, EndedAt: now()})
 		if w.Outcome != store.Fenced || w.State.Control != store.CancelRequested || w.State.Status != store.Running {
 			t.Fatalf("%+v", w)
 		}
 	}
-	if w := write(store.RunWrite{UUID: runs[0], Status: store.Cancelled, EndedAt: now()}); w.Outcome != store.Written {
+	if w := write(store.OwnershipEnd{UUID: runs[0], Status: store.Cancelled, EndedAt: now()}); w.Outcome != store.Written {
 		t.Fatalf("%+v", w)
 	}
 	for i, status := range []store.Status{store.Waiting, store.Pending} {
-		w := write(store.RunWrite{UUID: runs[1+i], Status: status})
+		w := write(store.OwnershipEnd{UUID: runs[1+i], Status: status})
 		if got := row(t, s, runs[1+i]); w.Outcome != store.Written || got.Status != store.Pending || !got.WakeAt.Equal(w.Now) {
 			t.Fatalf("%+v %+v", w, got)
 		}
@@ -105,8 +105,8 @@ func TestCancelEndsWhatHasNotBegun(t *testing.T) {
 	s := openTest(t)
 	parent := startTestRuns(t, s, 1)[0]
 	child := newChild(parent, "child")
-	commit(t, s, &store.Batch{Starts: []*store.Start{child}})
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
 	if a := order(t, s, store.VerbCancel, child.Run.UUID); a.Changed != 1 || a.Requested != 0 {
 		t.Fatalf("%+v", a)
 	}
@@ -147,9 +147,9 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 func TestSetAsideIsResumed(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	w := &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
+	w := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
 	for range 2 { // the second time its answer was lost
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{w}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{w}})
 		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.Reason != "broken" || !got.PausedAt.Equal(w.Now) {
 			t.Fatalf("%+v %+v", w, got)
 		}
@@ -178,8 +178,8 @@ func TestFreeze(t *testing.T) {
 	step("backoff", store.KindStep, store.StepBackoff, at.Add(time.Minute))
 	step("ended", store.KindReceive, store.StepCompleted, at.Add(time.Minute))
 	step("slept", store.KindSleep, store.StepCompleted, at.Add(-time.Minute))
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
-	for _, o := range []*store.Control{
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
+	for _, o := range []*store.ControlOperation{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},
 	} {

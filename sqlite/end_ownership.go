@@ -12,7 +12,7 @@ import (
 
 // writeRun ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
 // end.
-func writeRun(x *writeTx, w *store.RunWrite) error {
+func writeRun(x *writeTx, w *store.OwnershipEnd) error {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	if w.Held {
 		return holdRun(x, w)
@@ -34,7 +34,7 @@ func writeRun(x *writeTx, w *store.RunWrite) error {
 }
 
 // bitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
-func bitsBlockingEnd(w *store.RunWrite) (control, woken int64) {
+func bitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
 	switch {
 	case w.CancelForbidsEnd(store.CancelRequested):
 		return int64(store.CancelRequested), ignoreControl
@@ -48,7 +48,7 @@ func bitsBlockingEnd(w *store.RunWrite) (control, woken int64) {
 
 // endOwnership writes the end of an ownership, unless one of the control bits is set on the run, or one of the woken
 // bits.
-func endOwnership(x executor, w *store.RunWrite, control, woken int64) (int64, error) {
+func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int64, error) {
 	return x.exec(
 		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
 		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), control, woken,
@@ -57,7 +57,7 @@ func endOwnership(x executor, w *store.RunWrite, control, woken int64) (int64, e
 
 // resolveRunWrite handles the end of an ownership that changed no row. Either the write has an outcome without another
 // try, or a control request or a wake came first, and the ownership ends as that demands.
-func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
+func resolveRunWrite(x *writeTx, w *store.OwnershipEnd) error {
 	row, decided, err := judgeRunWrite(x, w)
 	if err != nil || decided {
 		return err
@@ -74,7 +74,7 @@ func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 
 // judgeRunWrite reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
 // the outcome is Written, and the caller still has to write.
-func judgeRunWrite(x executor, w *store.RunWrite) (row runRow, decided bool, err error) {
+func judgeRunWrite(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
 	row, found, err := runByUUID(x, w.UUID, store.AllPayloads)
 	if err != nil {
 		return row, false, err
@@ -91,7 +91,7 @@ func judgeRunWrite(x executor, w *store.RunWrite) (row runRow, decided bool, err
 }
 
 // withRequestsApplied returns the write with the changes that the control requests and the wakes of the run demand.
-func withRequestsApplied(w *store.RunWrite, row *runRow) store.RunWrite {
+func withRequestsApplied(w *store.OwnershipEnd, row *runRow) store.OwnershipEnd {
 	end := *w
 	switch {
 	case w.Status.Terminal():
@@ -106,8 +106,8 @@ func withRequestsApplied(w *store.RunWrite, row *runRow) store.RunWrite {
 	return end
 }
 
-// heldState is what a run becomes that is held.
-type heldState struct {
+// heldRunUpdate is what a run becomes that is held.
+type heldRunUpdate struct {
 	status   store.Status
 	control  store.ControlBits
 	reason   string
@@ -118,7 +118,7 @@ type heldState struct {
 }
 
 // holdRun releases or pauses a run whose writes the database rejects.
-func holdRun(x *writeTx, w *store.RunWrite) error {
+func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 	row, decided, err := judgeRunWrite(x, w)
 	if err != nil || decided {
 		return err
@@ -145,8 +145,8 @@ func holdRun(x *writeTx, w *store.RunWrite) error {
 }
 
 // pausedHold returns what a run becomes whose pause was requested: it is paused without a crash.
-func pausedHold(w *store.RunWrite, row *runRow) heldState {
-	return heldState{
+func pausedHold(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
+	return heldRunUpdate{
 		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
 		crashes: row.Crashes, progress: row.progress,
 	}
@@ -154,13 +154,13 @@ func pausedHold(w *store.RunWrite, row *runRow) heldState {
 
 // countedHold returns what any other run becomes: it counts a crash, and is claimable later, or paused at MaxCrashes.
 // reached is the number of its terminal checkpoints.
-func countedHold(w *store.RunWrite, row *runRow, reached int64) heldState {
+func countedHold(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	crashes := row.Crashes
 	if reached > row.progress {
 		crashes = 0
 	}
 	crashes = min(crashes, math.MaxInt16-1) + 1
-	h := heldState{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, progress: reached}
+	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, progress: reached}
 	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
 		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, writeTime(w)
 		h.reason = store.HeldTooOftenReason(w.Reason, crashes)
@@ -171,7 +171,7 @@ func countedHold(w *store.RunWrite, row *runRow, reached int64) heldState {
 }
 
 // announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended.
-func announceOwnershipEnd(x *writeTx, w *store.RunWrite, status store.Status) error {
+func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)
 	}
@@ -187,7 +187,7 @@ func announceOwnershipEnd(x *writeTx, w *store.RunWrite, status store.Status) er
 }
 
 // writeTime returns the time of the write, or the present time if the write has none.
-func writeTime(w *store.RunWrite) time.Time {
+func writeTime(w *store.OwnershipEnd) time.Time {
 	switch {
 	case !w.Now.IsZero():
 		return w.Now

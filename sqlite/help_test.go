@@ -41,10 +41,10 @@ func openBeside(t testing.TB, path string, opts ...Option) *database {
 }
 
 // newStart is a run that its creator owns.
-func newStart(name string) *store.Start {
+func newStart(name string) *store.StartWrite {
 	at := time.Now()
 	id, name := store.NewRootUUID(name)
-	return &store.Start{Run: store.Run{
+	return &store.StartWrite{Run: store.Run{
 		UUID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: uuid.New(), Valid: true}, Input: []byte("{}"),
 		CreatedAt: at, StartedAt: at, WakeAt: at.Add(time.Minute),
@@ -52,7 +52,7 @@ func newStart(name string) *store.Start {
 }
 
 // newPending is a run that anyone may claim.
-func newPending(name string) *store.Start {
+func newPending(name string) *store.StartWrite {
 	w := newStart(name)
 	w.Run.Status, w.Run.Epoch, w.Run.Owner = store.Pending, store.Epoch{}, uuid.NullUUID{}
 	w.Run.StartedAt, w.Run.WakeAt = time.Time{}, w.Run.CreatedAt
@@ -88,18 +88,18 @@ func served() *store.ClaimFilter { return store.NewClaimFilter([]string{"test"},
 func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }
 
 // newChild is a run that anyone may claim, beneath parent at its first epoch.
-func newChild(parent uuid.UUID, name string) *store.Start {
+func newChild(parent uuid.UUID, name string) *store.StartWrite {
 	w := newPending(name)
 	w.Run.UUID, w.Run.Parent, w.ParentEpoch = store.NewChildUUID(parent), uuid.NullUUID{UUID: parent, Valid: true}, epochAt(1)
 	return w
 }
 
-func newSignal(run uuid.UUID, name string, at time.Time) *store.Signal {
-	return &store.Signal{Run: run, ID: store.NewUUID(0), Name: name, Payload: []byte(`"` + name + `"`), CreatedAt: at}
+func newSignal(run uuid.UUID, name string, at time.Time) *store.SignalWrite {
+	return &store.SignalWrite{Run: run, ID: store.NewUUID(0), Name: name, Payload: []byte(`"` + name + `"`), CreatedAt: at}
 }
 
-func newReceive(run uuid.UUID, name, signal string) *store.Receive {
-	return &store.Receive{Signal: signal, Step: store.Step{
+func newReceive(run uuid.UUID, name, signal string) *store.ReceiveWrite {
+	return &store.ReceiveWrite{Signal: signal, Step: store.Step{
 		Run: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1), StartedAt: now(),
 	}}
 }
@@ -116,7 +116,7 @@ func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 // order carries out an order on one run and answers what it did for that.
 func order(t testing.TB, s *database, verb store.Verb, run uuid.UUID) store.ControlResult {
 	t.Helper()
-	o := &store.Control{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
+	o := &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
 	if err := s.Control(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// dueLane is a lane with live runs.
-type dueLane struct {
-	lane            store.Lane
+// liveLane is a lane with live runs.
+type liveLane struct {
+	lane            store.ClaimLane
 	queue, workflow string
 	priority        int16
 	first           time.Time // the earliest wake time of its runs
 }
 
 // nextLane returns the lane after the given one, in their order, that has a run with a wake time.
-func nextLane(x executor, after store.Lane) (l dueLane, ok bool, err error) {
+func nextLane(x executor, after store.ClaimLane) (l liveLane, ok bool, err error) {
 	err = x.each(qLaneNext, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		l = dueLane{lane: store.Lane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
+		l = liveLane{lane: store.ClaimLane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
 		ok = true
 		return c.err
 	}, int64(after))
@@ -32,7 +32,7 @@ func nextLane(x executor, after store.Lane) (l dueLane, ok bool, err error) {
 // dueLanes returns the lanes with a due run from which the worker claims, in the order of a claim, and when the next run of
 // its other lanes is due. It needs one index probe for each lane with live runs, however many runs those have, and however
 // many workflows the worker executes.
-func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []dueLane, next time.Time, err error) {
+func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveLane, next time.Time, err error) {
 	for after := store.FirstLane; ; {
 		l, ok, err := nextLane(x, after)
 		if err != nil {
@@ -58,11 +58,11 @@ func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []dueLa
 }
 
 // sortLanes puts the lanes in the order of a claim: the higher priority first.
-func sortLanes(lanes []dueLane) {
-	slices.SortFunc(lanes, func(l, r dueLane) int {
+func sortLanes(lanes []liveLane) {
+	slices.SortFunc(lanes, func(l, r liveLane) int {
 		return cmp.Or(cmp.Compare(r.priority, l.priority), cmp.Compare(l.lane, r.lane))
 	})
-	store.RotateLanes(lanes, func(l *dueLane) int16 { return l.priority })
+	store.RotateLanes(lanes, func(l *liveLane) int16 { return l.priority })
 }
 
 // earliest returns the earlier of two times. The zero time means never.

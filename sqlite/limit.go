@@ -42,7 +42,7 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
-	var use []store.LineUse
+	var use []store.PermitLineUse
 	err = s.read(ctx, "read limits", func(x executor) error {
 		limits, use = nil, nil // drops what a failed attempt read
 		err := x.each(qLimits, func(v []driver.Value) error {
@@ -55,9 +55,9 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 		}
 		return x.each(qLimitUse, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			use = append(use, store.LineUse{
-				LineKey:  store.LineKey{Limit: c.text(), Key: c.text()},
-				LimitUse: store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
+			use = append(use, store.PermitLineUse{
+				PermitLineKey: store.PermitLineKey{Limit: c.text(), Key: c.text()},
+				LimitUse:      store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
 			})
 			return c.err
 		}, bindTime(now))

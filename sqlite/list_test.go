@@ -42,7 +42,7 @@ func TestListPages(t *testing.T) {
 		{NamePrefix: "\xff"},
 	} {
 		var want []uuid.UUID
-		byID := map[uuid.UUID]*store.Start{}
+		byID := map[uuid.UUID]*store.StartWrite{}
 		for _, w := range batch.Starts {
 			byID[w.Run.UUID] = w
 		}
@@ -106,9 +106,9 @@ func TestTreeAndCounts(t *testing.T) {
 	root := startTestRuns(t, s, 1)[0]
 	one, two := newChild(root, "one"), newChild(root, "two")
 	one.Run.Status, one.Run.Epoch = store.Running, epochAt(1)
-	commit(t, s, &store.Batch{Starts: []*store.Start{one, two}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{one, two}})
 	below := newChild(one.Run.UUID, "below")
-	commit(t, s, &store.Batch{Starts: []*store.Start{below}})
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{below}})
 	runs, err := s.Tree(t.Context(), root)
 	var got []uuid.UUID
 	for _, r := range runs {
@@ -177,7 +177,7 @@ func TestTag(t *testing.T) {
 func TestEventCursors(t *testing.T) {
 	s := openTest(t)
 	for _, run := range startTestRuns(t, s, 5) {
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
+		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	}
 	seen := 0
 	for cursor := ""; ; {

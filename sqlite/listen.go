@@ -25,7 +25,7 @@ func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.fold
 // Listen implements store.Store. SQLite does not tell what a commit changed, so Attend gives both hints for every
 // commit of another connection. That includes this store's own commits, which at worst cause a query that finds
 // nothing.
-func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 
 // pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
 // fails.
-func (s *database) pollCommits(ctx context.Context, hear func(store.Hint)) {
+func (s *database) pollCommits(ctx context.Context, hear func(store.WakeHint)) {
 	_ = s.withConn(ctx, s.attendDB, "attend", func(c *conn) error {
 		seen, err := queryInt(c, qDataVersion)
 		if err != nil {

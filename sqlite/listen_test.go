@@ -14,13 +14,13 @@ import (
 
 // attend attends until the test ends, and answers where hints of one kind arrive and
 // what ends it.
-func attend(t *testing.T, s *database, worker uuid.UUID, kind store.Hint) (hints chan struct{}, leave func()) {
+func attend(t *testing.T, s *database, worker uuid.UUID, kind store.WakeHint) (hints chan struct{}, leave func()) {
 	t.Helper()
 	hints = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Listen(ctx, worker, func(what store.Hint) {
+		ended <- s.Listen(ctx, worker, func(what store.WakeHint) {
 			if what != kind {
 				return
 			}
@@ -130,7 +130,7 @@ func TestCloseEndsAttend(t *testing.T) {
 	s := openTest(t)
 	up, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- s.Listen(context.Background(), uuid.New(), func(store.Hint) {
+		ended <- s.Listen(context.Background(), uuid.New(), func(store.WakeHint) {
 			select {
 			case up <- struct{}{}:
 			default:

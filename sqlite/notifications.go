@@ -27,7 +27,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		}
 		return x.each(qNotifications, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			a := store.ControlRequest{Run: c.uuid(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			a := store.PendingControl{Run: c.uuid(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {

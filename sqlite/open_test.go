@@ -85,7 +85,7 @@ func TestOpenersRace(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{newStart("")}}); err != nil {
+			if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{newStart("")}}); err != nil {
 				t.Error(err)
 			}
 			if err := s.Close(); err != nil {
@@ -141,7 +141,7 @@ func TestOldFileIsMigrated(t *testing.T) {
 	}
 	s := openAt(t, path)
 	id := uuid.MustParse("018f0000-0000-7000-8000-000000000003")
-	o := &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{id}, Now: now(), ShiftTimers: true}
+	o := &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{id}, Now: now(), ShiftTimers: true}
 	if err := s.Control(t.Context(), o); err != nil || o.Results[0].Changed != 1 || o.Results[0].Control != store.PausedItself {
 		t.Fatalf("%+v %v", o.Results, err)
 	}

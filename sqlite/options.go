@@ -8,9 +8,9 @@ import (
 )
 
 // Option is an option of [Open].
-type Option func(*options)
+type Option func(*openOptions)
 
-type options struct {
+type openOptions struct {
 	synchronous Durability
 	busyTimeout time.Duration
 	migrate     bool
@@ -19,15 +19,15 @@ type options struct {
 }
 
 // markGiven records that an option was given, and sets an error if it was given before.
-func (o *options) markGiven(option string) {
+func (o *openOptions) markGiven(option string) {
 	if o.given[option] && o.err == nil {
 		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
 	o.given[option] = true
 }
 
-func defaultOptions() options {
-	return options{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
+func defaultOptions() openOptions {
+	return openOptions{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
 }
 
 // Durability is the level of durability that a commit waits for.
@@ -46,7 +46,7 @@ const (
 
 // Synchronous sets the durability of commits. The default is [Full].
 func Synchronous(d Durability) Option {
-	return func(o *options) {
+	return func(o *openOptions) {
 		o.markGiven("Synchronous")
 		o.synchronous = d
 	}
@@ -56,7 +56,7 @@ func Synchronous(d Durability) Option {
 // durable.ErrUnavailable. A call also stops waiting when its context ends. The default is ten seconds. Zero means that
 // calls do not wait. [Open] refuses negative values.
 func BusyTimeout(d time.Duration) Option {
-	return func(o *options) {
+	return func(o *openOptions) {
 		o.markGiven("BusyTimeout")
 		o.busyTimeout = d
 	}
@@ -65,7 +65,7 @@ func BusyTimeout(d time.Duration) Option {
 // WithoutMigrations makes [Open] return durable.ErrSchema, instead of migrating, if the schema of the file is not the
 // one that this version of the code needs.
 func WithoutMigrations() Option {
-	return func(o *options) {
+	return func(o *openOptions) {
 		o.markGiven("WithoutMigrations")
 		o.migrate = false
 	}

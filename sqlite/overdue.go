@@ -12,7 +12,7 @@ import (
 )
 
 // OverdueLanes implements store.Store.
-func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.OverdueLane, error) {
+func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
 	err := s.read(ctx, "overdue", func(x executor) error {
 		for len(all) < limit {

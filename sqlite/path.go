@@ -75,7 +75,7 @@ func dsn(path string, settings url.Values) string {
 }
 
 // writerSettings returns the settings of the connection that writes. The driver never waits for a lock; retryBusy does.
-func writerSettings(o options) url.Values {
+func writerSettings(o openOptions) url.Values {
 	level := "FULL"
 	if o.synchronous == Normal {
 		level = "NORMAL"
@@ -92,7 +92,7 @@ func writerSettings(o options) url.Values {
 
 // readerSettings returns the settings of the connections that read. In WAL mode a reader waits only while another
 // process recovers the log.
-func readerSettings(o options) url.Values {
+func readerSettings(o openOptions) url.Values {
 	return url.Values{
 		"_query_only":   {"1"},
 		"_busy_timeout": {strconv.FormatInt(int64(o.busyTimeout/time.Millisecond), 10)},

@@ -22,7 +22,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		if err != nil {
 			return err
 		}
-		asked, err := readAskedPermits(x, b.Asks)
+		asked, err := readAskedPermits(x, b.Requests)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 }
 
 // returnAndReadLines gives permits back, and reads the lines as they are then.
-func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.PermitLine, error) {
+func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLineKey) ([]store.PermitLine, error) {
 	for _, r := range b.Returns {
 		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) 
 	lines := make([]store.PermitLine, len(keys))
 	for i, g := range keys {
 		l := &lines[i]
-		l.LineKey = g
+		l.PermitLineKey = g
 		err := x.each(qPermitLineLock, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l.Now, l.RateUsedUntil, l.ClosedUntil = c.time(), c.time(), c.time()
@@ -94,8 +94,8 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) 
 }
 
 // readAskedPermits reads the permits that the asking steps have, and the states of their runs.
-func readAskedPermits(x executor, asks []*store.PermitAsk) (*store.AskedPermits, error) {
-	asked := &store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.RequestedPermits, error) {
+	asked := &store.RequestedPermits{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	for _, a := range asks {
 		err := x.each(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -162,14 +162,14 @@ func scanBounds(c *columnReader) store.LimitSettings {
 }
 
 // WaitingLines implements store.LimitStore.
-func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
+func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, limit int) (lines []store.PermitLineKey, err error) {
 	err = s.read(ctx, "read lines", func(x executor) error {
 		lines = nil // drops what a failed attempt read
 		for len(lines) < limit {
 			found := false
 			err := x.each(qPermitNextWaitingLine, func(v []driver.Value) error {
 				c := columnReader{values: v}
-				after, found = store.LineKey{Limit: c.text(), Key: c.text()}, true
+				after, found = store.PermitLineKey{Limit: c.text(), Key: c.text()}, true
 				return c.err
 			}, after.Limit, after.Key)
 			if err != nil || !found {
@@ -183,12 +183,12 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 }
 
 // PermitsOf implements store.LimitStore.
-func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
+func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPosition, err error) {
 	err = s.read(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
 		return x.each(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			p := store.PermitPlace{Permit: scanPermit(&c)}
+			p := store.PermitPosition{Permit: scanPermit(&c)}
 			p.Before = int(c.int())
 			permits = append(permits, p)
 			return c.err

@@ -71,12 +71,12 @@ func help(task, path string) error {
 		if _, err := s.Renew(ctx, store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			return err
 		}
-		return s.Listen(ctx, id, func(store.Hint) {
+		return s.Listen(ctx, id, func(store.WakeHint) {
 			fmt.Println(id)
 		})
 	case "create":
 		w := newPending("from there")
-		return s.Commit(ctx, &store.Batch{Starts: []*store.Start{w}})
+		return s.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{w}})
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // insertPlace inserts the place of a new run, and marks a run that has to begin by a time.
-func insertPlace(x executor, w *store.Start) error {
+func insertPlace(x executor, w *store.StartWrite) error {
 	p := w.Place
 	if p == nil {
 		return nil
@@ -139,10 +139,10 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 		place = nil // drops what a failed attempt read
 		return x.each(qPlaceOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			place = &store.QueuedRun{Place: store.Place{
+			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
 				Root: c.int() != 0, Begun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
-			}, Gate: store.Gate(c.int()), Before: int(c.int())}
+			}, Gate: store.LaneGate(c.int()), Before: int(c.int())}
 			return c.err
 		}, bindShard(run), bindUUID(run), int64(store.MaxBefore))
 	})

@@ -103,17 +103,17 @@ func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, er
 var errStopRows = errors.New("enough")
 
 // HistoryFrom implements store.Store.
-func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.HistoryRest, err error) {
+func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.UnreadHistory, err error) {
 	err = s.read(ctx, "history", func(x executor) error {
 		size := 0
-		steps, rest = nil, store.HistoryRest{}
+		steps, rest = nil, store.UnreadHistory{}
 		err := x.each(qHistoryPart, func(v []driver.Value) error {
 			p, err := scanStep(v)
 			if err != nil {
 				return err
 			}
 			if size += 100 + len(p.Name) + len(p.Output) + len(p.Error); size > bytes && len(steps) > 0 {
-				rest = store.HistoryRest{More: true, From: p.Name}
+				rest = store.UnreadHistory{More: true, From: p.Name}
 				return errStopRows
 			}
 			steps = append(steps, p)

@@ -9,7 +9,7 @@ import (
 
 // writeReceive records that the step received the oldest signal, or, if there is none, that it waits or has timed out.
 // The transaction holds the write lock, so nothing that it reads can change meanwhile.
-func writeReceive(x *writeTx, w *store.Receive) error {
+func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	had, err := queryStep(x, &w.Step)
 	if err != nil {
@@ -57,7 +57,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 }
 
 // nextSignal returns the signal that the step receives. had is the step's row, or nil.
-func nextSignal(x executor, w *store.Receive, had *store.Step) (signal store.Signal, waits bool, err error) {
+func nextSignal(x executor, w *store.ReceiveWrite, had *store.Step) (signal store.SignalWrite, waits bool, err error) {
 	var bound driver.Value // a wait that begins now accepts every signal that has arrived
 	if had != nil && had.Attempt >= w.Step.Attempt {
 		bound = bindTime(had.NextAt)
@@ -66,7 +66,7 @@ func nextSignal(x executor, w *store.Receive, had *store.Step) (signal store.Sig
 }
 
 // receivingStep returns the step to write, without a signal. had is the step's row, or nil.
-func receivingStep(w *store.Receive, had *store.Step) store.Step {
+func receivingStep(w *store.ReceiveWrite, had *store.Step) store.Step {
 	step := w.Step
 	if had == nil {
 		return step
@@ -79,7 +79,7 @@ func receivingStep(w *store.Receive, had *store.Step) store.Step {
 }
 
 // completeWith completes the step with the signal.
-func completeWith(step *store.Step, signal *store.Signal) {
+func completeWith(step *store.Step, signal *store.SignalWrite) {
 	step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
 	if step.EndedAt.IsZero() {
 		step.EndedAt = latest(signal.CreatedAt, step.StartedAt)
@@ -88,7 +88,7 @@ func completeWith(step *store.Step, signal *store.Signal) {
 
 // resolveReceive sets the outcome of a receive that changed no row, and reports whether it has one. had is the step's
 // row, or nil.
-func resolveReceive(x executor, w *store.Receive, had *store.Step) (resolved bool, err error) {
+func resolveReceive(x executor, w *store.ReceiveWrite, had *store.Step) (resolved bool, err error) {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return false, err

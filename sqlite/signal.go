@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func writeSignal(x *writeTx, w *store.Signal) error {
+func writeSignal(x *writeTx, w *store.SignalWrite) error {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	arrived := w.ArrivedAt
 	if arrived.IsZero() {
@@ -30,7 +30,7 @@ func writeSignal(x *writeTx, w *store.Signal) error {
 
 // resolveSignalWrite handles a signal that changed no row: the signal was written before, its key was used before, or
 // the run has ended or does not exist.
-func resolveSignalWrite(x executor, w *store.Signal) error {
+func resolveSignalWrite(x executor, w *store.SignalWrite) error {
 	_, sent, err := querySignal(x, w.Run, qSignalByID, bindUUID(w.ID))
 	if err != nil || sent {
 		return err
@@ -57,10 +57,10 @@ func resolveSignalWrite(x executor, w *store.Signal) error {
 }
 
 // querySignal returns the signal of a run that the statement selects.
-func querySignal(x executor, run uuid.UUID, q queryID, which ...driver.Value) (row store.Signal, ok bool, err error) {
+func querySignal(x executor, run uuid.UUID, q queryID, which ...driver.Value) (row store.SignalWrite, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		row = store.Signal{Run: run, ID: c.uuid(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
+		row = store.SignalWrite{Run: run, ID: c.uuid(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
 		ok = true
 		return c.err
 	}, append([]driver.Value{bindShard(run), bindUUID(run)}, which...)...)

@@ -11,14 +11,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func sendSignals(t *testing.T, s *database, signals ...*store.Signal) {
+func sendSignals(t *testing.T, s *database, signals ...*store.SignalWrite) {
 	t.Helper()
 	commit(t, s, &store.Batch{Signals: signals})
 }
 
-func receive(t *testing.T, s *database, w *store.Receive) *store.Receive {
+func receive(t *testing.T, s *database, w *store.ReceiveWrite) *store.ReceiveWrite {
 	t.Helper()
-	commit(t, s, &store.Batch{Receives: []*store.Receive{w}})
+	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{w}})
 	return w
 }
 
@@ -31,7 +31,7 @@ func TestSignalRules(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.Adopted || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
 		t.Fatalf("%+v %+v", first, second)
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	late, nobody := newSignal(run, "late", now()), newSignal(store.NewUUID(1), "late", now())
 	sendSignals(t, s, first, late, nobody)
 	if first.Outcome != store.Written {
@@ -53,7 +53,7 @@ func TestReceiveRules(t *testing.T) {
 	if receive(t, s, wait); wait.Outcome != store.Written || wait.Recorded.Status != store.StepStarted {
 		t.Fatalf("%+v", wait)
 	}
-	var signals []*store.Signal
+	var signals []*store.SignalWrite
 	for i := range 3 {
 		signals = append(signals, newSignal(run, "go", at.Add(-time.Duration(i)*time.Second)))
 		signals[i].Payload = []byte(fmt.Sprint(i))
@@ -121,8 +121,8 @@ func TestWaking(t *testing.T) {
 		}
 	}
 	sendSignals(t, s, newSignal(run, "b", at))
-	park := &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
 	if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 		t.Fatalf("%+v %+v", park, got)
 	}
@@ -134,12 +134,12 @@ func TestWaking(t *testing.T) {
 	order(t, s, store.VerbPause, run)
 	for range 2 { // told again until it leaves
 		news, err := s.Notifications(t.Context(), owner, []store.Lease{{Run: run, Epoch: epochAt(2)}})
-		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.Requests, []store.ControlRequest{{Run: run, Epoch: epochAt(2), Control: store.PausedItself}}) {
+		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.Requests, []store.PendingControl{{Run: run, Epoch: epochAt(2), Control: store.PausedItself}}) {
 			t.Fatalf("%+v %v", news, err)
 		}
 	}
 	order(t, s, store.VerbResume, run)
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
+	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
 	await(t, claimHints)
 	sendSignals(t, s, newSignal(run, "c", at))
 	await(t, claimHints)
@@ -156,14 +156,14 @@ func TestChildWakesParent(t *testing.T) {
 	for i, parent := range parents {
 		child := newChild(parent, "child")
 		child.Run.Status, child.Run.Epoch = store.Running, epochAt(1)
-		commit(t, s, &store.Batch{Starts: []*store.Start{child}})
-		end := &store.RunWrite{UUID: child.Run.UUID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
-		park := &store.RunWrite{UUID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
+		commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}})
+		end := &store.OwnershipEnd{UUID: child.Run.UUID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
+		park := &store.OwnershipEnd{UUID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 		if i == 0 {
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{end, park}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end, park}})
 		} else {
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{end}})
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end}})
+			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
 		}
 		if got := row(t, s, parent); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 			t.Fatalf("%d: %+v %+v", i, park, got)

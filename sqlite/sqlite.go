@@ -67,7 +67,7 @@ type database struct {
 	done   chan struct{} // closed by Close
 
 	mu              sync.Mutex // guards listeners, and setting closed
-	listeners       map[*func(store.Hint)]struct{}
+	listeners       map[*func(store.WakeHint)]struct{}
 	activeListeners sync.WaitGroup // calls of Attend that have not returned; Close waits for them
 }
 
@@ -105,7 +105,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 	s := &database{
 		path: located, texts: t, files: f, workerLocks: newWorkerLocks(located),
 		writerDB: openPool(write, 1), readerDB: openPool(read, maxReaders), attendDB: openPool(read, 0),
-		done: make(chan struct{}), listeners: make(map[*func(store.Hint)]struct{}),
+		done: make(chan struct{}), listeners: make(map[*func(store.WakeHint)]struct{}),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.busyTimeout+time.Minute)
 	defer cancel()
@@ -212,7 +212,7 @@ func (s *database) Close() error {
 }
 
 // notifyListeners gives hints to every Attend of this store, directly after a commit.
-func (s *database) notifyListeners(what store.Hint) {
+func (s *database) notifyListeners(what store.WakeHint) {
 	if what == 0 {
 		return
 	}
@@ -223,8 +223,8 @@ func (s *database) notifyListeners(what store.Hint) {
 	}
 }
 
-func sendHints(hear func(store.Hint), what store.Hint) {
-	for _, one := range [...]store.Hint{store.HintClaim, store.HintNotification} {
+func sendHints(hear func(store.WakeHint), what store.WakeHint) {
+	for _, one := range [...]store.WakeHint{store.HintClaim, store.HintNotification} {
 		if what&one != 0 {
 			hear(one)
 		}

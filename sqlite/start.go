@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func writeStart(x *writeTx, w *store.Start) error {
+func writeStart(x *writeTx, w *store.StartWrite) error {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	n, err := insertRun(x, w)
 	if err != nil {
@@ -27,7 +27,7 @@ func writeStart(x *writeTx, w *store.Start) error {
 
 // insertRun inserts a run. It returns 0 if the run or its name exists, or if the parent is not running or has a control
 // request.
-func insertRun(x executor, w *store.Start) (int64, error) {
+func insertRun(x executor, w *store.StartWrite) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
 		return x.exec(
@@ -48,7 +48,7 @@ func insertRun(x executor, w *store.Start) (int64, error) {
 }
 
 // setTags sets the tags of a new run.
-func setTags(x executor, w *store.Start) error {
+func setTags(x executor, w *store.StartWrite) error {
 	for _, tag := range w.Tags {
 		if tag.Value == "" {
 			continue // an empty value means no tag
@@ -62,7 +62,7 @@ func setTags(x executor, w *store.Start) error {
 
 // resolveStart sets the outcome of a start that changed no row: the name is used, by this start or another one, or the
 // parent is no longer running or has a control request.
-func resolveStart(x executor, w *store.Start) error {
+func resolveStart(x executor, w *store.StartWrite) error {
 	r := &w.Run
 	existing, err := runOfName(x, r)
 	if err != nil {

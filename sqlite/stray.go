@@ -14,7 +14,7 @@ const strayCheckInterval = time.Second
 // strayLanes are the lanes of the gate store.GateFree. In a queue with a row, their runs are strays.
 type strayLanes struct {
 	mu      sync.Mutex
-	byQueue map[string][]store.Lane
+	byQueue map[string][]store.ClaimLane
 	since   time.Time
 }
 
@@ -24,14 +24,14 @@ func (l *strayLanes) old() bool {
 	return time.Since(l.since) > strayCheckInterval
 }
 
-func (l *strayLanes) of(queue string) []store.Lane {
+func (l *strayLanes) of(queue string) []store.ClaimLane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byQueue[queue]
 }
 
 // allLanes returns the lanes with runs that have a wake time.
-func allLanes(ctx context.Context, x executor) (all []dueLane, err error) {
+func allLanes(ctx context.Context, x executor) (all []liveLane, err error) {
 	for after := store.FirstLane; ; {
 		l, ok, err := nextLane(x, after)
 		if err != nil || !ok {
@@ -46,7 +46,7 @@ func allLanes(ctx context.Context, x executor) (all []dueLane, err error) {
 }
 
 // strayLanes returns the lanes of the queue with runs that no admission has seen.
-func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.Lane, err error) {
+func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
 	if s.strays.old() {
 		all, err := allLanes(ctx, x)
 		if err != nil {
@@ -67,8 +67,8 @@ func (s *database) strayLanes(ctx context.Context, x executor, queue string) (st
 }
 
 // set replaces the known lanes.
-func (l *strayLanes) set(all []dueLane) {
-	byQueue := make(map[string][]store.Lane)
+func (l *strayLanes) set(all []liveLane) {
+	byQueue := make(map[string][]store.ClaimLane)
 	for i := range all {
 		if all[i].lane.Gate() == store.GateFree {
 			byQueue[all[i].queue] = append(byQueue[all[i].queue], all[i].lane)

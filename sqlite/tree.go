@@ -26,8 +26,8 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 }
 
 // Counts implements store.Store.
-func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
-	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
+	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x executor) error {
 		err := x.each(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}

@@ -76,7 +76,7 @@ func (s *database) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWr
 
 // startIn creates runs in the caller's transaction and sets their outcomes. Attend notices the commit as it notices
 // those of other processes.
-func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
+func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.StartWrite) error {
 	x := s.userTx(ctx, tx)
 	for _, w := range starts {
 		if err := writeStart(x, w); err != nil {
@@ -87,7 +87,7 @@ func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Star
 }
 
 // signalIn sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
-func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w *store.Signal) error {
+func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w *store.SignalWrite) error {
 	x := s.userTx(ctx, tx)
 	row, ok, err := findRun(x, ref, store.NoPayloads)
 	if err != nil {

@@ -32,7 +32,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 // commits. tx must be of the engine's own file, begun on the handle that Writer
 // returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
-	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
+	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
 		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 // handle that Writer returns. Errors as for durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has
 // ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
-	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.Signal) error {
+	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func callersStore(s store.Store, tx *sql.Tx) (*database, error) {
 // ownStore returns the database of a store of this package.
 func ownStore(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
-		s = opened.implementation
+		s = opened.engineMethods
 	}
 	own, ok := s.(*database)
 	if !ok {

@@ -55,12 +55,12 @@ func TestCheckpointInTransaction(t *testing.T) {
 			t.Fatal(fenced, err)
 		}
 		child := newPending("child")
-		if err := s.startIn(t.Context(), tx, []*store.Start{child}); err != nil || child.Outcome != store.Written {
+		if err := s.startIn(t.Context(), tx, []*store.StartWrite{child}); err != nil || child.Outcome != store.Written {
 			t.Fatal(child, err)
 		}
 		// While it is open, no other write of this store gets in.
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		if err := s.Commit(ctx, &store.Batch{Starts: []*store.Start{newStart("")}}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{newStart("")}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		cancel()

@@ -35,8 +35,8 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "ended" {
-			end := &store.RunWrite{UUID: r, Now: at, EndedAt: at, Epoch: epoch, Status: store.Completed}
-			if err := s.Commit(t.Context(), &store.Batch{Runs: []*store.RunWrite{end}}); err != nil {
+			end := &store.OwnershipEnd{UUID: r, Now: at, EndedAt: at, Epoch: epoch, Status: store.Completed}
+			if err := s.Commit(t.Context(), &store.Batch{Runs: []*store.OwnershipEnd{end}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -22,13 +22,13 @@ import (
 type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error
 
 // InsertStarts writes starts in the caller's transaction on s, and sets their outcomes.
-type InsertStarts func(ctx context.Context, s store.Store, starts []*store.Start) error
+type InsertStarts func(ctx context.Context, s store.Store, starts []*store.StartWrite) error
 
 // InsertFold makes a start that folds, in the caller's transaction on s.
 type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChange) error
 
 // InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
-type InsertSignal func(ctx context.Context, s store.Store, to store.RunRef, signal *store.Signal) error
+type InsertSignal func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error
 
 var (
 	// TxStep returns the durable.StepOption that makes a step transactional.

@@ -24,37 +24,37 @@ const (
 	passesAtOnce   = 20                    // passes over one queue before others get their turn
 )
 
-// admission gives places to runs in queues with a row. One goroutine, admissionLoop, looks at each queue when
+// queueAdmitter gives places to runs in queues with a row. One goroutine, admissionLoop, looks at each queue when
 // a run of it has left this process, when another process sends a hint, and from time to time. While no queue
 // has a row, it only reads that.
-type admission struct {
+type queueAdmitter struct {
 	wanted notifier
-	rows   atomic.Pointer[admissionRows] // nil: not read yet
+	rows   atomic.Pointer[admissionQueues] // nil: not read yet
 
 	mu     sync.Mutex
 	all    bool                // all queues are to be looked at
 	queues map[string]struct{} // those to be looked at
 
-	last lastGate // owned by claimLoop
+	last lastClaimGates // owned by claimLoop
 }
 
-// admissionRows is what the worker needs of the rows of all queues. It does not change.
-type admissionRows struct {
+// admissionQueues is what the worker needs of the rows of all queues. It does not change.
+type admissionQueues struct {
 	names     []string       // of all queues
 	live      []string       // of those that are not deleted
 	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
-// lastGate is what the last claim left out.
-type lastGate struct {
-	rows   *admissionRows
+// lastClaimGates is what the last claim left out.
+type lastClaimGates struct {
+	rows   *admissionQueues
 	full   []string
-	gated  *store.Gated
+	gated  *store.QueueGates
 	capped bool // it left out queues from which it might have taken some runs
 }
 
 // touch has the queue looked at, if it has a row, because a run of it has ended, waits or was claimed.
-func (a *admission) touch(queue string) {
+func (a *queueAdmitter) touch(queue string) {
 	rows := a.rows.Load()
 	if rows == nil || !slices.Contains(rows.names, queue) {
 		return
@@ -69,7 +69,7 @@ func (a *admission) touch(queue string) {
 }
 
 // touchAll has all queues looked at.
-func (a *admission) touchAll() {
+func (a *queueAdmitter) touchAll() {
 	if rows := a.rows.Load(); rows == nil || len(rows.names) == 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func (a *admission) touchAll() {
 }
 
 // take removes and returns the queues to be looked at, in any order, and whether these are all.
-func (a *admission) take(all bool) (queues []string, every bool) {
+func (a *queueAdmitter) take(all bool) (queues []string, every bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rows := a.rows.Load()
@@ -104,12 +104,12 @@ func (a *admission) take(all bool) (queues []string, every bool) {
 var errQueuesUnread = errors.New("durable: the settings of the queues could not be read")
 
 // readQueues reads the rows of all queues, unless this process has done so lately.
-func (w *worker) readQueues(ctx context.Context) (*admissionRows, error) {
+func (w *worker) readQueues(ctx context.Context) (*admissionQueues, error) {
 	byName, known := w.e.queues.rows(ctx)
 	if !known {
 		return nil, errQueuesUnread
 	}
-	rows := &admissionRows{perWorker: make(map[string]int)}
+	rows := &admissionQueues{perWorker: make(map[string]int)}
 	for name, q := range byName {
 		rows.names = append(rows.names, name)
 		if q.Deleted {
@@ -209,7 +209,7 @@ func nextPass(c clock.Clock, again map[string]time.Time, wanted notifier) clock.
 // admit makes passes over a queue. It returns when the queue is to be looked at again, or zero.
 func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err error) {
 	for range passesAtOnce {
-		pass := store.Admission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease}
+		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease}
 		bounded, cancel := context.WithTimeout(ctx, admitTimeout)
 		err := w.e.store.Admit(bounded, &pass)
 		cancel()

@@ -26,15 +26,15 @@ var errAttemptTimeout = errors.New("durable: the attempt's time is over")
 // that of the workflow function, so that a pause lets the step finish.
 type attemptContext struct {
 	context.Context
-	t *task
+	t *stepTask
 }
 
-type attemptKey struct{}
+type attemptContextKey struct{}
 
-// Value returns the task of the attempt for attemptKey. For other keys it returns the value of the parent
+// Value returns the task of the attempt for attemptContextKey. For other keys it returns the value of the parent
 // context.
 func (c *attemptContext) Value(key any) any {
-	if key == (attemptKey{}) {
+	if key == (attemptContextKey{}) {
 		return c.t
 	}
 	return c.Context.Value(key)
@@ -44,17 +44,17 @@ func (c *attemptContext) Value(key any) any {
 // workflow's Ctx.
 var ErrOutsideStep = errors.New("durable: a step's context is needed")
 
-// WorkflowKey is the key under which the context of a workflow function holds its Scope.
-type WorkflowKey struct{}
+// ScopeContextKey is the key under which the context of a workflow function holds its Scope.
+type ScopeContextKey struct{}
 
 // IdempotencyKey returns the run's UUID and the step's name. The key is the same in every attempt and
 // every process. It is empty outside a step. IdempotencyKey panics if it gets the workflow's own Ctx,
 // because the step function would otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
-	if t, ok := ctx.Value(attemptKey{}).(*task); ok {
+	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok {
 		return t.r.row.UUID.String() + ":" + naming.Display(t.name)
 	}
-	if s, ok := ctx.Value(WorkflowKey{}).(*Scope); ok {
+	if s, ok := ctx.Value(ScopeContextKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
 			ErrOutsideStep, s.Address(), s.Workflow()))
 	}
@@ -63,7 +63,7 @@ func IdempotencyKey(ctx context.Context) string {
 
 // Attempt returns the number of the attempt, counted from 1. It returns zero outside a step.
 func Attempt(ctx context.Context) int {
-	t, ok := ctx.Value(attemptKey{}).(*task)
+	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return 0
 	}
@@ -72,7 +72,7 @@ func Attempt(ctx context.Context) int {
 
 // attemptResult is the result of one attempt.
 type attemptResult struct {
-	out           Output
+	out           CallOutput
 	selfCommitted *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
 	failure       *record.Failure
 	err           error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
@@ -81,7 +81,7 @@ type attemptResult struct {
 
 // callWithTimeouts calls the user's function within the timeouts of the attempt. If the attempt was interrupted, try
 // returns the reason as an error (see interruption).
-func (t *task) callWithTimeouts() (attemptResult, error) {
+func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	parent := t.s.stepsCtx
 	var span trace.Span
 	if t.r.traced {
@@ -117,7 +117,7 @@ func (t *task) callWithTimeouts() (attemptResult, error) {
 }
 
 // callOnce calls the step function, or the function that verifies it, within the remaining time.
-func (t *task) callOnce(parent context.Context) attemptResult {
+func (t *stepTask) callOnce(parent context.Context) attemptResult {
 	limit, timed := t.remainingTime()
 	switch {
 	case timed && limit <= 0:
@@ -132,7 +132,7 @@ func (t *task) callOnce(parent context.Context) attemptResult {
 }
 
 // interruption returns the reason why an attempt was ended from outside.
-func (t *task) interruption() error {
+func (t *stepTask) interruption() error {
 	if err := t.s.checkOpen(); err != nil {
 		if errors.Is(err, ErrReturned) {
 			t.r.mu.Lock()
@@ -145,7 +145,7 @@ func (t *task) interruption() error {
 }
 
 // remainingTime returns how long this attempt may take, and whether it has a limit at all.
-func (t *task) remainingTime() (time.Duration, bool) {
+func (t *stepTask) remainingTime() (time.Duration, bool) {
 	limit := t.spec.AttemptTimeout
 	timed := limit > 0
 	if t.spec.TotalTimeout > 0 && !t.outcomeUnknown { // Verify is called even after the total timeout
@@ -161,7 +161,7 @@ func (t *task) remainingTime() (time.Duration, bool) {
 // cannot block the run. The attempt owns the goroutine until it returns or until callWithTimeout stops waiting;
 // after that its result is discarded. The goroutine works on a copy of the task, because later attempts
 // may change the task while an abandoned goroutine still runs.
-func (t *task) callWithTimeout(parent context.Context, limit time.Duration) attemptResult {
+func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) attemptResult {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan attemptResult, 1)
@@ -215,7 +215,7 @@ func (t *task) callWithTimeout(parent context.Context, limit time.Duration) atte
 }
 
 // markTimedOut replaces a failure that the timeout caused by a timeout failure.
-func (t *task) markTimedOut(ctx context.Context, got attemptResult, limit time.Duration) attemptResult {
+func (t *stepTask) markTimedOut(ctx context.Context, got attemptResult, limit time.Duration) attemptResult {
 	if got.failure != nil && errors.Is(context.Cause(ctx), errAttemptTimeout) {
 		f := t.timeoutFailure(limit)
 		f.Message += ": " + got.failure.Message
@@ -224,7 +224,7 @@ func (t *task) markTimedOut(ctx context.Context, got attemptResult, limit time.D
 	return got
 }
 
-func (t *task) timeoutFailure(limit time.Duration) *record.Failure {
+func (t *stepTask) timeoutFailure(limit time.Duration) *record.Failure {
 	f := &record.Failure{Codes: []string{record.CodeTimeout}, Type: "timeout"}
 	if t.spec.TotalTimeout > 0 && limit != t.spec.AttemptTimeout {
 		f.Message = fmt.Sprintf("the step's total timeout of %v is over", t.spec.TotalTimeout)
@@ -238,7 +238,7 @@ func (t *task) timeoutFailure(limit time.Duration) *record.Failure {
 // callInline calls the function in the goroutine of the workflow function, or in a goroutine that the
 // workflow function started. If the function calls runtime.Goexit, that goroutine ends without a result,
 // so the run itself fails.
-func (t *task) callInline(ctx *attemptContext) attemptResult {
+func (t *stepTask) callInline(ctx *attemptContext) attemptResult {
 	returned := false
 	defer func() {
 		if !returned {
@@ -254,7 +254,7 @@ func (t *task) callInline(ctx *attemptContext) attemptResult {
 
 // callInGoroutine calls a compensation in a goroutine of its own, because runtime.Goexit in it must not end the
 // goroutine that ends the run.
-func (t *task) callInGoroutine(ctx *attemptContext) attemptResult {
+func (t *stepTask) callInGoroutine(ctx *attemptContext) attemptResult {
 	results := make(chan attemptResult, 1)
 	go func() {
 		got := attemptResult{failure: t.goexitFailure()}
@@ -267,7 +267,7 @@ func (t *task) callInGoroutine(ctx *attemptContext) attemptResult {
 // call calls the user's function once, and turns a panic into a failed attempt.
 //
 //go:noinline
-func (t *task) call(ctx *attemptContext) (got attemptResult) {
+func (t *stepTask) call(ctx *attemptContext) (got attemptResult) {
 	defer func() {
 		if v := recover(); v != nil {
 			got = attemptResult{failure: panicFailure(v, debug.Stack())}
@@ -283,7 +283,7 @@ func (t *task) call(ctx *attemptContext) (got attemptResult) {
 
 // callChosenFunc calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
 // transaction of a Tx step, or the step function.
-func (t *task) callChosenFunc(ctx context.Context) (got attemptResult) {
+func (t *stepTask) callChosenFunc(ctx context.Context) (got attemptResult) {
 	switch {
 	case t.outcomeUnknown:
 		return t.verify(ctx)
@@ -295,7 +295,7 @@ func (t *task) callChosenFunc(ctx context.Context) (got attemptResult) {
 }
 
 // goexitFailure returns the failure of a function that called runtime.Goexit.
-func (t *task) goexitFailure() *record.Failure {
+func (t *stepTask) goexitFailure() *record.Failure {
 	return &record.Failure{
 		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", naming.Display(t.name)),
 		Codes:   []string{record.CodeGoexit}, Step: naming.Display(t.name), Permanent: true,
@@ -304,7 +304,7 @@ func (t *task) goexitFailure() *record.Failure {
 
 // verify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
 // unknown.
-func (t *task) verify(ctx context.Context) attemptResult {
+func (t *stepTask) verify(ctx context.Context) attemptResult {
 	unknown := &record.Failure{
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),
 		Codes:   []string{record.CodeOutcomeUnknown}, Permanent: true,

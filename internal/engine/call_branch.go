@@ -166,7 +166,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	if recorded != nil || total == 0 || out != nil {
 		return sub, func() {}, nil
 	}
-	t := &task{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
+	t := &stepTask{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
 	entry, err := s.r.e.journal.AppendMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes fail for the same cause

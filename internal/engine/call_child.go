@@ -26,7 +26,7 @@ type Child struct {
 	startedHere bool       // this execution started the child
 
 	once   sync.Once
-	result Result
+	result CallResult
 	err    error
 }
 
@@ -120,7 +120,7 @@ func (c *Child) start(q StartRequest) error {
 	if err != nil {
 		return err
 	}
-	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
+	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
 	step := t.newStepWrite(store.StepStarted, out, nil)
 	if step.Step.Failures, err = json.Marshal(&record.Failures{Workflow: q.Workflow}); err != nil {
 		return err
@@ -194,18 +194,18 @@ func (c *Child) UUID() uuid.UUID { return c.id }
 
 // Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
 // unloaded from memory meanwhile; the end of the child wakes it.
-func (c *Child) Wait() (Result, error) {
+func (c *Child) Wait() (CallResult, error) {
 	if c.s.nested() {
-		return Result{}, nestedError(c.s.r, c.name)
+		return CallResult{}, nestedError(c.s.r, c.name)
 	}
 	c.once.Do(func() { c.result, c.err = c.wait() })
 	return c.result, c.err
 }
 
-func (c *Child) wait() (Result, error) {
+func (c *Child) wait() (CallResult, error) {
 	r := c.s.r
 	if left := c.s.checkOpen(); left != nil {
-		return Result{}, left // reading whether the child has ended would count as a new call
+		return CallResult{}, left // reading whether the child has ended would count as a new call
 	}
 	r.live.Store(true)
 	r.idle.beginBusy()
@@ -226,12 +226,12 @@ func (c *Child) wait() (Result, error) {
 			store.ErrRejected, c.id))
 	}
 	if left := c.s.checkOpen(); left != nil {
-		return Result{}, left
+		return CallResult{}, left
 	}
 	if err != nil {
-		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
+		return CallResult{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
 	}
-	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
+	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
 	w := t.newStepWrite(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {
 		w = t.newStepWrite(store.StepFailed, nil, childFailure(row))

@@ -115,8 +115,8 @@ func (e branchEnds) outermostEndOf(name string) *branchEnd {
 	return nil
 }
 
-// Loser is a branch that a choice may end.
-type Loser struct {
+// LoserBranch is a branch that a choice may end.
+type LoserBranch struct {
 	Branch *Branch
 	// WithholdResult withholds the result of the branch until Tell is called, unless the branch has returned. It
 	// reports whether the branch has returned.
@@ -130,33 +130,33 @@ type Loser struct {
 type ChoiceSpec struct {
 	Name         string
 	Site         uintptr
-	Deciders     []int                   // the deciders; unused if history holds the choice
-	Losers       func(won []int) []Loser // nil: the other branches continue
-	Branches     []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
-	MinSuccesses int                     // how many branches have to succeed; 0: the first failure decides
+	Deciders     []int                         // the deciders; unused if history holds the choice
+	Losers       func(won []int) []LoserBranch // nil: the other branches continue
+	Branches     []*Branch                     // all branches, in the order in which they were given; nil stands for a branch that could not begin
+	MinSuccesses int                           // how many branches have to succeed; 0: the first failure decides
 }
 
 // Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
-func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
+func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	r := s.r
 	full := s.prefix + spec.Name
 	recorded, err := s.beginCall(full, store.KindChoice, spec.Site)
 	switch {
 	case err != nil:
-		return Result{}, err
+		return CallResult{}, err
 	case recorded != nil && recorded.Status.Terminal():
 		return s.replayChoice(spec, recorded)
 	case recorded == nil:
 		if err := naming.Check("choice", spec.Name); err != nil {
-			return Result{}, err
+			return CallResult{}, err
 		}
 	}
 	if s.nested() {
-		return Result{}, nestedError(r, full)
+		return CallResult{}, nestedError(r, full)
 	}
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
-	t := &task{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, firstBegan: r.e.clock.Now()}
+	t := &stepTask{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, firstBegan: r.e.clock.Now()}
 	if recorded != nil {
 		t.attempt, t.firstBegan, t.hasRow = recorded.Attempt+1, recorded.StartedAt, true
 	}
@@ -164,7 +164,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 }
 
 // replayChoice returns the result of a choice that history holds.
-func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) {
+func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, error) {
 	c, err := record.DecodeChoice(row.Output)
 	if row.Status != store.StepCompleted || err != nil {
 		return resultOf(row), nil
@@ -172,11 +172,11 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) 
 	r := s.r
 	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
 		losers := ownLosers(r, spec.Losers(c.Won))
-		t := &task{r: r, s: s, name: row.Name}
+		t := &stepTask{r: r, s: s, name: row.Name}
 		unlock := lockLosers(losers)
 		_, _, closed := withholdResults(losers)
 		if !t.endLosers(losers, closed, row.EndedAt, unlock) {
-			return Result{}, ErrSuspended
+			return CallResult{}, ErrSuspended
 		}
 		return resultOf(row), nil
 	}
@@ -192,24 +192,24 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) 
 }
 
 // choose ends the losers and records the choice.
-func (t *task) choose(spec *ChoiceSpec) (Result, error) {
+func (t *stepTask) choose(spec *ChoiceSpec) (CallResult, error) {
 	r := t.r
 	won, err := t.chooseDeciders(spec)
 	if err != nil {
-		return Result{}, err
+		return CallResult{}, err
 	}
-	var losers []Loser
+	var losers []LoserBranch
 	if spec.Losers != nil {
 		losers = ownLosers(r, spec.Losers(won))
 	}
 	unlock := lockLosers(losers)
 	made := spec.newRecordWithDeciders(won)
-	var closed []Loser
+	var closed []LoserBranch
 	made.Ended, made.Returned, closed = withholdResults(losers)
 	encoded, err := made.Encode()
 	if err != nil { // cannot happen: the record holds numbers and valid text
 		unlock()
-		return Result{}, err
+		return CallResult{}, err
 	}
 	at := r.branchEndTime()
 	w := t.newStepWrite(store.StepCompleted, encoded, nil)
@@ -226,25 +226,25 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		for _, l := range closed {
 			l.DeliverResult(ErrSuspended)
 		}
-		return Result{}, ErrSuspended
+		return CallResult{}, ErrSuspended
 	}
 	if err != nil {
 		unlock()
-		return Result{}, err
+		return CallResult{}, err
 	}
 	if !t.endLosers(losers, closed, at, unlock) {
-		return Result{}, ErrSuspended
+		return CallResult{}, ErrSuspended
 	}
 	return res, nil
 }
 
 // endLosers ends the losers of a recorded choice. It reports false if the run was suspended meanwhile.
-func (t *task) endLosers(losers, closed []Loser, at time.Time, unlock func()) bool {
+func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock func()) bool {
 	r := t.r
 	r.mu.Lock()
 	for _, l := range losers {
 		if l.Branch.end == nil {
-			returned := !slices.ContainsFunc(closed, func(c Loser) bool { return c.Branch == l.Branch })
+			returned := !slices.ContainsFunc(closed, func(c LoserBranch) bool { return c.Branch == l.Branch })
 			l.Branch.end = &branchEnd{choice: t.name, at: at, returned: returned, branch: l.Branch}
 			r.branchEnds.set(l.Branch.scope.prefix, l.Branch.end)
 		}
@@ -274,15 +274,15 @@ func (r *run) branchEndTime() time.Time {
 
 // ownLosers returns those of the losers that are branches of this execution, without duplicates and in the
 // order of their prefixes.
-func ownLosers(r *run, losers []Loser) []Loser {
-	losers = slices.DeleteFunc(losers, func(l Loser) bool { return l.Branch == nil || l.Branch.scope.r != r })
-	slices.SortFunc(losers, func(a, b Loser) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
-	return slices.CompactFunc(losers, func(a, b Loser) bool { return a.Branch == b.Branch })
+func ownLosers(r *run, losers []LoserBranch) []LoserBranch {
+	losers = slices.DeleteFunc(losers, func(l LoserBranch) bool { return l.Branch == nil || l.Branch.scope.r != r })
+	slices.SortFunc(losers, func(a, b LoserBranch) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
+	return slices.CompactFunc(losers, func(a, b LoserBranch) bool { return a.Branch == b.Branch })
 }
 
 // lockLosers takes the commit locks of the losers. So it waits until all commits that must not follow the
 // choice have finished.
-func lockLosers(losers []Loser) (unlock func()) {
+func lockLosers(losers []LoserBranch) (unlock func()) {
 	for _, l := range losers {
 		l.Branch.commitLock.Lock()
 	}
@@ -295,7 +295,7 @@ func lockLosers(losers []Loser) (unlock func()) {
 
 // withholdResults closes the losers. It returns the names of the losers that had not returned and of those that
 // had, and the former losers themselves as closed.
-func withholdResults(losers []Loser) (ended, returned []string, closed []Loser) {
+func withholdResults(losers []LoserBranch) (ended, returned []string, closed []LoserBranch) {
 	for _, l := range losers {
 		if l.Branch.endedItself() {
 			continue // another choice has ended the branch and has recorded that

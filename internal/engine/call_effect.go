@@ -35,8 +35,8 @@ import (
 var ErrEffectInterrupted = errors.New("durable: the run left over a call")
 
 // effectTask returns the task of the attempt to which the context belongs.
-func effectTask(ctx context.Context) (*task, error) {
-	t, ok := ctx.Value(attemptKey{}).(*task)
+func effectTask(ctx context.Context) (*stepTask, error) {
+	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return nil, errors.New("durable: an effect outside of an attempt")
 	}
@@ -45,13 +45,13 @@ func effectTask(ctx context.Context) (*task, error) {
 
 // callKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
-func (t *task) callKey() string {
+func (t *stepTask) callKey() string {
 	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name
 }
 
 // startName returns the name of a run that the call starts without an ID from the user. It consists of the
 // UUID of this run and the name of the call, or a hash of that name if the result would be too long.
-func (t *task) startName() string {
+func (t *stepTask) startName() string {
 	id := t.r.row.UUID.String() + ":"
 	name := naming.Display(t.name)
 	if len(id)+len(name) > naming.MaxName {
@@ -79,7 +79,7 @@ func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 
 // settleEffect returns the error that the call records, if the target or the value of the effect caused
 // it. For an error of the database it suspends the run and returns ErrEffectInterrupted.
-func (t *task) settleEffect(what string, err error) error {
+func (t *stepTask) settleEffect(what string, err error) error {
 	var state *StateError
 	switch {
 	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), refusedStart(err):
@@ -97,14 +97,14 @@ func (t *task) settleEffect(what string, err error) error {
 
 // effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
-func (t *task) effectContext(ctx context.Context) (writes context.Context, by writeCaller) {
+func (t *stepTask) effectContext(ctx context.Context) (writes context.Context, by writeCaller) {
 	return context.WithoutCancel(ctx), writeCaller{over: t.s.stepsCtx.Done(), around: t.s.unlessBranchLeft}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
 // Payload. A signal without a key gets the key of the call. SendSignal returns ErrNotFound, *StateError,
 // ErrIDConflict, or ErrEffectInterrupted.
-func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal) error {
+func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalWrite) error {
 	t, err := effectTask(ctx)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 
 // CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
 // already. It returns ErrNotFound or ErrEffectInterrupted.
-func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Control) error {
+func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlOperation) error {
 	t, err := effectTask(ctx)
 	if err != nil {
 		return err

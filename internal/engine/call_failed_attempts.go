@@ -10,7 +10,7 @@ import (
 // encodeFailures returns the record of the failed attempts for the task's row, or nil if it would be empty.
 // If open is true, the row is a started marker, and the record includes the attempt in progress. If
 // rowHasError is true, the row holds the error of the last attempt, and the record omits it.
-func (t *task) encodeFailures(open, rowHasError bool) []byte {
+func (t *stepTask) encodeFailures(open, rowHasError bool) []byte {
 	var f record.Failures
 	if t.failures != nil {
 		f = *t.failures
@@ -22,12 +22,12 @@ func (t *task) encodeFailures(open, rowHasError bool) []byte {
 }
 
 // attemptInProgress returns the record of the attempt in progress.
-func (t *task) attemptInProgress() *record.FailedAttempt {
+func (t *stepTask) attemptInProgress() *record.FailedAttempt {
 	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.began}
 }
 
 // restoreFrom initializes the task from the row that earlier attempts have left.
-func (t *task) restoreFrom(row *store.Step) {
+func (t *stepTask) restoreFrom(row *store.Step) {
 	t.attempt, t.firstBegan, t.hasRow, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
 	failures := record.FailuresOf(row)
 	open := failures.Open
@@ -44,7 +44,7 @@ func (t *task) restoreFrom(row *store.Step) {
 }
 
 // noteFailedAttempt notes that the attempt in progress has failed, or was interrupted if f is nil.
-func (t *task) noteFailedAttempt(now time.Time, f *record.Failure) {
+func (t *stepTask) noteFailedAttempt(now time.Time, f *record.Failure) {
 	a := t.attemptInProgress()
 	a.EndedAt, a.Error, a.Interrupted = now, f, f == nil
 	if t.failures == nil {

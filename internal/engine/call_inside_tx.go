@@ -21,13 +21,13 @@ var ErrInsideTx = errors.New("durable: an engine call inside a transaction")
 // function itself until its context ends. The engine recognizes such calls by the context that the
 // function received, and by the goroutine of the function.
 
-// transaction is a Tx step whose function is in progress.
-type transaction struct {
-	t    *task
+// activeTx is a Tx step whose function is in progress.
+type activeTx struct {
+	t    *stepTask
 	over atomic.Bool // the function has returned; goroutines that it started may still make calls
 }
 
-type transactionKey struct{}
+type txContextKey struct{}
 
 // transactions holds the Tx steps in progress in this process, by goroutine.
 var transactions struct {
@@ -37,15 +37,15 @@ var transactions struct {
 
 // enterTransaction notes the transaction in the context for its function, and for the calling goroutine, until the
 // caller calls the returned function.
-func (t *task) enterTransaction(ctx context.Context) (context.Context, func()) {
+func (t *stepTask) enterTransaction(ctx context.Context) (context.Context, func()) {
 	if _, serial := t.r.e.unwrappedStore.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}
-	x := &transaction{t: t}
+	x := &activeTx{t: t}
 	self := stack.Goroutine()
 	before, nested := transactions.by.Swap(self, x)
 	transactions.open.Add(1)
-	return context.WithValue(ctx, transactionKey{}, x), func() {
+	return context.WithValue(ctx, txContextKey{}, x), func() {
 		x.over.Store(true)
 		transactions.open.Add(-1)
 		if nested { // before belongs to a transaction of another store
@@ -62,10 +62,10 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 	if transactions.open.Load() == 0 {
 		return nil
 	}
-	x, inside := ctx.Value(transactionKey{}).(*transaction)
+	x, inside := ctx.Value(txContextKey{}).(*activeTx)
 	if !inside || !x.blocksWriterOf(e) {
 		own, _ := transactions.by.Load(stack.Goroutine())
-		if x, inside = own.(*transaction); !inside || !x.blocksWriterOf(e) {
+		if x, inside = own.(*activeTx); !inside || !x.blocksWriterOf(e) {
 			return nil
 		}
 	}
@@ -74,6 +74,6 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.Address())
 }
 
-func (x *transaction) blocksWriterOf(e *Engine) bool {
+func (x *activeTx) blocksWriterOf(e *Engine) bool {
 	return !x.over.Load() && x.t.r.e.unwrappedStore == e.unwrappedStore
 }

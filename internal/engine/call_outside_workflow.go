@@ -9,7 +9,7 @@ import (
 // function, outside of its steps. No checkpoint would record the call, so every replay would repeat it.
 // call describes the call in words. instead names the durable call to use, and is empty if there is none.
 func CheckOutsideWorkflow(ctx context.Context, call, instead string) error {
-	s, workflow := ctx.Value(WorkflowKey{}).(*Scope)
+	s, workflow := ctx.Value(ScopeContextKey{}).(*Scope)
 	if !workflow || s.nested() {
 		return nil
 	}

@@ -14,8 +14,8 @@ const (
 	maxGrantTries = 10                     // then an older grant is used, because the database is that slow
 )
 
-// Permit says which limit bounds the attempts of a step.
-type Permit struct {
+// PermitSpec says which limit bounds the attempts of a step.
+type PermitSpec struct {
 	Limit    string
 	Key      string // of the limit's line; may be empty
 	Units    int    // at least 1
@@ -24,7 +24,7 @@ type Permit struct {
 
 // awaitPermitAndSlot waits until the attempt may call its function: for its permit, and then for its slot. The returned
 // function gives both back, and may be called more than once.
-func (t *task) awaitPermitAndSlot() (leave func(), err error) {
+func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 	if t.spec.Permit == nil {
 		return t.awaitStepSlot()
 	}
@@ -53,15 +53,15 @@ func (t *task) awaitPermitAndSlot() (leave func(), err error) {
 // awaitPermit waits in the line of the limit until the attempt has its permit. Meanwhile the run may leave
 // memory, and keeps its place. If the step's total timeout is over first, awaitPermit returns without a
 // permit and a zero time, because the attempt then fails without calling its function.
-func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
+func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	r, p := t.r, t.spec.Permit
-	a := &store.PermitAsk{
+	a := &store.PermitRequest{
 		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.cfg.Version,
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permits.giveBack(r, a) })
 	began := time.Now()
-	place := r.permitLines.join(store.LineKey{Limit: p.Limit, Key: p.Key}, t.name)
+	place := r.permitLines.join(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitLines.leave(place)
 	for {
 		if err := r.w.permits.ask(t.s.ctx, a); err != nil {
@@ -101,7 +101,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 
 // endPermitWait ends the wait for a permit after an error. The step keeps its place in the line if another
 // execution continues the run at once or when it is woken.
-func (t *task) endPermitWait(giveBack func(), err error) (time.Time, func(), error) {
+func (t *stepTask) endPermitWait(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
 	left := t.s.checkOpen()
 	if left == nil && t.s.ctx.Err() == nil { // the database rejects the ask

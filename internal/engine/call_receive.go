@@ -50,25 +50,25 @@ type receiveCall struct {
 // Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and
 // waits if there is none. A check that finds no signal records, in one row, that the run waits, and until
 // when. The end of the wait completes this row.
-func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
+func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	r := s.r
 	full := s.prefix + spec.Name
 	recorded, err := s.beginCall(full, store.KindReceive, spec.Site)
 	if err != nil {
-		return Result{}, err
+		return CallResult{}, err
 	}
 	if recorded == nil {
 		if err := naming.Check("receive", spec.Name); err != nil {
-			return Result{}, err
+			return CallResult{}, err
 		}
 		if s.nested() {
-			return Result{}, nestedError(r, full)
+			return CallResult{}, nestedError(r, full)
 		}
 	}
 	w := &receiveCall{s: s, r: r, spec: spec, name: full}
 	if recorded == nil || !recorded.Status.Terminal() {
 		if recorded, err = w.wait(recorded); err != nil {
-			return Result{}, err
+			return CallResult{}, err
 		}
 	}
 	return w.applyOutcome(recorded)
@@ -116,7 +116,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 }
 
 // checkForSignal checks the database once for a signal. It decides before the check whether the time is over. A
-// signal that arrived in time still takes precedence over the timeout, see [store.Receive].
+// signal that arrived in time still takes precedence over the timeout, see [store.ReceiveWrite].
 func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	r := w.r
 	r.idle.beginBusy()
@@ -141,7 +141,7 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 // row. late says that the row is what the timeout records.
 func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
-	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
+	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal}
 	var left error // not nil: a choice has ended the branch
 	failed := false
 	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
@@ -202,7 +202,7 @@ func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 
 // applyOutcome returns the result that the recorded row of a wait means, in the first execution and in every
 // replay. It cancels or expires the run if the receive timed out and its Otherwise says so.
-func (w *receiveCall) applyOutcome(recorded *store.Step) (Result, error) {
+func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 	res := resultOf(recorded)
 	if res.Failure == nil {
 		return res, nil
@@ -210,20 +210,20 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (Result, error) {
 	switch w.spec.OnTimeout {
 	case TimeoutCancels:
 		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
-			return Result{}, err
+			return CallResult{}, err
 		}
-		o := &store.Control{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
+		o := &store.ControlOperation{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
 		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
 			w.r.suspendUnwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
 			w.r.endEarly(cancelledEnd())
 		}
-		return Result{}, w.s.checkOpen()
+		return CallResult{}, w.s.checkOpen()
 	case TimeoutExpires:
 		f := *res.Failure
 		f.Step = naming.Display(w.name)
-		w.r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
-		return Result{}, w.s.checkOpen()
+		w.r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
+		return CallResult{}, w.s.checkOpen()
 	}
 	return res, nil
 }

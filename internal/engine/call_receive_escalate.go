@@ -32,7 +32,7 @@ func (x *Escalator) Start(q StartRequest) error {
 }
 
 // Signal sends a signal to the run that ref names.
-func (x *Escalator) Signal(ref string, s *store.Signal) error {
+func (x *Escalator) Signal(ref string, s *store.SignalWrite) error {
 	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.noteSignalSent(s.CreatedAt))
 }
 

@@ -10,7 +10,7 @@ import (
 // unreceived signals. So a wake costs one read for the run and not one write for each receive.
 const queryAllUpTo = 8
 
-// inbox knows which receives of a run wait, and calls those that should query the database because there
+// signalInbox knows which receives of a run wait, and calls those that should query the database because there
 // is a signal for them.
 //
 // A wake does not say which signal came. So the inbox requests a count: one read of how many unreceived
@@ -20,7 +20,7 @@ const queryAllUpTo = 8
 // meanwhile requests another count when its query ends. A receive that was called and leaves without a
 // query requests a count as well, and so does a receive that ends without a signal, because the signal is
 // for the next receive. So whenever a waiting receive could take a signal, a query or a count is due.
-type inbox struct {
+type signalInbox struct {
 	r  *run
 	mu sync.Mutex
 
@@ -47,7 +47,7 @@ type waitingReceive struct {
 }
 
 // addReceive adds a receive that is about to query.
-func (in *inbox) addReceive(signal string) *waitingReceive {
+func (in *signalInbox) addReceive(signal string) *waitingReceive {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.members == nil {
@@ -66,7 +66,7 @@ func (in *inbox) addReceive(signal string) *waitingReceive {
 
 // mustAwaitCount makes a receive that already has a row wait for a count instead of querying at once, if many
 // receives wait. It reports whether the receive has to wait.
-func (in *inbox) mustAwaitCount(l *waitingReceive) bool {
+func (in *signalInbox) mustAwaitCount(l *waitingReceive) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.members) <= queryAllUpTo {
@@ -78,7 +78,7 @@ func (in *inbox) mustAwaitCount(l *waitingReceive) bool {
 }
 
 // beginQuery notes that a receive begins its query.
-func (in *inbox) beginQuery(l *waitingReceive) {
+func (in *signalInbox) beginQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if l.place != nil {
@@ -93,7 +93,7 @@ func (in *inbox) beginQuery(l *waitingReceive) {
 }
 
 // endEmptyQuery notes that the query of a receive found no signal, and that the receive keeps waiting.
-func (in *inbox) endEmptyQuery(l *waitingReceive) {
+func (in *signalInbox) endEmptyQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	l.place = l.queue.idle.PushBack(l)
@@ -103,7 +103,7 @@ func (in *inbox) endEmptyQuery(l *waitingReceive) {
 }
 
 // removeReceive removes a receive. took says whether the receive has taken a signal.
-func (in *inbox) removeReceive(l *waitingReceive, took bool) {
+func (in *signalInbox) removeReceive(l *waitingReceive, took bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	q := l.queue
@@ -121,14 +121,14 @@ func (in *inbox) removeReceive(l *waitingReceive, took bool) {
 }
 
 // wake calls the receives for which a signal may have come.
-func (in *inbox) wake() {
+func (in *signalInbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.wakeLocked()
 }
 
 // wakeLocked does the work of wake. The caller holds in.mu.
-func (in *inbox) wakeLocked() {
+func (in *signalInbox) wakeLocked() {
 	if len(in.members) > queryAllUpTo {
 		in.requestCount()
 		return
@@ -137,14 +137,14 @@ func (in *inbox) wakeLocked() {
 }
 
 // callAll calls all receives. Those that are querying will query once more. The caller holds in.mu.
-func (in *inbox) callAll() {
+func (in *signalInbox) callAll() {
 	for l := range in.members {
 		in.summon(l)
 	}
 }
 
 // summon calls the receive, so that it queries for a signal. The caller holds in.mu.
-func (in *inbox) summon(l *waitingReceive) {
+func (in *signalInbox) summon(l *waitingReceive) {
 	if l.place != nil {
 		l.queue.idle.Remove(l.place)
 		l.place = nil
@@ -156,7 +156,7 @@ func (in *inbox) summon(l *waitingReceive) {
 }
 
 // requestCount requests a count of the unreceived signals. The caller holds in.mu.
-func (in *inbox) requestCount() {
+func (in *signalInbox) requestCount() {
 	if in.counting {
 		in.again = true
 		return
@@ -167,7 +167,7 @@ func (in *inbox) requestCount() {
 }
 
 // beginCount is called before a count is read.
-func (in *inbox) beginCount() {
+func (in *signalInbox) beginCount() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.again = false
@@ -175,7 +175,7 @@ func (in *inbox) beginCount() {
 
 // deliverCounts calls as many receives of each name as there are signals of it, minus those that are querying
 // already. It calls all receives if counted is false because the signals could not be counted.
-func (in *inbox) deliverCounts(counts map[string]int, counted bool) {
+func (in *signalInbox) deliverCounts(counts map[string]int, counted bool) {
 	in.mu.Lock()
 	if !counted {
 		in.callAll()

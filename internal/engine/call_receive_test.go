@@ -17,18 +17,18 @@ import (
 type mailbox struct {
 	slate
 	mu      sync.Mutex
-	signals []*store.Signal
+	signals []*store.SignalWrite
 	rows    map[string]*store.Step // as recorded, by name
 	queries int
 	fenced  bool
-	orders  []*store.Control
+	orders  []*store.ControlOperation
 }
 
 // send stores a signal that has just arrived. It wakes nobody.
 func (s *mailbox) send(name, payload string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.signals = append(s.signals, &store.Signal{Name: name, Payload: []byte(payload), ArrivedAt: time.Now()})
+	s.signals = append(s.signals, &store.SignalWrite{Name: name, Payload: []byte(payload), ArrivedAt: time.Now()})
 }
 
 // recorded returns the row with the name, as it is recorded now.
@@ -47,8 +47,8 @@ func (s *mailbox) Commit(ctx context.Context, b *store.Batch) error {
 	return s.slate.Commit(ctx, b)
 }
 
-// receive does what store.Receive demands of a store. s.mu is held.
-func (s *mailbox) receive(w *store.Receive) {
+// receive does what store.ReceiveWrite demands of a store. s.mu is held.
+func (s *mailbox) receive(w *store.ReceiveWrite) {
 	s.queries++
 	if s.fenced {
 		w.Outcome = store.Fenced
@@ -76,7 +76,7 @@ func (s *mailbox) receive(w *store.Receive) {
 	w.Outcome, w.Recorded = store.Written, &row
 }
 
-func (s *mailbox) Control(_ context.Context, o *store.Control) error {
+func (s *mailbox) Control(_ context.Context, o *store.ControlOperation) error {
 	s.orders = append(s.orders, o)
 	return nil
 }

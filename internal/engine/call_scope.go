@@ -31,7 +31,7 @@ func (s *Scope) With(ctx context.Context) *Scope {
 	if ctx == s.ctx || ctx == nil {
 		return s
 	}
-	if _, attempt := ctx.Value(attemptKey{}).(*task); !attempt {
+	if _, attempt := ctx.Value(attemptContextKey{}).(*stepTask); !attempt {
 		return s
 	}
 	inside := *s

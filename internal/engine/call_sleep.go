@@ -90,7 +90,7 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 	r := s.r
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
-	t := &task{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
+	t := &stepTask{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
 	w := t.newStepWrite(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.firstBegan).Truncate(time.Microsecond)
 	if _, _, err := t.write(w); err != nil {

@@ -14,7 +14,7 @@ import (
 // process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
 // the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
 type startedMarker struct {
-	t     *task
+	t     *stepTask
 	timer clock.ResettableTimer // nil: the marker has never been armed
 
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ type startedMarker struct {
 
 // armMarker arms a marker for the attempt that begins. It reuses the run's last marker if that is free,
 // because creating a timer for each step takes a measurable part of a fast step's time.
-func (t *task) armMarker() *startedMarker {
+func (t *stepTask) armMarker() *startedMarker {
 	m := t.r.spareMarker.Swap(nil)
 	if m == nil {
 		m = new(startedMarker)
@@ -92,7 +92,7 @@ func (m *startedMarker) settle() error {
 
 // commitStartedMarker commits the started marker of an at-most-once attempt before its function is called. done
 // reports whether another execution had already recorded the step; res is then the recorded result.
-func (t *task) commitStartedMarker() (res Result, done bool, err error) {
+func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) {
 	w := t.newStepWrite(store.StepStarted, nil, nil)
 	res, _, err = t.write(w)
 	return res, w.Outcome == store.Adopted, err
@@ -101,7 +101,7 @@ func (t *task) commitStartedMarker() (res Result, done bool, err error) {
 // mayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
 // before the call, because the preceding write or Verify function may have lasted until the lease ended,
 // or until the run was paused or cancelled.
-func (t *task) mayBegin() error {
+func (t *stepTask) mayBegin() error {
 	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
 		t.r.lose()
 	}
@@ -112,7 +112,7 @@ func (t *task) mayBegin() error {
 // backoff row. The next execution then calls the function without calling Verify first. If the row cannot
 // be written, the marker stays, and the step's outcome counts as unknown. If another execution owns the
 // run, the write is fenced.
-func (t *task) takeBackMarker() {
+func (t *stepTask) takeBackMarker() {
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {

@@ -34,40 +34,40 @@ type CallSpec struct {
 	// next execution calls Verify to find out what happened. Without Verify the step fails with
 	// record.CodeOutcomeUnknown.
 	AtMostOnce bool
-	Verify     func(ctx context.Context) (out Output, happened bool, failure *record.Failure)
+	Verify     func(ctx context.Context) (out CallOutput, happened bool, failure *record.Failure)
 
 	// Permit is the limit that bounds the attempts over all workers; nil: none.
-	Permit *Permit
+	Permit *PermitSpec
 
 	// Attempt executes one attempt.
-	Attempt func(ctx context.Context) (Output, *record.Failure)
+	Attempt func(ctx context.Context) (CallOutput, *record.Failure)
 
 	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. w is the row,
 	// into which the Transaction puts the output. Transact sets w.Outcome to the outcome of the commit. If
 	// it returns a failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
-	Transact func(ctx context.Context, w *store.StepWrite, t *Transaction) (value any, f *record.Failure)
+	Transact func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
 // retried reports whether the call consists of attempts.
 func (s *CallSpec) retried() bool { return s.Attempt != nil || s.Transact != nil }
 
-// Output is the result of an attempt: the bytes to record, and the value that they decode into, so that
+// CallOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
 // the caller need not decode them again. The value belongs to its attempt, because an attempt that was
 // left behind may still return another value.
-type Output struct {
+type CallOutput struct {
 	Bytes []byte
 	Value any
 }
 
-// Result is the recorded outcome of a durable call: an output or a failure.
-type Result struct {
+// CallResult is the recorded outcome of a durable call: an output or a failure.
+type CallResult struct {
 	Output  []byte
 	Failure *record.Failure
 	Value   any // the Output.Value of this call's own attempt; nil if the outcome was recorded before
 }
 
-// task is one step being executed.
-type task struct {
+// stepTask is one step being executed.
+type stepTask struct {
 	r              *run
 	s              *Scope
 	spec           *CallSpec
@@ -87,29 +87,29 @@ type task struct {
 
 // Step returns the step's recorded outcome. If there is none, it executes the step first. The error is
 // ErrSuspended, or says that the call itself was wrong. A failure of the step is in the Result.
-func (s *Scope) Step(spec *CallSpec) (Result, error) {
+func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	r := s.r
 	name := s.prefix + spec.Name
 	recorded, err := s.beginCall(name, spec.Kind, spec.Site)
 	if err != nil {
-		return Result{}, err
+		return CallResult{}, err
 	}
 	if recorded != nil && recorded.Status.Terminal() {
 		return resultOf(recorded), nil
 	}
 	if recorded == nil {
 		if err := naming.Check("step", spec.Name); err != nil {
-			return Result{}, err
+			return CallResult{}, err
 		}
 	}
 	if s.nested() {
-		return Result{}, nestedError(r, name)
+		return CallResult{}, nestedError(r, name)
 	}
 	return s.execute(spec, name, recorded)
 }
 
-func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (Result, error) {
-	t := &task{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
+func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (CallResult, error) {
+	t := &stepTask{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
 	s.r.idle.beginBusy()
 	defer s.r.idle.endBusy()
 	return t.execute()
@@ -117,22 +117,22 @@ func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (Resu
 
 // label returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
 // Map's name, because the name of an item may be a key, such as an order's ID.
-func (t *task) label() string {
+func (t *stepTask) label() string {
 	if t.s.label != "" {
 		return t.s.label
 	}
 	return t.spec.Name
 }
 
-func resultOf(s *store.Step) Result {
+func resultOf(s *store.Step) CallResult {
 	if s.Status == store.StepFailed {
-		return Result{Failure: record.DecodeFailure(s.Error)}
+		return CallResult{Failure: record.DecodeFailure(s.Error)}
 	}
-	return Result{Output: s.Output}
+	return CallResult{Output: s.Output}
 }
 
 // execute executes attempts until the step has an outcome.
-func (t *task) execute() (Result, error) {
+func (t *stepTask) execute() (CallResult, error) {
 	t.attempt, t.firstBegan = 1, t.r.e.clock.Now()
 	if row := t.recorded; row == nil {
 		t.seq = t.r.nextSeq()
@@ -149,27 +149,27 @@ func (t *task) execute() (Result, error) {
 		}
 		if row.Status == store.StepBackoff {
 			if err := t.awaitRetry(row.NextAt); err != nil {
-				return Result{}, err
+				return CallResult{}, err
 			}
 		}
 	}
 	for {
 		if err := t.mayBegin(); err != nil {
-			return Result{}, err
+			return CallResult{}, err
 		}
 		result, next, err := t.executeAttempt()
 		if err != nil || next.IsZero() {
 			return result, err
 		}
 		if err := t.awaitRetry(next); err != nil {
-			return Result{}, err
+			return CallResult{}, err
 		}
 		t.attempt++
 	}
 }
 
 // failCrashedLastAttempt fails a step whose last allowed attempt ended with its process.
-func (t *task) failCrashedLastAttempt(attempt int32) (Result, error) {
+func (t *stepTask) failCrashedLastAttempt(attempt int32) (CallResult, error) {
 	t.attempt = attempt
 	res, _, err := t.write(t.newStepWrite(store.StepFailed, nil, &record.Failure{
 		Message:  fmt.Sprintf("attempt %d, the last that its retry policy allows, ended with its process, and what it did is not known", attempt),
@@ -180,7 +180,7 @@ func (t *task) failCrashedLastAttempt(attempt int32) (Result, error) {
 }
 
 // awaitRetry waits until due, when the next attempt begins. The run may leave memory meanwhile.
-func (t *task) awaitRetry(due time.Time) error {
+func (t *stepTask) awaitRetry(due time.Time) error {
 	t.r.idle.endBusy()
 	defer t.r.idle.beginBusy()
 	if err := t.r.idle.waitUntil(t.s, due, nil); err != nil {
@@ -191,10 +191,10 @@ func (t *task) awaitRetry(due time.Time) error {
 
 // executeAttempt executes one attempt and records its outcome. A returned time that is not zero is when the next
 // attempt is due.
-func (t *task) executeAttempt() (Result, time.Time, error) {
+func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	leave, err := t.awaitPermitAndSlot()
 	if err != nil {
-		return Result{}, time.Time{}, err
+		return CallResult{}, time.Time{}, err
 	}
 	defer leave() // also after a Goexit
 	var m *startedMarker
@@ -207,7 +207,7 @@ func (t *task) executeAttempt() (Result, time.Time, error) {
 		}
 		if err := t.mayBegin(); err != nil {
 			t.takeBackMarker()
-			return Result{}, time.Time{}, err
+			return CallResult{}, time.Time{}, err
 		}
 		m = &startedMarker{t: t} // without a timer, because the started marker is committed already
 	} else {
@@ -221,14 +221,14 @@ func (t *task) executeAttempt() (Result, time.Time, error) {
 	}
 	if err != nil {
 		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
-		return Result{}, time.Time{}, err
+		return CallResult{}, time.Time{}, err
 	}
 	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.label(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
 		return t.recordFailure(got.failure)
 	}
 	w := got.selfCommitted
-	var res Result
+	var res CallResult
 	if w != nil {
 		res, _, err = t.outcomeAfterWrite(w)
 	} else {
@@ -245,7 +245,7 @@ func (t *task) executeAttempt() (Result, time.Time, error) {
 // because the attempt met the run's suspension. Such an attempt did not die with its process, so it must
 // not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
 // unknown.
-func (t *task) takeBackInterrupted(suspended bool) {
+func (t *stepTask) takeBackInterrupted(suspended bool) {
 	if !t.hasRow || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
 		return
 	}
@@ -259,7 +259,7 @@ func (t *task) takeBackInterrupted(suspended bool) {
 
 // recordFailure records a failed attempt: as a backoff if another attempt follows, or else as the failure of the
 // step.
-func (t *task) recordFailure(f *record.Failure) (Result, time.Time, error) {
+func (t *stepTask) recordFailure(f *record.Failure) (CallResult, time.Time, error) {
 	f.Attempts = t.attempt
 	now := t.r.e.clock.Now()
 	next, again := t.nextAttemptAt(f, now)
@@ -273,13 +273,13 @@ func (t *task) recordFailure(f *record.Failure) (Result, time.Time, error) {
 		}
 		t.r.logger().Debug("an attempt failed; the step will be tried again",
 			append(t.attemptAttrs(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
-		return Result{}, next, nil
+		return CallResult{}, next, nil
 	}
 	return t.write(t.newStepWrite(store.StepFailed, nil, f))
 }
 
 // nextAttemptAt returns when the step is retried after the failure, and whether it is retried at all.
-func (t *task) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, bool) {
+func (t *stepTask) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, bool) {
 	if f.Permanent || t.spec.Retry == nil {
 		return time.Time{}, false
 	}
@@ -297,7 +297,7 @@ func (t *task) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, bool)
 }
 
 // newStepWrite returns the checkpoint of the current attempt.
-func (t *task) newStepWrite(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
+func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
 	if t.seq == 0 {
 		t.seq = t.r.nextSeq()
 	}
@@ -322,7 +322,7 @@ func (t *task) newStepWrite(status store.StepStatus, output []byte, f *record.Fa
 
 // write commits the row, and returns the step's outcome. It also writes the result of a run that is
 // leaving memory: the fence decides whether the database accepts it.
-func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
+func (t *stepTask) write(w *store.StepWrite) (CallResult, time.Time, error) {
 	r := t.r
 	err := r.e.journal.Step(r.writeCtx, w)
 	if err == nil && w.Outcome == store.Locked {
@@ -340,11 +340,11 @@ func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 		}))
 	}
 	r.suspendUnwritten("write the checkpoint of step", t.name, err)
-	return Result{}, time.Time{}, ErrSuspended
+	return CallResult{}, time.Time{}, ErrSuspended
 }
 
 // outcomeAfterWrite returns the step's outcome after a write of it was committed.
-func (t *task) outcomeAfterWrite(w *store.StepWrite) (Result, time.Time, error) {
+func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time, error) {
 	switch w.Outcome {
 	case store.Written:
 		t.hasRow = true
@@ -354,10 +354,10 @@ func (t *task) outcomeAfterWrite(w *store.StepWrite) (Result, time.Time, error) 
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {
-			return Result{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
+			return CallResult{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
 		}
 		return resultOf(w.Recorded), time.Time{}, nil
 	default:
-		return Result{}, time.Time{}, t.handleFencedStep(w.State)
+		return CallResult{}, time.Time{}, t.handleFencedStep(w.State)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // awaitStepSlot waits for the slot of an attempt, if the number of slots is bounded. The returned function gives
 // the slot back, and may be called more than once.
-func (t *task) awaitStepSlot() (leave func(), err error) {
+func (t *stepTask) awaitStepSlot() (leave func(), err error) {
 	if t.r.e.steps == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
 		return func() {}, nil
 	}
@@ -41,7 +41,7 @@ func (t *task) awaitStepSlot() (leave func(), err error) {
 // lendSlots lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
 // its run. The returned function takes both again.
 func lendSlots(ctx context.Context) (regain func()) {
-	t, ok := ctx.Value(attemptKey{}).(*task)
+	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return func() {}
 	}

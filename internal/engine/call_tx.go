@@ -41,19 +41,19 @@ func (p *txPhase) tryEnter(next int32) bool {
 	}
 }
 
-// Transaction is one attempt that commits its own checkpoint.
-type Transaction struct {
-	t   *task
+// TxAttempt is one attempt that commits its own checkpoint.
+type TxAttempt struct {
+	t   *stepTask
 	w   *store.StepWrite
 	own bool // the output is recorded as the function returned it
 }
 
 // Begin must be called right before each call of the function, which may be called more than once.
-func (x *Transaction) Begin() { x.t.phase.tryEnter(phaseFunction) }
+func (x *TxAttempt) Begin() { x.t.phase.tryEnter(phaseFunction) }
 
 // SetOutput puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
 // nothing may be committed.
-func (x *Transaction) SetOutput(output []byte) error {
+func (x *TxAttempt) SetOutput(output []byte) error {
 	if !x.t.phase.tryEnter(phaseDatabase) {
 		return errAttemptTimeout
 	}
@@ -66,7 +66,7 @@ func (x *Transaction) SetOutput(output []byte) error {
 // The returned context ends at once when this process must no longer execute the run.
 func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	t, ok := ctx.Value(attemptKey{}).(*task)
+	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		end(context.Cause(ctx))
 		return lasting, func() {}
@@ -86,19 +86,19 @@ func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // transact executes an attempt that commits its own checkpoint. If the database rejects the commit,
 // transact calls the function again, for as long as other writes are retried.
-func (t *task) transact(ctx context.Context) (got attemptResult) {
+func (t *stepTask) transact(ctx context.Context) (got attemptResult) {
 	ctx, leave := t.enterTransaction(ctx)
 	defer leave()
 	err := t.r.e.patiently(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
-		x := &Transaction{t: t, w: w, own: true}
+		x := &TxAttempt{t: t, w: w, own: true}
 		value, f := t.spec.Transact(ctx, w, x)
 		switch {
 		case f == nil:
 			if !x.own {
 				value = nil // the caller decodes it from the record
 			}
-			got = attemptResult{selfCommitted: w, out: Output{Bytes: w.Step.Output, Value: value}}
+			got = attemptResult{selfCommitted: w, out: CallOutput{Bytes: w.Step.Output, Value: value}}
 		case f.Held == nil:
 			got = attemptResult{failure: f}
 		default:

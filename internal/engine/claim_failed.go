@@ -60,7 +60,7 @@ func (f *failedClaims) remove(q store.ClaimQuery) {
 
 // addDoubtfulStart adds a start that failed with err, if this worker may own the runs of the start all the
 // same.
-func (w *worker) addDoubtfulStart(own []*store.Start, err error) {
+func (w *worker) addDoubtfulStart(own []*store.StartWrite, err error) {
 	if len(own) == 0 || !mayHaveCommitted(err) {
 		return
 	}
@@ -115,7 +115,7 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 	var writes sync.WaitGroup // concurrent, so that the writes share flushes
 	for i, l := range leases {
 		writes.Go(func() {
-			end := &store.RunWrite{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
+			end := &store.OwnershipEnd{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
 			errs[i] = w.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
 		})
 	}

@@ -18,7 +18,7 @@ import (
 type slate struct {
 	store.Store
 	mu    sync.Mutex
-	ends  []store.RunWrite
+	ends  []store.OwnershipEnd
 	pulse store.RenewResult // the result of each renewal
 	hangs bool              // a renewal returns when its context ends
 }
@@ -49,10 +49,10 @@ func (*slate) Find(context.Context, []store.RunRef, store.Payloads) ([]*store.Ru
 	return nil, store.ErrUnavailable // nobody tells who has cancelled a run
 }
 
-func (s *slate) ended() []store.RunWrite {
+func (s *slate) ended() []store.OwnershipEnd {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]store.RunWrite(nil), s.ends...)
+	return append([]store.OwnershipEnd(nil), s.ends...)
 }
 
 // crew is a worker with one slot, which a run has, and a second run that was claimed ahead.
@@ -73,7 +73,7 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{slate: new(slate), began: make(chan string, 2), free: make(chan struct{})}
 	e := New(c.slate, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
-		Definitions: []*Definition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *record.Failure) {
+		Definitions: []*WorkflowDefinition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *record.Failure) {
 			c.began <- s.Address()
 			select {
 			case <-c.free:

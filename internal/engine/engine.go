@@ -68,7 +68,7 @@ import (
 
 // Config is the configuration of an engine. The root package fills in the defaults.
 type Config struct {
-	Definitions []*Definition
+	Definitions []*WorkflowDefinition
 	Queues      []string      // from which the worker takes runs; empty: from all
 	Name        string        // the name of the worker
 	Version     string        // the version of the program
@@ -89,8 +89,8 @@ type Config struct {
 	Telemetry      *telemetry.Telemetry
 }
 
-// Definition is a workflow as the engine sees it.
-type Definition struct {
+// WorkflowDefinition is a workflow as the engine sees it.
+type WorkflowDefinition struct {
 	Name string
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
@@ -104,7 +104,7 @@ type Engine struct {
 	journal        *journal.Journal
 	clock          clock.Clock
 	tel            *telemetry.Telemetry
-	defs           map[string]*Definition
+	defs           map[string]*WorkflowDefinition
 	served         *store.ClaimFilter // the workflows of defs in the queues of cfg
 	results        *results.Waiters
 	stamps         increasingTimes
@@ -113,9 +113,9 @@ type Engine struct {
 	unwrappedStore store.Store            // the store itself, without the wrapper of a probe
 	awaitCount     atomic.Int32           // the number of callers of Await
 	awaiting       awaitCallers           // the callers of Await, for an engine with a probe
-	counts         counts
+	counts         engineCounters
 	steps          *slots.Steps // nil: no limit
-	queues         queueRows
+	queues         queueRowCache
 	folds          foldLocks
 
 	mu      sync.Mutex
@@ -126,13 +126,13 @@ type Engine struct {
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
-	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*WorkflowDefinition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
 	e.queues.e = e
 	e.served = store.NewClaimFilter(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
-	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
+	e.journal = journal.New(s.Commit, func(f journal.FlushStats) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.results = results.New(s, e, e.tel.Log)
 	e.attachProbe(s)
 	if _, serial := e.unwrappedStore.(store.SerialCommitter); serial {
@@ -208,7 +208,7 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	w, free := e.reserve(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
-	local := make([]*store.Start, 0, free.Slots())
+	local := make([]*store.StartWrite, 0, free.Slots())
 	now, nonce := starts[0].Run.CreatedAt, uint32(0)
 	if free.Slots() > 0 {
 		nonce = store.NewNonce()
@@ -248,11 +248,11 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 // PrepareStarts returns the rows for the requests, claimable now or after their delay, or when an admission has
 // let them through. Enqueue was called with the requests before. The caller passes the spans to Answer, or
 // ends them.
-func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
+func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.StartWrite, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
-	starts := make([]*store.Start, len(requests))
-	rows := make([]store.Start, len(requests))
+	starts := make([]*store.StartWrite, len(requests))
+	rows := make([]store.StartWrite, len(requests))
 	for i, q := range requests {
 		// The UUID uses the database's clock. Each UUID is a microsecond later than the one before, because
 		// lists are in the order of UUIDs.
@@ -277,7 +277,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
 
 // FinishStarts returns the results of the committed starts, and ends their spans.
-func (e *Engine) FinishStarts(ctx context.Context, starts []*store.Start, spans *StartSpans) []StartResult {
+func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, spans *StartSpans) []StartResult {
 	answers := make([]StartResult, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {

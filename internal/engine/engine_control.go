@@ -46,7 +46,7 @@ func (e *StateError) State() string {
 
 // Control pauses, resumes, cancels or terminates the runs of o, which are given by their UUIDs. It sets
 // o.Now and, for a cancel or a termination, o.Error.
-func (e *Engine) Control(ctx context.Context, o *store.Control) error {
+func (e *Engine) Control(ctx context.Context, o *store.ControlOperation) error {
 	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (e *Engine) Control(ctx context.Context, o *store.Control) error {
 
 // control does the same as Order for the given caller, but does not check that the call is made outside a
 // transaction. It retries for Config.Patience.
-func (e *Engine) control(ctx context.Context, by writeCaller, o *store.Control) error {
+func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOperation) error {
 	o.Now = e.clock.Now()
 	switch {
 	case o.Error != nil:

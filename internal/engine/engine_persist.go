@@ -242,7 +242,7 @@ func (r *run) suspendUnwritten(what, name string, err error) {
 }
 
 // reportHeld logs what happened to a run that was held.
-func (r *run) reportHeld(s *suspension, w *store.RunWrite) {
+func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
 	text := "the database does not take what a run records; the run "
 	if s.lacksCompensation {
 		text = "the code does not register a compensation that a failed run has to execute; the run "

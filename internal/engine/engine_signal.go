@@ -16,7 +16,7 @@ import (
 )
 
 // Signal sends s to the run that ref addresses. The caller sets Name, Key and Payload of s.
-func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
+func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) error {
 	if err := e.CheckOutsideTx(ctx, "a signal"); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 
 // signal does the same as Signal for the given caller. The time of the signal is later than the time
 // after.
-func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *store.Signal, after time.Time) error {
+func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *store.SignalWrite, after time.Time) error {
 	var row *store.Run
 	err := e.patiently(ctx, by, func() (err error) {
 		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
@@ -60,12 +60,12 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 // StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal, even if
 // the estimate of the database's clock was corrected in between, so the signals of one sender keep their
 // order.
-func (e *Engine) StampSignal(s *store.Signal) { e.stamp(s, time.Time{}) }
+func (e *Engine) StampSignal(s *store.SignalWrite) { e.stamp(s, time.Time{}) }
 
 // stamp does the same as Stamp, with a time that is also later than after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is
 // behind.
-func (e *Engine) stamp(s *store.Signal, after time.Time) {
+func (e *Engine) stamp(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.stamps.next(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.ArrivedAt()
 	s.ID = store.UUIDAt(0, s.CreatedAt)
@@ -91,7 +91,7 @@ func (s *increasingTimes) next(now, after time.Time) time.Time {
 }
 
 // SignalError returns the error for the outcome of a committed signal, or nil.
-func (e *Engine) SignalError(ref string, s *store.Signal) error {
+func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
 	switch {
 	case s.Outcome == store.Written:
 		return nil

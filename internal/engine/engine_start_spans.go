@@ -40,7 +40,7 @@ func (s *StartSpans) EndFailed(err error) {
 
 // endSpan ends the span of one start. conflicting is not nil if the run exists and was started
 // differently.
-func (s *StartSpans) endSpan(i int, start *store.Start, conflicting error) {
+func (s *StartSpans) endSpan(i int, start *store.StartWrite, conflicting error) {
 	if s.spans == nil || s.spans[i] == nil {
 		return
 	}

@@ -29,9 +29,9 @@ type Stats struct {
 	Leases   int64 // leases that these heartbeats extended
 }
 
-// counts holds the counters of Stats. The engine changes them about once for each run, or less often.
+// engineCounters holds the counters of Stats. The engine changes them about once for each run, or less often.
 // They need no lock.
-type counts struct {
+type engineCounters struct {
 	entered, ended, parked, released, lost atomic.Int64
 	claims, claimed, renewals, leases      atomic.Int64
 	held, retrying                         atomic.Int64
@@ -39,7 +39,7 @@ type counts struct {
 }
 
 // countExecution counts an execution by its telemetry outcome.
-func (c *counts) countExecution(outcome string) {
+func (c *engineCounters) countExecution(outcome string) {
 	switch outcome {
 	case telemetry.OutcomeParked:
 		c.parked.Add(1)

@@ -22,7 +22,7 @@ func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 	}
 	e := New(s, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, MarkAfter: time.Second, Telemetry: tel,
-		Definitions: []*Definition{{Name: "w"}},
+		Definitions: []*WorkflowDefinition{{Name: "w"}},
 	})
 	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
 		t.Fatal(err)

@@ -63,14 +63,14 @@ func (r *run) checkParkedTooEarly(s *suspension) (away time.Duration, early bool
 	return max(settleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxDelayDoublings), early
 }
 
-// earlyParks counts how often runs were parked too early, by their UUIDs.
-type earlyParks struct {
+// earlyParkCounts counts how often runs were parked too early, by their UUIDs.
+type earlyParkCounts struct {
 	mu    sync.Mutex
 	times map[uuid.UUID]int
 }
 
 // record records whether the run was parked too early, and returns how often that had happened before.
-func (p *earlyParks) record(id uuid.UUID, early bool) (times int) {
+func (p *earlyParkCounts) record(id uuid.UUID, early bool) (times int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	times = p.times[id]
@@ -89,7 +89,7 @@ func (p *earlyParks) record(id uuid.UUID, early bool) (times int) {
 }
 
 // settlingTime returns the minimum settling time of a run that was parked too early before, or zero.
-func (p *earlyParks) settlingTime(id uuid.UUID) time.Duration {
+func (p *earlyParkCounts) settlingTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.times[id]; times > 0 {

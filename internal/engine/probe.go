@@ -21,12 +21,12 @@ type TestProbe interface {
 	Clock() Clock
 	// OnCall is called for every durable call of an execution, including calls whose result is in history.
 	// It must not block or call the engine.
-	OnCall(c Call)
+	OnCall(c ProbedCall)
 	// Attempt executes one attempt by calling next, or returns another result instead.
-	Attempt(ctx context.Context, c Call, next func() (Output, *record.Failure)) (Output, *record.Failure)
+	Attempt(ctx context.Context, c ProbedCall, next func() (CallOutput, *record.Failure)) (CallOutput, *record.Failure)
 	// OutputToCommit returns the output that is recorded by an attempt which commits its own checkpoint. output is
 	// what the attempt's function returned.
-	OutputToCommit(c Call, output []byte) []byte
+	OutputToCommit(c ProbedCall, output []byte) []byte
 }
 
 // ProbedStore is a store with a probe. Beneath returns the store that it wraps, which is what Engine.Store
@@ -44,8 +44,8 @@ type Clock = clock.Manual
 // Timer is a scheduled call of a function.
 type Timer = clock.Timer
 
-// Call describes one durable call of an execution.
-type Call struct {
+// ProbedCall describes one durable call of an execution.
+type ProbedCall struct {
 	Run      uuid.UUID
 	Parent   uuid.NullUUID
 	RunName  string
@@ -84,15 +84,15 @@ func (r *run) notifyProbe(name string, kind store.Kind, recorded *store.Step) {
 	}
 }
 
-func (r *run) describeCall(name string, kind store.Kind, recorded bool) Call {
-	return Call{
+func (r *run) describeCall(name string, kind store.Kind, recorded bool) ProbedCall {
+	return ProbedCall{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
 		Name: name, Kind: kind, Recorded: recorded,
 	}
 }
 
 // executeThroughProbe executes the attempt, through the probe if there is one.
-func (t *task) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
+func (t *stepTask) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
 	if t.r.e.probe == nil {
 		return t.callChosenFunc(ctx)
 	}
@@ -101,7 +101,7 @@ func (t *task) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
 
 // outputToRecord returns the output to record, through the probe if there is one. own reports whether this is
 // the function's own output.
-func (t *task) outputToRecord(output []byte) (record []byte, own bool) {
+func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
 	if t.r.e.probe == nil {
 		return output, true
 	}
@@ -111,19 +111,19 @@ func (t *task) outputToRecord(output []byte) (record []byte, own bool) {
 
 // chooseDeciders returns the indexes of the branches that decide a choice, through the probe if there is
 // one.
-func (t *task) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
+func (t *stepTask) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
 		return spec.Deciders, nil
 	}
 	c := t.r.describeCall(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
-	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (Output, *record.Failure) {
+	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (CallOutput, *record.Failure) {
 		made := spec.newRecordWithDeciders(spec.Deciders)
 		encoded, err := made.Encode()
 		if err != nil {
-			return Output{}, &record.Failure{Message: err.Error()}
+			return CallOutput{}, &record.Failure{Message: err.Error()}
 		}
-		return Output{Bytes: encoded}, nil
+		return CallOutput{Bytes: encoded}, nil
 	})
 	if failure != nil {
 		return nil, t.interruption()
@@ -132,10 +132,10 @@ func (t *task) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
 	return slices.Concat(first.Won, first.Failed), err
 }
 
-func (t *task) performProbed(ctx *attemptContext) (got attemptResult) {
+func (t *stepTask) performProbed(ctx *attemptContext) (got attemptResult) {
 	c := t.r.describeCall(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
-	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (Output, *record.Failure) {
+	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (CallOutput, *record.Failure) {
 		got = t.callChosenFunc(ctx)
 		return got.out, got.failure
 	})

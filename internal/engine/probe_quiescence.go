@@ -6,16 +6,16 @@ import (
 
 // A test's probe calls these methods to find out whether anything can happen before a given time.
 
-// Quiescence describes the activity of the runs in memory.
-type Quiescence struct {
+// RunActivity describes the activity of the runs in memory.
+type RunActivity struct {
 	BusyRun string        // a run that does more than wait for a future time or for an event; empty: none
 	Active  int           // durable calls that execute or write
 	Settle  time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// Quiescence returns the activity of the runs in memory.
-func (e *Engine) Quiescence() Quiescence {
-	rest := Quiescence{Settle: settleTimeAlone}
+// RunActivity returns the activity of the runs in memory.
+func (e *Engine) Quiescence() RunActivity {
+	rest := RunActivity{Settle: settleTimeAlone}
 	w := e.worker()
 	if w == nil {
 		return rest

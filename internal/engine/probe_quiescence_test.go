@@ -70,7 +70,7 @@ func TestQuiescence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newTimelessRun(t)
 			c.act(r)
-			if got, want := r.e.Quiescence(), (Quiescence{c.busy, c.active, c.settle}); got != want {
+			if got, want := r.e.Quiescence(), (RunActivity{c.busy, c.active, c.settle}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
@@ -137,7 +137,7 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 // An engine without a worker is quiet, parks nothing and takes no runs.
 func TestQuiescenceWithoutAWorker(t *testing.T) {
 	e := &Engine{}
-	if got := e.Quiescence(); got != (Quiescence{Settle: settleTimeAlone}) || e.ParkWaitingRuns() || e.IsClaiming() {
+	if got := e.Quiescence(); got != (RunActivity{Settle: settleTimeAlone}) || e.ParkWaitingRuns() || e.IsClaiming() {
 		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.ParkWaitingRuns(), e.IsClaiming())
 	}
 }

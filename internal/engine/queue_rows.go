@@ -17,16 +17,16 @@ const (
 	queueRowsWait = 2 * time.Second
 )
 
-// queueRows is what this process knows of the rows of queues. Starts and claims need it, so it is read at
+// queueRowCache is what this process knows of the rows of queues. Starts and claims need it, so it is read at
 // most once per queueRowsKept, and only when somebody needs it.
-type queueRows struct {
+type queueRowCache struct {
 	e    *Engine
 	mu   sync.Mutex // held during a read
-	read atomic.Pointer[rowsOfQueues]
+	read atomic.Pointer[queueRowSnapshot]
 }
 
-// rowsOfQueues is the result of one read. It does not change.
-type rowsOfQueues struct {
+// queueRowSnapshot is the result of one read. It does not change.
+type queueRowSnapshot struct {
 	byName map[string]store.QueueRow
 	began  time.Time // of the read
 	failed bool      // the read failed, and byName is the result of the read before
@@ -35,13 +35,13 @@ type rowsOfQueues struct {
 
 // rows returns the rows by name, and whether they could be read since the process began. They may be
 // queueRowsKept old, or older if they cannot be read now.
-func (q *queueRows) rows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
+func (q *queueRowCache) rows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
 	r := q.since(ctx, time.Now().Add(-queueRowsKept))
 	return r.byName, r.known
 }
 
 // since returns the rows as of the given time or later, or older ones if they cannot be read.
-func (q *queueRows) since(ctx context.Context, at time.Time) *rowsOfQueues {
+func (q *queueRowCache) since(ctx context.Context, at time.Time) *queueRowSnapshot {
 	if r := q.read.Load(); r != nil && r.began.After(at) {
 		return r
 	}
@@ -53,7 +53,7 @@ func (q *queueRows) since(ctx context.Context, at time.Time) *rowsOfQueues {
 	}
 	bounded, cancel := context.WithTimeout(ctx, queueRowsWait)
 	defer cancel()
-	r := &rowsOfQueues{began: time.Now()}
+	r := &queueRowSnapshot{began: time.Now()}
 	rows, err := q.e.store.QueueRows(bounded)
 	if err != nil {
 		r.failed = true
@@ -75,7 +75,7 @@ func (q *queueRows) since(ctx context.Context, at time.Time) *rowsOfQueues {
 }
 
 // now returns the rows that were read last, without a read.
-func (q *queueRows) now() map[string]store.QueueRow {
+func (q *queueRowCache) now() map[string]store.QueueRow {
 	if r := q.read.Load(); r != nil {
 		return r.byName
 	}
@@ -83,7 +83,7 @@ func (q *queueRows) now() map[string]store.QueueRow {
 }
 
 // forget makes the next use read the rows again, because this process has changed one.
-func (q *queueRows) forget() {
+func (q *queueRowCache) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if r := q.read.Load(); r != nil {

@@ -27,7 +27,7 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	if len(rows) == 0 && !needRow(requests) {
 		return nil
 	}
-	var fresh *rowsOfQueues
+	var fresh *queueRowSnapshot
 	counts := make(map[string]int) // how many of the requests are for each queue
 	for i := range requests {
 		q := &requests[i]
@@ -122,12 +122,12 @@ func (e *Engine) existing(ctx context.Context, queue string, requests []StartReq
 }
 
 // place sets the gate and the place of a run that needs one.
-func (q *StartRequest) place(s *store.Start) {
+func (q *StartRequest) place(s *store.StartWrite) {
 	if !q.enqueued && q.StartBy <= 0 {
 		return
 	}
 	r := &s.Run
-	s.Place = &store.Place{
+	s.Place = &store.QueuePlace{
 		Run: r.UUID, Queue: r.Queue, Key: q.GroupKey, Weight: max(1, q.Weight), Priority: r.Priority, State: store.PlaceOutside, Root: !q.child,
 	}
 	if q.enqueued {
@@ -184,7 +184,7 @@ func (r *run) beginsInTime() bool {
 	if at.IsZero() || !r.neverCalled() || r.endsEarly() || !r.e.clock.Now().After(at) {
 		return true
 	}
-	r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+	r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
 		Message: fmt.Sprintf("the run had not begun by %s (StartBy)", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
 	}})
 	return false

@@ -44,15 +44,15 @@ type run struct {
 
 	wokenHere atomic.Bool // the run was woken here; its waits may not have checked the database since
 
-	deadline    deadline    // has a mutex of its own
-	idle        idleTracker // has a mutex of its own
-	inbox       inbox       // has a mutex of its own
-	permitLines permitLines // has a mutex of its own
+	deadline    runDeadline    // has a mutex of its own
+	idle        idleTracker    // has a mutex of its own
+	inbox       signalInbox    // has a mutex of its own
+	permitLines runPermitWaits // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
 	// idle, but not the other way around.
 	mu sync.Mutex
-	callRecord
+	replayState
 	goroutines     runGoroutines
 	compensations  compensations
 	branchEnds     branchEnds
@@ -63,7 +63,7 @@ type run struct {
 	suspended     *suspension
 	returnTimer   *time.Timer // calls giveUp if the function does not return in time
 	awareness     suspensionAwareness
-	mustEnd       *earlyEnd
+	mustEnd       *forcedEnd
 	goexitFailure *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
@@ -217,7 +217,7 @@ func (r *run) releaseOverdue() {
 // the request instead.
 func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
 	now := r.e.clock.Now()
-	w := &store.RunWrite{
+	w := &store.OwnershipEnd{
 		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
 	}
 	if failure != nil {
@@ -281,7 +281,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	case s.status == store.Waiting:
 		outcome = telemetry.OutcomeParked
 	}
-	var w *store.RunWrite
+	var w *store.OwnershipEnd
 	away, early := r.checkParkedTooEarly(s) // called once, however often the write is retried
 	err := r.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.notificationsMu.RLock()
@@ -303,9 +303,9 @@ func (r *run) release(ctx context.Context, s *suspension) {
 }
 
 // newReleaseWrite returns the write that releases a run.
-func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *store.RunWrite {
+func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *store.OwnershipEnd {
 	now := r.e.clock.Now()
-	w := &store.RunWrite{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
+	w := &store.OwnershipEnd{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}

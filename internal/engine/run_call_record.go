@@ -9,12 +9,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// callRecord holds which calls earlier executions of a run recorded, and which calls this execution has
+// replayState holds which calls earlier executions of a run recorded, and which calls this execution has
 // made. run.mu guards it, except for the fields with other comments. The methods do not take that mutex.
-type callRecord struct {
+type replayState struct {
 	// These fields change only before the run's function is called, while the history is read.
 	history            map[string]*store.Step // the recorded calls by their names
-	historyRest        store.HistoryRest      // the part of the history that is not read yet
+	historyRest        store.UnreadHistory    // the part of the history that is not read yet
 	terminalCount      int                    // terminal checkpoints in history
 	checkpointsAtCrash int                    // terminal checkpoints when the crashes of the run were last counted; see run_crashloop.go
 
@@ -34,7 +34,7 @@ type recordedCall struct {
 }
 
 // addRows adds checkpoints to the history.
-func (c *callRecord) addRows(rows []store.Step) {
+func (c *replayState) addRows(rows []store.Step) {
 	if c.history == nil && len(rows) > 0 {
 		c.history = make(map[string]*store.Step, len(rows))
 	}
@@ -48,14 +48,14 @@ func (c *callRecord) addRows(rows []store.Step) {
 }
 
 // complete is called when the history is complete. A run without a recorded outcome replays nothing.
-func (c *callRecord) complete() { c.live.Store(c.terminalCount == 0) }
+func (c *replayState) complete() { c.live.Store(c.terminalCount == 0) }
 
 // nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
 // the run.
-func (c *callRecord) nextSeq() int32 { return c.seq.Add(1) }
+func (c *replayState) nextSeq() int32 { return c.seq.Add(1) }
 
 // use marks the name as called at site. If it was called before, use reports that and returns where.
-func (c *callRecord) use(name string, site uintptr) (first uintptr, twice bool) {
+func (c *replayState) use(name string, site uintptr) (first uintptr, twice bool) {
 	if first, twice = c.usedNames[name]; !twice {
 		c.usedNames[name] = site
 	}
@@ -63,7 +63,7 @@ func (c *callRecord) use(name string, site uintptr) (first uintptr, twice bool) 
 }
 
 // countReplayed counts a call that returns its recorded outcome. After the last one, the run no longer replays.
-func (c *callRecord) countReplayed() {
+func (c *replayState) countReplayed() {
 	if c.replayedCount++; c.replayedCount == c.terminalCount {
 		c.live.Store(true)
 	}
@@ -72,7 +72,7 @@ func (c *callRecord) countReplayed() {
 // beganSince reports whether a call after the sequence number seq began at the given time or later, in an
 // earlier execution. Compensations do not count, because they are executed after the run's function has
 // returned.
-func (c *callRecord) beganSince(seq int32, at time.Time) bool {
+func (c *replayState) beganSince(seq int32, at time.Time) bool {
 	if c.recordedCalls == nil {
 		c.recordedCalls = make([]recordedCall, 0, len(c.history))
 		for _, row := range c.history {

@@ -105,7 +105,7 @@ func (r *run) compensate() bool {
 		r.live.Store(true)
 		r.mu.Unlock()
 
-		res := Result{}
+		res := CallResult{}
 		if recorded != nil && recorded.Status.Terminal() {
 			res = resultOf(recorded)
 		} else {

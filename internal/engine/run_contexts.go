@@ -8,7 +8,7 @@ type runContexts struct {
 	// ownedCtx ends when this process loses the run, or when the grace period of the drain is over.
 	ownedCtx    context.Context
 	endOwnedCtx context.CancelCauseFunc
-	// stepsCtx is the parent of the steps' contexts. It also ends when the run must end (see earlyEnd).
+	// stepsCtx is the parent of the steps' contexts. It also ends when the run must end (see forcedEnd).
 	stepsCtx    context.Context
 	endStepsCtx context.CancelCauseFunc
 	// ctx is the context of the workflow function. It also ends when the run is suspended.

@@ -12,10 +12,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// deadline is when a run in memory expires, and the timer for that. Any process can change it while the run
+// runDeadline is when a run in memory expires, and the timer for that. Any process can change it while the run
 // is executed. So the run expires only after another read of the notifications that follows the deadline:
 // by then this process has seen every change that was acknowledged in time.
-type deadline struct {
+type runDeadline struct {
 	r       *run
 	at      atomic.Pointer[twoClockTime] // nil: the run does not expire
 	hasCome atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
@@ -32,7 +32,7 @@ type twoClockTime struct {
 
 // begin sets the deadline with which the run entered memory. If it has certainly passed, the run expires at
 // once, so that nothing new begins.
-func (d *deadline) begin(at time.Time) {
+func (d *runDeadline) begin(at time.Time) {
 	switch left := d.r.e.clock.Until(at); {
 	case at.IsZero():
 	case left == 0:
@@ -45,14 +45,14 @@ func (d *deadline) begin(at time.Time) {
 
 // set is called with every deadline that this process reads for the run. It sets the timer if the deadline
 // has changed.
-func (d *deadline) set(at time.Time) {
+func (d *runDeadline) set(at time.Time) {
 	if !d.time().Equal(at) {
 		d.arm(at)
 	}
 }
 
 // arm sets the timer of the deadline, and stops the previous timer if there is one.
-func (d *deadline) arm(at time.Time) {
+func (d *runDeadline) arm(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
@@ -68,7 +68,7 @@ func (d *deadline) arm(at time.Time) {
 }
 
 // stop stops the timer, because the run ends.
-func (d *deadline) stop() {
+func (d *runDeadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
@@ -77,7 +77,7 @@ func (d *deadline) stop() {
 }
 
 // time returns when the run expires, or zero if it does not.
-func (d *deadline) time() time.Time {
+func (d *runDeadline) time() time.Time {
 	if at := d.at.Load(); at != nil {
 		return at.database
 	}
@@ -86,7 +86,7 @@ func (d *deadline) time() time.Time {
 
 // earlier returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
 // whether there is another deadline.
-func (d *deadline) earlier(other time.Time, ok bool) (time.Time, bool) {
+func (d *runDeadline) earlier(other time.Time, ok bool) (time.Time, bool) {
 	if at := d.at.Load(); at != nil && (!ok || at.local.Before(other)) {
 		return at.local, true
 	}
@@ -95,7 +95,7 @@ func (d *deadline) earlier(other time.Time, ok bool) (time.Time, bool) {
 
 // onDue is called when the deadline has come. With a manual clock the run expires at once: this clock does
 // not advance meanwhile, and there is no other process that could have changed the deadline.
-func (d *deadline) onDue() {
+func (d *runDeadline) onDue() {
 	if d.r.e.clock.Manual() {
 		d.expire()
 		return
@@ -105,7 +105,7 @@ func (d *deadline) onDue() {
 }
 
 // expire begins to end the run with the status Expired if its present deadline has passed.
-func (d *deadline) expire() {
+func (d *runDeadline) expire() {
 	at := d.time()
 	if at.IsZero() {
 		return
@@ -115,7 +115,7 @@ func (d *deadline) expire() {
 		d.arm(at)
 		return
 	}
-	d.r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+	d.r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
 		Message: fmt.Sprintf("the run's time was over at %s", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
 	}})
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// earlyEnd describes why a run must end although its function could continue: the run was cancelled, or its
+// forcedEnd describes why a run must end although its function could continue: the run was cancelled, or its
 // deadline has passed. Its contexts end, and calls that are not in history return the cause. When the
 // function has returned, with any result, the compensations are executed and the run ends with the status.
 // If a run that must end is claimed, it is executed in the same way, so that it registers its compensations
 // again.
-type earlyEnd struct {
+type forcedEnd struct {
 	cause   error
 	status  store.Status
 	failure *record.Failure // nil: the run's row holds the reason
@@ -21,10 +21,10 @@ type earlyEnd struct {
 	recorded bool // an earlier execution recorded the end; see run_recorded_end.go
 }
 
-func cancelledEnd() earlyEnd { return earlyEnd{cause: ErrCancelled, status: store.Cancelled} }
+func cancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
 
 // endEarly marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
-func (r *run) endEarly(d earlyEnd) {
+func (r *run) endEarly(d forcedEnd) {
 	r.mu.Lock()
 	takes := r.mustEnd == nil || d.status == store.Cancelled && r.mustEnd.status != store.Cancelled
 	if takes {
@@ -135,7 +135,7 @@ func (r *run) cancelChildren() bool {
 		return true
 	}
 	const reason = "its parent has ended"
-	o := &store.Control{
+	o := &store.ControlOperation{
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}

@@ -5,7 +5,7 @@ import "github.com/seed8ec063be/durable/internal/store"
 // addHistory adds checkpoints to the run's history. The history is complete before the run's function is
 // called.
 func (r *run) addHistory(history []store.Step) {
-	r.callRecord.addRows(history)
+	r.replayState.addRows(history)
 	for i := range history {
 		row := &history[i]
 		if row.Status.Terminal() {

@@ -47,7 +47,7 @@ func (r *run) openCallError() error {
 
 // handleFencedStep returns the error of a step whose result the database did not accept: another execution owns
 // the run, or the end of the run was written while the step was in progress.
-func (t *task) handleFencedStep(state store.RunState) error {
+func (t *stepTask) handleFencedStep(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
 	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.compensating && state.Status.Terminal()
@@ -64,7 +64,7 @@ func (t *task) handleFencedStep(state store.RunState) error {
 }
 
 // warnLateStep logs a warning for a step that ended too late, once per run. The caller holds r.mu.
-func (t *task) warnLateStep() {
+func (t *stepTask) warnLateStep() {
 	if t.r.goroutines.warnedLate || t.s.branch != nil { // a branch that a choice did not wait for may still be running
 		return
 	}

@@ -37,7 +37,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	for _, u := range r.compensations.registered {
 		made.Compensations = append(made.Compensations, naming.Display(u.name))
 	}
-	t := &task{
+	t := &stepTask{
 		r: r, s: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindFailure},
 		name: endRecordName, attempt: 1, firstBegan: r.e.clock.Now(),
 	}
@@ -72,7 +72,7 @@ func (r *run) loadRecordedEnd() {
 	defer r.mu.Unlock()
 	r.compensations.recordedEnd = &d
 	if r.mustEnd == nil || r.mustEnd.status != store.Cancelled {
-		r.mustEnd = &earlyEnd{cause: cause, status: status, failure: failure, recorded: true}
+		r.mustEnd = &forcedEnd{cause: cause, status: status, failure: failure, recorded: true}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // reportFailure logs a step whose failure is recorded for good. It does not log the failure of a child,
 // which the child's own run logs, nor the record of this run's failure, which reportEnd logs.
-func (t *task) reportFailure(w *store.StepWrite) {
+func (t *stepTask) reportFailure(w *store.StepWrite) {
 	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild || w.Step.Kind == store.KindFailure {
 		return
 	}
@@ -37,7 +37,7 @@ func (t *task) reportFailure(w *store.StepWrite) {
 
 // attemptAttrs returns the log attributes for the step's name, the attempt and, unless its retry policy sets
 // no bound, the maximum number of attempts.
-func (t *task) attemptAttrs() []any {
+func (t *stepTask) attemptAttrs() []any {
 	attrs := []any{telemetry.KeyStep, naming.Display(t.name), telemetry.KeyAttempt, t.attempt}
 	if t.spec.Retry == nil || t.spec.MaxAttempts > 0 {
 		attrs = append(attrs, telemetry.KeyMaxAttempts, max(t.spec.MaxAttempts, 1))
@@ -54,7 +54,7 @@ var timeoutFollowUps = [...]string{
 // reportTimeout counts a receive that timed out, and logs it if it failed. It does nothing if another
 // execution wrote the row first, which the outcome shows, or if a signal ended the wait, which the row
 // shows.
-func (w *receiveCall) reportTimeout(rec *store.Receive, late bool) {
+func (w *receiveCall) reportTimeout(rec *store.ReceiveWrite, late bool) {
 	got, want := rec.Recorded, &rec.Step
 	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
 	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.OnTimeout != TimeoutEscalates {
@@ -123,7 +123,7 @@ func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 
 // reportCancel logs each run for which a cancel ended runs at once, with their number. A run that a
 // worker executes is logged when it ends.
-func (e *Engine) reportCancel(o *store.Control) {
+func (e *Engine) reportCancel(o *store.ControlOperation) {
 	if o.Verb != store.VerbCancel || !e.tel.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}

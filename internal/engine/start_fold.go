@@ -19,9 +19,9 @@ import (
 // journal, so a start that waits for the row delays no other write. Package fold decides what the start does.
 
 // folding returns the decision of a start that folds, before it is planned.
-func (e *Engine) folding(ctx context.Context, q *StartRequest, start *store.Start) *fold.Start {
+func (e *Engine) folding(ctx context.Context, q *StartRequest, start *store.StartWrite) *fold.Start {
 	p := &fold.Start{Spec: *q.Fold, Run: *start, Now: e.clock.Now}
-	t, ok := ctx.Value(attemptKey{}).(*task)
+	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return p
 	}
@@ -105,7 +105,7 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 }
 
 // AnswerFold returns the result of a start whose change was written, and ends its span.
-func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.Start, p *fold.Start, spans *StartSpans) StartResult {
+func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.StartWrite, p *fold.Start, spans *StartSpans) StartResult {
 	switch {
 	case p.Err != nil:
 		spans.EndFailed(p.Err)
@@ -200,7 +200,7 @@ func (l *foldLocks) lock(ctx context.Context, key store.FoldKey) (unlock func(),
 }
 
 // startFolded makes the start of a call of a scope that folds. own tells that the call has named the run.
-func (t *task) startFolded(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
+func (t *stepTask) startFolded(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
 	writes, by := t.effectContext(ctx)
 	started, err := t.r.e.startFoldUnlessNameTaken(writes, by, q)
 	if own && errors.Is(started.Err, ErrIDConflict) && started.Run.Workflow == q.Workflow {

@@ -119,7 +119,7 @@ func (e *Engine) lookAtFold(ctx context.Context, key store.FoldKey) (looked bool
 // cancelForFold cancels runs that a start with the same key has replaced. If the process dies before, the
 // row of the key stays due.
 func (e *Engine) cancelForFold(ctx context.Context, key store.FoldKey, runs []uuid.UUID) error {
-	o := &store.Control{
+	o := &store.ControlOperation{
 		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: runs, Actor: foldActor,
 		Reason: fmt.Sprintf("a newer start with the key %.100q replaces it", key.Key),
 	}

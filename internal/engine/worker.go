@@ -42,8 +42,8 @@ type worker struct {
 	runs         loadedRuns
 	suspect      atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
 	failedClaims failedClaims
-	outage       outage
-	earlyParks   earlyParks
+	outage       renewalOutage
+	earlyParks   earlyParkCounts
 	countQueue   signalCountQueue
 	endedRuns    endedRuns
 
@@ -52,7 +52,7 @@ type worker struct {
 	schedules notifier // a schedule was changed
 	folds     notifier // a start may have to be released, or a run to be cancelled for it
 	permits   permitExchange
-	admission admission
+	admission queueAdmitter
 
 	notificationsMu sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
 	historyReads    chan struct{} // holds one element for each long history that is being read
@@ -63,7 +63,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), permits: permitExchange{wanted: newNotifier()}, admission: admission{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), permits: permitExchange{wanted: newNotifier()}, admission: queueAdmitter{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: signalCountQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
@@ -313,7 +313,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 // attendLoop keeps the worker visible to other workers, and receives hints about claimable runs and about
 // notifications.
 func (w *worker) attendLoop(ctx context.Context) {
-	hear := func(h store.Hint) {
+	hear := func(h store.WakeHint) {
 		if h == store.HintNotification {
 			w.news.notify()
 		} else {

@@ -7,10 +7,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// outage records when this worker could not renew its leases. If leases of other workers ended in that
+// renewalOutage records when this worker could not renew its leases. If leases of other workers ended in that
 // time, this does not show that their processes died, so a claim does not count it as a crash. A death
 // that takeoverLoop detects counts as a crash all the same.
-type outage struct {
+type renewalOutage struct {
 	mu              sync.Mutex
 	lastSuccessSent time.Time // when the last successful heartbeat was sent, on the database's clock
 	lastReplyAt     time.Time // when the response to that heartbeat arrived, on this process's clock
@@ -20,7 +20,7 @@ type outage struct {
 
 // noteHeartbeat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
 // sent and when its response arrived.
-func (o *outage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
+func (o *renewalOutage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.inOutage(lease) {
@@ -33,7 +33,7 @@ func (o *outage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.lastSuccessSent, o.lastReplyAt, o.failed = sent, time.Now(), false
 }
 
-func (o *outage) noteFailure() {
+func (o *renewalOutage) noteFailure() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failed = true
@@ -41,13 +41,13 @@ func (o *outage) noteFailure() {
 
 // inOutage reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
 // held.
-func (o *outage) inOutage(lease time.Duration) bool {
+func (o *renewalOutage) inOutage(lease time.Duration) bool {
 	return !o.lastSuccessSent.IsZero() && (o.failed || time.Since(o.lastReplyAt) > lease/2)
 }
 
 // setOutageBounds sets the bounds of the current outage in the claim query, or those of the last outage if there
 // is none now.
-func (o *outage) setOutageBounds(q *store.ClaimQuery, lease time.Duration) {
+func (o *renewalOutage) setOutageBounds(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q.OutageFrom, q.OutageUntil = o.from, o.until

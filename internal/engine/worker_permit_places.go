@@ -13,16 +13,16 @@ import (
 // chainLength is how many further steps of a run ask when one of them is done with waiting.
 const chainLength = 2
 
-// permitLines are the steps of one run that wait for permits, by line. What is free goes to those that are first in
+// runPermitWaits are the steps of one run that wait for permits, by line. What is free goes to those that are first in
 // the line, so only these ask when the run is woken: otherwise n steps would ask n times each.
-type permitLines struct {
+type runPermitWaits struct {
 	mu    sync.Mutex
-	lines map[store.LineKey][]*waitingStep
+	lines map[store.PermitLineKey][]*stepAwaitingPermit
 }
 
-// waitingStep is one step that waits. It is asking until recordPlace is called, and after each wake.
-type waitingStep struct {
-	line    store.LineKey
+// stepAwaitingPermit is one step that waits. It is asking until recordPlace is called, and after each wake.
+type stepAwaitingPermit struct {
+	line    store.PermitLineKey
 	step    string
 	arrived time.Time // zero: not known yet
 	asking  bool
@@ -30,19 +30,19 @@ type waitingStep struct {
 }
 
 // join adds a step, which then asks.
-func (q *permitLines) join(g store.LineKey, step string) *waitingStep {
-	s := &waitingStep{line: g, step: step, asking: true, news: newNotifier()}
+func (q *runPermitWaits) join(g store.PermitLineKey, step string) *stepAwaitingPermit {
+	s := &stepAwaitingPermit{line: g, step: step, asking: true, news: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lines == nil {
-		q.lines = make(map[store.LineKey][]*waitingStep)
+		q.lines = make(map[store.PermitLineKey][]*stepAwaitingPermit)
 	}
 	q.lines[g] = append(q.lines[g], s)
 	return s
 }
 
 // recordPlace records the place of a step in the line of the database.
-func (q *permitLines) recordPlace(s *waitingStep, arrived time.Time) {
+func (q *runPermitWaits) recordPlace(s *stepAwaitingPermit, arrived time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.asking = false
@@ -57,7 +57,7 @@ func (q *permitLines) recordPlace(s *waitingStep, arrived time.Time) {
 }
 
 // compareStanding orders as store.ComparePlaces does, with those last that have no place yet.
-func compareStanding(a, b *waitingStep) int {
+func compareStanding(a, b *stepAwaitingPermit) int {
 	switch {
 	case a.arrived.IsZero() && b.arrived.IsZero():
 		return 0
@@ -69,7 +69,7 @@ func compareStanding(a, b *waitingStep) int {
 	return cmp.Or(a.arrived.Compare(b.arrived), strings.Compare(a.step, b.step))
 }
 
-func (q *permitLines) remove(s *waitingStep) {
+func (q *runPermitWaits) remove(s *stepAwaitingPermit) {
 	line := q.lines[s.line]
 	if i := slices.Index(line, s); i >= 0 {
 		q.lines[s.line] = slices.Delete(line, i, i+1)
@@ -80,7 +80,7 @@ func (q *permitLines) remove(s *waitingStep) {
 }
 
 // leave removes a step that no longer waits, and lets the next ones ask.
-func (q *permitLines) leave(s *waitingStep) {
+func (q *runPermitWaits) leave(s *stepAwaitingPermit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)
@@ -98,7 +98,7 @@ func (q *permitLines) leave(s *waitingStep) {
 }
 
 // wake lets the first of each line ask, and those whose ask may have been judged before what woke the run.
-func (q *permitLines) wake() {
+func (q *runPermitWaits) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, line := range q.lines {

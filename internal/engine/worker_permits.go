@@ -29,31 +29,31 @@ type permitExchange struct {
 	wanted notifier
 
 	mu             sync.Mutex
-	asks           []*permitAsk
-	returns        []permitReturn
-	nextLineChecks map[store.LineKey]time.Time // when to look at lines; owned by permitLoop
-	checked        bool                        // warnOfOlder was called; owned by permitLoop
+	asks           []*pendingPermitRequest
+	returns        []pendingPermitReturn
+	nextLineChecks map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
+	checked        bool                              // warnOfOlder was called; owned by permitLoop
 }
 
-// permitAsk is an ask that waits for its outcome.
-type permitAsk struct {
-	*store.PermitAsk
+// pendingPermitRequest is an ask that waits for its outcome.
+type pendingPermitRequest struct {
+	*store.PermitRequest
 	ctx  context.Context // ends when the caller no longer waits
 	done chan error
 }
 
-// permitReturn is a permit that is to be given back. Once the run has left this process, its permits have
+// pendingPermitReturn is a permit that is to be given back. Once the run has left this process, its permits have
 // ended anyway.
-type permitReturn struct {
+type pendingPermitReturn struct {
 	store.PermitReturn
 	r *run
 }
 
 // ask asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
 // unavailable, until ctx ends.
-func (p *permitExchange) ask(ctx context.Context, a *store.PermitAsk) error {
+func (p *permitExchange) ask(ctx context.Context, a *store.PermitRequest) error {
 	own := *a // the loop may still use it when this caller has left
-	q := &permitAsk{PermitAsk: &own, ctx: ctx, done: make(chan error, 1)}
+	q := &pendingPermitRequest{PermitRequest: &own, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
 	p.asks = append(p.asks, q)
 	p.mu.Unlock()
@@ -68,19 +68,19 @@ func (p *permitExchange) ask(ctx context.Context, a *store.PermitAsk) error {
 }
 
 // giveBack gives a permit or a place in a line back, soon.
-func (p *permitExchange) giveBack(r *run, a *store.PermitAsk) {
+func (p *permitExchange) giveBack(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
-	p.returns = append(p.returns, permitReturn{a.Return(), r})
+	p.returns = append(p.returns, pendingPermitReturn{a.Return(), r})
 	p.mu.Unlock()
 	p.wanted.notify()
 }
 
 // take removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
 // have given back already what such an ask would be granted.
-func (p *permitExchange) take() (asks []*permitAsk, returns []permitReturn, more bool) {
+func (p *permitExchange) take() (asks []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asks = slices.DeleteFunc(p.asks, func(a *permitAsk) bool { return a.ctx.Err() != nil })
+	p.asks = slices.DeleteFunc(p.asks, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
 	n := min(len(p.asks), maxPermitAsks)
 	asks, returns = slices.Clone(p.asks[:n]), p.returns
 	p.asks, p.returns = slices.Delete(p.asks, 0, n), nil
@@ -88,17 +88,17 @@ func (p *permitExchange) take() (asks []*permitAsk, returns []permitReturn, more
 }
 
 // putBack returns what a failed call did not do, except for callers that are gone.
-func (p *permitExchange) putBack(asks []*permitAsk, returns []permitReturn) {
+func (p *permitExchange) putBack(asks []*pendingPermitRequest, returns []pendingPermitReturn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var left []*permitAsk
+	var left []*pendingPermitRequest
 	for _, a := range asks {
 		if a.ctx.Err() == nil {
 			left = append(left, a)
 		}
 	}
 	p.asks = append(left, p.asks...)
-	var owed []permitReturn
+	var owed []pendingPermitReturn
 	for _, r := range returns {
 		if r.r.ownedCtx.Err() == nil {
 			owed = append(owed, r)
@@ -130,7 +130,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		later.Stop()
 		var err error
 		if look {
-			var waiting []store.LineKey
+			var waiting []store.PermitLineKey
 			waiting, err = w.waitingLines(ctx)
 			p.checkLinesNow(waiting, w.e.clock.Now())
 			every := w.e.cfg.Lease / 3
@@ -139,7 +139,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			}
 			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
 		}
-		var lines []store.LineKey
+		var lines []store.PermitLineKey
 		if err == nil {
 			lines = p.dueLines(w.e.clock.Now())
 		}
@@ -162,15 +162,15 @@ func (w *worker) permitLoop(ctx context.Context) {
 }
 
 // scheduleLineChecks remembers when to look at lines again.
-func (p *permitExchange) scheduleLineChecks(again map[store.LineKey]time.Time) {
+func (p *permitExchange) scheduleLineChecks(again map[store.PermitLineKey]time.Time) {
 	if p.nextLineChecks == nil {
-		p.nextLineChecks = make(map[store.LineKey]time.Time)
+		p.nextLineChecks = make(map[store.PermitLineKey]time.Time)
 	}
 	maps.Copy(p.nextLineChecks, again)
 }
 
 // checkLinesNow remembers to look at the lines now.
-func (p *permitExchange) checkLinesNow(lines []store.LineKey, now time.Time) {
+func (p *permitExchange) checkLinesNow(lines []store.PermitLineKey, now time.Time) {
 	p.scheduleLineChecks(nil)
 	for _, l := range lines {
 		p.nextLineChecks[l] = now
@@ -178,7 +178,7 @@ func (p *permitExchange) checkLinesNow(lines []store.LineKey, now time.Time) {
 }
 
 // dueLines removes and returns the lines to be looked at now.
-func (p *permitExchange) dueLines(now time.Time) (lines []store.LineKey) {
+func (p *permitExchange) dueLines(now time.Time) (lines []store.PermitLineKey) {
 	for g, at := range p.nextLineChecks {
 		if !at.After(now) {
 			lines = append(lines, g)
@@ -208,10 +208,10 @@ type noTimer struct{}
 func (noTimer) Stop() bool { return false }
 
 // waitingLines returns the lines in which a step waits.
-func (w *worker) waitingLines(ctx context.Context) (lines []store.LineKey, err error) {
+func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitLineKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
-	var last store.LineKey
+	var last store.PermitLineKey
 	for {
 		some, err := w.e.store.WaitingLines(ctx, last, maxLinesPerCall)
 		lines = append(lines, some...)
@@ -224,7 +224,7 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.LineKey, err e
 
 // exchange makes one call of Permits with what has gathered, and with the given lines, and reports whether
 // more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
-func (w *worker) exchange(ctx context.Context, lines []store.LineKey) (more bool, err error) {
+func (w *worker) exchange(ctx context.Context, lines []store.PermitLineKey) (more bool, err error) {
 	p := &w.permits
 	asks, returns, more := p.take()
 	if len(asks)+len(returns)+len(lines) == 0 {
@@ -273,10 +273,10 @@ func (w *worker) warnOfOlder(ctx context.Context) {
 	}
 }
 
-func (w *worker) permitBatch(asks []*permitAsk, returns []permitReturn, lines []store.LineKey) *store.PermitBatch {
+func (w *worker) permitBatch(asks []*pendingPermitRequest, returns []pendingPermitReturn, lines []store.PermitLineKey) *store.PermitBatch {
 	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Lines: lines}
 	for _, a := range asks {
-		b.Asks = append(b.Asks, a.PermitAsk)
+		b.Requests = append(b.Requests, a.PermitRequest)
 	}
 	for _, r := range returns {
 		b.Returns = append(b.Returns, r.PermitReturn)

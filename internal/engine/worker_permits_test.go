@@ -14,7 +14,7 @@ func TestAskOfALostCallerIsDropped(t *testing.T) {
 	p := &permitExchange{wanted: newNotifier()}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	a := &store.PermitAsk{Limit: "l", Step: "s", Attempt: 1}
+	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}
 	if err := p.ask(ctx, a); err == nil {
 		t.Fatal("the ask ends with its caller")
 	}
@@ -42,12 +42,12 @@ func (f *failingGrants) Permits(context.Context, *store.PermitBatch) error {
 
 // A line that is due is looked at again if the call that should have looked at it fails.
 func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
-	many := make([]store.LineKey, maxLinesPerCall+1)
+	many := make([]store.PermitLineKey, maxLinesPerCall+1)
 	for i := range many {
 		many[i].Key = string(rune('a' + i))
 	}
 	for what, c := range map[string]struct {
-		due      []store.LineKey
+		due      []store.PermitLineKey
 		failures []error
 		left     int
 	}{

@@ -134,7 +134,7 @@ func (w *worker) fire(ctx context.Context, name string) (changed bool, err error
 
 // cancelForSchedule cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
 func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UUID) error {
-	o := &store.Control{
+	o := &store.ControlOperation{
 		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: ids(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}
@@ -149,10 +149,10 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 
 // startOfSchedule returns the start of the run of a scheduled time. The run is claimable at once, by any
 // worker, or when an admission of its queue has let it through. No queue refuses it.
-func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time) *store.Start {
+func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
 	now := e.clock.Now()
 	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
-	start := &store.Start{Run: store.Run{
+	start := &store.StartWrite{Run: store.Run{
 		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.cfg.Version, Queue: s.Queue, Status: store.Pending,
 		Input: s.Input, CreatedAt: now, WakeAt: now,
 	}}

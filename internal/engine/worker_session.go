@@ -40,7 +40,7 @@ func (e *Engine) Run(ctx context.Context) error {
 // In a step of this engine, Attach does nothing, because the worker that executes the step waits for its
 // end.
 func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struct{}, detach func() error) {
-	if t, ok := ctx.Value(attemptKey{}).(*task); ok && t.r.e == e {
+	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok && t.r.e == e {
 		return true, nil, func() error { return nil }
 	}
 	s := e.joinSession(false)

@@ -33,7 +33,7 @@ type Spec struct {
 // Start is one start that folds.
 type Start struct {
 	Spec
-	Run store.Start // as it would be without a key
+	Run store.StartWrite // as it would be without a key
 	// Call is the identity of the step's start; empty: the start is made outside of a step.
 	Call string
 	// Since is when the step may have begun for the first time; zero: it begins now.
@@ -42,13 +42,13 @@ type Start struct {
 
 	// What Plan has decided:
 
-	Result  uuid.UUID    // the run of the start
-	Created *store.Start // the run that is created; nil: the start leads to another
-	Named   *store.Run   // a run with the name exists; the caller decides whether it is the same start
-	Name    string       // of the run
-	Due     time.Time    // when a worker has something to do for the key; zero: not before the end of a run
-	Err     error        // *LiveError, *SkippedError, or why the row cannot be read
-	stamp   int64        // that an earlier try has written, perhaps; zero: there was none
+	Result  uuid.UUID         // the run of the start
+	Created *store.StartWrite // the run that is created; nil: the start leads to another
+	Named   *store.Run        // a run with the name exists; the caller decides whether it is the same start
+	Name    string            // of the run
+	Due     time.Time         // when a worker has something to do for the key; zero: not before the end of a run
+	Err     error             // *LiveError, *SkippedError, or why the row cannot be read
+	stamp   int64             // that an earlier try has written, perhaps; zero: there was none
 	write   *store.FoldWrite
 }
 
@@ -119,7 +119,7 @@ func (p *Start) join(at store.FoldState, run uuid.UUID) {
 }
 
 // create makes the start create its own run. Unless released is true, the run waits.
-func (p *Start) create(released bool, s *state) *store.Start {
+func (p *Start) create(released bool, s *state) *store.StartWrite {
 	own := p.Run // a copy, because Plan may be called again
 	own.Outcome, own.Existing = 0, nil
 	if !released {
@@ -192,7 +192,7 @@ func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated b
 		p.join(at, s.newest())
 		return
 	}
-	var own *store.Start
+	var own *store.StartWrite
 	var input []byte
 	if unbegun(at, s.Waiting) {
 		p.join(at, s.Waiting)
@@ -239,7 +239,7 @@ func (p *Start) sample(at store.FoldState, s *state, now time.Time) {
 }
 
 // put sets what is written.
-func (p *Start) put(at store.FoldState, s *state, lookAt time.Time, own *store.Start) {
+func (p *Start) put(at store.FoldState, s *state, lookAt time.Time, own *store.StartWrite) {
 	var after uuid.UUID
 	var input []byte
 	if p.Kind == store.FoldSingleton && s.Waiting != uuid.Nil {

@@ -11,11 +11,11 @@ import (
 // Entry holds the writes of one call. They are committed in one transaction. The journal owns the
 // entry from append until it has sent the result.
 type Entry struct {
-	starts  []*store.Start
+	starts  []*store.StartWrite
 	step    *store.StepWrite
-	receive *store.Receive
-	signal  *store.Signal
-	run     *store.RunWrite
+	receive *store.ReceiveWrite
+	signal  *store.SignalWrite
+	run     *store.OwnershipEnd
 	items   int
 	bytes   int
 	done    chan error // receives the result; has a buffer of one, so that the sender never waits
@@ -87,22 +87,22 @@ func (e *Entry) recordedRun() (run uuid.UUID, ok bool) {
 // Every error except ErrClosed is a *WriteError.
 type Writer interface {
 	// Start commits new runs.
-	Start(ctx context.Context, starts []*store.Start) error
+	Start(ctx context.Context, starts []*store.StartWrite) error
 	// Step commits one state of a step.
 	Step(ctx context.Context, w *store.StepWrite) error
 	// Child commits the start of a child together with its parent's step.
-	Child(ctx context.Context, s *store.Start, w *store.StepWrite) error
+	Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
 	// Receive commits one attempt to receive a signal.
-	Receive(ctx context.Context, r *store.Receive) error
+	Receive(ctx context.Context, r *store.ReceiveWrite) error
 	// Signal commits a signal.
-	Signal(ctx context.Context, s *store.Signal) error
+	Signal(ctx context.Context, s *store.SignalWrite) error
 	// Run commits the end of one ownership of a run.
-	Run(ctx context.Context, w *store.RunWrite) error
+	Run(ctx context.Context, w *store.OwnershipEnd) error
 }
 
 // Start implements Writer. Like the following methods, it shares its transaction with the writes of
 // other callers.
-func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
+func (j *Journal) Start(ctx context.Context, starts []*store.StartWrite) error {
 	return j.await(ctx, j.newStartEntry(starts))
 }
 
@@ -112,22 +112,22 @@ func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
 }
 
 // Child is described at Writer.
-func (j *Journal) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
+func (j *Journal) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return j.await(ctx, j.newChildEntry(s, w))
 }
 
 // Receive is described at Writer.
-func (j *Journal) Receive(ctx context.Context, r *store.Receive) error {
+func (j *Journal) Receive(ctx context.Context, r *store.ReceiveWrite) error {
 	return j.await(ctx, j.newReceiveEntry(r))
 }
 
 // Signal is described at Writer.
-func (j *Journal) Signal(ctx context.Context, s *store.Signal) error {
+func (j *Journal) Signal(ctx context.Context, s *store.SignalWrite) error {
 	return j.await(ctx, j.newSignalEntry(s))
 }
 
 // Run is described at Writer.
-func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
+func (j *Journal) Run(ctx context.Context, w *store.OwnershipEnd) error {
 	return j.await(ctx, j.newRunEntry(w))
 }
 
@@ -154,7 +154,7 @@ func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
 	return err == nil, err
 }
 
-func (j *Journal) newStartEntry(starts []*store.Start) *Entry {
+func (j *Journal) newStartEntry(starts []*store.StartWrite) *Entry {
 	e := j.newEntry()
 	e.starts = starts
 	e.items = len(starts)
@@ -172,29 +172,29 @@ func (j *Journal) newStepEntry(w *store.StepWrite) *Entry {
 	return e
 }
 
-func (j *Journal) newChildEntry(s *store.Start, w *store.StepWrite) *Entry {
+func (j *Journal) newChildEntry(s *store.StartWrite, w *store.StepWrite) *Entry {
 	e := j.newStepEntry(w)
-	e.starts = []*store.Start{s}
+	e.starts = []*store.StartWrite{s}
 	e.items++
 	e.bytes += rowOverhead + len(s.Run.Input)
 	return e
 }
 
-func (j *Journal) newReceiveEntry(r *store.Receive) *Entry {
+func (j *Journal) newReceiveEntry(r *store.ReceiveWrite) *Entry {
 	e := j.newEntry()
 	e.receive = r
 	e.bytes += len(r.Step.Output) + len(r.Step.Error)
 	return e
 }
 
-func (j *Journal) newSignalEntry(s *store.Signal) *Entry {
+func (j *Journal) newSignalEntry(s *store.SignalWrite) *Entry {
 	e := j.newEntry()
 	e.signal = s
 	e.bytes += len(s.Payload)
 	return e
 }
 
-func (j *Journal) newRunEntry(w *store.RunWrite) *Entry {
+func (j *Journal) newRunEntry(w *store.OwnershipEnd) *Entry {
 	e := j.newEntry()
 	e.run = w
 	e.bytes += len(w.Output) + len(w.Error)

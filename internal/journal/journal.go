@@ -62,11 +62,11 @@ const DefaultPatience = time.Minute
 // ErrClosed is returned for writes after Close.
 var ErrClosed = errors.New("the journal is closed")
 
-// Commit is the type of Store.Commit, the only method of a store that the journal calls.
-type Commit func(ctx context.Context, b *store.Batch) error
+// CommitFunc is the type of Store.Commit, the only method of a store that the journal calls.
+type CommitFunc func(ctx context.Context, b *store.Batch) error
 
-// Flush describes one finished flush to an observer.
-type Flush struct {
+// FlushStats describes one finished flush to an observer.
+type FlushStats struct {
 	Items   int
 	Bytes   int
 	Took    time.Duration
@@ -75,8 +75,8 @@ type Flush struct {
 
 // Journal collects entries and commits them in groups. Create it with New.
 type Journal struct {
-	commit   Commit
-	observe  func(Flush)
+	commit   CommitFunc
+	observe  func(FlushStats)
 	patience time.Duration
 	counters counters
 
@@ -100,9 +100,9 @@ type Journal struct {
 
 // New returns a journal that commits with the given function. It calls observe, if that is not nil,
 // after each flush; observe must not block. A patience of zero means DefaultPatience.
-func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
+func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *Journal {
 	if observe == nil {
-		observe = func(Flush) {}
+		observe = func(FlushStats) {}
 	}
 	if patience <= 0 {
 		patience = DefaultPatience
@@ -295,7 +295,7 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	retries, err := j.commitWithRetry(batch)
 	took := time.Since(began)
 	j.counters.countFlush(batch.Len(), bytes, took, retries, err)
-	j.observe(Flush{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
+	j.observe(FlushStats{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
 	if err == nil || len(entries) == 1 || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		for _, e := range entries {
 			e.mayHaveCommitted = e.mayHaveCommitted || retries > 0

@@ -136,8 +136,8 @@ func TestUnavailableIsReplayed(t *testing.T) {
 			}
 			return nil
 		}}
-		var seen Flush
-		j := New(f.commit, func(fl Flush) { seen = fl }, time.Minute)
+		var seen FlushStats
+		j := New(f.commit, func(fl FlushStats) { seen = fl }, time.Minute)
 		must(t, j.Step(t.Context(), step("a")))
 		closeNow(t, j)
 		if seen.Retries != 4 || seen.Items != 1 {
@@ -254,9 +254,9 @@ func TestFlushIsBounded(t *testing.T) {
 		synctest.Wait()
 		for range 3 {
 			wg.Go(func() {
-				starts := make([]*store.Start, maxItems/2+1)
+				starts := make([]*store.StartWrite, maxItems/2+1)
 				for i := range starts {
-					starts[i] = &store.Start{}
+					starts[i] = &store.StartWrite{}
 				}
 				must(t, j.Start(t.Context(), starts))
 			})

@@ -80,7 +80,7 @@ func (a *SoloWriter) Close() {
 }
 
 // Start is described at Writer.
-func (a *SoloWriter) Start(ctx context.Context, starts []*store.Start) error {
+func (a *SoloWriter) Start(ctx context.Context, starts []*store.StartWrite) error {
 	return a.write(ctx, a.j.newStartEntry(starts))
 }
 
@@ -90,22 +90,22 @@ func (a *SoloWriter) Step(ctx context.Context, w *store.StepWrite) error {
 }
 
 // Child is described at Writer.
-func (a *SoloWriter) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
+func (a *SoloWriter) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return a.write(ctx, a.j.newChildEntry(s, w))
 }
 
 // Receive is described at Writer.
-func (a *SoloWriter) Receive(ctx context.Context, r *store.Receive) error {
+func (a *SoloWriter) Receive(ctx context.Context, r *store.ReceiveWrite) error {
 	return a.write(ctx, a.j.newReceiveEntry(r))
 }
 
 // Signal is described at Writer.
-func (a *SoloWriter) Signal(ctx context.Context, s *store.Signal) error {
+func (a *SoloWriter) Signal(ctx context.Context, s *store.SignalWrite) error {
 	return a.write(ctx, a.j.newSignalEntry(s))
 }
 
 // Run is described at Writer.
-func (a *SoloWriter) Run(ctx context.Context, w *store.RunWrite) error {
+func (a *SoloWriter) Run(ctx context.Context, w *store.OwnershipEnd) error {
 	return a.write(ctx, a.j.newRunEntry(w))
 }
 

@@ -65,12 +65,12 @@ func TestNobodyWaitsForALockOfOthers(t *testing.T) {
 		j := New(l.commit, nil, 0)
 		run, other := uuid.New(), uuid.New()
 		l.hold(run)
-		held, beside := &store.Signal{Run: run}, &store.Signal{Run: other}
+		held, beside := &store.SignalWrite{Run: run}, &store.SignalWrite{Run: other}
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait()
 		began := time.Now()
-		for _, s := range []*store.Signal{held, beside} {
+		for _, s := range []*store.SignalWrite{held, beside} {
 			wg.Go(func() {
 				err := j.Signal(t.Context(), s)
 				if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, store.ErrLocked) || !typed || failed.MayHaveCommitted {
@@ -97,13 +97,13 @@ func TestNobodyWaitsForALockOfOthers(t *testing.T) {
 			}
 		}
 		began = time.Now()
-		if err := j.Signal(t.Context(), &store.Signal{Run: run}); !errors.Is(err, store.ErrLocked) || time.Since(began) > 0 {
+		if err := j.Signal(t.Context(), &store.SignalWrite{Run: run}); !errors.Is(err, store.ErrLocked) || time.Since(began) > 0 {
 			t.Errorf("another for the same run: %v after %v, want ErrLocked at once", err, time.Since(began))
 		}
 		l.hold(uuid.Nil)
 		must(t, alone.Signal(t.Context(), held))
 		alone.Close()
-		must(t, j.Signal(t.Context(), &store.Signal{Run: run}))
+		must(t, j.Signal(t.Context(), &store.SignalWrite{Run: run}))
 		if want := []bool{false, true, true}; !slices.Equal(l.waits, want) {
 			t.Errorf("waits that were brief: %v, want %v", l.waits, want)
 		}
@@ -149,7 +149,7 @@ func TestAloneKeepsARunsOrder(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		s := step("a")
-		leave := &store.RunWrite{UUID: s.Step.Run, Status: store.Waiting, Reason: "leave"}
+		leave := &store.OwnershipEnd{UUID: s.Step.Run, Status: store.Waiting, Reason: "leave"}
 		alone := j.NewSoloWriter()
 		defer alone.Close()
 		var wg sync.WaitGroup

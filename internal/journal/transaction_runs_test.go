@@ -20,10 +20,10 @@ func TestLeaveFliesAlone(t *testing.T) {
 		return &Entry{step: &store.StepWrite{Step: store.Step{Run: of}}}
 	}
 	receive := func(of uuid.UUID) *Entry {
-		return &Entry{receive: &store.Receive{Step: store.Step{Run: of}}}
+		return &Entry{receive: &store.ReceiveWrite{Step: store.Step{Run: of}}}
 	}
 	write := func(of uuid.UUID, status store.Status) *Entry {
-		return &Entry{run: &store.RunWrite{UUID: of, Status: status}}
+		return &Entry{run: &store.OwnershipEnd{UUID: of, Status: status}}
 	}
 	for _, c := range []struct {
 		what         string
@@ -58,7 +58,7 @@ func TestLeaveFliesAlone(t *testing.T) {
 				add(c.first)
 				add(c.later)
 				for i := range secondWriterThreshold - 1 { // with the later one, enough to call the second writer
-					add(&Entry{starts: []*store.Start{{Run: store.Run{Name: fmt.Sprint(i)}}}})
+					add(&Entry{starts: []*store.StartWrite{{Run: store.Run{Name: fmt.Sprint(i)}}}})
 				}
 				want := 0
 				if c.waits {

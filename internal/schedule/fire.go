@@ -14,7 +14,7 @@ type Firing struct {
 	Name string
 	Now  time.Time
 	// Start returns the start of the run for a scheduled time. It does not write.
-	Start func(name string, s *Settings, at time.Time) *store.Start
+	Start func(name string, s *Settings, at time.Time) *store.StartWrite
 
 	Err error // why the schedule cannot be fired; set by Plan
 }

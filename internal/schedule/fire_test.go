@@ -58,7 +58,7 @@ func (b *bench) write(w *store.ScheduleWrite, err error) {
 func (b *bench) fire(now time.Time) (transactions int) {
 	b.t.Helper()
 	for {
-		f := &Firing{Name: "s", Now: now, Start: func(string, *Settings, time.Time) *store.Start { return new(store.Start) }}
+		f := &Firing{Name: "s", Now: now, Start: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
 		state := store.ScheduleState{Row: b.row, LastStatus: b.last, Fired: make(map[time.Time]bool)}
 		for _, at := range f.Times(b.row) {
 			if o := b.fires[at]; o == store.FireStarted || o == store.FireWaiting {
@@ -161,7 +161,7 @@ func TestEachTriggerStartsOneRun(t *testing.T) {
 	b := newBench(t, secondly(OverlapSkip, time.Hour), noon)
 	ids := make(map[string]bool)
 	for _, call := range []string{"a", "b", "b", "c"} {
-		f := &Firing{Name: "s", Now: noon, Start: func(string, *Settings, time.Time) *store.Start { return new(store.Start) }}
+		f := &Firing{Name: "s", Now: noon, Start: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
 		w, id, err := Trigger(f, store.ScheduleState{Row: b.row}, call)
 		b.write(w, err)
 		ids[id] = true

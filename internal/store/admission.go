@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Admission is one pass over a queue: it takes places back from runs that have ended or wait, and gives
+// QueueAdmission is one pass over a queue: it takes places back from runs that have ended or wait, and gives
 // places to those that are due, or puts them in line.
-type Admission struct {
+type QueueAdmission struct {
 	Queue string
 	Now   time.Time
 	Lease time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
@@ -27,19 +27,19 @@ type Admission struct {
 const blockedFor = 100 * time.Millisecond
 
 // Finish sets the results of a pass.
-func (a *Admission) Finish(plan *QueuePlan) {
+func (a *QueueAdmission) Finish(plan *AdmissionPlan) {
 	a.More, a.Again, a.Admitted = plan.More, plan.Again, plan.Admitted
 	if a.More && len(plan.Runs) == 0 && !plan.LookAll {
 		a.More, a.Again = false, a.Now.Add(blockedFor)
 	}
 }
 
-// Admissions gives places to runs in queues with a row. For a queue without a row, which was deleted, it lets
+// QueueAdmitter gives places to runs in queues with a row. For a queue without a row, which was deleted, it lets
 // everything through.
-type Admissions interface {
+type QueueAdmitter interface {
 	// Admit makes one pass over a queue, in one transaction, and sets the results. A run that another
 	// transaction has locked is left for the next pass.
-	Admit(ctx context.Context, a *Admission) error
+	Admit(ctx context.Context, a *QueueAdmission) error
 }
 
 const (
@@ -60,20 +60,20 @@ const (
 	turnLength = 1_000_000
 )
 
-// Turns has a position in the line for each priority, from the lowest.
-type Turns [5]int64
+// LinePositions has a position in the line for each priority, from the lowest.
+type LinePositions [5]int64
 
 // of returns the position for a priority.
-func (t *Turns) of(priority int16) *int64 { return &t[min(max(int(priority)+2, 0), len(t)-1)] }
+func (t *LinePositions) of(priority int16) *int64 { return &t[min(max(int(priority)+2, 0), len(t)-1)] }
 
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.
 type QueueState struct {
 	QueueRow
-	Now   time.Time // never before that of an earlier admission
-	Paid  time.Time // up to this time the rate is used up
-	Shut  time.Time // nothing begins before this time
-	Begun string    // the point of the database's history at the last admission; empty: unknown
-	Turns Turns     // of the runs that were admitted last
+	Now   time.Time     // never before that of an earlier admission
+	Paid  time.Time     // up to this time the rate is used up
+	Shut  time.Time     // nothing begins before this time
+	Begun string        // the point of the database's history at the last admission; empty: unknown
+	Turns LinePositions // of the runs that were admitted last
 	Use   QueueUse
 
 	Recorded string // the recorded settings
@@ -85,10 +85,10 @@ type QueueState struct {
 	Lined [3]bool   // whether there is a run in the line of each class
 	Next  time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
 
-	Admitted int         // runs that are admitted and not claimed yet
-	Runs     []SeenRun   // see Add
-	Line     [3]LineHead // the runs in line of each class, at most LineLimit
-	Keys     map[string]*KeyState
+	Admitted int              // runs that are admitted and not claimed yet
+	Runs     []AdmissionRun   // see Add
+	Line     [3]QueueLineHead // the runs in line of each class, at most LineLimit
+	Keys     map[string]*QueueKeyState
 
 	seen map[uuid.UUID]struct{}
 	more bool
@@ -96,7 +96,7 @@ type QueueState struct {
 
 // Add adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that
 // are due and not admitted, strays, or, if the queue is deleted, those with a place. A run may be of two kinds.
-func (s *QueueState) Add(runs []SeenRun) {
+func (s *QueueState) Add(runs []AdmissionRun) {
 	if s.seen == nil {
 		s.seen = make(map[uuid.UUID]struct{}, len(runs))
 	}
@@ -146,7 +146,7 @@ func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
 	if s.Found || s.Deleted || s.Applied != s.Recorded || begun != "" && s.Begun != begun {
 		return false, time.Time{}
 	}
-	a := admission{QueueState: s}
+	a := admissionPlanner{QueueState: s}
 	a.again(s.Next)
 	if s.Settings.Executing == 0 || s.Use.Executing < s.Settings.Executing {
 		for class, lined := range s.Lined {
@@ -158,11 +158,11 @@ func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
 	return true, a.plan.Again
 }
 
-// SeenRun is a run of the queue, locked by the admission.
-type SeenRun struct {
-	Place
+// AdmissionRun is a run of the queue, locked by the admission.
+type AdmissionRun struct {
+	QueuePlace
 	Known    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
-	Gate     Gate
+	Gate     LaneGate
 	Started  bool // it was executed
 	Status   Status
 	Control  ControlBits
@@ -172,14 +172,14 @@ type SeenRun struct {
 
 // WaitsInLine reports whether the run is still in line, and its time there is not over. Other runs with a place in
 // line are read as well, because they have departed or are due.
-func (r *SeenRun) WaitsInLine(now time.Time) bool {
+func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 	return r.Gate == GateInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }
 
 // class tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
 // needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
 // to be open.
-func (p *Place) class() int {
+func (p *QueuePlace) class() int {
 	switch {
 	case p.Begun:
 		return 0
@@ -189,36 +189,36 @@ func (p *Place) class() int {
 	return 2
 }
 
-// LineHead is the beginning of a line: those of its runs that no other transaction has locked.
-type LineHead struct {
-	Runs []SeenRun
+// QueueLineHead is the beginning of a line: those of its runs that no other transaction has locked.
+type QueueLineHead struct {
+	Runs []AdmissionRun
 	More bool // the line is longer
 }
 
-// LinePart is the part of a line that a store reads in one range of an index.
-type LinePart struct{ Begun, Root bool }
+// QueueLinePart is the part of a line that a store reads in one range of an index.
+type QueueLinePart struct{ Begun, Root bool }
 
 // LineParts are the parts of all lines.
-var LineParts = [...]LinePart{{true, true}, {true, false}, {false, false}, {false, true}}
+var LineParts = [...]QueueLinePart{{true, true}, {true, false}, {false, false}, {false, true}}
 
 // AddLine adds the beginning of a part of the queue's line. more tells that it is longer.
-func (s *QueueState) AddLine(part LinePart, runs []SeenRun, more bool) {
+func (s *QueueState) AddLine(part QueueLinePart, runs []AdmissionRun, more bool) {
 	s.Line[part.class()].merge(runs, more, comparePlaces)
 }
 
 // AddBehind adds the beginning of a part of those behind the key. more tells that it is longer.
-func (k *KeyState) AddBehind(part LinePart, runs []SeenRun, more bool) {
+func (k *QueueKeyState) AddBehind(part QueueLinePart, runs []AdmissionRun, more bool) {
 	k.First[part.class()].merge(runs, more, compareBehind)
 }
 
-func (p LinePart) class() int { return (&Place{Begun: p.Begun, Root: p.Root}).class() }
+func (p QueueLinePart) class() int { return (&QueuePlace{Begun: p.Begun, Root: p.Root}).class() }
 
 // merge adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
-func (w *LineHead) merge(runs []SeenRun, more bool, compare func(a, b *Place) int) {
-	less := func(x, y SeenRun) int { return compare(&x.Place, &y.Place) }
+func (w *QueueLineHead) merge(runs []AdmissionRun, more bool, compare func(a, b *QueuePlace) int) {
+	less := func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) }
 	all := slices.Concat(w.Runs, runs)
 	slices.SortFunc(all, less)
-	for _, part := range []LineHead{*w, {runs, more}} {
+	for _, part := range []QueueLineHead{*w, {runs, more}} {
 		if !part.More {
 			continue
 		}
@@ -233,24 +233,24 @@ func (w *LineHead) merge(runs []SeenRun, more bool, compare func(a, b *Place) in
 	w.Runs, w.More = all, w.More || more
 }
 
-// KeyState is the row of a group key.
-type KeyState struct {
+// QueueKeyState is the row of a group key.
+type QueueKeyState struct {
 	Key    string
 	Paid   time.Time
 	LookAt time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
-	Turns  Turns
-	Use    QueueUse    // Waiting does not count
-	Lined  [3]int      // runs in the line of the queue, by class
-	Behind int         // runs behind them
-	First  [3]LineHead // of those behind, by class, at most MaxBehindRead
+	Turns  LinePositions
+	Use    QueueUse         // Waiting does not count
+	Lined  [3]int           // runs in the line of the queue, by class
+	Behind int              // runs behind them
+	First  [3]QueueLineHead // of those behind, by class, at most MaxBehindRead
 
 	changed bool
 }
 
-// QueuePlan is what an admission changes.
-type QueuePlan struct {
-	Runs       []SeenRun // whose place, gate, status and WakeAt are written
-	Keys       []KeyState
+// AdmissionPlan is what an admission changes.
+type AdmissionPlan struct {
+	Runs       []AdmissionRun // whose place, gate, status and WakeAt are written
+	Keys       []QueueKeyState
 	DeleteKeys []string
 	Again      time.Time // when more can be admitted although nothing else happens; zero: no time is known
 	More       bool      // there is more to do now

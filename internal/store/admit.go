@@ -9,37 +9,37 @@ import (
 )
 
 // comparePlaces orders the runs of one line: the higher priority first, then by turn, then by arrival.
-func comparePlaces(a, b *Place) int {
+func comparePlaces(a, b *QueuePlace) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Turn, b.Turn), compareArrivals(a, b))
 }
 
 // compareBehind orders the runs behind a key: the higher priority first, then by arrival.
-func compareBehind(a, b *Place) int {
+func compareBehind(a, b *QueuePlace) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), compareArrivals(a, b))
 }
 
-func compareArrivals(a, b *Place) int {
+func compareArrivals(a, b *QueuePlace) int {
 	return cmp.Or(a.ArrivedAt.Compare(b.ArrivedAt), bytes.Compare(a.Run[:], b.Run[:]))
 }
 
-// admission is the work on one plan.
-type admission struct {
+// admissionPlanner is the work on one plan.
+type admissionPlanner struct {
 	*QueueState
 	written map[uuid.UUID]int // the index in plan.Runs
-	plan    QueuePlan
+	plan    AdmissionPlan
 }
 
 // Plan decides about the runs that the admission has read, and sets the counts, turns and times of the
 // queue. begun is the point of the database's history now. lease is how long nothing begins after the
 // database went back to an earlier state, or longer, if the period of a rate is.
-func (s *QueueState) Plan(begun string, lease time.Duration) QueuePlan {
+func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	if s.Begun != "" && begun != "" && begun != s.Begun {
 		s.Shut = s.Now.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
 	}
 	if begun != "" {
 		s.Begun = begun
 	}
-	a := &admission{QueueState: s, written: make(map[uuid.UUID]int)}
+	a := &admissionPlanner{QueueState: s, written: make(map[uuid.UUID]int)}
 	for i := range s.Runs {
 		a.judge(&s.Runs[i])
 	}
@@ -61,7 +61,7 @@ func (s *QueueState) Plan(begun string, lease time.Duration) QueuePlan {
 }
 
 // judge decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
-func (a *admission) judge(r *SeenRun) {
+func (a *admissionPlanner) judge(r *AdmissionRun) {
 	due := !r.WakeAt.IsZero() && !r.WakeAt.After(a.Now)
 	over := !r.Deadline.IsZero() && !r.Deadline.After(a.Now) || !r.Begun && !r.StartBy.IsZero() && !r.StartBy.After(a.Now)
 	switch {
@@ -110,7 +110,7 @@ func (a *admission) judge(r *SeenRun) {
 }
 
 // end removes the place of a run.
-func (a *admission) end(r *SeenRun) {
+func (a *admissionPlanner) end(r *AdmissionRun) {
 	if r.Root && r.Begun && r.State != PlaceGone {
 		a.Use.Open--
 		a.count(r.Key).Use.Open--
@@ -119,7 +119,7 @@ func (a *admission) end(r *SeenRun) {
 }
 
 // outside lets a run wait until it is due.
-func (a *admission) outside(r *SeenRun) {
+func (a *admissionPlanner) outside(r *AdmissionRun) {
 	if a.Deleted {
 		a.end(r)
 		return
@@ -128,7 +128,7 @@ func (a *admission) outside(r *SeenRun) {
 }
 
 // leave takes a run out of the counts of its state.
-func (a *admission) leave(r *SeenRun) {
+func (a *admissionPlanner) leave(r *AdmissionRun) {
 	k := a.count(r.Key)
 	switch r.State {
 	case PlaceExecuting:
@@ -144,7 +144,7 @@ func (a *admission) leave(r *SeenRun) {
 }
 
 // begin counts a run as open if it is a root.
-func (a *admission) begin(r *SeenRun) {
+func (a *admissionPlanner) begin(r *AdmissionRun) {
 	if !r.Begun && r.Root {
 		a.Use.Open++
 		a.count(r.Key).Use.Open++
@@ -153,14 +153,14 @@ func (a *admission) begin(r *SeenRun) {
 }
 
 // execute counts a run as executing.
-func (a *admission) execute(r *SeenRun) {
+func (a *admissionPlanner) execute(r *AdmissionRun) {
 	a.Use.Executing++
 	a.count(r.Key).Use.Executing++
 	r.State, r.Gate = PlaceExecuting, GateAdmitted
 }
 
 // expiry returns when a run in line expires, or zero.
-func (r *SeenRun) expiry() time.Time {
+func (r *AdmissionRun) expiry() time.Time {
 	if r.Begun || r.StartBy.IsZero() || !r.Deadline.IsZero() && r.Deadline.Before(r.StartBy) {
 		return r.Deadline
 	}
@@ -168,13 +168,13 @@ func (r *SeenRun) expiry() time.Time {
 }
 
 // admit gives places to those in line, in the order of their priorities and turns, while there is room.
-func (a *admission) admit() {
+func (a *admissionPlanner) admit() {
 	s := &a.Settings
 	for a.canExecute() {
 		best := -1
 		for class := range a.Line {
 			w := &a.Line[class]
-			if len(w.Runs) > 0 && a.open(class) && (best < 0 || comparePlaces(&w.Runs[0].Place, &a.Line[best].Runs[0].Place) < 0) {
+			if len(w.Runs) > 0 && a.open(class) && (best < 0 || comparePlaces(&w.Runs[0].QueuePlace, &a.Line[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
@@ -219,12 +219,12 @@ func (a *admission) admit() {
 }
 
 // canExecute reports whether a further run may be admitted.
-func (a *admission) canExecute() bool {
+func (a *admissionPlanner) canExecute() bool {
 	return a.Admitted < MaxAdmitted && (a.Settings.Executing == 0 || a.Use.Executing < a.Settings.Executing)
 }
 
 // open reports whether runs of the class can be admitted.
-func (a *admission) open(class int) bool {
+func (a *admissionPlanner) open(class int) bool {
 	s := &a.Settings
 	switch {
 	case class == 0:
@@ -244,14 +244,14 @@ func (a *admission) open(class int) bool {
 }
 
 // again records when there is more to do.
-func (a *admission) again(at time.Time) {
+func (a *admissionPlanner) again(at time.Time) {
 	if !at.IsZero() && (a.plan.Again.IsZero() || at.Before(a.plan.Again)) {
 		a.plan.Again = at
 	}
 }
 
 // write adds a run to the plan, or changes what the plan writes of it.
-func (a *admission) write(r *SeenRun) {
+func (a *admissionPlanner) write(r *AdmissionRun) {
 	if i, ok := a.written[r.Run]; ok {
 		a.plan.Runs[i] = *r
 		return

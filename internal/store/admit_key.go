@@ -7,7 +7,7 @@ import (
 )
 
 // arrive puts a run that is due behind its key. promote takes those into the line for which there is room.
-func (a *admission) arrive(r *SeenRun) {
+func (a *admissionPlanner) arrive(r *AdmissionRun) {
 	if r.ArrivedAt.IsZero() {
 		r.ArrivedAt = r.WakeAt
 	}
@@ -19,20 +19,20 @@ func (a *admission) arrive(r *SeenRun) {
 }
 
 // add adds a run, unless others that are not known may be before it.
-func (w *LineHead) add(r SeenRun, compare func(a, b *Place) int) {
-	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y SeenRun) int { return compare(&x.Place, &y.Place) })
+func (w *QueueLineHead) add(r AdmissionRun, compare func(a, b *QueuePlace) int) {
+	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) })
 	if i < len(w.Runs) || !w.More {
 		w.Runs = slices.Insert(w.Runs, i, r)
 	}
 }
 
 // promote takes runs behind a key into the line of the queue, as long as the key has room for them.
-func (a *admission) promote(k *KeyState) {
+func (a *admissionPlanner) promote(k *QueueKeyState) {
 	for k.Behind > 0 {
 		best := -1
 		for class := range k.First {
 			w := &k.First[class]
-			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promised(class)) && (best < 0 || compareBehind(&w.Runs[0].Place, &k.First[best].Runs[0].Place) < 0) {
+			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promised(class)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.First[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
@@ -54,7 +54,7 @@ func (a *admission) promote(k *KeyState) {
 
 // promised returns how many runs in line have been promised room that a run of the class would take. Those of
 // higher classes may be kept waiting by something that they alone need, so they hold up no run that could go on.
-func (k *KeyState) promised(class int) (n int) {
+func (k *QueueKeyState) promised(class int) (n int) {
 	for _, lined := range k.Lined[:class+1] {
 		n += lined
 	}
@@ -63,7 +63,7 @@ func (k *KeyState) promised(class int) (n int) {
 
 // hasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
 // promised room.
-func (a *admission) hasRoom(k *KeyState, class, promised int) bool {
+func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 	s := &a.Settings
 	switch {
 	case k.Key == "":
@@ -79,12 +79,12 @@ func (a *admission) hasRoom(k *KeyState, class, promised int) bool {
 }
 
 // count returns the row of a key, which changes.
-func (a *admission) count(key string) *KeyState {
+func (a *admissionPlanner) count(key string) *QueueKeyState {
 	k := a.Keys[key]
 	if k == nil {
-		k = &KeyState{Key: key}
+		k = &QueueKeyState{Key: key}
 		if a.Keys == nil {
-			a.Keys = make(map[string]*KeyState)
+			a.Keys = make(map[string]*QueueKeyState)
 		}
 		a.Keys[key] = k
 	}
@@ -93,7 +93,7 @@ func (a *admission) count(key string) *KeyState {
 }
 
 // finishKeys decides when those behind each key are looked at again, and which rows are not needed any more.
-func (a *admission) finishKeys() {
+func (a *admissionPlanner) finishKeys() {
 	for _, k := range a.Keys {
 		before := k.LookAt
 		k.LookAt = a.lookAt(k)
@@ -111,11 +111,11 @@ func (a *admission) finishKeys() {
 		}
 	}
 	slices.Sort(a.plan.DeleteKeys)
-	slices.SortFunc(a.plan.Keys, func(x, y KeyState) int { return cmp.Compare(x.Key, y.Key) })
+	slices.SortFunc(a.plan.Keys, func(x, y QueueKeyState) int { return cmp.Compare(x.Key, y.Key) })
 }
 
 // lookAt returns when those behind a key are looked at again, although nothing happens to its other runs.
-func (a *admission) lookAt(k *KeyState) time.Time {
+func (a *admissionPlanner) lookAt(k *QueueKeyState) time.Time {
 	rate := a.Settings.KeyRate
 	var allowed time.Time // by the rate
 	if rate.Count > 0 {

@@ -14,24 +14,24 @@ import (
 // queueInMemory is a queue whose runs and keys are kept in memory, as a store keeps them in tables.
 type queueInMemory struct {
 	state QueueState // without what is read for a pass
-	runs  map[uuid.UUID]*SeenRun
-	keys  map[string]KeyState
+	runs  map[uuid.UUID]*AdmissionRun
+	keys  map[string]QueueKeyState
 	next  uint64
 }
 
 func newQueueInMemory(s QueueSettings) *queueInMemory {
 	return &queueInMemory{
 		state: QueueState{QueueRow: QueueRow{Name: "q", Settings: s}, Now: time.Unix(1000, 0)},
-		runs:  make(map[uuid.UUID]*SeenRun), keys: make(map[string]KeyState),
+		runs:  make(map[uuid.UUID]*AdmissionRun), keys: make(map[string]QueueKeyState),
 	}
 }
 
 // start adds a run that is due.
-func (q *queueInMemory) start(key string, priority int16, weight int32, root bool) *SeenRun {
+func (q *queueInMemory) start(key string, priority int16, weight int32, root bool) *AdmissionRun {
 	q.next++
-	r := &SeenRun{
-		Place: Place{Queue: "q", Key: key, Weight: weight, Priority: priority, State: PlaceOutside, Root: root},
-		Known: true, Gate: GateArrived, Status: Pending, WakeAt: q.state.Now,
+	r := &AdmissionRun{
+		QueuePlace: QueuePlace{Queue: "q", Key: key, Weight: weight, Priority: priority, State: PlaceOutside, Root: root},
+		Known:      true, Gate: GateArrived, Status: Pending, WakeAt: q.state.Now,
 	}
 	binary.BigEndian.PutUint64(r.Run[8:], q.next)
 	q.runs[r.Run] = r
@@ -39,49 +39,49 @@ func (q *queueInMemory) start(key string, priority int16, weight int32, root boo
 }
 
 // sorted returns the runs that pass, in the order of their UUIDs.
-func (q *queueInMemory) sorted(pass func(*SeenRun) bool) (runs []SeenRun) {
+func (q *queueInMemory) sorted(pass func(*AdmissionRun) bool) (runs []AdmissionRun) {
 	for _, r := range q.runs {
 		if pass(r) {
 			runs = append(runs, *r)
 		}
 	}
-	slices.SortFunc(runs, func(a, b SeenRun) int { return slices.Compare(a.Run[:], b.Run[:]) })
+	slices.SortFunc(runs, func(a, b AdmissionRun) int { return slices.Compare(a.Run[:], b.Run[:]) })
 	return runs
 }
 
 // head returns the beginning of a line.
-func head(runs []SeenRun, limit int, compare func(a, b *Place) int) LineHead {
-	slices.SortFunc(runs, func(a, b SeenRun) int { return compare(&a.Place, &b.Place) })
-	return LineHead{Runs: slices.Clone(runs[:min(len(runs), limit)]), More: len(runs) > limit}
+func head(runs []AdmissionRun, limit int, compare func(a, b *QueuePlace) int) QueueLineHead {
+	slices.SortFunc(runs, func(a, b AdmissionRun) int { return compare(&a.QueuePlace, &b.QueuePlace) })
+	return QueueLineHead{Runs: slices.Clone(runs[:min(len(runs), limit)]), More: len(runs) > limit}
 }
 
 // pass is one admission.
-func (q *queueInMemory) pass(limit int) QueuePlan {
+func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s := q.state
-	due := func(r *SeenRun) bool { return !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) }
-	read := func(r *SeenRun) bool {
+	due := func(r *AdmissionRun) bool { return !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) }
+	read := func(r *AdmissionRun) bool {
 		departed := r.Gate > GateFree && r.Status.Terminal() || r.Gate >= GateAdmitted && (r.Status == Waiting || r.Status == Paused)
 		return departed || due(r) && r.Gate != GateAdmitted || r.Gate == GateFree && r.Status == Running
 	}
 	s.Runs = q.sorted(read)
 	s.Runs = s.Runs[:min(len(s.Runs), limit)]
-	s.Admitted = len(q.sorted(func(r *SeenRun) bool { return r.Gate == GateAdmitted && r.Status == Pending && due(r) }))
+	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Gate == GateAdmitted && r.Status == Pending && due(r) }))
 	for class := range s.Line {
-		s.Line[class] = head(q.sorted(func(r *SeenRun) bool {
+		s.Line[class] = head(q.sorted(func(r *AdmissionRun) bool {
 			return r.State == PlaceInLine && r.class() == class && r.Status == Pending && !due(r)
 		}), limit, comparePlaces)
 	}
-	s.Keys = make(map[string]*KeyState)
+	s.Keys = make(map[string]*QueueKeyState)
 	for key, k := range q.keys {
-		touched := slices.ContainsFunc(s.Runs, func(r SeenRun) bool { return r.Key == key }) || !k.LookAt.IsZero() && !k.LookAt.After(s.Now)
+		touched := slices.ContainsFunc(s.Runs, func(r AdmissionRun) bool { return r.Key == key }) || !k.LookAt.IsZero() && !k.LookAt.After(s.Now)
 		for class := range s.Line {
-			touched = touched || slices.ContainsFunc(s.Line[class].Runs, func(r SeenRun) bool { return r.Key == key })
+			touched = touched || slices.ContainsFunc(s.Line[class].Runs, func(r AdmissionRun) bool { return r.Key == key })
 		}
 		if !touched {
 			continue
 		}
 		for class := range k.First {
-			k.First[class] = head(q.sorted(func(r *SeenRun) bool {
+			k.First[class] = head(q.sorted(func(r *AdmissionRun) bool {
 				return r.State == PlaceBehind && r.Key == key && r.class() == class && r.Status == Pending && !due(r)
 			}), limit, compareBehind)
 		}
@@ -93,19 +93,19 @@ func (q *queueInMemory) pass(limit int) QueuePlan {
 		q.runs[r.Run] = &r
 	}
 	for _, k := range plan.Keys {
-		k.First, k.changed = [3]LineHead{}, false
+		k.First, k.changed = [3]QueueLineHead{}, false
 		q.keys[k.Key] = k
 	}
 	for _, key := range plan.DeleteKeys {
 		delete(q.keys, key)
 	}
-	s.Runs, s.Line, s.Keys, s.Admitted = nil, [3]LineHead{}, nil, 0
+	s.Runs, s.Line, s.Keys, s.Admitted = nil, [3]QueueLineHead{}, nil, 0
 	q.state = s
 	return plan
 }
 
 // settle makes passes until there is nothing more to do now.
-func (q *queueInMemory) settle(t *testing.T, limit int) QueuePlan {
+func (q *queueInMemory) settle(t *testing.T, limit int) AdmissionPlan {
 	t.Helper()
 	for range 100_000 {
 		if plan := q.pass(limit); len(plan.Runs) == 0 && !plan.More {
@@ -113,17 +113,17 @@ func (q *queueInMemory) settle(t *testing.T, limit int) QueuePlan {
 		}
 	}
 	t.Fatal("the admission never ends")
-	return QueuePlan{}
+	return AdmissionPlan{}
 }
 
 // check compares the counts with the runs, and what executes with the bounds.
 func (q *queueInMemory) check() error {
 	var all QueueUse
-	keys := make(map[string]*KeyState)
+	keys := make(map[string]*QueueKeyState)
 	for _, r := range q.runs {
 		k := keys[r.Key]
 		if k == nil {
-			k = &KeyState{Key: r.Key}
+			k = &QueueKeyState{Key: r.Key}
 			keys[r.Key] = k
 		}
 		switch r.State {
@@ -164,7 +164,7 @@ func (q *queueInMemory) idle() error {
 	if q.state.Settings.Executing > 0 && q.state.Use.Executing >= s.Executing || !q.state.PausedAt.IsZero() {
 		return nil
 	}
-	if len(q.sorted(func(r *SeenRun) bool { return r.Gate == GateAdmitted && r.Status == Pending })) >= MaxAdmitted {
+	if len(q.sorted(func(r *AdmissionRun) bool { return r.Gate == GateAdmitted && r.Status == Pending })) >= MaxAdmitted {
 		return nil
 	}
 	for _, r := range q.runs {
@@ -187,8 +187,8 @@ func (q *queueInMemory) idle() error {
 }
 
 // claim executes the admitted runs.
-func (q *queueInMemory) claim() (claimed []*SeenRun) {
-	for _, r := range q.sorted(func(r *SeenRun) bool { return r.Gate == GateAdmitted && r.Status == Pending }) {
+func (q *queueInMemory) claim() (claimed []*AdmissionRun) {
+	for _, r := range q.sorted(func(r *AdmissionRun) bool { return r.Gate == GateAdmitted && r.Status == Pending }) {
 		run := q.runs[r.Run]
 		run.Status, run.WakeAt = Running, q.state.Now.Add(time.Hour)
 		claimed = append(claimed, run)
@@ -201,7 +201,7 @@ func lined(n [3]int, class int) [3]int {
 	return n
 }
 
-func (r *SeenRun) endIt() { r.Status, r.WakeAt = Completed, time.Time{} }
+func (r *AdmissionRun) endIt() { r.Status, r.WakeAt = Completed, time.Time{} }
 
 func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 	for seed := range uint64(60) {
@@ -221,7 +221,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 		q := newQueueInMemory(QueueSettings{Executing: some(5), Open: some(6), KeyExecuting: some(3), KeyOpen: some(3), Rate: rate(), KeyRate: rate()})
 		limit := 1 + x.IntN(6)
 		for step := range 150 {
-			live := q.sorted(func(r *SeenRun) bool { return !r.Status.Terminal() })
+			live := q.sorted(func(r *AdmissionRun) bool { return !r.Status.Terminal() })
 			switch n := x.IntN(10); {
 			case n < 4 || len(live) == 0:
 				q.start([]string{"", "a", "b", "c"}[x.IntN(4)], int16(x.IntN(5)-2), int32(1+x.IntN(3)), x.IntN(4) > 0)
@@ -259,7 +259,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 				t.Fatalf("seed %d, at the end: %v", seed, err)
 			}
 		}
-		live := func() []SeenRun { return q.sorted(func(r *SeenRun) bool { return !r.Status.Terminal() }) }
+		live := func() []AdmissionRun { return q.sorted(func(r *AdmissionRun) bool { return !r.Status.Terminal() }) }
 		for round := 0; len(live()) > 0; round++ { // everything ends
 			if round == 10_000 {
 				t.Fatalf("seed %d: %d runs never ended, such as %+v", seed, len(live()), live()[0])

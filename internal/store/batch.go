@@ -16,11 +16,11 @@ import (
 // (shard, id); so a signal and a receive, or a child's start and its parent's cancel,
 // happen one after the other.
 type Batch struct {
-	Starts   []*Start
+	Starts   []*StartWrite
 	Steps    []*StepWrite
-	Receives []*Receive
-	Signals  []*Signal
-	Runs     []*RunWrite
+	Receives []*ReceiveWrite
+	Signals  []*SignalWrite
+	Runs     []*OwnershipEnd
 
 	// ShortLockWait shortens the wait for rows that other transactions have locked. The caller retries.
 	ShortLockWait bool
@@ -31,10 +31,10 @@ func (b *Batch) Len() int {
 	return len(b.Starts) + len(b.Steps) + len(b.Receives) + len(b.Signals) + len(b.Runs)
 }
 
-// Start creates a run: owned by its creator (Owner valid, status Running, an epoch of count 1
+// StartWrite creates a run: owned by its creator (Owner valid, status Running, an epoch of count 1
 // with a nonce of its own, WakeAt the lease's expiry) or claimable (status Pending, the zero
 // epoch, WakeAt when it may start).
-type Start struct {
+type StartWrite struct {
 	Run Run // UUID, Parent, Name, Workflow, Version, Queue, Priority, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
 	// ParentEpoch is the epoch at which the writer owns the parent of a child. The child is
 	// created only if the parent is still Running at this epoch and its Control is zero.
@@ -42,7 +42,7 @@ type Start struct {
 	Tags        []Tag // set if the run is created; keys differ
 	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It
 	// is written if the run is created. Run.Gate and Run.Control are as the place needs them. Nil: none.
-	Place *Place
+	Place *QueuePlace
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
 	// Fenced (see State, which is the parent's) or Locked (the parent's row is locked). If the
@@ -76,7 +76,7 @@ type StepWrite struct {
 	State    RunState
 }
 
-// Receive takes the oldest waiting signal named Signal for a step of the run, if the run is still
+// ReceiveWrite takes the oldest waiting signal named Signal for a step of the run, if the run is still
 // Running at Step.Epoch. If there is a signal, the step becomes Completed, Output is the signal's
 // payload, and the signal is marked as taken by the step in the same transaction. If there is none,
 // Step is recorded as given: Started, to wait until NextAt, or a terminal status after the timeout.
@@ -87,7 +87,7 @@ type StepWrite struct {
 // that time (see Signal.ArrivedAt) is taken. Later signals remain for other receives.
 //
 // A pause or cancel request (Control) does not prevent the write.
-type Receive struct {
+type ReceiveWrite struct {
 	Step   Step
 	Signal string
 
@@ -98,8 +98,8 @@ type Receive struct {
 	State    RunState
 }
 
-// Signal is a named message to a run that has not ended. It wakes the run if the run waits.
-type Signal struct {
+// SignalWrite is a named message to a run that has not ended. It wakes the run if the run waits.
+type SignalWrite struct {
 	Run       uuid.UUID
 	ID        uuid.UUID
 	Name      string
@@ -115,11 +115,11 @@ type Signal struct {
 	// does not exist: see State), or Locked (the run's row is locked). A retry after an ambiguous
 	// commit finds ID itself, and its outcome is Written.
 	Outcome  Outcome
-	Existing *Signal // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
+	Existing *SignalWrite // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
 	State    RunState
 }
 
-// RunWrite ends one ownership of a run, if the run is still Running at Epoch. The run finishes
+// OwnershipEnd ends one ownership of a run, if the run is still Running at Epoch. The run finishes
 // (Completed, Failed, Cancelled, Expired), parks (Waiting), becomes claimable again (Pending) or is
 // paused (Paused). Owner becomes NULL. WakeAt is stored as given; it is zero, which is NULL, except
 // for Pending, and for Waiting with a timer.
@@ -140,7 +140,7 @@ type Signal struct {
 // not zero and the run has reached it, the run becomes Paused instead, as by a claim. A run whose
 // pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
 // resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
-type RunWrite struct {
+type OwnershipEnd struct {
 	UUID    uuid.UUID
 	Parent  uuid.NullUUID // the run to wake, if a child ends
 	Now     time.Time
@@ -161,7 +161,7 @@ type RunWrite struct {
 	State   RunState
 }
 
-// HoldDelay returns how long a run that was released with RunWrite.Held is not claimable: one second
+// HoldDelay returns how long a run that was released with OwnershipEnd.Held is not claimable: one second
 // after its first crash, four times as long after each further crash, and at most five minutes.
 func HoldDelay(crashes int16) time.Duration {
 	const most = 5 * time.Minute
@@ -171,7 +171,7 @@ func HoldDelay(crashes int16) time.Duration {
 	return min(time.Second<<(2*max(crashes-1, 0)), most)
 }
 
-// HoldUntil returns when a run that was released with RunWrite.Held becomes claimable: after HoldDelay,
+// HoldUntil returns when a run that was released with OwnershipEnd.Held becomes claimable: after HoldDelay,
 // or at its deadline if that is in the future and comes first. run_hold.sql has the same rule.
 func HoldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
 	wakeAt := now.Add(HoldDelay(crashes))
@@ -181,7 +181,7 @@ func HoldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
 	return wakeAt
 }
 
-// HeldTooOftenReason returns the reason of a run that RunWrite.Held has paused. run_hold.sql has the same
+// HeldTooOftenReason returns the reason of a run that OwnershipEnd.Held has paused. run_hold.sql has the same
 // text.
 func HeldTooOftenReason(reason string, crashes int16) string {
 	return fmt.Sprintf("%s; the run was held, or its process died or lost its lease, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
@@ -201,7 +201,7 @@ type ClaimQuery struct {
 	Worker uuid.UUID
 	Nonce  uint32       // the nonce of the claimed runs' epochs; each claim draws a new one
 	Served *ClaimFilter // what the worker claims; a claim reads no other runs
-	Gated  *Gated       // the queues with a row; nil: none
+	Gated  *QueueGates  // the queues with a row; nil: none
 	Limit  int          // the maximal number of runs
 	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0
 	// or 1. A suspect is claimed before the other runs. So a worker executes suspects one at a time,
@@ -234,7 +234,7 @@ type QueueWorkflow struct{ Queue, Workflow string }
 // OverdueLane is a lane with a run that was due.
 type OverdueLane struct {
 	QueueWorkflow
-	Lane  Lane
+	Lane  ClaimLane
 	Run   uuid.UUID // the run that has been due for the longest time
 	Since time.Time // when that run was due
 }
@@ -251,15 +251,15 @@ type ClaimResult struct {
 // the run for its crashes, and History is empty.
 type ClaimedRun struct {
 	Run         Run
-	History     []Step      // ordered by name
-	HistoryRest HistoryRest // tells whether HistoryFrom has to read more
+	History     []Step        // ordered by name
+	HistoryRest UnreadHistory // tells whether HistoryFrom has to read more
 	// Progress is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
 	Progress int
 }
 
-// HistoryRest tells whether a history has more checkpoints than were read, and the name of the next one.
-type HistoryRest struct {
+// UnreadHistory tells whether a history has more checkpoints than were read, and the name of the next one.
+type UnreadHistory struct {
 	More bool
 	From string
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Control pauses, resumes, cancels or terminates one or more runs and their descendants.
-type Control struct {
+// ControlOperation pauses, resumes, cancels or terminates one or more runs and their descendants.
+type ControlOperation struct {
 	Verb        Verb
 	Scope       CancelScope // of a cancel
 	Runs        []uuid.UUID
@@ -64,8 +64,8 @@ type ControlResult struct {
 	Requested int
 }
 
-// Node is one run of a tree, as Plan uses it.
-type Node struct {
+// ControlledRun is one run of a tree, as Plan uses it.
+type ControlledRun struct {
 	UUID     uuid.UUID
 	Parent   uuid.NullUUID
 	Status   Status
@@ -75,14 +75,14 @@ type Node struct {
 	Detached bool
 }
 
-// WakeMode tells how a Change sets wake_at. The numbers are used in SQL.
-type WakeMode int16
+// WakeAtUpdate tells how a Change sets wake_at. The numbers are used in SQL.
+type WakeAtUpdate int16
 
 // The modes.
 const (
-	WakeKeep  WakeMode = 0 // unchanged
-	WakeNever WakeMode = 1 // NULL
-	WakeNow   WakeMode = 2 // the order's Now
+	WakeKeep  WakeAtUpdate = 0 // unchanged
+	WakeNever WakeAtUpdate = 1 // NULL
+	WakeNow   WakeAtUpdate = 2 // the order's Now
 )
 
 // AuditUpdate tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
@@ -100,10 +100,10 @@ const (
 // ControlChange is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
 // Control of Was.
 type ControlChange struct {
-	Before  Node
+	Before  ControlledRun
 	Status  Status
 	Control ControlBits
-	Wake    WakeMode
+	Wake    WakeAtUpdate
 	Audit   AuditUpdate
 	// Detached is the new value of the column. A cancel that does not apply to a child detaches the
 	// child, so that the end of its parent does not cancel it either.
@@ -120,12 +120,12 @@ func (c *ControlChange) Ends() bool { return c.Status.Terminal() }
 //
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.
-func (o *Control) Plan(nodes []Node) (changes []ControlChange, wake []uuid.UUID) {
-	p := controlPlanner{control: o, before: make(map[uuid.UUID]*Node, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
+func (o *ControlOperation) Plan(nodes []ControlledRun) (changes []ControlChange, wake []uuid.UUID) {
+	p := controlPlanner{control: o, before: make(map[uuid.UUID]*ControlledRun, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
 		p.before[n.UUID] = n
-		p.after[n.UUID] = &plannedRun{Node: *n}
+		p.after[n.UUID] = &plannedRun{ControlledRun: *n}
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Parent.Valid {
@@ -157,15 +157,15 @@ func (o *Control) Plan(nodes []Node) (changes []ControlChange, wake []uuid.UUID)
 }
 
 type plannedRun struct {
-	Node
-	wakeMode WakeMode
+	ControlledRun
+	wakeMode WakeAtUpdate
 	audit    AuditUpdate
 }
 
 type controlPlanner struct {
-	control  *Control
+	control  *ControlOperation
 	result   *ControlResult
-	before   map[uuid.UUID]*Node
+	before   map[uuid.UUID]*ControlledRun
 	after    map[uuid.UUID]*plannedRun
 	children map[uuid.UUID][]*plannedRun
 }

@@ -14,11 +14,11 @@ import (
 // Changes and wakes come in the order in which rows are locked.
 func TestPlanOrder(t *testing.T) {
 	var nodes tree
-	o := &store.Control{Verb: store.VerbCancel}
+	o := &store.ControlOperation{Verb: store.VerbCancel}
 	for range 100 {
 		id, _ := store.NewRootUUID("")
-		child := store.Node{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
-		nodes = append(nodes, store.Node{UUID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
+		child := store.ControlledRun{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
+		nodes = append(nodes, store.ControlledRun{UUID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
 		o.Runs = append(o.Runs, child.UUID)
 	}
 	changes, wake := o.Plan(nodes)

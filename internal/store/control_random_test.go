@@ -22,7 +22,7 @@ type life struct {
 func newLife(t *testing.T, seed uint64) *life {
 	l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
 	for i := range byte(2 + l.IntN(12)) {
-		n := store.Node{UUID: nodeID('a' + i), Status: store.Pending}
+		n := store.ControlledRun{UUID: nodeID('a' + i), Status: store.Pending}
 		if i > 0 {
 			parent := &l.nodes[l.IntN(int(i))]
 			n.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
@@ -54,7 +54,7 @@ func (l *life) fail(format string, args ...any) {
 }
 
 // order carries out one, and tries what holds of each.
-func (l *life) order(o *store.Control) {
+func (l *life) order(o *store.ControlOperation) {
 	l.Helper()
 	before := slices.Clone(l.nodes)
 	changes, wake := o.Plan(l.concerned(o.Runs))
@@ -117,7 +117,7 @@ func (l *life) concerned(runs []uuid.UUID) (nodes tree) {
 
 // consistent tries what holds of each run at any time: paused is who has a bit of it and is
 // not executed.
-func (l *life) consistent(n *store.Node) {
+func (l *life) consistent(n *store.ControlledRun) {
 	l.Helper()
 	if n.Status.Terminal() || n.Status == store.Running {
 		return
@@ -128,7 +128,7 @@ func (l *life) consistent(n *store.Node) {
 }
 
 // above is whether a run that is paused itself, and neither ended nor ends, is above n.
-func (l *life) above(n *store.Node) bool {
+func (l *life) above(n *store.ControlledRun) bool {
 	for up := l.nodes.find(n.Parent.UUID); up != nil; up = l.nodes.find(up.Parent.UUID) {
 		if !up.Status.Terminal() && up.Control&store.PausedItself != 0 {
 			return true
@@ -185,7 +185,7 @@ func TestPlanAnyTree(t *testing.T) {
 				l.move(false)
 				continue
 			}
-			o := &store.Control{Verb: l.verb(), Runs: l.somebody()}
+			o := &store.ControlOperation{Verb: l.verb(), Runs: l.somebody()}
 			if o.Verb == store.VerbCancel && l.IntN(2) == 0 { // not always the whole tree: little would be left
 				o.Scope = store.NotStarted
 			}
@@ -210,10 +210,10 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 				l.move(true)
 				continue
 			}
-			l.order(&store.Control{Verb: l.verb(), Scope: store.CancelScope(l.IntN(5)), Runs: l.somebody()})
+			l.order(&store.ControlOperation{Verb: l.verb(), Scope: store.CancelScope(l.IntN(5)), Runs: l.somebody()})
 		}
 		for _, n := range l.nodes {
-			l.order(&store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
+			l.order(&store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
 		}
 		for _, n := range l.nodes {
 			if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {

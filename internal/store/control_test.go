@@ -12,7 +12,7 @@ import (
 )
 
 // tree is a few runs of one tree, called by letters.
-type tree []store.Node
+type tree []store.ControlledRun
 
 // nodeID is the ID of the run called by a letter; IDs are in the order of the letters.
 func nodeID(letter byte) uuid.UUID { return uuid.UUID{6: 0x70, 8: 0x80, 10: letter} }
@@ -24,7 +24,7 @@ func plant(t *testing.T, text string) tree {
 	var nodes tree
 	for _, word := range strings.Fields(text) {
 		head, traits, _ := strings.Cut(word, ":")
-		n := store.Node{UUID: nodeID(head[0]), Status: store.Pending}
+		n := store.ControlledRun{UUID: nodeID(head[0]), Status: store.Pending}
 		if name, parent, ok := strings.Cut(head, "<"); ok {
 			n.UUID, n.Parent = nodeID(name[0]), uuid.NullUUID{UUID: nodeID(parent[0]), Valid: true}
 		}
@@ -38,7 +38,7 @@ func plant(t *testing.T, text string) tree {
 	return nodes
 }
 
-func grow(n *store.Node, trait string) bool {
+func grow(n *store.ControlledRun, trait string) bool {
 	switch trait {
 	case "", "pending":
 	case "running":
@@ -85,7 +85,7 @@ func (nodes tree) apply(changes []store.ControlChange) tree {
 	return after
 }
 
-func (nodes tree) find(id uuid.UUID) *store.Node {
+func (nodes tree) find(id uuid.UUID) *store.ControlledRun {
 	for i := range nodes {
 		if nodes[i].UUID == id {
 			return &nodes[i]
@@ -130,8 +130,8 @@ func letters(ids []uuid.UUID) string {
 }
 
 // order makes an order of the runs called by letters.
-func order(verb store.Verb, scope store.CancelScope, runs string) *store.Control {
-	o := &store.Control{Verb: verb, Scope: scope}
+func order(verb store.Verb, scope store.CancelScope, runs string) *store.ControlOperation {
+	o := &store.ControlOperation{Verb: verb, Scope: scope}
 	for i := range len(runs) {
 		o.Runs = append(o.Runs, nodeID(runs[i]))
 	}
@@ -327,13 +327,13 @@ func TestPlanAnswers(t *testing.T) {
 func TestPlanResumable(t *testing.T) {
 	for _, c := range []struct {
 		name, tree string
-		orders     []*store.Control
+		orders     []*store.ControlOperation
 	}{
 		{"the run above has ended while it was asked to pause", "a:completed,itself b<a:paused,above", nil},
 		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,ran c<b:paused,above", nil},
-		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.Control{order(cancel, store.RunItself, "a")}},
-		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.Control{order(cancel, store.RunItself, "a")}},
-		{"both were paused", "a:waiting b<a c<b", []*store.Control{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
+		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.ControlOperation{order(cancel, store.RunItself, "a")}},
+		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.ControlOperation{order(cancel, store.RunItself, "a")}},
+		{"both were paused", "a:waiting b<a c<b", []*store.ControlOperation{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
 		{"it crashes while it is to be cancelled", "a:paused,itself,asked,ran b<a", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -361,11 +361,11 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	for i := range ids {
 		ids[i] = store.NewUUID(7)
 	}
-	beneath := func(i, parent int, detached bool) store.Node {
-		return store.Node{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
+	beneath := func(i, parent int, detached bool) store.ControlledRun {
+		return store.ControlledRun{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
-	o := &store.Control{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
-	changes, _ := o.Plan([]store.Node{
+	o := &store.ControlOperation{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
+	changes, _ := o.Plan([]store.ControlledRun{
 		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})
 	if len(changes) != 1 || changes[0].Before.UUID != ids[1] {

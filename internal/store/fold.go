@@ -96,8 +96,8 @@ type FoldState struct {
 // FoldWrite is what a FoldChange writes.
 type FoldWrite struct {
 	Row    Fold
-	Delete bool   // the row is deleted
-	Start  *Start // a run to create; nil: none
+	Delete bool        // the row is deleted
+	Start  *StartWrite // a run to create; nil: none
 	// Release makes a run claimable that was created with Unreleased; nil: none. It changes nothing if the
 	// run has begun, has ended, or is to be cancelled; then ChangeFold plans again.
 	Release *FoldRelease
@@ -106,7 +106,7 @@ type FoldWrite struct {
 // FoldRelease makes a run claimable. A paused run stays paused, and begins when it is resumed.
 type FoldRelease struct {
 	Run      uuid.UUID
-	Lane     Lane
+	Lane     ClaimLane
 	WakeAt   time.Time
 	Deadline time.Time // zero: none
 	Input    []byte    // nil: it keeps its own

@@ -42,8 +42,8 @@ type LeaseLoss struct {
 	Worker uuid.UUID // the worker that had the lease
 }
 
-// Counts summarizes a tree of runs.
-type Counts struct {
+// TreeCounts summarizes a tree of runs.
+type TreeCounts struct {
 	Runs    map[Status]int // the number of runs with each status
 	Delayed int            // Pending runs that were never executed and start after now
 	Open    map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
@@ -91,18 +91,18 @@ type Event struct {
 	Workflow string
 }
 
-// Hint tells why Store.Listen calls its callback. A hint may be wrong.
-type Hint uint8
+// WakeHint tells why Store.Listen calls its callback. A hint may be wrong.
+type WakeHint uint8
 
 // The hints.
 const (
-	HintClaim        Hint = 1 // a run may be claimable
-	HintNotification Hint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
+	HintClaim        WakeHint = 1 // a run may be claimable
+	HintNotification WakeHint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
 )
 
 // Notifications is the result of Store.Notifications: the changes to the runs that a worker executes.
 type Notifications struct {
-	Requests []ControlRequest // runs whose pause or cancel is requested; repeated until they are released
+	Requests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
 	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
 	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
 	// lease. They are repeated until the caller's lease has the new deadline.
@@ -112,8 +112,8 @@ type Notifications struct {
 	Ended []Lease
 }
 
-// ControlRequest is a run whose pause or cancel is requested, with its current epoch.
-type ControlRequest struct {
+// PendingControl is a run whose pause or cancel is requested, with its current epoch.
+type PendingControl struct {
 	Run     uuid.UUID
 	Epoch   Epoch
 	Control ControlBits

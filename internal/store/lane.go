@@ -8,60 +8,60 @@ import (
 	"slices"
 )
 
-// Lane identifies the runs of one queue, workflow, priority and gate. It leads the index by which claims
+// ClaimLane identifies the runs of one queue, workflow, priority and gate. It leads the index by which claims
 // find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
 //
 // A lane is a hash, so that no table of lanes is needed. The hash is a cryptographic one, because names of
 // queues may come from strangers: nobody can choose a name whose lane is that of another queue.
-type Lane int64
+type ClaimLane int64
 
 // FirstLane is lower than every lane, and LastLane is higher than every lane from which a claim takes runs.
 const (
-	FirstLane Lane = -1
-	LastLane  Lane = math.MaxInt64
+	FirstLane ClaimLane = -1
+	LastLane  ClaimLane = math.MaxInt64
 )
 
-// Gate tells whether the queue of a run permits a claim. It is the two lowest bits of the lane. The numbers
+// LaneGate tells whether the queue of a run permits a claim. It is the two lowest bits of the lane. The numbers
 // are stored.
-type Gate int8
+type LaneGate int8
 
 // The gates. Claims take runs of GateFree and GateAdmitted only.
 const (
-	GateFree     Gate = 0 // the queue has no row: a claim may take the run when it is due
-	GateArrived  Gate = 1 // the queue has a row, and an admission has to look at the run when it is due
-	GateAdmitted Gate = 2 // the run has a place in its queue: a claim may take it when it is due
-	GateInLine   Gate = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
+	GateFree     LaneGate = 0 // the queue has no row: a claim may take the run when it is due
+	GateArrived  LaneGate = 1 // the queue has a row, and an admission has to look at the run when it is due
+	GateAdmitted LaneGate = 2 // the run has a place in its queue: a claim may take it when it is due
+	GateInLine   LaneGate = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
 )
 
 // gateMask selects the bits of the gate.
 const gateMask = 3
 
 // LaneOf returns the lane of a run with GateFree.
-func LaneOf(queue, workflow string, priority int16) Lane {
+func LaneOf(queue, workflow string, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
 	b = append(append(b, queue...), workflow...)
 	b = binary.BigEndian.AppendUint16(b, uint16(priority))
 	h := sha256.Sum256(b)
-	return Lane(binary.BigEndian.Uint64(h[:8])>>3) << 2
+	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>3) << 2
 }
 
-// Lane returns the lane of the run, with its gate.
-func (r *Run) Lane() Lane {
+// ClaimLane returns the lane of the run, with its gate.
+func (r *Run) Lane() ClaimLane {
 	if r.Unreleased {
 		return FoldLane
 	}
 	return LaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate)
 }
 
-// Gate returns the gate of the lane.
-func (l Lane) Gate() Gate { return Gate(l & gateMask) }
+// LaneGate returns the gate of the lane.
+func (l ClaimLane) Gate() LaneGate { return LaneGate(l & gateMask) }
 
 // WithGate returns the lane of the same queue, workflow and priority with another gate.
-func (l Lane) WithGate(g Gate) Lane { return l&^gateMask | Lane(g) }
+func (l ClaimLane) WithGate(g LaneGate) ClaimLane { return l&^gateMask | ClaimLane(g) }
 
 // Claimable reports whether a claim may take due runs of the lane.
-func (l Lane) Claimable() bool { return l&1 == 0 }
+func (l ClaimLane) Claimable() bool { return l&1 == 0 }
 
 // RotateLanes prepares lanes, sorted by priority, for one claim: the lanes of each priority begin at a random one and keep
 // their cyclic order. A claim that reaches its limit at the first lane would otherwise never get to the last.
@@ -79,14 +79,14 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	}
 }
 
-// Gated tells a claim which queues have a row, and from which of them the worker takes nothing now. It does not
+// QueueGates tells a claim which queues have a row, and from which of them the worker takes nothing now. It does not
 // change. Nil means that no queue has a row.
-type Gated struct{ queues map[string]bool } // false: the worker takes nothing
+type QueueGates struct{ queues map[string]bool } // false: the worker takes nothing
 
 // NewGated returns the queues with a row that are not deleted. The worker takes nothing from those in full,
 // because it executes as many runs of them as it may.
-func NewGated(queues, full []string) *Gated {
-	g := &Gated{make(map[string]bool, len(queues))}
+func NewGated(queues, full []string) *QueueGates {
+	g := &QueueGates{make(map[string]bool, len(queues))}
 	for _, q := range queues {
 		g.queues[q] = true
 	}
@@ -98,7 +98,7 @@ func NewGated(queues, full []string) *Gated {
 
 // Permits reports whether a claim may take runs of a lane in the queue. A run of GateFree in a queue with a row is a
 // stray: its start did not know the row. An admission looks at it first.
-func (g *Gated) Permits(l Lane, queue string) bool {
+func (g *QueueGates) Permits(l ClaimLane, queue string) bool {
 	if !l.Claimable() {
 		return false
 	}

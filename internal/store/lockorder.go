@@ -29,7 +29,7 @@ func CompareSteps(l, r *Step) int {
 
 // CompareStarts compares starts by the key on which they can conflict: the shard, the parent and the name.
 // Their IDs never conflict.
-func CompareStarts(l, r *Start) int {
+func CompareStarts(l, r *StartWrite) int {
 	if c := cmp.Compare(ShardOf(l.Run.UUID), ShardOf(r.Run.UUID)); c != 0 {
 		return c
 	}

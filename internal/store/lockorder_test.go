@@ -21,7 +21,7 @@ func TestLockOrderIsByKey(t *testing.T) {
 		}
 	}
 	steps := []*store.Step{{Run: root, Name: "a"}, {Run: root, Name: "b"}, {Run: other, Name: "a"}}
-	starts := []*store.Start{
+	starts := []*store.StartWrite{
 		{Run: store.Run{UUID: root, Name: "a"}},
 		{Run: store.Run{UUID: root, Name: "b"}},
 		{Run: store.Run{UUID: root, Name: "a", Parent: uuid.NullUUID{UUID: root, Valid: true}}},
@@ -41,7 +41,7 @@ func TestLockOrderIsByKey(t *testing.T) {
 			}
 		}
 	}
-	twin := &store.Start{Run: store.Run{UUID: shardedID(1, 3), Name: "a"}}
+	twin := &store.StartWrite{Run: store.Run{UUID: shardedID(1, 3), Name: "a"}}
 	if got := store.CompareStarts(starts[0], twin); got != 0 {
 		t.Errorf("two starts of one name in one shard: %d, want 0", got)
 	}

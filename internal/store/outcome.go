@@ -35,7 +35,7 @@ func (s RunState) Live() bool { return s.Found && !s.Status.Terminal() }
 
 // CancelForbidsEnd reports whether the run with this Control cannot end as the write wants: a run whose
 // cancel was requested can end only as Cancelled.
-func (w *RunWrite) CancelForbidsEnd(control ControlBits) bool {
+func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
 }
 
@@ -45,7 +45,7 @@ func (w *RunWrite) CancelForbidsEnd(control ControlBits) bool {
 // Judge returns the outcome of a start that created no run. parent is the state of a child's parent, and
 // existing is the run with the same name and parent, or nil. Judge returns zero if nothing prevents the
 // start any more.
-func (w *Start) Judge(parent RunState, existing *Run) Outcome {
+func (w *StartWrite) Judge(parent RunState, existing *Run) Outcome {
 	child := w.Run.Parent.Valid
 	switch {
 	case existing != nil && existing.UUID == w.Run.UUID:
@@ -87,7 +87,7 @@ func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 
 // Judge returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns
 // zero if the receive can still be made.
-func (w *Receive) Judge(run RunState, row *Step) Outcome {
+func (w *ReceiveWrite) Judge(run RunState, row *Step) Outcome {
 	ended := row != nil && row.Status.Terminal()
 	switch {
 	case ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt:
@@ -102,8 +102,8 @@ func (w *Receive) Judge(run RunState, row *Step) Outcome {
 
 // Judge returns the outcome of a run write that changed no row. run and row show the same run; if the run
 // was not found, row is not read. Judge returns zero if the ownership can still end, by the rules of
-// RunWrite for control requests.
-func (w *RunWrite) Judge(run RunState, row *Run) Outcome {
+// OwnershipEnd for control requests.
+func (w *OwnershipEnd) Judge(run RunState, row *Run) Outcome {
 	switch {
 	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):
 		return Written // the result of an earlier try was lost
@@ -114,7 +114,7 @@ func (w *RunWrite) Judge(run RunState, row *Run) Outcome {
 }
 
 // alreadyOverruled reports whether the row has the state into which a control request turns this write.
-func (w *RunWrite) alreadyOverruled(row *Run) bool {
+func (w *OwnershipEnd) alreadyOverruled(row *Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
 	}
@@ -152,7 +152,7 @@ func (w *StepWrite) StartsChild() bool {
 }
 
 // AlreadyWritten reports whether the row has the values of this write; see StepWrite.AlreadyWritten.
-func (w *RunWrite) AlreadyWritten(row *Run) bool {
+func (w *OwnershipEnd) AlreadyWritten(row *Run) bool {
 	return row.Epoch == w.Epoch && row.Status == w.Status &&
 		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
 }

@@ -113,8 +113,8 @@ type Permit struct {
 	Missed     bool      // an offer ended unused: there is no further one until the step asks
 }
 
-// PermitAsk is the request of one attempt for a permit.
-type PermitAsk struct {
+// PermitRequest is the request of one attempt for a permit.
+type PermitRequest struct {
 	Limit, Key string
 	Settings   LimitSettings // what code of Version declares; a limit without a row gets one
 	Version    string
@@ -145,59 +145,59 @@ type PermitReturn struct {
 }
 
 // Return returns what gives back the permit that the ask was granted, or its place in the line.
-func (a *PermitAsk) Return() PermitReturn {
+func (a *PermitRequest) Return() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
 // PermitBatch is what one call of Permits does: it gives permits back, and grants what is free to the
 // steps that ask and to those in line.
 type PermitBatch struct {
-	Now     time.Time
-	Lease   time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
-	Asks    []*PermitAsk
-	Returns []PermitReturn
-	Lines   []LineKey // lines that are looked at although nobody asks
+	Now      time.Time
+	Lease    time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
+	Requests []*PermitRequest
+	Returns  []PermitReturn
+	Lines    []PermitLineKey // lines that are looked at although nobody asks
 
 	// RecheckAt is when to look at lines anew, because more can be offered then. It is set with the outcomes.
-	RecheckAt map[LineKey]time.Time
+	RecheckAt map[PermitLineKey]time.Time
 }
 
 // RecheckLine records that more can be offered in a line at the given time.
-func (b *PermitBatch) RecheckLine(g LineKey, at time.Time) {
+func (b *PermitBatch) RecheckLine(g PermitLineKey, at time.Time) {
 	if b.RecheckAt == nil {
-		b.RecheckAt = make(map[LineKey]time.Time)
+		b.RecheckAt = make(map[PermitLineKey]time.Time)
 	}
 	b.RecheckAt[g] = at
 }
 
-// LineKey names one line: a limit and a key, which may be empty.
-type LineKey struct{ Limit, Key string }
+// PermitLineKey names one line: a limit and a key, which may be empty.
+type PermitLineKey struct{ Limit, Key string }
 
 // AllLines returns the lines that the batch names, each once, in the order in which they are locked.
-func (b *PermitBatch) AllLines() []LineKey {
+func (b *PermitBatch) AllLines() []PermitLineKey {
 	keys := slices.Clone(b.Lines)
-	for _, a := range b.Asks {
-		keys = append(keys, LineKey{a.Limit, a.Key})
+	for _, a := range b.Requests {
+		keys = append(keys, PermitLineKey{a.Limit, a.Key})
 	}
 	for _, r := range b.Returns {
-		keys = append(keys, LineKey{r.Limit, r.Key})
+		keys = append(keys, PermitLineKey{r.Limit, r.Key})
 	}
-	slices.SortFunc(keys, LineKey.compare)
+	slices.SortFunc(keys, PermitLineKey.compare)
 	return slices.Compact(keys)
 }
 
-func (g LineKey) compare(other LineKey) int {
+func (g PermitLineKey) compare(other PermitLineKey) int {
 	return cmp.Or(strings.Compare(g.Limit, other.Limit), strings.Compare(g.Key, other.Key))
 }
 
-// LineUse is how much of one line is in use.
-type LineUse struct {
-	LineKey
+// PermitLineUse is how much of one line is in use.
+type PermitLineUse struct {
+	PermitLineKey
 	LimitUse
 }
 
 // LimitsInUse adds to each limit how much of it is in use. Permits of a limit without a row are left out.
-func LimitsInUse(limits []Limit, use []LineUse) []Limit {
+func LimitsInUse(limits []Limit, use []PermitLineUse) []Limit {
 	at := make(map[string]*Limit, len(limits))
 	for i := range limits {
 		at[limits[i].Name] = &limits[i]
@@ -255,7 +255,7 @@ type LimitStore interface {
 
 	// WaitingLines returns up to limit lines after the given one in which a step waits, ordered by limit
 	// and key.
-	WaitingLines(ctx context.Context, after LineKey, limit int) ([]LineKey, error)
+	WaitingLines(ctx context.Context, after PermitLineKey, limit int) ([]PermitLineKey, error)
 
 	// ChangeLimit declares a limit or sets its bounds.
 	ChangeLimit(ctx context.Context, c LimitChange) error
@@ -269,11 +269,11 @@ type LimitStore interface {
 
 	// PermitsOf returns the permits of the run's steps, with how many steps are before each of those that
 	// wait.
-	PermitsOf(ctx context.Context, run uuid.UUID) ([]PermitPlace, error)
+	PermitsOf(ctx context.Context, run uuid.UUID) ([]PermitPosition, error)
 }
 
-// PermitPlace is the permit of one step, and its place in the line.
-type PermitPlace struct {
+// PermitPosition is the permit of one step, and its place in the line.
+type PermitPosition struct {
 	Permit
 	Before int // steps of the line that are before it; zero unless it waits
 }

@@ -20,7 +20,7 @@ const MaxPermitsRead = 100
 
 // PermitLine is the state of one line, locked by the transaction that plans with it.
 type PermitLine struct {
-	LineKey
+	PermitLineKey
 	Settings LimitSettings
 	Known    bool      // the limit has bounds; otherwise nothing is granted
 	Now      time.Time // the time of this transaction: never before an earlier one of this line
@@ -79,7 +79,7 @@ func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (d
 	if l.Settings, l.Known = rows[l.Limit]; l.Known {
 		return nil
 	}
-	for _, a := range b.Asks {
+	for _, a := range b.Requests {
 		if a.Limit == l.Limit {
 			l.Settings, l.Known = a.Settings, true
 			rows[l.Limit] = a.Settings
@@ -89,23 +89,23 @@ func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (d
 	return nil
 }
 
-// AskedPermits is what a store has read of the asking steps: the permits that they have, in whatever line,
+// RequestedPermits is what a store has read of the asking steps: the permits that they have, in whatever line,
 // and the states of their runs.
-type AskedPermits struct {
-	Had  map[*PermitAsk]Permit
+type RequestedPermits struct {
+	Had  map[*PermitRequest]Permit
 	Runs map[uuid.UUID]RunState
 }
 
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
 // database's history now.
-func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) PermitPlan {
+func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.paid(), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
 	}
-	var asks []*PermitAsk
-	asking := make(map[stepKey]*PermitAsk)
-	for _, a := range b.Asks {
+	var asks []*PermitRequest
+	asking := make(map[stepKey]*PermitRequest)
+	for _, a := range b.Requests {
 		if a.Limit == l.Limit && a.Key == l.Key {
 			asks, asking[stepKey{a.Run, a.Step}] = append(asks, a), a
 		}
@@ -144,7 +144,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePlaces(&a.Permit, &b.Permit) })
 	l.grantInOrder(line, asking, free, &plan)
 	if !plan.again.IsZero() {
-		b.RecheckLine(l.LineKey, plan.again)
+		b.RecheckLine(l.PermitLineKey, plan.again)
 	}
 	return plan
 }
@@ -163,8 +163,8 @@ func (l *PermitLine) paid() time.Time {
 
 // yieldsToMissed reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
 // served first: of the steps of one run, those ask which are first in the line.
-func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitAsk, asked *AskedPermits) bool {
-	return slices.ContainsFunc(asks, func(a *PermitAsk) bool {
+func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *RequestedPermits) bool {
+	return slices.ContainsFunc(asks, func(a *PermitRequest) bool {
 		had, known := asked.Had[a]
 		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
 	})
@@ -193,7 +193,7 @@ func (l *PermitLine) lastRead() (last *Permit) {
 
 // judgeAsk judges one ask before anything is granted. It returns the place of the ask in the line, and false
 // if the ask has its outcome already.
-func (l *PermitLine) judgeAsk(a *PermitAsk, asked *AskedPermits, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+func (l *PermitLine) judgeAsk(a *PermitRequest, asked *RequestedPermits, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	state := asked.Runs[a.Run]
 	a.GrantedAt, a.RetryAt, a.State = time.Time{}, time.Time{}, RunState{}
 	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {
@@ -220,7 +220,7 @@ func (l *PermitLine) judgeAsk(a *PermitAsk, asked *AskedPermits, free *freeUnits
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
 // step that needs many units is not passed for ever.
-func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*PermitAsk, free *freeUnits, plan *PermitPlan) {
+func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*PermitRequest, free *freeUnits, plan *PermitPlan) {
 	if !l.Known {
 		l.wakeFirst(line, plan)
 		return

@@ -28,7 +28,7 @@ type lineGrant struct {
 }
 
 // plan makes one plan, as a store does, and checks what it grants.
-func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitAsk) {
+func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) {
 	b.line.Now = now
 	b.line.Permits = nil
 	for _, status := range []store.PermitStatus{store.PermitHeld, store.PermitOffered, store.PermitWaiting} {
@@ -43,7 +43,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitAsk) {
 		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePlaces(&x.Permit, &y.Permit) })
 		b.line.Permits = append(b.line.Permits, part...)
 	}
-	asked := &store.AskedPermits{Had: map[*store.PermitAsk]store.Permit{}, Runs: map[uuid.UUID]store.RunState{}}
+	asked := &store.RequestedPermits{Had: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.RunState{}}
 	for _, a := range asks {
 		if p := b.rows[a.Run]; p != nil {
 			asked.Had[a] = p.Permit
@@ -56,7 +56,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitAsk) {
 		p := b.rows[a.Run]
 		repeated[a.Run] = p != nil && p.Status == store.PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt
 	}
-	plan := b.line.Plan(&store.PermitBatch{Now: now, Lease: time.Second, Asks: asks}, asked, "")
+	plan := b.line.Plan(&store.PermitBatch{Now: now, Lease: time.Second, Requests: asks}, asked, "")
 	b.line.RateUsedUntil, b.line.ClosedUntil = plan.RateUsedUntil, plan.ClosedUntil
 	for _, p := range plan.Delete {
 		delete(b.rows, p.Run)
@@ -120,7 +120,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 			s.Period = time.Duration(rapid.IntRange(1, 1000).Draw(t, "period")) * time.Millisecond
 		}
 		b := &lineBed{rows: map[uuid.UUID]*store.PermitWithRun{}, runs: map[uuid.UUID]*store.PermitWithRun{}}
-		b.line = store.PermitLine{LineKey: store.LineKey{Limit: "l"}, Settings: s, Known: true}
+		b.line = store.PermitLine{PermitLineKey: store.PermitLineKey{Limit: "l"}, Settings: s, Known: true}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for i := range 6 {
 			id := uuid.UUID{0: 1, 15: byte(i)}
@@ -129,9 +129,9 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 		}
 		units := rapid.SliceOfN(rapid.IntRange(1, 4), 6, 6).Draw(t, "units")
 		priorities := rapid.SliceOfN(rapid.IntRange(-2, 2), 6, 6).Draw(t, "priorities")
-		ask := func(i int) *store.PermitAsk {
+		ask := func(i int) *store.PermitRequest {
 			r := b.runs[b.ids[i]]
-			return &store.PermitAsk{Limit: "l", Run: b.ids[i], Epoch: r.State.Epoch, Attempt: b.attempt + 1, Units: units[i], Priority: int16(priorities[i])}
+			return &store.PermitRequest{Limit: "l", Run: b.ids[i], Epoch: r.State.Epoch, Attempt: b.attempt + 1, Units: units[i], Priority: int16(priorities[i])}
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "pass")) * time.Millisecond)
@@ -152,7 +152,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 			case 5:
 				b.attempt++
 			case 6:
-				var all []*store.PermitAsk
+				var all []*store.PermitRequest
 				for j := range b.ids {
 					all = append(all, ask(j))
 				}
@@ -167,7 +167,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 
 // served checks that all who ask again and again, and give back what they get, get a permit, in the order
 // of the line.
-func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitAsk) {
+func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitRequest) {
 	now = now.Add(time.Minute) // offers end, leases too
 	for _, id := range b.ids {
 		b.runs[id].State.Status, b.runs[id].Lease = store.Running, now.Add(24*time.Hour)
@@ -178,7 +178,7 @@ func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitA
 		if len(left) == 0 {
 			return
 		}
-		var asks []*store.PermitAsk
+		var asks []*store.PermitRequest
 		for i := range b.ids {
 			if left[i] {
 				asks = append(asks, ask(i))
@@ -186,7 +186,7 @@ func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitA
 		}
 		b.plan(t, now, asks...)
 		for i := range b.ids {
-			if k := slices.IndexFunc(asks, func(a *store.PermitAsk) bool { return a.Run == b.ids[i] }); k >= 0 && asks[k].Outcome == store.Written {
+			if k := slices.IndexFunc(asks, func(a *store.PermitRequest) bool { return a.Run == b.ids[i] }); k >= 0 && asks[k].Outcome == store.Written {
 				for j, a := range asks {
 					if a.Outcome == store.Locked && a.Priority > asks[k].Priority {
 						t.Fatalf("a step of priority %d passed one of priority %d (%d)", asks[k].Priority, a.Priority, j)

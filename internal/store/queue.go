@@ -117,8 +117,8 @@ const (
 	PlacePassing   PlaceState = 5 // the run is let through and counts for nothing, because it only ends
 )
 
-// Place is the row of a run in a queue with a row.
-type Place struct {
+// QueuePlace is the row of a run in a queue with a row.
+type QueuePlace struct {
 	Run       uuid.UUID
 	Queue     string
 	Key       string // the group key; may be empty
@@ -140,12 +140,12 @@ const MaxBefore = 10_000
 
 // QueuedRun is the place of a run, and what an observer wants to know of it.
 type QueuedRun struct {
-	Place
-	Gate   Gate // of the run
-	Before int  // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
+	QueuePlace
+	Gate   LaneGate // of the run
+	Before int      // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
 }
 
-// QueueStore keeps queues with settings. Admissions is the part that gives places to runs.
+// QueueStore keeps queues with settings. QueueAdmitter is the part that gives places to runs.
 type QueueStore interface {
 	// QueueRows returns the rows of all queues, ordered by name. A queue without a row is returned as deleted
 	// if runs in it wait for an admission. Engines call it once a second.

@@ -120,8 +120,8 @@ type Run struct {
 	Workflow string
 	Version  string // of the code that started it; for information only
 	Queue    string
-	Priority int16 // runs with a higher one are claimed first
-	Gate     Gate  // of a run that is started; it is not read, see Store.PlaceOf
+	Priority int16    // runs with a higher one are claimed first
+	Gate     LaneGate // of a run that is started; it is not read, see Store.PlaceOf
 	Status   Status
 	Epoch    Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner    uuid.NullUUID

@@ -140,7 +140,7 @@ type Fire struct {
 	Run      uuid.NullUUID // the run that was started, or that has its ID
 	// Start is the run to start, for an Outcome of FireStarted. If its ID is taken, the Outcome becomes FireFailed, and Run
 	// is the run that has the ID.
-	Start *Start
+	Start *StartWrite
 
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
@@ -167,7 +167,7 @@ func (w *ScheduleWrite) Settle(before *Schedule) {
 }
 
 // Starts returns the starts of the fires.
-func (w *ScheduleWrite) Starts() (starts []*Start) {
+func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 	for i := range w.Fires {
 		if s := w.Fires[i].Start; s != nil {
 			starts = append(starts, s)

@@ -49,7 +49,7 @@ type Store interface {
 	Commit(ctx context.Context, b *Batch) error
 
 	// Claim claims up to q.Limit due runs for q.Worker and loads their histories in the same round
-	// trip. It may load a long history only in part; see Claimed.HistoryRest. A history contains everything
+	// trip. It may load a long history only in part; see Claimed.UnreadHistory. A history contains everything
 	// that former owners have written: if an owner lost its lease during a write, Claim waits until
 	// that write has ended or can no longer be committed.
 	Claim(ctx context.Context, q ClaimQuery) (ClaimResult, error)
@@ -76,7 +76,7 @@ type Store interface {
 	// started. It then applies the changes of Order.Plan, writes the events, wakes parents, and sets
 	// the results. If the database rolls the transaction back (40001, 40P01), Control retries it. A
 	// repeated call changes nothing.
-	Control(ctx context.Context, o *Control) error
+	Control(ctx context.Context, o *ControlOperation) error
 
 	// SetDeadline sets or removes the deadline of one run; see Deadline.
 	SetDeadline(ctx context.Context, d *DeadlineChange) error
@@ -103,7 +103,7 @@ type Store interface {
 
 	// HistoryFrom returns the checkpoints of one run whose names are from or later, ordered by name.
 	// It returns about the given number of bytes, and at least one checkpoint if there is one.
-	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, HistoryRest, error)
+	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, UnreadHistory, error)
 
 	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
 	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
@@ -119,7 +119,7 @@ type Store interface {
 
 	// Counts returns how many runs of the tree have each status, and how many checkpoints of each kind
 	// they wait for, at the time now.
-	Counts(ctx context.Context, run uuid.UUID, now time.Time) (Counts, error)
+	Counts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
 
 	// SetTags sets tags of a run; an empty value removes a tag. It returns false if there is no such run.
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
@@ -142,7 +142,7 @@ type Store interface {
 	// OverdueLanes returns up to limit lanes that have a run which was due at the given time and which a claim
 	// may take, each with the run that has been due for the longest time. It returns only lanes after the
 	// given one, in ascending order.
-	OverdueLanes(ctx context.Context, at time.Time, after Lane, limit int) ([]OverdueLane, error)
+	OverdueLanes(ctx context.Context, at time.Time, after ClaimLane, limit int) ([]OverdueLane, error)
 
 	// AreExecuted reports for each pair whether a live worker that claims new runs executes it. A worker
 	// with too many workflows to be recorded counts as executing all of them.
@@ -152,7 +152,7 @@ type Store interface {
 
 	LimitStore
 	QueueStore
-	Admissions
+	QueueAdmitter
 
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.
@@ -165,7 +165,7 @@ type Store interface {
 	// made a run claimable, or may have changed a run of this worker; hear must not block. Listen
 	// reconnects by itself until ctx ends, and then releases what it holds and returns. A store whose
 	// database has no such mechanism only waits for ctx.
-	Listen(ctx context.Context, worker uuid.UUID, hear func(Hint)) error
+	Listen(ctx context.Context, worker uuid.UUID, hear func(WakeHint)) error
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their
 	// leases have not expired. It only speeds up a takeover: a store that cannot detect dead workers

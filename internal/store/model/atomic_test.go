@@ -45,7 +45,7 @@ func mustCommit(t *testing.T, s store.Store, b *store.Batch) {
 func begun(t *testing.T, s store.Store) uuid.UUID {
 	t.Helper()
 	id := store.NewUUID(store.ShardOfName("parent"))
-	mustCommit(t, s, &store.Batch{Starts: []*store.Start{{Run: store.Run{
+	mustCommit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{
 		UUID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: firstEpoch, Owner: uuid.NullUUID{UUID: workers[0], Valid: true},
 		CreatedAt: base, StartedAt: base, WakeAt: base.Add(time.Hour),
 	}}}})
@@ -69,9 +69,9 @@ func family(t *testing.T, s store.Store, children int) []uuid.UUID {
 	for i := range children {
 		kid := beneath(id, fmt.Sprint(i))
 		ids = append(ids, kid.UUID)
-		b.Starts = append(b.Starts, &store.Start{ParentEpoch: firstEpoch, Run: kid})
+		b.Starts = append(b.Starts, &store.StartWrite{ParentEpoch: firstEpoch, Run: kid})
 	}
-	b.Runs = []*store.RunWrite{{UUID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
+	b.Runs = []*store.OwnershipEnd{{UUID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
 	mustCommit(t, s, b)
 	return ids
 }
@@ -86,7 +86,7 @@ func TestAnOrderIsOneTransaction(t *testing.T) {
 			root := family(t, b.handles[0], 8)[0]
 			for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 				n, err := b.transactions(t.Context(), func() error {
-					return b.handles[0].Control(t.Context(), &store.Control{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
+					return b.handles[0].Control(t.Context(), &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
 				})
 				if err != nil || n != 1 {
 					t.Errorf("verb %d: %d transactions, %v, want 1", verb, n, err)
@@ -115,7 +115,7 @@ func TestLocksAreSorted(t *testing.T) {
 		}
 		batch := new(store.Batch)
 		for _, id := range want {
-			batch.Signals = append(batch.Signals, &store.Signal{Run: uuid.MustParse(id), ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: base, ArrivedAt: base})
+			batch.Signals = append(batch.Signals, &store.SignalWrite{Run: uuid.MustParse(id), ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: base, ArrivedAt: base})
 		}
 		if order == "in reverse" {
 			slices.Reverse(batch.Signals)
@@ -192,7 +192,7 @@ func TestNewNamesAreSorted(t *testing.T) {
 			func(batch *store.Batch, name string) {
 				r := beneath(run, name) // of the same shard
 				r.Parent = uuid.NullUUID{}
-				batch.Starts = append(batch.Starts, &store.Start{Run: r})
+				batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 			},
 		},
 	} {
@@ -245,15 +245,15 @@ func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
 				t.Fatal(err)
 			}
 			parent := begun(t, b.handles[0])
-			start := &store.Start{Run: beneath(parent, "kid"), ParentEpoch: firstEpoch, Tags: tags}
+			start := &store.StartWrite{Run: beneath(parent, "kid"), ParentEpoch: firstEpoch, Tags: tags}
 			if err := b.third.hold(t.Context(), parent, asked); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
 			go func() {
-				err := b.handles[0].Commit(t.Context(), &store.Batch{Starts: []*store.Start{start}})
+				err := b.handles[0].Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{start}})
 				for err == nil && start.Outcome == store.Locked {
-					err = b.handles[0].Commit(t.Context(), &store.Batch{Starts: []*store.Start{start}})
+					err = b.handles[0].Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{start}})
 				}
 				done <- err
 			}()
@@ -298,11 +298,11 @@ func TestNoOrphanIsStarted(t *testing.T) {
 
 func orphans(t *testing.T, b *bed, round int) {
 	id := begun(t, b.handles[0])
-	starts := make([]*store.Start, 8)
+	starts := make([]*store.StartWrite, 8)
 	gate := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range starts {
-		starts[i] = &store.Start{ParentEpoch: firstEpoch, Run: beneath(id, fmt.Sprint(i))}
+		starts[i] = &store.StartWrite{ParentEpoch: firstEpoch, Run: beneath(id, fmt.Sprint(i))}
 		all.Go(func() {
 			<-gate
 			if err := b.handles[i%2].Commit(t.Context(), &store.Batch{Starts: starts[i : i+1]}); err != nil {
@@ -312,7 +312,7 @@ func orphans(t *testing.T, b *bed, round int) {
 	}
 	all.Go(func() {
 		<-gate
-		if err := b.handles[round%2].Control(t.Context(), &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
+		if err := b.handles[round%2].Control(t.Context(), &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
 	})

@@ -195,7 +195,7 @@ func (m *Model) Notifications(worker uuid.UUID, held []store.Lease, contended bo
 		}
 		r := m.Runs[l.Run]
 		if r.Control != 0 {
-			news.Requests = append(news.Requests, store.ControlRequest{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
+			news.Requests = append(news.Requests, store.PendingControl{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
 		}
 		if r.Woken && !(contended && m.mayHappen()) {
 			news.Woken = append(news.Woken, r.UUID)

@@ -16,7 +16,7 @@ func (m *Model) Commit(b *store.Batch) {
 	// was already released by the same transaction, and the outcome is Fenced, where otherwise
 	// Adopted or a second attempt is expected.
 	released := func(run uuid.UUID) bool {
-		return slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.UUID == run })
+		return slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.UUID == run })
 	}
 	for _, w := range b.Starts {
 		m.start(w, released(w.Run.Parent.UUID))
@@ -29,7 +29,7 @@ func (m *Model) Commit(b *store.Batch) {
 	}
 	// If a transaction both sends a signal to a run and parks it, the run is claimable at once. A store
 	// may set WakeAt to the time of the signal or to the time of the park.
-	var late []*store.Signal
+	var late []*store.SignalWrite
 	for _, w := range b.Signals {
 		switch wakes := m.signal(w); {
 		case wakes && released(w.Run) && m.mayHappen():
@@ -38,7 +38,7 @@ func (m *Model) Commit(b *store.Batch) {
 			m.wake(w.Run, w.CreatedAt)
 		}
 	}
-	var ended []*store.RunWrite
+	var ended []*store.OwnershipEnd
 	for _, w := range b.Runs {
 		if m.endOwnership(w) {
 			ended = append(ended, w)
@@ -55,7 +55,7 @@ func (m *Model) Commit(b *store.Batch) {
 
 // start models one start. released tells whether the same transaction releases the parent. The
 // parameter of step and receive tells the same of their run.
-func (m *Model) start(w *store.Start, released bool) {
+func (m *Model) start(w *store.StartWrite, released bool) {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	had := m.findByName(w.Run.Name, w.Run.Parent)
 	if had != nil && had.UUID == w.Run.UUID {
@@ -125,7 +125,7 @@ func isOlderWrite(w, row *store.Step) bool {
 	return row.Attempt > w.Attempt || row.Attempt == w.Attempt && row.Status > w.Status
 }
 
-func (m *Model) receive(w *store.Receive, released bool) {
+func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	state := m.State(w.Step.Run)
 	own := state.OwnedAt(w.Step.Epoch)
@@ -192,7 +192,7 @@ func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 }
 
 // signal models one signal. It reports whether the signal wakes the run.
-func (m *Model) signal(w *store.Signal) bool {
+func (m *Model) signal(w *store.SignalWrite) bool {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	r := m.Runs[w.Run]
 	if r != nil {
@@ -203,7 +203,7 @@ func (m *Model) signal(w *store.Signal) bool {
 		}
 		for _, s := range r.Signals {
 			if w.Key != "" && s.Key == w.Key {
-				had := s.Signal
+				had := s.SignalWrite
 				had.ArrivedAt = time.Time{}
 				w.Outcome, w.Existing = store.Adopted, &had
 				return false
@@ -214,14 +214,14 @@ func (m *Model) signal(w *store.Signal) bool {
 		w.Outcome, w.State = store.Fenced, state
 		return false
 	}
-	r.Signals = append(r.Signals, Signal{Signal: store.Signal{
+	r.Signals = append(r.Signals, Signal{SignalWrite: store.SignalWrite{
 		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt, ArrivedAt: w.ArrivedAt,
 	}})
 	return true
 }
 
-// endOwnership models one RunWrite. It reports whether the end of the run wakes its parent.
-func (m *Model) endOwnership(w *store.RunWrite) bool {
+// endOwnership models one OwnershipEnd. It reports whether the end of the run wakes its parent.
+func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	state := m.State(w.UUID)
 	r := m.Runs[w.UUID]
@@ -276,8 +276,8 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 	return w.Parent.Valid && w.Status.Terminal()
 }
 
-// holdRun models a RunWrite with Held.
-func (m *Model) holdRun(r *Run, w *store.RunWrite) {
+// holdRun models a OwnershipEnd with Held.
+func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
 		r.Trace = w.Trace

@@ -10,7 +10,7 @@ import (
 )
 
 // Control models store.Store.Control: it sets the results.
-func (m *Model) Control(o *store.Control) {
+func (m *Model) Control(o *store.ControlOperation) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {
 		r := m.Runs[id]
@@ -24,10 +24,10 @@ func (m *Model) Control(o *store.Control) {
 			concerned[above.UUID] = true
 		}
 	}
-	var nodes []store.Node
+	var nodes []store.ControlledRun
 	for id := range maps.Keys(concerned) {
 		r := m.Runs[id]
-		n := store.Node{UUID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
+		n := store.ControlledRun{UUID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
 		nodes = append(nodes, n)
 	}
 	changes, wake := o.Plan(nodes)
@@ -40,7 +40,7 @@ func (m *Model) Control(o *store.Control) {
 	m.endTransaction()
 }
 
-func (m *Model) applyChange(o *store.Control, c *store.ControlChange) {
+func (m *Model) applyChange(o *store.ControlOperation, c *store.ControlChange) {
 	r := m.Runs[c.Before.UUID]
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.shiftTimers(r.PausedAt, o.Now)

@@ -139,8 +139,8 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 
 // wakes reports whether the batch may wake the run.
 func wakes(b *store.Batch, run uuid.UUID) bool {
-	return slices.ContainsFunc(b.Signals, func(w *store.Signal) bool { return w.Run == run }) ||
-		slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.Parent.UUID == run })
+	return slices.ContainsFunc(b.Signals, func(w *store.SignalWrite) bool { return w.Run == run }) ||
+		slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.Parent.UUID == run })
 }
 
 // settledState keeps Control where the writer must hear of it. One that leaves the run in
@@ -160,7 +160,7 @@ func settledState(o store.Outcome, s store.RunState, epoch store.Epoch, leaves b
 func settledNews(n store.Notifications) store.Notifications {
 	n.Requests, n.Woken = slices.Clone(n.Requests), slices.Clone(n.Woken)
 	n.Deadlines, n.Ended = nil, nil // of these a store may tell again, or later: see storetest
-	slices.SortFunc(n.Requests, func(l, r store.ControlRequest) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
+	slices.SortFunc(n.Requests, func(l, r store.PendingControl) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
 	sortIDs(n.Woken)
 	return n
 }

@@ -118,7 +118,7 @@ func (c *check) newRun(id uuid.UUID, name string) store.Run {
 	return r
 }
 
-func (c *check) root() *store.Start {
+func (c *check) root() *store.StartWrite {
 	name := pick(c, "name", rootNames)
 	id := c.newID(store.ShardOfName(name))
 	switch c.dice("naming", 8) {
@@ -131,17 +131,17 @@ func (c *check) root() *store.Start {
 	}
 	r := c.newRun(id, name)
 	r.Detached = false
-	return &store.Start{Run: r, Tags: c.tags()}
+	return &store.StartWrite{Run: r, Tags: c.tags()}
 }
 
 // child starts one, with its mark in the parent.
-func (c *check) child() (*store.Start, *store.StepWrite) {
+func (c *check) child() (*store.StartWrite, *store.StepWrite) {
 	parent := c.running()
 	name := pick(c, "child", []string{"kid", "kid\x1f2"})
 	r := c.newRun(c.newID(store.ShardOf(parent.UUID)), name)
 	r.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
 	epoch := c.epoch(parent)
-	return &store.Start{Run: r, ParentEpoch: epoch, Tags: c.tags()}, &store.StepWrite{Step: store.Step{
+	return &store.StartWrite{Run: r, ParentEpoch: epoch, Tags: c.tags()}, &store.StepWrite{Step: store.Step{
 		Run: parent.UUID, Name: name, Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: epoch,
 		Output: []byte(`"` + r.UUID.String() + `"`), StartedAt: r.CreatedAt,
 	}}
@@ -181,7 +181,7 @@ func (c *check) step() *store.StepWrite {
 	return &store.StepWrite{Step: s, Exists: knows != (c.dice("mistaken", 8) == 0)}
 }
 
-func (c *check) receive() *store.Receive {
+func (c *check) receive() *store.ReceiveWrite {
 	r := c.running()
 	name := pick(c, "receive", []string{"hear", "wait"})
 	s := store.Step{
@@ -202,20 +202,20 @@ func (c *check) receive() *store.Receive {
 	case 2:
 		s.Attempt, s.NextAt = s.Attempt+1, time.Time{}
 	}
-	return &store.Receive{Step: s, Signal: pick(c, "signal", []string{"go", "stop"})}
+	return &store.ReceiveWrite{Step: s, Signal: pick(c, "signal", []string{"go", "stop"})}
 }
 
-func (c *check) signal() *store.Signal {
+func (c *check) signal() *store.SignalWrite {
 	r := c.run()
-	return &store.Signal{
+	return &store.SignalWrite{
 		Run: r.UUID, ID: c.newID(store.ShardOf(r.UUID)), Name: pick(c, "signal", []string{"go", "stop"}), Key: pick(c, "key", []string{"", "", "k1", "k2"}),
 		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"),
 	}
 }
 
-func (c *check) end() *store.RunWrite {
+func (c *check) end() *store.OwnershipEnd {
 	r := c.running()
-	w := &store.RunWrite{
+	w := &store.OwnershipEnd{
 		UUID: r.UUID, Parent: r.Parent, Now: c.at("now"), Epoch: c.epoch(r), Trace: pick(c, "trace", []string{"", "t2"}),
 		Status: pick(c, "status", []store.Status{
 			store.Pending, store.Waiting, store.Waiting, store.Waiting, store.Paused, store.Completed, store.Completed, store.Failed, store.Cancelled, store.Expired,

@@ -191,8 +191,8 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 }
 
 // Counts models store.Store.Counts.
-func (m *Model) Counts(run uuid.UUID, now time.Time) store.Counts {
-	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
+	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {
 		counts.Runs[r.Status]++
 		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {

@@ -55,7 +55,7 @@ type Run struct {
 
 // Signal is a signal that was sent to a run.
 type Signal struct {
-	store.Signal
+	store.SignalWrite
 	Taken bool
 }
 

@@ -121,11 +121,11 @@ func doubt(m *model.Model, got, want *store.Batch) {
 
 // locked reports whether any item is to be tried again.
 func locked(b *store.Batch) bool {
-	return slices.ContainsFunc(b.Starts, func(w *store.Start) bool { return w.Outcome == store.Locked }) ||
+	return slices.ContainsFunc(b.Starts, func(w *store.StartWrite) bool { return w.Outcome == store.Locked }) ||
 		slices.ContainsFunc(b.Steps, func(w *store.StepWrite) bool { return w.Outcome == store.Locked }) ||
-		slices.ContainsFunc(b.Receives, func(w *store.Receive) bool { return w.Outcome == store.Locked }) ||
-		slices.ContainsFunc(b.Signals, func(w *store.Signal) bool { return w.Outcome == store.Locked }) ||
-		slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.Outcome == store.Locked })
+		slices.ContainsFunc(b.Receives, func(w *store.ReceiveWrite) bool { return w.Outcome == store.Locked }) ||
+		slices.ContainsFunc(b.Signals, func(w *store.SignalWrite) bool { return w.Outcome == store.Locked }) ||
+		slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.Outcome == store.Locked })
 }
 
 func copyBatch(b *store.Batch) *store.Batch {
@@ -213,7 +213,7 @@ func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
 		func(m *model.Model, contended bool) int { return m.EndLeases(workers, q, contended) })
 }
 
-func orderOp(o store.Control) *op {
+func orderOp(o store.ControlOperation) *op {
 	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
 	return answering(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
 		func(ctx context.Context, s store.Store) ([]store.ControlResult, error) {
@@ -299,8 +299,8 @@ func treeOp(run uuid.UUID) *op {
 
 func countsOp(run uuid.UUID, now time.Time) *op {
 	return answering("counts of "+shorten(run),
-		func(ctx context.Context, s store.Store) (store.Counts, error) { return s.Counts(ctx, run, now) },
-		func(m *model.Model, _ bool) store.Counts { return m.Counts(run, now) })
+		func(ctx context.Context, s store.Store) (store.TreeCounts, error) { return s.Counts(ctx, run, now) },
+		func(m *model.Model, _ bool) store.TreeCounts { return m.Counts(run, now) })
 }
 
 // eventsOp reads from an event that was told before, a few at a time.

@@ -49,7 +49,7 @@ func (b *bed) bounded(s store.QueueSettings) *queueBed {
 }
 
 // start starts a run that is due a microsecond after the run before it.
-func (q *queueBed) start(key string, change ...func(*store.Start)) uuid.UUID {
+func (q *queueBed) start(key string, change ...func(*store.StartWrite)) uuid.UUID {
 	q.Helper()
 	w := q.arriving(fmt.Sprint("run-", len(q.runs)), boundedQueue, key)
 	w.Run.WakeAt = q.in(time.Duration(len(q.runs)) * time.Microsecond)
@@ -57,7 +57,7 @@ func (q *queueBed) start(key string, change ...func(*store.Start)) uuid.UUID {
 		f(w)
 	}
 	w.Run.CreatedAt = w.Run.WakeAt
-	q.commit(&store.Batch{Starts: []*store.Start{w}})
+	q.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	wantOutcome(q.bed, "start of "+w.Run.Name, w.Outcome, store.Written)
 	q.runs = append(q.runs, w.Run.UUID)
 	return w.Run.UUID
@@ -71,17 +71,17 @@ func (q *queueBed) starts(n int, key string) (all []uuid.UUID) {
 	return all
 }
 
-func withPriority(n int16) func(*store.Start) {
-	return func(w *store.Start) { w.Run.Priority, w.Place.Priority = n, n }
+func withPriority(n int16) func(*store.StartWrite) {
+	return func(w *store.StartWrite) { w.Run.Priority, w.Place.Priority = n, n }
 }
 
-func withoutPlace(w *store.Start) { w.Run.Gate, w.Place = store.GateFree, nil }
+func withoutPlace(w *store.StartWrite) { w.Run.Gate, w.Place = store.GateFree, nil }
 
 // admit makes passes until there is nothing more to do at the time, and checks the counts.
-func (q *queueBed) admit(at time.Time) (last store.Admission) {
+func (q *queueBed) admit(at time.Time) (last store.QueueAdmission) {
 	q.Helper()
 	for range 1000 {
-		last = store.Admission{Queue: boundedQueue, Now: at, Lease: time.Minute}
+		last = store.QueueAdmission{Queue: boundedQueue, Now: at, Lease: time.Minute}
 		if err := q.s.Admit(q.ctx, &last); err != nil {
 			q.Fatalf("Admit: %v", err)
 		}
@@ -169,7 +169,7 @@ func (q *queueBed) waits(at time.Time, ids ...uuid.UUID) {
 	}
 }
 
-func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, gate store.Gate) {
+func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, gate store.LaneGate) {
 	q.Helper()
 	p := q.placeOf(id)
 	if p == nil {
@@ -314,7 +314,7 @@ func admitTwice(b *bed) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				if err := q.s.Admit(q.ctx, &store.Admission{Queue: boundedQueue, Now: q.in(time.Second), Lease: time.Minute}); err != nil {
+				if err := q.s.Admit(q.ctx, &store.QueueAdmission{Queue: boundedQueue, Now: q.in(time.Second), Lease: time.Minute}); err != nil {
 					q.Errorf("Admit: %v", err)
 				}
 			}

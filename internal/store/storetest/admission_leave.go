@@ -63,9 +63,9 @@ func admitTerminated(b *bed) {
 func admitExpired(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1})
 	first := q.start("")
-	late := q.start("", func(w *store.Start) { w.Place.StartBy = q.in(time.Minute) })
-	overdue := q.start("", func(w *store.Start) { w.Run.Deadline = q.in(30 * time.Second) })
-	patient := q.start("", func(w *store.Start) { w.Place.StartBy = q.in(time.Hour) })
+	late := q.start("", func(w *store.StartWrite) { w.Place.StartBy = q.in(time.Minute) })
+	overdue := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(30 * time.Second) })
+	patient := q.start("", func(w *store.StartWrite) { w.Place.StartBy = q.in(time.Hour) })
 	q.begins("at first", q.in(time.Second), first)
 	a := q.admit(q.in(time.Second))
 	if !a.Again.Equal(q.in(30 * time.Second)) {
@@ -96,8 +96,8 @@ func admitChildren(b *bed) {
 	parent := q.row(r[0])
 	child := q.child(parent, "child")
 	child.Queue, child.Gate = boundedQueue, store.GateArrived
-	w := &store.Start{Run: child, ParentEpoch: parent.Epoch, Place: &store.Place{Run: child.UUID, Queue: boundedQueue, Weight: 1}}
-	q.commit(&store.Batch{Starts: []*store.Start{w}})
+	w := &store.StartWrite{Run: child, ParentEpoch: parent.Epoch, Place: &store.QueuePlace{Run: child.UUID, Queue: boundedQueue, Weight: 1}}
+	q.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	q.runs = append(q.runs, child.UUID)
 	q.begins("while its parent executes", q.in(time.Second))
 	q.waits(time.Time{}, parent.UUID)
@@ -162,7 +162,7 @@ func (q *queueBed) delete() {
 func admitDeleted(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1, KeyOpen: 1})
 	r := q.starts(4, "a")
-	asleep := q.start("", func(w *store.Start) { w.Run.WakeAt = q.in(time.Hour) })
+	asleep := q.start("", func(w *store.StartWrite) { w.Run.WakeAt = q.in(time.Hour) })
 	q.begins("at first", q.in(time.Second), r[0])
 	q.delete()
 	q.begins("when the queue is deleted", q.in(time.Second), r[1:]...)

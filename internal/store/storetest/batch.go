@@ -20,9 +20,9 @@ func batchLife(b *bed) {
 	r := b.running("")
 	finish := b.finish(r.UUID, epochAt(1))
 	batch := &store.Batch{
-		Starts: []*store.Start{{Run: r}},
+		Starts: []*store.StartWrite{{Run: r}},
 		Steps:  []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "a")}, {Step: b.completed(r.UUID, epochAt(1), "b")}},
-		Runs:   []*store.RunWrite{&finish},
+		Runs:   []*store.OwnershipEnd{&finish},
 	}
 	for _, when := range []string{"first", "replayed"} {
 		b.commit(batch)
@@ -48,7 +48,7 @@ func batchOutcomes(b *bed) {
 	late, mine := b.finish(gone.UUID, epochAt(1)), b.finish(had.UUID, epochAt(1))
 	late.Status = store.Failed
 	batch := &store.Batch{
-		Starts: []*store.Start{{Run: fresh}, {Run: newcomer}},
+		Starts: []*store.StartWrite{{Run: fresh}, {Run: newcomer}},
 		Steps: []*store.StepWrite{
 			{Step: second},
 			{Step: b.completed(had.UUID, epochAt(1), "new")},
@@ -56,7 +56,7 @@ func batchOutcomes(b *bed) {
 			{Step: b.completed(uuid.New(), epochAt(1), "nowhere")},
 			{Step: b.completed(newcomer.UUID, epochAt(1), "first")},
 		},
-		Runs: []*store.RunWrite{&late, &mine},
+		Runs: []*store.OwnershipEnd{&late, &mine},
 	}
 	b.commit(batch)
 	for i, want := range []store.Outcome{store.Adopted, store.Written} {
@@ -105,8 +105,8 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 	pending := b.pending("", b.now)
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
-		Starts: []*store.Start{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
-		Runs:   []*store.RunWrite{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
+		Starts: []*store.StartWrite{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
+		Runs:   []*store.OwnershipEnd{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
 	}
 	for range 3 {
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.UUID, epochAt(1), uuid.NewString())})

@@ -35,10 +35,10 @@ func (b *bed) child(parent store.Run, name string) store.Run {
 }
 
 // commitChild starts a child, as the owner of the parent at the given epoch.
-func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.Start {
+func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.StartWrite {
 	b.Helper()
-	w := &store.Start{Run: r, ParentEpoch: epoch}
-	b.commit(&store.Batch{Starts: []*store.Start{w}})
+	w := &store.StartWrite{Run: r, ParentEpoch: epoch}
+	b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	return w
 }
 
@@ -61,7 +61,7 @@ func (b *bed) left(parent store.Run, name string) store.Run {
 }
 
 // childEnd returns the write that completes a child and wakes its parent.
-func (b *bed) childEnd(r store.Run) store.RunWrite {
+func (b *bed) childEnd(r store.Run) store.OwnershipEnd {
 	w := b.finish(r.UUID, r.Epoch)
 	w.Parent = r.Parent
 	return w
@@ -69,8 +69,8 @@ func (b *bed) childEnd(r store.Run) store.RunWrite {
 
 // park returns the write that makes a run wait until wakeAt or, if that is zero, until something
 // else wakes it.
-func (b *bed) park(r store.Run, wakeAt time.Time) store.RunWrite {
-	return store.RunWrite{UUID: r.UUID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
+func (b *bed) park(r store.Run, wakeAt time.Time) store.OwnershipEnd {
+	return store.OwnershipEnd{UUID: r.UUID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
 }
 
 // awaited returns the parent's checkpoint for a child that has not ended.
@@ -85,9 +85,9 @@ func childWhole(b *bed) {
 	for _, detached := range []bool{false, true} {
 		child := b.child(parent, fmt.Sprint("charge, detached: ", detached))
 		child.Detached, child.Version, child.Deadline = detached, "v1", b.in(time.Hour)
-		start, row := &store.Start{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
+		start, row := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
 		for _, when := range []string{"first", "replayed"} {
-			b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{row}})
+			b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{row}})
 			wantOutcome(b, "the child, "+when, start.Outcome, store.Written)
 			wantOutcome(b, "its row, "+when, row.Outcome, store.Written)
 		}
@@ -106,9 +106,9 @@ func childGuarded(b *bed) {
 		b.Helper()
 		child := b.child(parent, "charge")
 		for tagged, tags := range map[string][]store.Tag{"": nil, ", tagged": {{Key: "team", Value: "red"}}} {
-			w := &store.Start{Run: child, ParentEpoch: epoch, Tags: tags}
-			bystander := &store.Start{Run: b.pending("", b.in(1000*time.Hour))}
-			b.commit(&store.Batch{Starts: []*store.Start{w, bystander}})
+			w := &store.StartWrite{Run: child, ParentEpoch: epoch, Tags: tags}
+			bystander := &store.StartWrite{Run: b.pending("", b.in(1000*time.Hour))}
+			b.commit(&store.Batch{Starts: []*store.StartWrite{w, bystander}})
 			wantOutcome(b, what+tagged, w.Outcome, store.Fenced)
 			wantState(b, what+tagged, w.State, want)
 			wantOutcome(b, what+tagged+": a stranger in the batch", bystander.Outcome, store.Written)
@@ -120,7 +120,7 @@ func childGuarded(b *bed) {
 	refuse("no parent", store.Run{UUID: missing}, epochAt(1), store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		refuse("a parent that is "+status.String(), r, epochAt(1), leftState(status))
 	}
 	r := b.queued("", b.now)
@@ -150,9 +150,9 @@ func childKeptOut(b *bed) {
 		b.ordered(verb, parent.UUID)
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit}
 		child := b.child(parent, "charge")
-		start, row := &store.Start{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
+		start, row := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
 		step := &store.StepWrite{Step: b.completed(parent.UUID, epochAt(1), "step")}
-		b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{step, row}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step, row}})
 		wantOutcome(b, "the child", start.Outcome, store.Fenced)
 		wantState(b, "the child", start.State, want)
 		wantOutcome(b, "its row", row.Outcome, store.Fenced)
@@ -188,11 +188,11 @@ func childReplay(b *bed) {
 	parent.Epoch = epochAt(1)
 	child := b.running("charge")
 	child.UUID, child.Parent = store.NewChildUUID(parent.UUID), owner(parent.UUID)
-	start := &store.Start{Run: child, ParentEpoch: epochAt(1)}
+	start := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
 		b.Helper()
 		start.Outcome, start.Existing, start.State = store.Fenced, &store.Run{}, store.RunState{Found: true} // results of an earlier try
-		b.commit(&store.Batch{Starts: []*store.Start{start}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{start}})
 		wantOutcome(b, when, start.Outcome, store.Written)
 		if start.Existing != nil {
 			b.Errorf("%s: a row is attached to a written start", when)
@@ -265,7 +265,7 @@ func childSeveral(b *bed) {
 	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, time.Time{}))
 	second, third := b.childEnd(two), b.childEnd(three)
-	b.commit(&store.Batch{Runs: []*store.RunWrite{&second, &third}})
+	b.commit(&store.Batch{Runs: []*store.OwnershipEnd{&second, &third}})
 	wantOutcome(b, "the second end", second.Outcome, store.Written)
 	wantOutcome(b, "the third end", third.Outcome, store.Written)
 	b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
@@ -276,7 +276,7 @@ func childOneBatch(b *bed) {
 		parent := b.started("")
 		child := b.begotten(parent, "charge")
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
-		batch := &store.Batch{Runs: []*store.RunWrite{&end, &park}}
+		batch := &store.Batch{Runs: []*store.OwnershipEnd{&end, &park}}
 		if first == "the park" {
 			batch.Runs[0], batch.Runs[1] = &park, &end
 		}
@@ -288,7 +288,7 @@ func childOneBatch(b *bed) {
 	}
 	parent := b.started("")
 	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.UUID, epochAt(1))
-	b.commit(&store.Batch{Runs: []*store.RunWrite{&all, &last}})
+	b.commit(&store.Batch{Runs: []*store.OwnershipEnd{&all, &last}})
 	wantOutcome(b, "both end: the child", last.Outcome, store.Written)
 	wantOutcome(b, "both end: the parent", all.Outcome, store.Written)
 	if got := b.row(parent.UUID); got.Status != store.Completed || !got.WakeAt.IsZero() {
@@ -312,7 +312,7 @@ func childLeaves(b *bed) {
 		"paused":    func(p store.Run) { b.commitRun(b.park(p, time.Time{})); b.ordered(store.VerbPause, p.UUID) },
 		"completed": func(p store.Run) { b.commitRun(b.finish(p.UUID, epochAt(1))) },
 		"pending": func(p store.Run) {
-			b.commitRun(store.RunWrite{UUID: p.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
+			b.commitRun(store.OwnershipEnd{UUID: p.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
 		},
 	} {
 		parent := b.started("")
@@ -350,9 +350,9 @@ func raceChildEnd(b *bed, s store.Store) {
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
+				return b.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&park}})
 			}
-			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
+			return other.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		wantOutcome(b, "the end", end.Outcome, store.Written)

@@ -40,7 +40,7 @@ func claimWhole(b *bed) {
 		history = append(history, s)
 		b.commitStep(s, false)
 	}
-	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)})
+	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)})
 	q := b.query(b.in(time.Minute))
 	got := b.claimOne(q, r.UUID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
@@ -157,7 +157,7 @@ func claimPriorities(b *bed) {
 	for i := range 500 {
 		r := b.pending("", b.in(-time.Hour))
 		r.Queue = fmt.Sprint("queue-", i%5)
-		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
 	b.commit(batch)
 	for priority := int16(-2); priority <= 2; priority++ {
@@ -204,11 +204,11 @@ func claimNewPriority(b *bed) {
 func claimTurns(b *bed) {
 	batch := &store.Batch{}
 	for range 500 {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.pending("", b.now)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.pending("", b.now)})
 	}
 	quiet := b.pending("quiet", b.in(time.Second)) // the quiet run is due later than the others
 	quiet.Workflow = "quiet"
-	b.commit(&store.Batch{Starts: append(batch.Starts, &store.Start{Run: quiet})})
+	b.commit(&store.Batch{Starts: append(batch.Starts, &store.StartWrite{Run: quiet})})
 	q := b.query(b.in(time.Minute))
 	q.Served, q.Limit = store.NewClaimFilter([]string{"flow", "quiet"}, nil), 5
 	for range 101 {
@@ -280,7 +280,7 @@ func claimHistories(b *bed) {
 			want[r.UUID] = append(want[r.UUID], s)
 			b.commitStep(s, false)
 		}
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	}
 	got := b.claim(b.query(b.now))
 	if len(got.Runs) != 20 {
@@ -310,7 +310,7 @@ func claimNothing(b *bed) {
 
 func claimReason(b *bed) {
 	r := b.started("")
-	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
+	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
 	if got := b.row(r.UUID).Reason; got != "put off" {
 		b.Errorf("reason given back with: got %q, want %q", got, "put off")
 	}

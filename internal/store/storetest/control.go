@@ -80,7 +80,7 @@ func controlFinish(b *bed) {
 	}
 	wantRun(b, "the run, which stays as it was", b.row(r.UUID), before)
 	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.UUID, epochAt(1), "undo"), false).Outcome, store.Written)
-	end := store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
+	end := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
 	for _, when := range []string{"first", "replayed"} {
 		wantOutcome(b, "cancelled, "+when, b.commitRun(end).Outcome, store.Written)
 	}
@@ -115,7 +115,7 @@ func controlPausedEnd(b *bed) {
 }
 
 func controlPark(b *bed) {
-	for _, w := range []store.RunWrite{
+	for _, w := range []store.OwnershipEnd{
 		{Status: store.Waiting, WakeAt: b.in(time.Minute)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.now},
 	} {
 		r := b.started("")
@@ -136,7 +136,7 @@ func controlPark(b *bed) {
 }
 
 func controlCancelledPark(b *bed) {
-	for _, w := range []store.RunWrite{
+	for _, w := range []store.OwnershipEnd{
 		{Status: store.Waiting, WakeAt: b.in(90 * time.Hour)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.in(time.Second)},
 	} {
 		for _, paused := range []bool{false, true} {
@@ -158,7 +158,7 @@ func controlCancelledPark(b *bed) {
 			if claimed.Control != store.CancelRequested || claimed.Epoch != epochAt(2) {
 				b.Errorf("claimed with %d at epoch %s, want %d at 2", claimed.Control, claimed.Epoch, store.CancelRequested)
 			}
-			wantOutcome(b, "its end", b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
+			wantOutcome(b, "its end", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func controlCrashCancelled(b *bed) {
 
 func controlSetAside(b *bed) {
 	r := b.started("")
-	wantOutcome(b, "set aside", b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
+	wantOutcome(b, "set aside", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
 	b.ordered(store.VerbResume, r.UUID)
 	if got := b.row(r.UUID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
 		b.Errorf("resumed: %s with %d, reason %q, want pending without", got.Status, got.Control, got.Reason)

@@ -78,8 +78,8 @@ func raceOrphans(b *bed, s store.Store) {
 				if k%2 == 0 {
 					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, b.in(1000*time.Hour)
 				}
-				w := &store.Start{Run: child, ParentEpoch: epochAt(1)}
-				if err := other.deliver(&store.Batch{Starts: []*store.Start{w}}); err != nil {
+				w := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}
+				if err := other.deliver(&store.Batch{Starts: []*store.StartWrite{w}}); err != nil {
 					return err
 				}
 				if w.Outcome == store.Fenced {
@@ -110,7 +110,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 			if i == 0 {
 				return b.s.Control(b.ctx, o)
 			}
-			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
+			return other.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}})
 		})
 		got, answer := b.row(r.UUID), o.Results[0]
 		switch end.Outcome {
@@ -122,7 +122,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 			if got.Status != store.Running || got.Control != store.CancelRequested || answer.Requested != 1 || end.State.Control != store.CancelRequested {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
 			}
-			stop := store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
+			stop := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
 			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)
 			wantOutcome(b, "the end once more", b.commitRun(end).Outcome, store.Fenced)
 		default:
@@ -162,8 +162,8 @@ func raceCancelClaim(b *bed, s store.Store) {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Results[0])
 		}
 		news := b.news(q.Worker, r.UUID)
-		b.wantNews("its owner's", news, []store.ControlRequest{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
+		b.wantNews("its owner's", news, []store.PendingControl{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
 	}
 }
 
@@ -178,7 +178,7 @@ func racePausePark(b *bed, s store.Store) {
 			if i == 0 {
 				return b.s.Control(b.ctx, b.newOrder(store.VerbPause, r.UUID))
 			}
-			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
+			return other.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&park}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		b.wantBits(fmt.Sprint("paused, round ", round), r.UUID, store.Paused, store.PausedItself)
@@ -211,13 +211,13 @@ func raceOverlap(b *bed, s store.Store) {
 				case i < 6:
 					child := on.child(r, fmt.Sprint("child ", i, k))
 					child.WakeAt = b.in(1000 * time.Hour)
-					if err := on.deliver(&store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: epochAt(1)}}}); err != nil {
+					if err := on.deliver(&store.Batch{Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}}); err != nil {
 						return fmt.Errorf("start: %w", err)
 					}
 				default:
 					w := on.message(r.UUID, "paid", k)
 					rec := on.receive(chain[5-k%6], fmt.Sprint("wait ", i, k), "paid")
-					if err := on.deliver(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}}); err != nil {
+					if err := on.deliver(&store.Batch{Receives: []*store.ReceiveWrite{rec}, Signals: []*store.SignalWrite{&w}}); err != nil {
 						return fmt.Errorf("signal: %w", err)
 					}
 				}

@@ -91,7 +91,7 @@ func crashOrderly(b *bed) {
 		if got.Run.Status != store.Running || got.Run.Crashes != 0 {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with none", i, got.Run.Status, got.Run.Crashes)
 		}
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
 	}
 }
 

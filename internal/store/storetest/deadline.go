@@ -68,7 +68,7 @@ func deadlineRefused(b *bed) {
 	refused := []store.Run{b.row(cancelled.UUID), {UUID: uuid.New()}}
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started(status.String())
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		refused = append(refused, b.row(r.UUID))
 	}
 	for _, want := range refused {

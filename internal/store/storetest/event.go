@@ -101,7 +101,7 @@ func eventNone(b *bed) {
 func eventTypes(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("end " + status.String())
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 	}
 	paused := b.started("park")
 	b.ordered(store.VerbPause, paused.UUID)
@@ -111,7 +111,7 @@ func eventTypes(b *bed) {
 	b.claimOne(q, lost.UUID)
 	b.claimOne(b.query(q.LeaseUntil), lost.UUID)
 	aside := b.started("aside")
-	b.commitRun(store.RunWrite{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
+	b.commitRun(store.OwnershipEnd{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
 	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "end expired expired", "park paused", "claim lease lost", "aside paused")
 }
 
@@ -203,8 +203,8 @@ func eventBadCursor(b *bed) {
 func eventFailed(b *bed) {
 	r := b.started("r")
 	end := b.finish(r.UUID, epochAt(1))
-	bad := &store.Start{Run: b.running("\x00")}
-	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{bad}, Runs: []*store.RunWrite{&end}}); err == nil {
+	bad := &store.StartWrite{Run: b.running("\x00")}
+	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.StartWrite{bad}, Runs: []*store.OwnershipEnd{&end}}); err == nil {
 		return // the database can hold such a name
 	}
 	b.wantEvents()
@@ -231,7 +231,7 @@ func raceEvents(b *bed, s store.Store) {
 		}
 		for _, r := range runs[i] {
 			end := b.finish(r.UUID, epochAt(1))
-			if err := handles[i%2].deliver(&store.Batch{Runs: []*store.RunWrite{&end}}); err != nil {
+			if err := handles[i%2].deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}}); err != nil {
 				return err
 			}
 		}
@@ -239,7 +239,7 @@ func raceEvents(b *bed, s store.Store) {
 			return nil
 		}
 		end := b.finish(last.UUID, epochAt(1))
-		return b.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
+		return b.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}})
 	})
 	var got, want []uuid.UUID
 	for _, e := range told {

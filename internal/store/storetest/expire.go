@@ -38,7 +38,7 @@ func expireDead(b *bed) {
 	dead, alive := uuid.New(), uuid.New()
 	kept := b.owned(alive, "alive's")
 	waiting := b.owned(dead, "dead's, waiting")
-	b.commitRun(store.RunWrite{UUID: waiting.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
+	b.commitRun(store.OwnershipEnd{UUID: waiting.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
 	finished := b.owned(dead, "dead's, finished")
 	b.commitRun(b.finish(finished.UUID, epochAt(1)))
 	one, two := b.owned(dead, "one"), b.owned(dead, "two")

@@ -133,7 +133,7 @@ func foldRace(b *bed) {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
 						return w
 					}
-					w.Start = &store.Start{Run: b.pending(fmt.Sprint("run ", i), b.now)}
+					w.Start = &store.StartWrite{Run: b.pending(fmt.Sprint("run ", i), b.now)}
 					return w
 				}})
 				if !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrUnavailable) {
@@ -163,7 +163,7 @@ func foldAtomic(b *bed) {
 	defer cancel()
 	err := b.s.ChangeFold(ctx, &store.FoldChange{Key: foldKey, Plan: func(store.FoldState) *store.FoldWrite {
 		cancel() // as a process that dies
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.Start{Run: b.pending("a", b.now)}}
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.pending("a", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
@@ -211,7 +211,7 @@ func (b *bed) unreleased(name string) store.Run {
 	r := b.pending(name, time.Time{})
 	r.Unreleased = true
 	b.fold(foldKey, func(store.FoldState) *store.FoldWrite {
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.Start{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
 	})
 	return r
 }

@@ -128,7 +128,7 @@ func getStatuses(b *bed) {
 	for i, status := range []store.Status{store.Running, store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started(fmt.Sprint(i))
 		if status != store.Running {
-			b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+			b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		}
 		ids, want = append(ids, r.UUID, uuid.New(), r.UUID), append(want, status, 0, status)
 	}

@@ -18,8 +18,8 @@ var guards = []test{
 }
 
 // ends are the writes that end an ownership, one for each status.
-func (b *bed) ends(run uuid.UUID, epoch store.Epoch) []store.RunWrite {
-	all := []store.RunWrite{
+func (b *bed) ends(run uuid.UUID, epoch store.Epoch) []store.OwnershipEnd {
+	all := []store.OwnershipEnd{
 		{Status: store.Pending, WakeAt: b.now},
 		{Status: store.Waiting, WakeAt: b.in(time.Hour)},
 		{Status: store.Paused, Reason: "by hand"},
@@ -47,9 +47,9 @@ func guardCancel(b *bed) {
 				}
 				before := b.row(r.UUID)
 				w := b.ends(r.UUID, epochAt(1))[i]
-				batch := &store.Batch{Runs: []*store.RunWrite{&w}}
+				batch := &store.Batch{Runs: []*store.OwnershipEnd{&w}}
 				if beside {
-					batch.Runs = append(batch.Runs, &store.RunWrite{UUID: b.started("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
+					batch.Runs = append(batch.Runs, &store.OwnershipEnd{UUID: b.started("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
 				}
 				b.commit(batch)
 				what := fmt.Sprintf("%s, held %t, after verb %d, beside a park %t", w.Status, w.Held, verb, beside)
@@ -87,13 +87,13 @@ func guardEnded(b *bed) {
 		batches := map[string]*store.Batch{
 			"a step":         {Steps: []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "late")}}},
 			"a known step":   {Steps: []*store.StepWrite{{Step: begun, Exists: true}}},
-			"a receive":      {Receives: []*store.Receive{{Step: b.completed(r.UUID, epochAt(1), "receive"), Signal: "go"}}},
-			"a child":        {Starts: []*store.Start{{Run: child, ParentEpoch: epochAt(1)}}},
-			"a signal to it": {Signals: []*store.Signal{{Run: r.UUID, ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: b.now}}},
+			"a receive":      {Receives: []*store.ReceiveWrite{{Step: b.completed(r.UUID, epochAt(1), "receive"), Signal: "go"}}},
+			"a child":        {Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}},
+			"a signal to it": {Signals: []*store.SignalWrite{{Run: r.UUID, ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: b.now}}},
 		}
 		for _, w := range b.ends(r.UUID, epochAt(1)) {
 			if w.Status != end.Status {
-				batches[fmt.Sprintf("%s, held %t", w.Status, w.Held)] = &store.Batch{Runs: []*store.RunWrite{&w}}
+				batches[fmt.Sprintf("%s, held %t", w.Status, w.Held)] = &store.Batch{Runs: []*store.OwnershipEnd{&w}}
 			}
 		}
 		for name, batch := range batches {
@@ -123,7 +123,7 @@ func guardOwned(b *bed) {
 		for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(2), {Count: 1, Nonce: nonce + 1}} {
 			r := b.started("")
 			if status != store.Running {
-				b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status})
+				b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 			}
 			before := b.row(r.UUID)
 			state := store.RunState{Found: true, Status: before.Status, Epoch: before.Epoch, Control: before.Control}
@@ -134,8 +134,8 @@ func guardOwned(b *bed) {
 			end := b.finish(r.UUID, epoch)
 			for name, batch := range map[string]*store.Batch{
 				"a step":    {Steps: []*store.StepWrite{{Step: b.completed(r.UUID, epoch, "step")}}},
-				"a receive": {Receives: []*store.Receive{{Step: b.completed(r.UUID, epoch, "receive"), Signal: "go"}}},
-				"a child":   {Starts: []*store.Start{{Run: b.child(r, "kid"), ParentEpoch: epoch}}},
+				"a receive": {Receives: []*store.ReceiveWrite{{Step: b.completed(r.UUID, epoch, "receive"), Signal: "go"}}},
+				"a child":   {Starts: []*store.StartWrite{{Run: b.child(r, "kid"), ParentEpoch: epoch}}},
 			} {
 				b.commit(batch)
 				wantOutcome(b, fmt.Sprintf("%s at %s of a run that is %s", name, epoch, status), outcomes(batch)[0], want)

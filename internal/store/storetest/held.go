@@ -24,9 +24,9 @@ const rejected = "write the checkpoint of step \"a\": permission denied"
 
 // hold releases a run as a run whose writes the database rejects. most is the MaxCrashes of the
 // write.
-func (b *bed) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.RunWrite {
+func (b *bed) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.OwnershipEnd {
 	b.Helper()
-	return b.commitRun(store.RunWrite{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
+	return b.commitRun(store.OwnershipEnd{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
 }
 
 func holdBound(b *bed) {
@@ -111,7 +111,7 @@ func holdReason(b *bed) {
 	if row := b.row(r.UUID); got.Reason != rejected || row.Reason != rejected {
 		b.Errorf("claimed again, its reason is %q, and %q in the row", got.Reason, row.Reason)
 	}
-	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
+	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
 	if row := b.row(r.UUID); row.Reason != rejected {
 		b.Errorf("given back, its reason is %q", row.Reason)
 	}
@@ -122,7 +122,7 @@ func holdReason(b *bed) {
 	}
 	b.hold(r.UUID, got.Epoch, q.Now, 0)
 	got = again()
-	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
+	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
 	if row := b.row(r.UUID); row.Reason != "" {
 		b.Errorf("parked, its reason is %q", row.Reason)
 	}
@@ -166,8 +166,8 @@ func holdFenced(b *bed) {
 func holdWithStep(b *bed) {
 	r := b.started("")
 	step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "a")}
-	hold := &store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
-	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{hold}})
+	hold := &store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
+	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.OwnershipEnd{hold}})
 	wantOutcome(b, "the step", step.Outcome, store.Written)
 	wantOutcome(b, "the hold", hold.Outcome, store.Written)
 	wantSteps(b, "its history", b.history(r.UUID), step.Step)

@@ -67,7 +67,7 @@ func historyParts(b *bed) {
 	b.commit(batch)
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
-		all := store.ClaimedRun{Run: r, HistoryRest: store.HistoryRest{More: true}}
+		all := store.ClaimedRun{Run: r, HistoryRest: store.UnreadHistory{More: true}}
 		got, parts := b.rest(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
@@ -99,9 +99,9 @@ func historyBounded(b *bed) {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
 		wantSteps(b, fmt.Sprintf("from %d, %d bytes", c.from, c.most), got, want[c.from:c.from+c.n]...)
-		next := store.HistoryRest{}
+		next := store.UnreadHistory{}
 		if end := c.from + c.n; end < len(want) {
-			next = store.HistoryRest{More: true, From: want[end].Name}
+			next = store.UnreadHistory{More: true, From: want[end].Name}
 		}
 		if rest != next {
 			b.Errorf("from %d, %d bytes: the rest is %+v, want %+v", c.from, c.most, rest, next)
@@ -143,7 +143,7 @@ func historyClaimed(b *bed) {
 		if len(sizes) == 0 || sizes[len(sizes)-1] == 10 && len(sizes) == 2 || sizes[0] == 100_000 {
 			short = append(short, r.UUID)
 		}
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
 	}
 	b.wantWhole(b.claim(b.query(b.now)), want, short...)
 }

@@ -26,7 +26,7 @@ func (b *bed) heartbeat(leases ...store.Lease) store.Heartbeat {
 func leaseRenew(b *bed) {
 	held, finished, parked := b.started("held"), b.started("finished"), b.started("parked")
 	b.commitRun(b.finish(finished.UUID, epochAt(1)))
-	b.commitRun(store.RunWrite{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
+	b.commitRun(store.OwnershipEnd{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
 	stolen := b.running("stolen")
 	stolen.WakeAt = b.now
 	b.commitStart(stolen)
@@ -56,7 +56,7 @@ func leaseRenew(b *bed) {
 func leaseMany(b *bed) {
 	batch := &store.Batch{}
 	for range 300 {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.running("")})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running("")})
 	}
 	b.commit(batch)
 	h := b.heartbeat()

@@ -22,7 +22,7 @@ var contexts = []test{
 func (b *bed) calls() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Commit": func(ctx context.Context) error {
-			return b.s.Commit(ctx, &store.Batch{Starts: []*store.Start{{Run: b.running("cancelled")}}})
+			return b.s.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{{Run: b.running("cancelled")}}})
 		},
 		"Claim": func(ctx context.Context) error {
 			_, err := b.s.Claim(ctx, b.query(b.now))
@@ -45,7 +45,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Order": func(ctx context.Context) error {
-			return b.s.Control(ctx, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+			return b.s.Control(ctx, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
 			_, err := b.s.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
@@ -163,7 +163,7 @@ func contextClosed(b *bed) {
 			b.Errorf("%s of a closed store: got %v, want %v", name, err, store.ErrClosed)
 		}
 	}
-	if err := b.s.Listen(b.ctx, b.worker, func(store.Hint) {}); !errors.Is(err, store.ErrClosed) {
+	if err := b.s.Listen(b.ctx, b.worker, func(store.WakeHint) {}); !errors.Is(err, store.ErrClosed) {
 		b.Errorf("Attend of a closed store: got %v, want %v", err, store.ErrClosed)
 	}
 	if err := b.s.Close(); err != nil {

@@ -54,7 +54,7 @@ func limitBounds(b *bed) {
 		b.Errorf("%+v, %v", l, err)
 	}
 	runs := b.runsNamed(3)
-	asks := []*store.PermitAsk{b.ask(runs[0], store.LimitSettings{Concurrent: 1}), b.ask(runs[1], store.LimitSettings{Concurrent: 1}), b.ask(runs[2], store.LimitSettings{Concurrent: 1})}
+	asks := []*store.PermitRequest{b.ask(runs[0], store.LimitSettings{Concurrent: 1}), b.ask(runs[1], store.LimitSettings{Concurrent: 1}), b.ask(runs[2], store.LimitSettings{Concurrent: 1})}
 	if n := b.asks(b.now, asks...); n != 2 {
 		b.Errorf("%d of 3 were granted: the row says at most two at one moment", n)
 	}
@@ -70,7 +70,7 @@ func limitBounds(b *bed) {
 
 func waitingLines(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
-	var want []store.LineKey
+	var want []store.PermitLineKey
 	for _, limit := range []string{"a", "b"} {
 		for _, key := range []string{"", "k", "z"} {
 			for range 3 {
@@ -78,14 +78,14 @@ func waitingLines(b *bed) {
 				a.Limit, a.Key = limit, key
 				b.asks(b.now, a)
 			}
-			want = append(want, store.LineKey{Limit: limit, Key: key})
+			want = append(want, store.PermitLineKey{Limit: limit, Key: key})
 		}
 	}
 	held := b.ask(b.started("held"), one)
 	held.Limit = "held"
 	b.asks(b.now, held)
-	var got []store.LineKey
-	for last := (store.LineKey{}); ; {
+	var got []store.PermitLineKey
+	for last := (store.PermitLineKey{}); ; {
 		some, err := b.s.WaitingLines(b.ctx, last, 4)
 		if err != nil {
 			b.Fatalf("WaitingLines: %v", err)

@@ -86,7 +86,7 @@ func listPages(b *bed) {
 	for i := range 60 {
 		r := b.running(fmt.Sprint("order-", i)) // the runs are in many shards
 		all = append(all, r)
-		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
 	b.commit(batch)
 	b.wantList("all", store.Filter{}, all, func(store.Run) bool { return true })
@@ -108,7 +108,7 @@ func (b *bed) listed() (all []store.Run) {
 		r.Workflow, r.Queue = []string{"flow", "other"}[i%2], []string{"queue", "slow", "fast"}[i/2%3]
 		r.CreatedAt = b.in(time.Duration(i) * time.Second)
 		all = append(all, r)
-		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
 	b.commit(batch)
 	for i := range all[:12] {
@@ -263,7 +263,7 @@ func listPrefix(b *bed) {
 		}
 		r := b.running(name)
 		all = append(all, r)
-		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
 	b.commit(batch)
 	for _, prefix := range []string{
@@ -280,7 +280,7 @@ func listRows(b *bed) {
 	b.ordered(store.VerbPause, r.UUID)
 	child := b.running("charge")
 	failed := b.started("failed")
-	b.commitRun(store.RunWrite{UUID: failed.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
+	b.commitRun(store.OwnershipEnd{UUID: failed.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
 	completed := b.started("completed")
 	b.commitRun(b.finish(completed.UUID, epochAt(1)))
 	parent := b.started("parent")
@@ -308,7 +308,7 @@ func listNames(b *bed) {
 		r := b.running("")
 		r.Workflow, r.Queue = name, name
 		all = append(all, r)
-		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
 	b.commit(batch)
 	for _, r := range all {

@@ -64,7 +64,7 @@ func nameRoots(b *bed) {
 			continue // a root without a name gets its ID as name
 		}
 		all = append(all, name)
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(name)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(name)})
 	}
 	b.commit(batch)
 	rows := b.get(all...)

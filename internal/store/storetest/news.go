@@ -33,9 +33,9 @@ func (b *bed) news(worker uuid.UUID, held ...uuid.UUID) store.Notifications {
 	return got
 }
 
-func (b *bed) wantNews(what string, got store.Notifications, asked []store.ControlRequest, woken ...uuid.UUID) {
+func (b *bed) wantNews(what string, got store.Notifications, asked []store.PendingControl, woken ...uuid.UUID) {
 	b.Helper()
-	order := func(l, r store.ControlRequest) int { return slices.Compare(l.Run[:], r.Run[:]) }
+	order := func(l, r store.PendingControl) int { return slices.Compare(l.Run[:], r.Run[:]) }
 	slices.SortFunc(got.Requests, order)
 	slices.SortFunc(asked, order)
 	if !slices.Equal(got.Requests, asked) {
@@ -57,7 +57,7 @@ func newsAsked(b *bed) {
 	held := []uuid.UUID{paused.UUID, cancelled.UUID, parent.UUID, child.UUID, quiet.UUID}
 	b.ordered(store.VerbPause, paused.UUID, parent.UUID)
 	b.ordered(store.VerbCancel, cancelled.UUID)
-	want := []store.ControlRequest{
+	want := []store.PendingControl{
 		{Run: paused.UUID, Epoch: epochAt(1), Control: store.PausedItself},
 		{Run: cancelled.UUID, Epoch: epochAt(1), Control: store.CancelRequested},
 		{Run: parent.UUID, Epoch: epochAt(1), Control: store.PausedItself},
@@ -98,7 +98,7 @@ func newsWoken(b *bed) {
 	}
 	b.ordered(store.VerbPause, signalled.UUID)
 	b.sent(signalled.UUID, "paid", 0)
-	both := []store.ControlRequest{{Run: signalled.UUID, Epoch: epochAt(1), Control: store.PausedItself}}
+	both := []store.PendingControl{{Run: signalled.UUID, Epoch: epochAt(1), Control: store.PausedItself}}
 	b.wantNews("both", b.news(b.worker, held...), both, signalled.UUID)
 	b.wantNews("both, once more", b.news(b.worker, held...), both)
 }
@@ -120,7 +120,7 @@ func newsOwn(b *bed) {
 	b.ordered(store.VerbPause, theirs.UUID)
 	b.wantNews("another's run", b.news(b.worker), nil)
 	b.wantNews("another's run, thought to be held", b.news(b.worker, theirs.UUID), nil)
-	b.wantNews("its owner's", b.news(stranger, theirs.UUID), []store.ControlRequest{{Run: theirs.UUID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.UUID)
+	b.wantNews("its owner's", b.news(stranger, theirs.UUID), []store.PendingControl{{Run: theirs.UUID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.UUID)
 
 	lost := b.queued("lost", b.now)
 	first := b.query(b.now)
@@ -139,16 +139,16 @@ func newsOwn(b *bed) {
 	if err != nil {
 		b.Fatalf("News: %v", err)
 	}
-	b.wantNews("its new owner's", got, []store.ControlRequest{{Run: lost.UUID, Epoch: epochAt(2), Control: store.CancelRequested}}, lost.UUID)
+	b.wantNews("its new owner's", got, []store.PendingControl{{Run: lost.UUID, Epoch: epochAt(2), Control: store.CancelRequested}}, lost.UUID)
 }
 
 func newsMany(b *bed) {
 	batch := &store.Batch{}
 	var held, woken, paused []uuid.UUID
-	var asked []store.ControlRequest
+	var asked []store.PendingControl
 	for i := range 300 {
 		r := b.running("")
-		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 		held = append(held, r.UUID)
 		if i%3 == 0 {
 			woken = append(woken, r.UUID)
@@ -157,7 +157,7 @@ func newsMany(b *bed) {
 		}
 		if i%5 == 0 {
 			paused = append(paused, r.UUID)
-			asked = append(asked, store.ControlRequest{Run: r.UUID, Epoch: epochAt(1), Control: store.PausedItself})
+			asked = append(asked, store.PendingControl{Run: r.UUID, Epoch: epochAt(1), Control: store.PausedItself})
 		}
 	}
 	b.commit(&store.Batch{Starts: batch.Starts})

@@ -113,7 +113,7 @@ func nonceEnd(b *bed) {
 	r := b.twice()
 	before := b.row(r.UUID)
 	for _, epoch := range others(2) {
-		for what, w := range map[string]store.RunWrite{
+		for what, w := range map[string]store.OwnershipEnd{
 			"a finish":  b.finish(r.UUID, epoch),
 			"a park":    {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour)},
 			"giving it": {UUID: r.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now},
@@ -132,7 +132,7 @@ func nonceEndWritten(b *bed) {
 	finished, paused := b.twice(), b.started("")
 	b.commitRun(b.finish(finished.UUID, finished.Epoch))
 	b.ordered(store.VerbPause, paused.UUID)
-	b.commitRun(store.RunWrite{UUID: paused.UUID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
+	b.commitRun(store.OwnershipEnd{UUID: paused.UUID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
 	for _, epoch := range append(others(2), finished.Epoch) {
 		want := store.Fenced
 		if epoch == finished.Epoch { // a repeated call, whose first result was lost
@@ -140,7 +140,7 @@ func nonceEndWritten(b *bed) {
 		}
 		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitRun(b.finish(finished.UUID, epoch)).Outcome, want)
 		epoch.Count = 1
-		left := store.RunWrite{UUID: paused.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now}
+		left := store.OwnershipEnd{UUID: paused.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now}
 		wantOutcome(b, "leaving what was paused at epoch "+epoch.String(), b.commitRun(left).Outcome, want)
 	}
 }
@@ -182,7 +182,7 @@ func nonceReceive(b *bed) {
 	owned := r.Epoch
 	message := b.sent(r.UUID, "paid", 0)
 	for _, r.Epoch = range others(2) {
-		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
+		for _, w := range []*store.ReceiveWrite{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := "a receive at epoch " + r.Epoch.String()
 			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
 			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: owned})
@@ -210,5 +210,5 @@ func nonceNews(b *bed) {
 	for _, epoch := range others(2) {
 		b.wantNews("at epoch "+epoch.String(), told(epoch), nil)
 	}
-	b.wantNews("the owner's", told(r.Epoch), []store.ControlRequest{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
+	b.wantNews("the owner's", told(r.Epoch), []store.PendingControl{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
 }

@@ -30,7 +30,7 @@ var orders = []test{
 }
 
 // order executes a control request, which must succeed.
-func (b *bed) order(o *store.Control) []store.ControlResult {
+func (b *bed) order(o *store.ControlOperation) []store.ControlResult {
 	b.Helper()
 	if err := b.s.Control(b.ctx, o); err != nil {
 		b.Fatalf("Order: %v", err)
@@ -42,12 +42,12 @@ func (b *bed) order(o *store.Control) []store.ControlResult {
 }
 
 // newOrder returns a control request whose time is ten seconds after the beginning of the case.
-func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.Control {
-	return &store.Control{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
+func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.ControlOperation {
+	return &store.ControlOperation{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
 }
 
 // ordered executes a control request for runs that must exist.
-func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.Control {
+func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.ControlOperation {
 	b.Helper()
 	o := b.newOrder(verb, runs...)
 	for i, a := range b.order(o) {
@@ -372,7 +372,7 @@ func orderLarge(b *bed) {
 	root := b.started("root")
 	batch := &store.Batch{}
 	for i := range 400 {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
 	}
 	b.commit(batch)
 	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 400, Requested: 1})

@@ -68,11 +68,11 @@ func outageMoved(b *bed) {
 	b.claim(q)
 	b.renew(b.heartbeat(store.Lease{Run: renewed.UUID, Epoch: epochAt(1)}))
 	b.commitRun(b.finish(ended.UUID, epochAt(1)))
-	b.commitRun(store.RunWrite{UUID: left.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(50 * time.Minute)})
+	b.commitRun(store.OwnershipEnd{UUID: left.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(50 * time.Minute)})
 	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: kept.UUID, Epoch: epochAt(1)}}) {
 		b.Errorf("got %v, want the run that is as the claim left it", got)
 	}
-	b.commitRun(store.RunWrite{UUID: kept.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Minute)})
+	b.commitRun(store.OwnershipEnd{UUID: kept.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Minute)})
 	if got := b.claimOne(b.query(b.in(30*time.Minute)), kept.UUID).Run; got.Crashes != 0 {
 		b.Errorf("given back and claimed: %d crashes, want none", got.Crashes)
 	}

@@ -25,7 +25,7 @@ func (b *bed) place(p store.QueueWorkflow, name string, wakeAt time.Time) store.
 	return store.OverdueLane{QueueWorkflow: p, Lane: r.Lane(), Run: r.UUID, Since: r.WakeAt}
 }
 
-func (b *bed) overdue(after store.Lane, limit int) []store.OverdueLane {
+func (b *bed) overdue(after store.ClaimLane, limit int) []store.OverdueLane {
 	b.Helper()
 	got, err := b.s.OverdueLanes(b.ctx, b.now, after, limit)
 	if err != nil {

@@ -100,7 +100,7 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 		}
 	}
 	go func() {
-		a.done <- b.s.Listen(ctx, worker, func(h store.Hint) {
+		a.done <- b.s.Listen(ctx, worker, func(h store.WakeHint) {
 			if h&store.HintClaim != 0 {
 				note(a.hints)
 			}
@@ -175,7 +175,7 @@ func pairHint(b *bed, s store.Store) {
 			other.queued("", b.now)
 		case 3, 4: // a run that its owner releases is claimable too
 			r := other.started("")
-			other.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+			other.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
 		b.wantHint(a, fmt.Sprint("what another handle made claimable, round ", round))
 	}
@@ -193,7 +193,7 @@ func pairAttendEnds(b *bed, s store.Store) {
 	at := b.attend(b.worker)
 	at.stop() // before Listen has begun
 	b.wantEnd(at)
-	b.commit(&store.Batch{Starts: []*store.Start{{Run: b.running("")}}})
+	b.commit(&store.Batch{Starts: []*store.StartWrite{{Run: b.running("")}}})
 }
 
 // pairDead checks that Dead never returns a live worker. Dead may miss a dead worker, because it

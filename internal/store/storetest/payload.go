@@ -67,7 +67,7 @@ func payloadRuns(b *bed) {
 			r.Input = payload
 			wantOutcome(b, name, b.commitStart(r).Outcome, store.Written)
 			wantRun(b, name+" as input", b.row(r.UUID), r)
-			w := store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now}
+			w := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now}
 			if status == store.Completed {
 				w.Output = payload
 			} else {

@@ -29,8 +29,8 @@ var permits = []test{
 }
 
 // ask returns the request of a step of the run.
-func (b *bed) ask(r store.Run, settings store.LimitSettings) *store.PermitAsk {
-	return &store.PermitAsk{Limit: "l", Settings: settings, Run: r.UUID, Step: "step", Epoch: r.Epoch, Attempt: 1, Units: 1}
+func (b *bed) ask(r store.Run, settings store.LimitSettings) *store.PermitRequest {
+	return &store.PermitRequest{Limit: "l", Settings: settings, Run: r.UUID, Step: "step", Epoch: r.Epoch, Attempt: 1, Units: 1}
 }
 
 func (b *bed) permits(batch *store.PermitBatch) {
@@ -45,9 +45,9 @@ func (b *bed) permits(batch *store.PermitBatch) {
 }
 
 // asks makes the requests at the given time, and returns how many were granted.
-func (b *bed) asks(at time.Time, asks ...*store.PermitAsk) (granted int) {
+func (b *bed) asks(at time.Time, asks ...*store.PermitRequest) (granted int) {
 	b.Helper()
-	b.permits(&store.PermitBatch{Now: at, Asks: asks})
+	b.permits(&store.PermitBatch{Now: at, Requests: asks})
 	for _, a := range asks {
 		if a.Outcome == store.Written {
 			granted++
@@ -57,7 +57,7 @@ func (b *bed) asks(at time.Time, asks ...*store.PermitAsk) (granted int) {
 }
 
 // gives gives the permit of an ask back.
-func (b *bed) gives(at time.Time, asks ...*store.PermitAsk) {
+func (b *bed) gives(at time.Time, asks ...*store.PermitRequest) {
 	b.Helper()
 	batch := &store.PermitBatch{Now: at}
 	for _, a := range asks {
@@ -66,7 +66,7 @@ func (b *bed) gives(at time.Time, asks ...*store.PermitAsk) {
 	b.permits(batch)
 }
 
-func (b *bed) wantAsk(what string, a *store.PermitAsk, want store.Outcome) {
+func (b *bed) wantAsk(what string, a *store.PermitRequest, want store.Outcome) {
 	b.Helper()
 	if a.Outcome != want {
 		b.Errorf("%s: the outcome is %v, want %v", what, a.Outcome, want)
@@ -81,21 +81,21 @@ func (b *bed) runsNamed(n int) (all []store.Run) {
 	return all
 }
 
-func (b *bed) permitOf(run uuid.UUID) store.PermitPlace {
+func (b *bed) permitOf(run uuid.UUID) store.PermitPosition {
 	b.Helper()
 	all, err := b.s.PermitsOf(b.ctx, run)
 	if err != nil || len(all) > 1 {
 		b.Fatalf("PermitsOf: %v, %v", all, err)
 	}
 	if len(all) == 0 {
-		return store.PermitPlace{}
+		return store.PermitPosition{}
 	}
 	return all[0]
 }
 
 func permitConcurrent(b *bed) {
 	two := store.LimitSettings{Concurrent: 2}
-	var asks []*store.PermitAsk
+	var asks []*store.PermitRequest
 	for _, r := range b.runsNamed(5) {
 		asks = append(asks, b.ask(r, two))
 	}
@@ -140,7 +140,7 @@ func permitUnits(b *bed) {
 func permitOrder(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(5)
-	var asks []*store.PermitAsk
+	var asks []*store.PermitRequest
 	for i, r := range runs {
 		a := b.ask(r, one)
 		a.Priority = []int16{0, 0, 0, 1, -1}[i]
@@ -164,14 +164,14 @@ func permitRate(b *bed) {
 	rate := store.LimitSettings{Rate: 10, Period: time.Second, Burst: 3}
 	at, granted := b.now, []time.Time(nil)
 	runs := b.runsNamed(40)
-	var left []*store.PermitAsk
+	var left []*store.PermitRequest
 	for _, r := range runs {
 		left = append(left, b.ask(r, rate))
 	}
 	for len(left) > 0 {
 		b.asks(at, left...)
 		next := time.Time{}
-		left = slices.DeleteFunc(left, func(a *store.PermitAsk) bool {
+		left = slices.DeleteFunc(left, func(a *store.PermitRequest) bool {
 			if a.Outcome == store.Written {
 				granted = append(granted, a.GrantedAt)
 				return true
@@ -216,7 +216,7 @@ func permitClock(b *bed) {
 func permitKeys(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(4)
-	var asks []*store.PermitAsk
+	var asks []*store.PermitRequest
 	for i, r := range runs {
 		a := b.ask(r, one)
 		a.Key = []string{"", "a", "b", "a"}[i]
@@ -276,7 +276,7 @@ func permitMissed(b *bed) {
 	b.asks(b.in(1), slow)
 	b.asks(b.in(2), next)
 	b.gives(b.in(3), holder)
-	b.permits(&store.PermitBatch{Now: b.in(time.Minute), Lines: []store.LineKey{{Limit: "l"}}})
+	b.permits(&store.PermitBatch{Now: b.in(time.Minute), Lines: []store.PermitLineKey{{Limit: "l"}}})
 	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.Before != 0 {
 		b.Errorf("who missed its offer: %+v, want it to keep its place", p)
 	}
@@ -296,7 +296,7 @@ func permitPaused(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(4)
 	holder, paused, ended, last := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one), b.ask(runs[3], one)
-	for i, a := range []*store.PermitAsk{holder, paused, ended, last} {
+	for i, a := range []*store.PermitRequest{holder, paused, ended, last} {
 		b.asks(b.in(time.Duration(i)), a)
 	}
 	b.ordered(store.VerbPause, runs[1].UUID)
@@ -361,7 +361,7 @@ func permitManyMissed(b *bed) {
 	const n = store.MaxPermitsRead + 1
 	settings := store.LimitSettings{Concurrent: n}
 	runs := b.runsNamed(n + 2)
-	all := make([]*store.PermitAsk, len(runs))
+	all := make([]*store.PermitRequest, len(runs))
 	for i, r := range runs {
 		all[i] = b.ask(r, settings)
 	}
@@ -373,7 +373,7 @@ func permitManyMissed(b *bed) {
 	now := b.now
 	for range 3 { // all are offered a permit, and none takes it
 		now = now.Add(3 * time.Second)
-		b.permits(&store.PermitBatch{Now: now, Lines: []store.LineKey{{Limit: "l"}}})
+		b.permits(&store.PermitBatch{Now: now, Lines: []store.PermitLineKey{{Limit: "l"}}})
 	}
 	b.asks(now, last)
 	b.wantAsk("a step behind those that missed their offers", last, store.Written)

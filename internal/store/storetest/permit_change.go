@@ -16,7 +16,7 @@ func (b *bed) setLimit(s store.LimitSettings) {
 func permitRateChanged(b *bed) {
 	slow := store.LimitSettings{Rate: 1, Period: 24 * time.Hour, Burst: 3}
 	fast := store.LimitSettings{Rate: 10, Period: time.Second, Burst: 1}
-	var asks []*store.PermitAsk
+	var asks []*store.PermitRequest
 	for _, r := range b.runsNamed(10) {
 		asks = append(asks, b.ask(r, slow))
 	}
@@ -47,7 +47,7 @@ func permitUnbounded(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(4)
 	first, second, third, fourth := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one), b.ask(runs[3], one)
-	for i, a := range []*store.PermitAsk{first, second, third} {
+	for i, a := range []*store.PermitRequest{first, second, third} {
 		b.asks(b.in(time.Duration(i)*time.Millisecond), a)
 	}
 	if found, err := b.s.DeleteLimit(b.ctx, "l"); err != nil || !found {

@@ -66,10 +66,10 @@ func (b *bed) placeOf(run uuid.UUID) *store.QueuedRun {
 }
 
 // arriving returns the start of a run in a queue with a row. It is not committed.
-func (b *bed) arriving(name, queue, key string) *store.Start {
+func (b *bed) arriving(name, queue, key string) *store.StartWrite {
 	r := b.pending(name, b.now)
 	r.Queue, r.Gate = queue, store.GateArrived
-	return &store.Start{Run: r, Place: &store.Place{Run: r.UUID, Queue: queue, Key: key, Weight: 1, State: store.PlaceOutside, Root: true}}
+	return &store.StartWrite{Run: r, Place: &store.QueuePlace{Run: r.UUID, Queue: queue, Key: key, Weight: 1, State: store.PlaceOutside, Root: true}}
 }
 
 func queueSettings(b *bed) {
@@ -150,12 +150,12 @@ func queueStart(b *bed) {
 	first.Place.Weight, first.Place.Priority, first.Place.StartBy = 3, 2, b.in(time.Hour)
 	first.Run.Priority = 2
 	first.Tags = []store.Tag{{Key: "shop.kind", Value: "gift"}}
-	plain, other := &store.Start{Run: b.pending("plain", b.now)}, b.arriving("order-43", "mail", "")
-	b.commit(&store.Batch{Starts: []*store.Start{plain, first, other}})
-	for _, w := range []*store.Start{first, plain, other} {
+	plain, other := &store.StartWrite{Run: b.pending("plain", b.now)}, b.arriving("order-43", "mail", "")
+	b.commit(&store.Batch{Starts: []*store.StartWrite{plain, first, other}})
+	for _, w := range []*store.StartWrite{first, plain, other} {
 		wantOutcome(b, "start of "+w.Run.Name, w.Outcome, store.Written)
 	}
-	want := store.QueuedRun{Place: *first.Place, Gate: store.GateArrived}
+	want := store.QueuedRun{QueuePlace: *first.Place, Gate: store.GateArrived}
 	if p := b.placeOf(first.Run.UUID); p == nil || !samePlace(*p, want) {
 		b.Errorf("the place is %+v, want %+v", p, want)
 	}
@@ -167,8 +167,8 @@ func queueStart(b *bed) {
 	}
 	again := b.arriving("order-42", "mail", "other")
 	repeat := *first
-	for _, w := range []*store.Start{again, &repeat} {
-		b.commit(&store.Batch{Starts: []*store.Start{w}})
+	for _, w := range []*store.StartWrite{again, &repeat} {
+		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	}
 	wantOutcome(b, "the same name", again.Outcome, store.Adopted)
 	wantOutcome(b, "the same start repeated", repeat.Outcome, store.Written)
@@ -197,15 +197,15 @@ func queueChild(b *bed) {
 	parent := b.started("parent")
 	kid := b.child(parent, "kid")
 	kid.Queue, kid.Gate, kid.Status, kid.Epoch, kid.Owner, kid.StartedAt, kid.WakeAt = "mail", store.GateArrived, store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.now
-	w := &store.Start{Run: kid, ParentEpoch: epochAt(1), Place: &store.Place{Run: kid.UUID, Queue: "mail", Key: "acme", Weight: 1, State: store.PlaceOutside}}
+	w := &store.StartWrite{Run: kid, ParentEpoch: epochAt(1), Place: &store.QueuePlace{Run: kid.UUID, Queue: "mail", Key: "acme", Weight: 1, State: store.PlaceOutside}}
 	fenced := *w
 	fenced.ParentEpoch = epochAt(7)
-	b.commit(&store.Batch{Starts: []*store.Start{&fenced}})
+	b.commit(&store.Batch{Starts: []*store.StartWrite{&fenced}})
 	wantOutcome(b, "a child of a former owner", fenced.Outcome, store.Fenced)
 	if p := b.placeOf(kid.UUID); p != nil {
 		b.Errorf("the refused child has the place %+v", p)
 	}
-	b.commit(&store.Batch{Starts: []*store.Start{w}})
+	b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	wantOutcome(b, "the child", w.Outcome, store.Written)
 	if p := b.placeOf(kid.UUID); p == nil || p.Key != "acme" || p.Gate != store.GateArrived {
 		b.Errorf("the child has the place %+v", p)
@@ -222,7 +222,7 @@ func queueDepth(b *bed) {
 	}
 	want("mail", 100, 0)
 	for range 5 {
-		b.commit(&store.Batch{Starts: []*store.Start{b.arriving("", "mail", "acme"), b.arriving("", "other", "")}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{b.arriving("", "mail", "acme"), b.arriving("", "other", "")}})
 	}
 	want("mail", 100, 5)
 	want("mail", 3, 3)
@@ -230,10 +230,10 @@ func queueDepth(b *bed) {
 }
 
 func queueStartBy(b *bed) {
-	for name, gate := range map[string]store.Gate{"free": store.GateFree, "admitted": store.GateAdmitted} {
+	for name, gate := range map[string]store.LaneGate{"free": store.GateFree, "admitted": store.GateAdmitted} {
 		w := b.arriving(name, "queue", "")
 		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.StartByNoted, b.in(time.Hour)
-		b.commit(&store.Batch{Starts: []*store.Start{w}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 		got := b.claimOne(b.query(b.in(time.Minute)), w.Run.UUID)
 		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.StartByNoted || p == nil || !p.StartBy.Equal(b.in(time.Hour)) {
 			b.Errorf("%s: claimed with control %d and the place %+v", name, got.Run.Control, p)

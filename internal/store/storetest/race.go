@@ -143,27 +143,27 @@ func apart(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.
 		}
 	}
 	for _, w := range batch.Starts {
-		add(w.Outcome, &store.Batch{Starts: []*store.Start{w}})
+		add(w.Outcome, &store.Batch{Starts: []*store.StartWrite{w}})
 	}
 	for _, w := range batch.Steps {
 		add(w.Outcome, &store.Batch{Steps: []*store.StepWrite{w}})
 	}
 	for _, w := range batch.Receives {
-		add(w.Outcome, &store.Batch{Receives: []*store.Receive{w}})
+		add(w.Outcome, &store.Batch{Receives: []*store.ReceiveWrite{w}})
 	}
 	for _, w := range batch.Signals {
-		add(w.Outcome, &store.Batch{Signals: []*store.Signal{w}})
+		add(w.Outcome, &store.Batch{Signals: []*store.SignalWrite{w}})
 	}
 	for _, w := range batch.Runs {
-		add(w.Outcome, &store.Batch{Runs: []*store.RunWrite{w}})
+		add(w.Outcome, &store.Batch{Runs: []*store.OwnershipEnd{w}})
 	}
 	return parts
 }
 
 func raceStart(b *bed) {
-	starts := make([]*store.Start, 16)
+	starts := make([]*store.StartWrite, 16)
 	b.together(len(starts), func(i int) error {
-		starts[i] = &store.Start{Run: b.running("order-42")}
+		starts[i] = &store.StartWrite{Run: b.running("order-42")}
 		return b.s.Commit(b.ctx, &store.Batch{Starts: starts[i : i+1]})
 	})
 	first := b.get("order-42")[0]
@@ -186,7 +186,7 @@ func raceStart(b *bed) {
 
 func raceFinish(b *bed) {
 	r := b.started("")
-	writes := make([]*store.RunWrite, 16)
+	writes := make([]*store.OwnershipEnd, 16)
 	b.together(len(writes), func(i int) error {
 		w := b.finish(r.UUID, epochAt(1))
 		w.Output = []byte(fmt.Sprint(i))
@@ -207,7 +207,7 @@ func raceClaim(b *bed) {
 	const due = 200
 	batch := &store.Batch{}
 	for range due {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.pending("", b.now)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.pending("", b.now)})
 	}
 	b.commit(batch)
 	var mu sync.Mutex
@@ -253,7 +253,7 @@ func raceTakeover(b *bed) {
 		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{&end}})
+				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.OwnershipEnd{&end}})
 			}
 			got, err := b.s.Claim(b.ctx, b.query(b.now))
 			claimed = got.Runs
@@ -368,7 +368,7 @@ func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by 
 		batch.Runs = append(batch.Runs, &w)
 	}
 	for _, at := range rand.Perm(20)[:3] {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(fmt.Sprint("common-", at))})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(fmt.Sprint("common-", at))})
 	}
 	return batch
 }
@@ -389,7 +389,7 @@ func raceOrders(b *bed) {
 					batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 				} else {
 					root := b.pending(fmt.Sprint(r.UUID, "-", round, "-", k), b.now)
-					batch.Starts = append(batch.Starts, &store.Start{Run: root})
+					batch.Starts = append(batch.Starts, &store.StartWrite{Run: root})
 				}
 			}
 			return b.s.Commit(b.ctx, batch)

@@ -30,28 +30,28 @@ var receives = []test{
 }
 
 // receive returns a receive that waits for the signal for an hour, at the run's epoch.
-func (b *bed) receive(r store.Run, step, signal string) *store.Receive {
+func (b *bed) receive(r store.Run, step, signal string) *store.ReceiveWrite {
 	s := b.began(r.UUID, r.Epoch, 1, step)
 	s.Kind, s.NextAt = store.KindReceive, b.in(time.Hour)
-	return &store.Receive{Step: s, Signal: signal}
+	return &store.ReceiveWrite{Step: s, Signal: signal}
 }
 
 // timeout returns the write that ends the wait of receive, with the same arguments, by its timeout.
-func (b *bed) timeout(r store.Run, step, signal string) *store.Receive {
+func (b *bed) timeout(r store.Run, step, signal string) *store.ReceiveWrite {
 	w := b.receive(r, step, signal)
 	w.Step.Status, w.Step.Error, w.Step.EndedAt = store.StepFailed, []byte(`"late"`), b.in(2*time.Hour)
 	return w
 }
 
-func (b *bed) commitReceive(w *store.Receive) *store.Receive {
+func (b *bed) commitReceive(w *store.ReceiveWrite) *store.ReceiveWrite {
 	b.Helper()
-	b.commit(&store.Batch{Receives: []*store.Receive{w}})
+	b.commit(&store.Batch{Receives: []*store.ReceiveWrite{w}})
 	return w
 }
 
 // wantTaken checks that the receive took a signal with the payload, and compares its row with the
 // returned one.
-func (b *bed) wantTaken(what string, w *store.Receive, payload []byte) {
+func (b *bed) wantTaken(what string, w *store.ReceiveWrite, payload []byte) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
 	if w.Recorded == nil {
@@ -66,7 +66,7 @@ func (b *bed) wantTaken(what string, w *store.Receive, payload []byte) {
 }
 
 // wantWaiting checks that the receive found no signal.
-func (b *bed) wantWaiting(what string, w *store.Receive) {
+func (b *bed) wantWaiting(what string, w *store.ReceiveWrite) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
 	wantRecorded(b, what, w.Recorded, w.Step)
@@ -164,11 +164,11 @@ func receiveTimeout(b *bed) {
 	b.commitReceive(b.receive(r, "completed", "paid"))
 	failed, completed, at := b.timeout(r, "failed", "paid"), b.timeout(r, "completed", "paid"), b.timeout(r, "at once", "paid")
 	completed.Step.Status, completed.Step.Output, completed.Step.Error = store.StepCompleted, []byte(`"default"`), nil
-	for _, w := range []*store.Receive{failed, completed, at} {
+	for _, w := range []*store.ReceiveWrite{failed, completed, at} {
 		b.wantWaiting(w.Step.Name, b.commitReceive(w))
 	}
 	b.sent(r.UUID, "paid", 0)
-	for _, w := range []*store.Receive{failed, completed, at} {
+	for _, w := range []*store.ReceiveWrite{failed, completed, at} {
 		late := b.commitReceive(b.receive(r, w.Step.Name, "paid"))
 		wantOutcome(b, "a look after it has "+w.Step.Name, late.Outcome, store.Adopted)
 		wantRecorded(b, "a look after it has "+w.Step.Name, late.Recorded, w.Step)
@@ -192,9 +192,9 @@ func receiveEnded(b *bed) {
 	row := *taken.Recorded
 	late := b.commitReceive(b.timeout(r, "late", "paid"))
 	second := b.sent(r.UUID, "paid", 1)
-	for _, change := range []func(*store.Receive){
-		func(w *store.Receive) { w.Step.Attempt = 2 },
-		func(w *store.Receive) {
+	for _, change := range []func(*store.ReceiveWrite){
+		func(w *store.ReceiveWrite) { w.Step.Attempt = 2 },
+		func(w *store.ReceiveWrite) {
 			w.Step.Attempt, w.Step.Status, w.Step.Error = 2, store.StepFailed, []byte(`"no"`)
 		},
 	} {
@@ -219,7 +219,7 @@ func receiveReplay(b *bed) {
 	row := *w.Recorded
 	late := b.commitReceive(b.timeout(r, "late", "never"))
 	for range 2 {
-		for _, w := range []*store.Receive{w, late} {
+		for _, w := range []*store.ReceiveWrite{w, late} {
 			w.Outcome, w.Recorded = store.Fenced, &store.Step{}
 			if b.commitReceive(w); w.Outcome != store.Written && w.Outcome != store.Adopted {
 				b.Errorf("%s, replayed: got %s, want written or adopted", w.Step.Name, outcomeWords[w.Outcome])
@@ -241,7 +241,7 @@ func receiveFenced(b *bed) {
 	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
 	message := b.sent(r.UUID, "paid", 0)
 	for _, r.Epoch = range []store.Epoch{epochAt(1), epochAt(3)} {
-		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
+		for _, w := range []*store.ReceiveWrite{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := fmt.Sprintf("epoch %s of a run at 2, %s", r.Epoch, w.Step.Status)
 			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
 			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
@@ -256,7 +256,7 @@ func receiveFenced(b *bed) {
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
 		b.sent(r.UUID, "paid", 0)
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		w := b.commitReceive(b.receive(r, "wait", "paid"))
 		wantOutcome(b, "a run that is "+status.String(), w.Outcome, store.Fenced)
 		wantState(b, status.String(), w.State, leftState(status))
@@ -269,11 +269,11 @@ func receiveSeveral(b *bed) {
 	want := map[string]bool{string(b.sent(r.UUID, "paid", 0).Payload): true, string(b.sent(r.UUID, "paid", 1).Payload): true}
 	third := b.sent(r.UUID, "paid", 2)
 	sold := b.sent(r.UUID, "sold", 0)
-	batch := &store.Batch{Receives: []*store.Receive{
+	batch := &store.Batch{Receives: []*store.ReceiveWrite{
 		b.receive(r, "b", "paid"), b.receive(other, "c", "paid"), b.receive(r, "c", "sold"), b.receive(r, "a", "paid"),
 	}}
 	b.commit(batch)
-	for _, w := range []*store.Receive{batch.Receives[0], batch.Receives[3]} {
+	for _, w := range []*store.ReceiveWrite{batch.Receives[0], batch.Receives[3]} {
 		wantOutcome(b, w.Step.Name, w.Outcome, store.Written)
 		if w.Recorded == nil || !want[string(w.Recorded.Output)] {
 			b.Errorf("%s: got %+v, want one of the two oldest, not taken by the other", w.Step.Name, w.Recorded)
@@ -283,7 +283,7 @@ func receiveSeveral(b *bed) {
 	}
 	b.wantWaiting("another run's", batch.Receives[1])
 	b.wantTaken("another name's", batch.Receives[2], sold.Payload)
-	two := []*store.Receive{b.receive(r, "d", "paid"), b.receive(r, "e", "paid")}
+	two := []*store.ReceiveWrite{b.receive(r, "d", "paid"), b.receive(r, "e", "paid")}
 	b.commit(&store.Batch{Receives: two})
 	if two[0].Recorded.Status != store.StepCompleted {
 		two[0], two[1] = two[1], two[0]
@@ -301,7 +301,7 @@ func receiveAsked(b *bed) {
 		b.wantTaken("a receive of a run of which something is asked", taken, w.Payload)
 		waits := b.commitReceive(b.receive(r, "waits", "paid"))
 		b.wantWaiting("a second one", waits)
-		for _, w := range []*store.Receive{taken, waits} {
+		for _, w := range []*store.ReceiveWrite{taken, waits} {
 			if w.State.Control != bit {
 				b.Errorf("%s: it is told of %d, want %d", w.Step.Name, w.State.Control, bit)
 			}
@@ -319,9 +319,9 @@ func raceTimeout(b *bed, s store.Store) {
 		end, w := b.timeout(r, "wait", "paid"), b.message(r.UUID, "paid", 0)
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.deliver(&store.Batch{Receives: []*store.Receive{end}})
+				return b.deliver(&store.Batch{Receives: []*store.ReceiveWrite{end}})
 			}
-			return other.deliver(&store.Batch{Signals: []*store.Signal{&w}})
+			return other.deliver(&store.Batch{Signals: []*store.SignalWrite{&w}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		after := b.commitReceive(b.receive(r, "next", "paid"))

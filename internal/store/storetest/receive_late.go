@@ -7,7 +7,7 @@ import (
 )
 
 // arrived commits a signal with the given arrival time. The signal must be new.
-func (b *bed) arrived(r store.Run, name string, at time.Time) store.Signal {
+func (b *bed) arrived(r store.Run, name string, at time.Time) store.SignalWrite {
 	b.Helper()
 	w := b.message(r.UUID, name, 0)
 	w.ArrivedAt = at
@@ -16,7 +16,7 @@ func (b *bed) arrived(r store.Run, name string, at time.Time) store.Signal {
 }
 
 // waiting returns a run, and its receive, which waits until the given time.
-func (b *bed) waiting(until time.Time) (store.Run, *store.Receive) {
+func (b *bed) waiting(until time.Time) (store.Run, *store.ReceiveWrite) {
 	b.Helper()
 	r := b.started("")
 	w := b.receive(r, "wait", "paid")
@@ -72,7 +72,7 @@ func receiveBegins(b *bed) {
 // pausedWait has a run wait until an hour from now. The run is paused after twenty minutes for five
 // hours, and a signal arrives two hours from now. pausedWait returns the receive that the next
 // owner commits, and the signal.
-func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
+func (b *bed) pausedWait(freeze bool) (*store.ReceiveWrite, store.SignalWrite) {
 	b.Helper()
 	r, _ := b.waiting(b.in(time.Hour))
 	b.commitRun(b.park(r, b.in(time.Hour)))

@@ -20,7 +20,7 @@ var runs = []test{
 }
 
 func runEnds(b *bed) {
-	for _, w := range []store.RunWrite{
+	for _, w := range []store.OwnershipEnd{
 		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(time.Second)},
 		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.in(time.Second)},
 		{Status: store.Cancelled, Error: []byte(`"stop"`), Reason: "by hand", EndedAt: b.in(time.Second)},
@@ -48,7 +48,7 @@ func runTrace(b *bed) {
 		r := b.running("")
 		r.Trace = "first"
 		b.commitStart(r)
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, Trace: given})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, Trace: given})
 		if got := b.row(r.UUID).Trace; got != want {
 			b.Errorf("trace %q over \"first\": got %q, want %q", given, got, want)
 		}
@@ -61,7 +61,7 @@ func runOldEpoch(b *bed) {
 	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
 	before := b.row(r.UUID)
 	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
-		for what, w := range map[string]store.RunWrite{
+		for what, w := range map[string]store.OwnershipEnd{
 			"a finish": b.finish(r.UUID, epoch),
 			"a park":   {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour), Now: b.now},
 		} {
@@ -82,7 +82,7 @@ func runNotRunning(b *bed) {
 	wantState(b, "no run", w.State, store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Failed, store.Cancelled} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 		before := b.row(r.UUID)
 		w := b.commitRun(b.finish(r.UUID, epochAt(1)))
 		wantOutcome(b, status.String(), w.Outcome, store.Fenced)
@@ -101,7 +101,7 @@ func leftState(status store.Status) store.RunState {
 }
 
 func runReplay(b *bed) {
-	for _, w := range []*store.RunWrite{
+	for _, w := range []*store.OwnershipEnd{
 		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.now},
 		{Status: store.Waiting, WakeAt: b.in(time.Hour)},
 		{Status: store.Pending, WakeAt: b.in(time.Hour)},
@@ -111,12 +111,12 @@ func runReplay(b *bed) {
 		w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.now
 		for _, when := range []string{"first", "replayed"} {
 			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // results of an earlier try
-			b.commit(&store.Batch{Runs: []*store.RunWrite{w}})
+			b.commit(&store.Batch{Runs: []*store.OwnershipEnd{w}})
 			wantOutcome(b, w.Status.String()+", "+when, w.Outcome, store.Written)
 		}
 	}
 	parked := b.started("")
-	park := store.RunWrite{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)}
+	park := store.OwnershipEnd{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)}
 	b.commitRun(park)
 	b.claimOne(b.query(b.in(time.Minute)), parked.UUID)
 	w := b.commitRun(park)
@@ -130,7 +130,7 @@ func runFirstEnd(b *bed) {
 	first := b.row(r.UUID)
 	second := b.finish(r.UUID, epochAt(1))
 	second.Output = []byte(`"other"`)
-	for _, w := range []store.RunWrite{
+	for _, w := range []store.OwnershipEnd{
 		second,
 		{UUID: r.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now},
 		{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now},
@@ -146,7 +146,7 @@ func runFirstEnd(b *bed) {
 func runNeverDue(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired, store.Paused, store.Waiting} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 	}
 	got := b.claim(b.query(b.in(1000 * time.Hour)))
 	if len(got.Runs) != 0 || !got.Next.IsZero() {

@@ -42,7 +42,7 @@ func (b *bed) setSchedule(row store.Schedule, fires ...store.Fire) *store.Schedu
 // fire returns a fire that starts a run with the given ID.
 func (b *bed) fire(schedule, run string, at time.Time) store.Fire {
 	return store.Fire{
-		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, Start: &store.Start{Run: b.pending(run, b.now)},
+		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, Start: &store.StartWrite{Run: b.pending(run, b.now)},
 	}
 }
 

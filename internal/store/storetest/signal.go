@@ -35,21 +35,21 @@ var signals = []test{
 
 // message returns a signal whose payload contains its name and ID. It was created the given number
 // of seconds after the beginning of the case.
-func (b *bed) message(run uuid.UUID, name string, second int) store.Signal {
+func (b *bed) message(run uuid.UUID, name string, second int) store.SignalWrite {
 	id := uuid.Must(uuid.NewV7())
-	return store.Signal{
+	return store.SignalWrite{
 		Run: run, ID: id, Name: name, Payload: []byte(fmt.Sprintf(`"%s %s"`, name, id)), CreatedAt: b.in(time.Duration(second) * time.Second),
 	}
 }
 
-func (b *bed) commitSignal(w store.Signal) *store.Signal {
+func (b *bed) commitSignal(w store.SignalWrite) *store.SignalWrite {
 	b.Helper()
-	b.commit(&store.Batch{Signals: []*store.Signal{&w}})
+	b.commit(&store.Batch{Signals: []*store.SignalWrite{&w}})
 	return &w
 }
 
 // sent commits a signal, which must be new.
-func (b *bed) sent(run uuid.UUID, name string, second int) store.Signal {
+func (b *bed) sent(run uuid.UUID, name string, second int) store.SignalWrite {
 	b.Helper()
 	w := b.message(run, name, second)
 	wantOutcome(b, "signal "+name, b.commitSignal(w).Outcome, store.Written)
@@ -57,7 +57,7 @@ func (b *bed) sent(run uuid.UUID, name string, second int) store.Signal {
 }
 
 // wantExisting compares the existing signal that an adopted write returned.
-func wantExisting(b *bed, what string, got *store.Signal, want store.Signal) {
+func wantExisting(b *bed, what string, got *store.SignalWrite, want store.SignalWrite) {
 	b.Helper()
 	if got == nil {
 		b.Errorf("%s: no signal is attached", what)
@@ -79,7 +79,7 @@ func signalKept(b *bed) {
 
 func signalOrder(b *bed) {
 	r := b.started("")
-	var want []store.Signal
+	var want []store.SignalWrite
 	for i := range 30 {
 		w := b.message(r.UUID, "paid", i/3) // the IDs order the three signals of one time
 		if i%2 == 0 {
@@ -91,7 +91,7 @@ func signalOrder(b *bed) {
 		b.commitSignal(want[i])
 		b.sent(r.UUID, "other", i)
 	}
-	slices.SortFunc(want, func(l, r store.Signal) int {
+	slices.SortFunc(want, func(l, r store.SignalWrite) int {
 		if c := l.CreatedAt.Compare(r.CreatedAt); c != 0 {
 			return c
 		}
@@ -111,12 +111,12 @@ func signalKey(b *bed) {
 	wantOutcome(b, "the first", b.commitSignal(first).Outcome, store.Written)
 	again := func(when string) {
 		b.Helper()
-		for what, change := range map[string]func(*store.Signal){
-			"the same again":                  func(w *store.Signal) { w.Payload = first.Payload },
-			"another payload":                 func(w *store.Signal) { w.Payload = []byte(`"other"`) },
-			"another name":                    func(w *store.Signal) { w.Name = "refunded" },
-			"a time before it":                func(w *store.Signal) { w.CreatedAt = b.in(-time.Hour) },
-			"no payload, and everything else": func(w *store.Signal) { w.Payload, w.Name = nil, "void" },
+		for what, change := range map[string]func(*store.SignalWrite){
+			"the same again":                  func(w *store.SignalWrite) { w.Payload = first.Payload },
+			"another payload":                 func(w *store.SignalWrite) { w.Payload = []byte(`"other"`) },
+			"another name":                    func(w *store.SignalWrite) { w.Name = "refunded" },
+			"a time before it":                func(w *store.SignalWrite) { w.CreatedAt = b.in(-time.Hour) },
+			"no payload, and everything else": func(w *store.SignalWrite) { w.Payload, w.Name = nil, "void" },
 		} {
 			second := b.message(r.UUID, "paid", 1)
 			second.Key = first.Key
@@ -138,7 +138,7 @@ func signalKey(b *bed) {
 	}
 	one, two := b.message(r.UUID, "twice", 0), b.message(r.UUID, "twice", 1)
 	one.Key, two.Key = "both", "both"
-	b.commit(&store.Batch{Signals: []*store.Signal{&one, &two}})
+	b.commit(&store.Batch{Signals: []*store.SignalWrite{&one, &two}})
 	winner, loser := &one, &two
 	if one.Outcome != store.Written {
 		winner, loser = loser, winner
@@ -154,11 +154,11 @@ func signalReplay(b *bed) {
 	r := b.started("")
 	plain, keyed := b.message(r.UUID, "paid", 0), b.message(r.UUID, "paid", 1)
 	keyed.Key = "payment-1"
-	batch := &store.Batch{Signals: []*store.Signal{&plain, &keyed}}
+	batch := &store.Batch{Signals: []*store.SignalWrite{&plain, &keyed}}
 	again := func(when string) {
 		b.Helper()
 		for _, w := range batch.Signals {
-			w.Outcome, w.Existing, w.State = store.Fenced, &store.Signal{}, store.RunState{Found: true} // results of an earlier try
+			w.Outcome, w.Existing, w.State = store.Fenced, &store.SignalWrite{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Signals {
@@ -182,7 +182,7 @@ func signalReplay(b *bed) {
 func signalEnded(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		before := b.row(r.UUID)
 		for _, key := range []string{"", "payment-1"} {
 			w := b.message(r.UUID, "paid", 0)
@@ -195,7 +195,7 @@ func signalEnded(b *bed) {
 	}
 	r := b.started("")
 	last, end := b.message(r.UUID, "paid", 0), b.finish(r.UUID, epochAt(1))
-	b.commit(&store.Batch{Signals: []*store.Signal{&last}, Runs: []*store.RunWrite{&end}})
+	b.commit(&store.Batch{Signals: []*store.SignalWrite{&last}, Runs: []*store.OwnershipEnd{&end}})
 	wantOutcome(b, "a signal with the end", last.Outcome, store.Written)
 	wantOutcome(b, "the end with a signal", end.Outcome, store.Written)
 }
@@ -244,7 +244,7 @@ func signalMarks(b *bed) {
 	}
 	r := b.started("") // receives no signal, gets a signal, and parks, all in one batch
 	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
-	b.commit(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}, Runs: []*store.RunWrite{&park}})
+	b.commit(&store.Batch{Receives: []*store.ReceiveWrite{rec}, Signals: []*store.SignalWrite{&w}, Runs: []*store.OwnershipEnd{&park}})
 	b.wantWaiting("a receive before the signal of its batch", rec)
 	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 }
@@ -342,13 +342,13 @@ func signalMany(b *bed) {
 func signalBadValue(b *bed) {
 	r := b.started("")
 	for _, bad := range []string{"a\x00b", "\xff"} {
-		for place, spoil := range map[string]func(*store.Signal){
-			"a name": func(w *store.Signal) { w.Name = bad },
-			"a key":  func(w *store.Signal) { w.Key = bad },
+		for place, spoil := range map[string]func(*store.SignalWrite){
+			"a name": func(w *store.SignalWrite) { w.Name = bad },
+			"a key":  func(w *store.SignalWrite) { w.Key = bad },
 		} {
 			good, spoiled := b.message(r.UUID, "good", 0), b.message(r.UUID, "spoiled", 0)
 			spoil(&spoiled)
-			err := b.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&good, &spoiled}})
+			err := b.s.Commit(b.ctx, &store.Batch{Signals: []*store.SignalWrite{&good, &spoiled}})
 			if err != nil && !errors.Is(err, store.ErrBadData) {
 				b.Errorf("%q as %s: got %v, want ErrBadData or success", bad, place, err)
 			}

@@ -24,7 +24,7 @@ func pairSenders(b *bed, s store.Store) {
 			for k := range each {
 				w := b.message(r.UUID, "paid", k)
 				w.Payload = []byte(fmt.Sprintf("%02d-%02d", i, k))
-				if err := handles[i%2].deliver(&store.Batch{Signals: []*store.Signal{&w}}); err != nil {
+				if err := handles[i%2].deliver(&store.Batch{Signals: []*store.SignalWrite{&w}}); err != nil {
 					return err
 				}
 				if w.Outcome != store.Written {
@@ -36,7 +36,7 @@ func pairSenders(b *bed, s store.Store) {
 		for {
 			all := sent.Load() == senders // read before the receive that may find no signal
 			rec := b.receive(r, fmt.Sprint("wait-", len(got)), "paid")
-			if err := handles[len(got)%2].deliver(&store.Batch{Receives: []*store.Receive{rec}}); err != nil {
+			if err := handles[len(got)%2].deliver(&store.Batch{Receives: []*store.ReceiveWrite{rec}}); err != nil {
 				return err
 			}
 			switch {
@@ -71,12 +71,12 @@ func raceWake(b *bed, s store.Store) {
 		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 1 {
-				return other.deliver(&store.Batch{Signals: []*store.Signal{&w}})
+				return other.deliver(&store.Batch{Signals: []*store.SignalWrite{&w}})
 			}
-			if err := b.deliver(&store.Batch{Receives: []*store.Receive{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
+			if err := b.deliver(&store.Batch{Receives: []*store.ReceiveWrite{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
 				return err
 			}
-			return b.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
+			return b.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&park}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		if r.Epoch = epochAt(1); rec.Recorded.Status != store.StepCompleted {

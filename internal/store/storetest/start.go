@@ -63,8 +63,8 @@ func startAdopts(b *bed) {
 }
 
 func startTwice(b *bed) {
-	one, two, other := &store.Start{Run: b.running("twice")}, &store.Start{Run: b.running("twice")}, &store.Start{Run: b.running("once")}
-	b.commit(&store.Batch{Starts: []*store.Start{one, other, two}})
+	one, two, other := &store.StartWrite{Run: b.running("twice")}, &store.StartWrite{Run: b.running("twice")}, &store.StartWrite{Run: b.running("once")}
+	b.commit(&store.Batch{Starts: []*store.StartWrite{one, other, two}})
 	wantOutcome(b, "a stranger in the batch", other.Outcome, store.Written)
 	if one.Outcome != store.Written {
 		one, two = two, one
@@ -78,8 +78,8 @@ func startTwice(b *bed) {
 }
 
 func startReplay(b *bed) {
-	owned, pending := &store.Start{Run: b.running("owned")}, &store.Start{Run: b.pending("pending", b.now)}
-	batch := &store.Batch{Starts: []*store.Start{owned, pending}}
+	owned, pending := &store.StartWrite{Run: b.running("owned")}, &store.StartWrite{Run: b.pending("pending", b.now)}
+	batch := &store.Batch{Starts: []*store.StartWrite{owned, pending}}
 	for _, when := range []string{"first", "replayed", "replayed after a claim"} {
 		owned.Outcome, owned.Existing, pending.Outcome = 0, &store.Run{}, store.Fenced // results of an earlier try
 		b.commit(batch)
@@ -133,7 +133,7 @@ func startShards(b *bed) {
 func startMany(b *bed) {
 	batch := &store.Batch{}
 	for i := range 500 {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(fmt.Sprint("order-", i))})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(fmt.Sprint("order-", i))})
 	}
 	rand.Shuffle(len(batch.Starts), func(i, j int) { batch.Starts[i], batch.Starts[j] = batch.Starts[j], batch.Starts[i] })
 	had := batch.Starts[250].Run.Name
@@ -161,9 +161,9 @@ func startNanoseconds(b *bed) {
 	s.StartedAt, s.EndedAt = b.now.Add(501*time.Nanosecond), b.now.Add(999*time.Nanosecond)
 	f := b.finish(r.UUID, epochAt(1))
 	f.EndedAt = b.now.Add(2501 * time.Nanosecond)
-	start, step, run := &store.Start{Run: r}, &store.StepWrite{Step: s}, &f
+	start, step, run := &store.StartWrite{Run: r}, &store.StepWrite{Step: s}, &f
 	for _, when := range []string{"first", "replayed"} {
-		b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{run}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step}, Runs: []*store.OwnershipEnd{run}})
 		wantOutcome(b, "start, "+when, start.Outcome, store.Written)
 		wantOutcome(b, "step, "+when, step.Outcome, store.Written)
 		wantOutcome(b, "finish, "+when, run.Outcome, store.Written)

@@ -153,7 +153,7 @@ func stepNotRunning(b *bed) {
 		r := b.started("")
 		marker := b.began(r.UUID, epochAt(1), 1, "begun")
 		b.commitStep(marker, false)
-		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
+		wantOutcome(b, status.String(), b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
 		for _, name := range []string{"new", "begun"} {
 			w := b.commitStep(b.completed(r.UUID, epochAt(1), name), name == "begun")
 			wantOutcome(b, "a "+name+" step of a run that is "+status.String(), w.Outcome, store.Fenced)

@@ -130,10 +130,10 @@ func (b *bed) commit(batch *store.Batch) {
 	}
 }
 
-func (b *bed) commitStart(r store.Run) *store.Start {
+func (b *bed) commitStart(r store.Run) *store.StartWrite {
 	b.Helper()
-	w := &store.Start{Run: r}
-	b.commit(&store.Batch{Starts: []*store.Start{w}})
+	w := &store.StartWrite{Run: r}
+	b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	return w
 }
 
@@ -144,12 +144,12 @@ func (b *bed) commitStep(s store.Step, exists bool) *store.StepWrite {
 	return w
 }
 
-func (b *bed) commitRun(w store.RunWrite) *store.RunWrite {
+func (b *bed) commitRun(w store.OwnershipEnd) *store.OwnershipEnd {
 	b.Helper()
 	if w.Now.IsZero() {
 		w.Now = b.now
 	}
-	b.commit(&store.Batch{Runs: []*store.RunWrite{&w}})
+	b.commit(&store.Batch{Runs: []*store.OwnershipEnd{&w}})
 	return &w
 }
 
@@ -216,8 +216,8 @@ func (b *bed) backoff(run uuid.UUID, epoch store.Epoch, attempt int32, name stri
 }
 
 // finish returns the write that completes a run.
-func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.RunWrite {
-	return store.RunWrite{
+func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.OwnershipEnd {
+	return store.OwnershipEnd{
 		UUID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
 	}
 }

@@ -57,21 +57,21 @@ func tagSet(b *bed) {
 
 func tagStart(b *bed) {
 	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, []store.Tag{{Key: "extra", Value: "2"}, {Key: "team", Value: "blue"}}
-	first := &store.Start{Run: b.running("order-42"), Tags: red}
+	first := &store.StartWrite{Run: b.running("order-42"), Tags: red}
 	for _, when := range []string{"first", "replayed"} {
-		b.commit(&store.Batch{Starts: []*store.Start{first}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{first}})
 		wantOutcome(b, when, first.Outcome, store.Written)
 		b.wantTags(when, first.Run.UUID, red...)
 	}
-	second := &store.Start{Run: b.running("order-42"), Tags: blue}
-	b.commit(&store.Batch{Starts: []*store.Start{second}})
+	second := &store.StartWrite{Run: b.running("order-42"), Tags: blue}
+	b.commit(&store.Batch{Starts: []*store.StartWrite{second}})
 	wantOutcome(b, "a second start", second.Outcome, store.Adopted)
 	b.wantTags("a second start", first.Run.UUID, red...)
 	parent := b.started("parent")
-	child := &store.Start{Run: b.child(parent, "charge"), ParentEpoch: epochAt(1), Tags: blue}
-	none := &store.Start{Run: b.running("none")}
-	many := &store.Start{Run: b.running("many"), Tags: red}
-	b.commit(&store.Batch{Starts: []*store.Start{many, child, none}})
+	child := &store.StartWrite{Run: b.child(parent, "charge"), ParentEpoch: epochAt(1), Tags: blue}
+	none := &store.StartWrite{Run: b.running("none")}
+	many := &store.StartWrite{Run: b.running("many"), Tags: red}
+	b.commit(&store.Batch{Starts: []*store.StartWrite{many, child, none}})
 	b.wantTags("a child", child.Run.UUID, blue...)
 	b.wantTags("one of many", many.Run.UUID, red...)
 	b.wantTags("one without", none.Run.UUID)
@@ -81,14 +81,14 @@ func tagStart(b *bed) {
 func tagReplay(b *bed) {
 	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, store.Tag{Key: "team", Value: "blue"}
 	parent := b.started("parent")
-	for _, w := range []*store.Start{
+	for _, w := range []*store.StartWrite{
 		{Run: b.running("root"), Tags: red},
 		{Run: b.child(parent, "child"), ParentEpoch: epochAt(1), Tags: red},
 	} {
-		b.commit(&store.Batch{Starts: []*store.Start{w}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 		b.tag(w.Run.UUID, store.Tag{Key: "size"}, blue)
-		other := &store.Start{Run: b.running(""), Tags: red}
-		b.commit(&store.Batch{Starts: []*store.Start{w, other}})
+		other := &store.StartWrite{Run: b.running(""), Tags: red}
+		b.commit(&store.Batch{Starts: []*store.StartWrite{w, other}})
 		wantOutcome(b, w.Run.Name+", replayed", w.Outcome, store.Written)
 		b.wantTags(w.Run.Name+", replayed after one was removed and one changed", w.Run.UUID, blue)
 		b.wantTags("one that is new, beside it", other.Run.UUID, red...)

@@ -62,11 +62,11 @@ func terminateFences(b *bed) {
 		b.Errorf("a step is told %+v", step.State)
 	}
 	wantOutcome(b, "an end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
-	wantOutcome(b, "an end as cancelled", b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
+	wantOutcome(b, "an end as cancelled", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
 	wantOutcome(b, "a park", b.commitRun(b.park(r, time.Time{})).Outcome, store.Fenced)
 	wantOutcome(b, "a child", b.commitChild(b.child(r, "kid"), epochAt(1)).Outcome, store.Fenced)
-	signal := &store.Signal{Run: r.UUID, ID: store.NewChildUUID(r.UUID), Name: "paid", CreatedAt: b.now}
-	b.commit(&store.Batch{Signals: []*store.Signal{signal}})
+	signal := &store.SignalWrite{Run: r.UUID, ID: store.NewChildUUID(r.UUID), Name: "paid", CreatedAt: b.now}
+	b.commit(&store.Batch{Signals: []*store.SignalWrite{signal}})
 	wantOutcome(b, "a signal", signal.Outcome, store.Fenced)
 	wantRun(b, "after all that", b.row(r.UUID), want)
 }

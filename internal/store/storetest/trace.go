@@ -156,7 +156,7 @@ func traceCounts(b *bed) {
 	root := b.started("")
 	child := b.child(root, "child")
 	child.Status, child.Epoch, child.Owner, child.StartedAt, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.in(time.Hour)
-	b.commit(&store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: epochAt(1)}}})
+	b.commit(&store.Batch{Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}})
 	sleep := b.completed(root.UUID, epochAt(1), "asleep")
 	sleep.Kind, sleep.NextAt = store.KindSleep, b.in(time.Minute)
 	b.commitReceive(b.receive(root, "wait", "paid"))

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
@@ -92,7 +93,7 @@ func (k *durableCall[T]) configure(opts []StepOption) error {
 		}
 		k.spec.Retry = o.retry.waitAfter
 		if o.retry.Attempts != Unlimited {
-			k.spec.MaxAttempts = o.retry.Attempts
+			k.spec.MaxAttempts = int32(min(o.retry.Attempts, math.MaxInt32))
 		}
 	}
 	if o.transact != nil {

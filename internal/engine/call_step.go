@@ -19,22 +19,21 @@ import (
 type CallSpec struct {
 	Name string
 	Kind store.Kind
-	Site uintptr // where the user's code made the call
-
-	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
-	// attempt. Nil means no retry.
-	Retry func(attempt int32) (time.Duration, bool)
 	// MaxAttempts is the maximum number of attempts that Retry allows. Zero means no bound, or no Retry.
-	MaxAttempts int
-
-	AttemptTimeout time.Duration // the limit of one attempt; zero: none
-	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
-
+	MaxAttempts int32
 	// AtMostOnce commits the started marker before the function is called. If a process died after that, the
 	// next execution calls Verify to find out what happened. Without Verify the step fails with
 	// record.CodeOutcomeUnknown.
 	AtMostOnce bool
 	Verify     func(ctx context.Context) (out CallOutput, happened bool, failure *record.Failure)
+
+	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
+	// attempt. Nil means no retry.
+	Retry func(attempt int32) (time.Duration, bool)
+
+	Site           uintptr       // where the user's code made the call
+	AttemptTimeout time.Duration // the limit of one attempt; zero: none
+	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
 
 	// Permit is the limit that bounds the attempts over all workers; nil: none.
 	Permit *PermitSpec
@@ -74,13 +73,13 @@ type stepTask struct {
 	name           string           // the name with its scope
 	recorded       *store.Step      // the step's row in history, which is not terminal; nil: none
 	attempt        int32            // the number of the attempt
-	firstBegan     time.Time        // when the first attempt began
+	seq            int32            // the step's position in the order in which the run's calls began
 	outcomeUnknown bool             // an attempt of an AtMostOnce step began and its end is not known
 	hasRow         bool             // the step has a row in the database
+	firstBegan     time.Time        // when the first attempt began
+	began          time.Time        // when the current attempt began
 	endsAfter      int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
 	slot           *slots.StepSlot  // the slot of the attempt; nil: it needs none
-	seq            int32            // the step's position in the order in which the run's calls began
-	began          time.Time        // when the current attempt began
 	phase          *txPhase         // the phase of the attempt; nil: it is not transactional, or cannot be left behind
 	failures       *record.Failures // the failures of earlier attempts; nil: none
 }

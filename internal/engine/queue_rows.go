@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// queueRowsKept is how long the rows of queues are used before they are read again. A change takes
-	// effect within a second: a start that does not know it yet is found by the next admission.
+	// queueRowsKept is how long the rows of queues are used before a caller reads them again, and
+	// queueRowsUsed how long all others use the old rows during that read. A change takes effect within a
+	// second: a start that does not know it yet is found by the next admission.
 	queueRowsKept = 500 * time.Millisecond
+	queueRowsUsed = 800 * time.Millisecond
 	// queueRowsWait bounds a read of the rows. A start that has waited for so long uses what is known.
 	queueRowsWait = 2 * time.Second
 )
@@ -34,9 +36,18 @@ type queueRowSnapshot struct {
 }
 
 // rows returns the rows by name, and whether they could be read since the process began. They may be
-// queueRowsKept old, or older if they cannot be read now.
+// queueRowsUsed old, or older if they cannot be read now. One caller reads them, and the others do not wait
+// for it.
 func (q *queueRowCache) rows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
-	r := q.since(ctx, time.Now().Add(-queueRowsKept))
+	r := q.read.Load()
+	now := time.Now()
+	switch {
+	case r == nil || now.Sub(r.began) >= queueRowsUsed:
+		r = q.since(ctx, now.Add(-queueRowsKept))
+	case now.Sub(r.began) >= queueRowsKept && q.mu.TryLock():
+		r = q.refresh(ctx, now.Add(-queueRowsKept))
+		q.mu.Unlock()
+	}
 	return r.byName, r.known
 }
 
@@ -47,6 +58,11 @@ func (q *queueRowCache) since(ctx context.Context, at time.Time) *queueRowSnapsh
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.refresh(ctx, at)
+}
+
+// refresh is since for a caller that holds mu.
+func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnapshot {
 	before := q.read.Load()
 	if before != nil && before.began.After(at) {
 		return before

@@ -3,6 +3,7 @@ package naming
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,22 +31,23 @@ func Check(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the name of a %s is empty: give it one", ErrInvalid, what)
 	}
-	return checkShort("name of a "+what, name)
+	return checkShort("name of a ", what, name)
 }
 
 // checkShort returns ErrInvalid if text is too long for a name, is not valid UTF-8, or contains control
-// characters. The error uses what to describe the text.
-func checkShort(what, text string) error {
+// characters. The error describes the text by kind and what, which are joined only there, because each step
+// is checked.
+func checkShort(kind, what, text string) error {
 	switch {
 	case len(text) > MaxName:
-		return fmt.Errorf("%w: the %s has %d bytes, at most %d are kept (%.40q…): shorten it, or use a hash of it",
-			ErrInvalid, what, len(text), MaxName, text)
+		return fmt.Errorf("%w: the %s%s has %d bytes, at most %d are kept (%.40q…): shorten it, or use a hash of it",
+			ErrInvalid, kind, what, len(text), MaxName, text)
 	case !utf8.ValidString(text):
-		return fmt.Errorf("%w: the %s, %q, is not valid UTF-8: encode it", ErrInvalid, what, text)
+		return fmt.Errorf("%w: the %s%s, %q, is not valid UTF-8: encode it", ErrInvalid, kind, what, text)
 	}
 	for _, c := range text {
 		if c < 0x20 || c == 0x7f {
-			return fmt.Errorf("%w: the %s, %q, contains the control character %U: leave it out", ErrInvalid, what, text, c)
+			return fmt.Errorf("%w: the %s%s, %q, contains the control character %U: leave it out", ErrInvalid, kind, what, text, c)
 		}
 	}
 	return nil
@@ -74,5 +76,5 @@ func CheckTag(key, value string) error {
 	if value == "" {
 		return fmt.Errorf("%w: the value of the tag %q is empty: give it one, or leave out the tag", ErrInvalid, key)
 	}
-	return checkShort(fmt.Sprintf("value of the tag %q", key), value)
+	return checkShort("value of the tag ", strconv.Quote(key), value)
 }

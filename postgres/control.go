@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,19 +13,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxControlTries bounds the tries of a control request that the database rolls back.
-const maxControlTries = 10
-
 // Control implements store.Store.
 func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
-	wait := firstTxRetryDelay
-	for try := 1; ; try++ {
-		err := s.runTransaction(ctx, "order", func(ask roundTrip) error { return s.tryControl(ask, o) })
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
-			return err
-		}
-		wait = min(2*wait, maxTxRetryDelay)
-	}
+	return retryUnavailable(ctx, func() error {
+		return s.runTransaction(ctx, "order", func(ask roundTrip) error { return s.tryControl(ask, o) })
+	})
 }
 
 // tryControl makes one try: it locks all runs concerned, plans the changes, and writes them.

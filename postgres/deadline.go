@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,16 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// SetDeadline implements store.Store. It retries as Control does.
+// SetDeadline implements store.Store.
 func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
-	wait := firstTxRetryDelay
-	for try := 1; ; try++ {
-		err := s.setDeadline(ctx, d)
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
-			return err
-		}
-		wait = min(2*wait, maxTxRetryDelay)
-	}
+	return retryUnavailable(ctx, func() error { return s.setDeadline(ctx, d) })
 }
 
 func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {

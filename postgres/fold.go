@@ -48,11 +48,10 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	return due, next, err
 }
 
-// ChangeFold implements store.FoldStore. It retries as Control does.
+// ChangeFold implements store.FoldStore.
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
-	wait := firstTxRetryDelay
-	for try := 1; ; try++ {
-		err := s.runTransaction(ctx, "change a key", func(ask roundTrip) error {
+	return retryUnavailable(ctx, func() error {
+		return s.runTransaction(ctx, "change a key", func(ask roundTrip) error {
 			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, patientFold) },
 				func(res statementResults) error { return readRowCount(res, 1, nil) })
 			if err != nil {
@@ -60,11 +59,7 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 			}
 			return s.changeFold(ask, c)
 		})
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
-			return err
-		}
-		wait = min(2*wait, maxTxRetryDelay)
-	}
+	})
 }
 
 // foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for

@@ -91,17 +91,12 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 	}
 }
 
-// ChangeSchedule implements store.Schedules. It retries as Control does.
+// ChangeSchedule implements store.Schedules.
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
-	wait := firstTxRetryDelay
-	for try := 1; ; try++ {
+	return retryUnavailable(ctx, func() error {
 		u.Found, u.Written = false, nil
-		err := s.runTransaction(ctx, "change a schedule", func(ask roundTrip) error { return s.changeSchedule(ask, u) })
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
-			return err
-		}
-		wait = min(2*wait, maxTxRetryDelay)
-	}
+		return s.runTransaction(ctx, "change a schedule", func(ask roundTrip) error { return s.changeSchedule(ask, u) })
+	})
 }
 
 // changeSchedule makes one try.

@@ -122,10 +122,10 @@ func (e *Engine) persistAlone(ctx context.Context, by writeCaller, apart func(),
 }
 
 // commitAlone calls commit, which writes in a transaction of its own, and retries it for Config.Patience. It
-// returns ErrClosed, or a *WriteError.
+// returns ErrClosed, ErrEffectInterrupted, or a *WriteError.
 func (e *Engine) commitAlone(ctx context.Context, by writeCaller, commit func() error) error {
 	err := e.patiently(ctx, by, func() error { return by.attempt(commit) })
-	if err == nil || errors.Is(err, store.ErrClosed) {
+	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
 		return err
 	}
 	if _, is := errors.AsType[*WriteError](err); is {

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/fold"
-	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -58,23 +57,17 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 	}
 	starts, spans := e.PrepareStarts(ctx, requests)
 	p := e.folding(ctx, q, starts[0])
-	unlock, err := e.folds.lock(ctx, p.Change().Key)
+	change := p.Change()
+	unlock, err := e.folds.lock(ctx, change.Key)
 	if err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, &WriteError{Err: err}
 	}
-	change := p.Change()
-	err = e.patiently(ctx, by, func() error {
-		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.ChangeFold(ctx, change) })(nil)
-		return err
-	})
+	err = e.commitAlone(ctx, by, func() error { return e.store.ChangeFold(ctx, change) })
 	unlock()
 	if err != nil {
 		spans.EndFailed(err)
-		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
-			return StartResult{}, err
-		}
-		return StartResult{}, &WriteError{MayHaveCommitted: !MayPassOnRetry(err), Err: err}
+		return StartResult{}, err
 	}
 	started := e.AnswerFold(ctx, q, starts[0], p, &spans)
 	e.afterFold(ctx, change.Key, p)

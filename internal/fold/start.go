@@ -123,14 +123,19 @@ func (p *Start) create(released bool, s *state) *store.StartWrite {
 	own := p.Run // a copy, because Plan may be called again
 	own.Outcome, own.Existing = 0, nil
 	if !released {
-		s.Due, s.Timeout = micros(own.Run.WakeAt), 0
-		if !own.Run.Deadline.IsZero() {
-			s.Timeout = own.Run.Deadline.Sub(own.Run.WakeAt).Microseconds()
-		}
+		s.Due, s.Timeout = micros(own.Run.WakeAt), timeout(&own.Run)
 		own.Run.Unreleased, own.Run.WakeAt, own.Run.Deadline = true, time.Time{}, time.Time{}
 	}
 	p.Created, p.Result, p.Name = &own, own.Run.UUID, own.Run.Name
 	return &own
+}
+
+// timeout returns the time from the run's wake time to its deadline, in microseconds. Zero means that the run has no deadline.
+func timeout(run *store.Run) int64 {
+	if run.Deadline.IsZero() {
+		return 0
+	}
+	return run.Deadline.Sub(run.WakeAt).Microseconds()
 }
 
 // newest returns the run of the newest start.
@@ -197,10 +202,7 @@ func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated b
 	if unbegun(at, s.Waiting) {
 		p.join(at, s.Waiting)
 		input = p.Run.Run.Input
-		s.Timeout = 0
-		if !p.Run.Run.Deadline.IsZero() {
-			s.Timeout = p.Run.Run.Deadline.Sub(p.Run.Run.WakeAt).Microseconds()
-		}
+		s.Timeout = timeout(&p.Run.Run)
 	} else {
 		own = p.create(false, s)
 		s.Waiting, s.First = own.Run.UUID, micros(now)

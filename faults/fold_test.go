@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -30,76 +26,38 @@ func folding(l ledger) *durable.Workflow[string, string] {
 }
 
 // fatalFold is a store whose process dies while a start changes its key, or while a worker looks at one: before the change, at a
-// statement of it, or after it. It is also the tracer of its connections.
+// statement of it, or after it. With a negative point, it lives.
 type fatalFold struct {
 	durable.Store
-	looks  bool  // it dies in the look of a worker
-	point  int64 // 0: before; then the number of a round trip; SQLite has none, and dies a while after the decision; negative: never
-	kind   string
-	inside atomic.Bool
-	trips  atomic.Int64
+	fatalPoint
+	looks bool // it dies in the look of a worker
 }
 
 func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	if c.Skip != f.looks || f.point < 0 {
 		return f.Store.ChangeFold(ctx, c)
 	}
-	if f.point == 0 {
-		die()
-	}
-	f.trips.Store(0)
-	f.inside.Store(true)
-	defer f.inside.Store(false)
+	defer f.enter()()
 	plan := c.Plan
 	c.Plan = func(s store.FoldState) *store.FoldWrite {
 		w := plan(s)
-		if w != nil && f.kind == "sqlite" && f.point < lastPoint {
-			go func() {
-				realtime.Pass(time.Duration(f.point*f.point)*30*time.Microsecond, "statements of the transaction are executed before the process dies")
-				die()
-			}()
+		if w != nil {
+			f.decided()
 		}
 		return w
 	}
 	err := f.Store.ChangeFold(ctx, c)
-	if err == nil && c.Written != nil && f.point == lastPoint {
-		die()
+	if err == nil && c.Written != nil {
+		f.committed()
 	}
 	return err
 }
 
-func (f *fatalFold) trip() {
-	if f.inside.Load() && f.trips.Add(1) == f.point && f.point < lastPoint {
-		die()
-	}
-}
-
-// TraceQueryStart implements pgx.QueryTracer.
-func (f *fatalFold) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	f.trip()
-	return ctx
-}
-
-// TraceQueryEnd implements pgx.QueryTracer.
-func (f *fatalFold) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchStart implements pgx.BatchTracer.
-func (f *fatalFold) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	f.trip()
-	return ctx
-}
-
-// TraceBatchQuery implements pgx.BatchTracer.
-func (f *fatalFold) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-
-// TraceBatchEnd implements pgx.BatchTracer.
-func (f *fatalFold) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
-
 func init() {
 	// fold makes starts that fold, executes runs, and dies in a start or in a look, at point N.
 	scenarios["fold"] = func(ctx context.Context, j *job, s durable.Store) error {
-		f := &fatalFold{Store: s, looks: j.Point == "look", point: j.N, kind: s.Name()}
-		opened, done, err := traced(ctx, j, s, f)
+		f := &fatalFold{Store: s, fatalPoint: fatalPoint{point: j.N, kind: s.Name()}, looks: j.Point == "look"}
+		opened, done, err := traced(ctx, j, s, &f.fatalPoint)
 		if err != nil {
 			return err
 		}

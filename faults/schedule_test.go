@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/postgres"
 )
@@ -27,75 +25,31 @@ func ticking(l ledger) *durable.Workflow[int, string] {
 	})
 }
 
-// fatalFiring is a store whose process dies while it changes a schedule: before the change, at a statement of it, or after it. It
-// is also the tracer of its connections.
+// fatalFiring is a store whose process dies while it changes a schedule: before the change, at a statement of it, or after it.
 type fatalFiring struct {
 	durable.Store
-	point  int64 // 0: before; then the number of a round trip; SQLite has none, and dies a while after the decision
-	inside atomic.Bool
-	trips  atomic.Int64
-	name   string
+	fatalPoint
 }
 
 func (f *fatalFiring) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
-	if f.point == 0 {
-		die()
-	}
-	f.trips.Store(0)
-	f.inside.Store(true)
-	defer f.inside.Store(false)
+	defer f.enter()()
 	plan := u.Plan
 	u.Plan = func(s store.ScheduleState) *store.ScheduleWrite {
 		w := plan(s)
-		if w != nil && f.name == "sqlite" && f.point > 0 && f.point < lastPoint {
-			go func() {
-				realtime.Pass(time.Duration(f.point*f.point)*30*time.Microsecond, "statements of the transaction are executed before the process dies")
-				die()
-			}()
+		if w != nil {
+			f.decided()
 		}
 		return w
 	}
 	err := f.Store.ChangeSchedule(ctx, u)
 	if err == nil && u.Written != nil {
-		if f.point == lastPoint {
-			die()
-		}
-		if f.point > 0 && f.name == "postgres" {
+		f.committed()
+		if f.point > 0 && f.kind == "postgres" {
 			say("passed") // the point is beyond the last statement
 		}
 	}
 	return err
 }
-
-// lastPoint is the point after the commit.
-const lastPoint = 11
-
-func (f *fatalFiring) trip() {
-	if f.inside.Load() && f.trips.Add(1) == f.point && f.point < lastPoint {
-		die()
-	}
-}
-
-// TraceQueryStart implements pgx.QueryTracer.
-func (f *fatalFiring) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	f.trip()
-	return ctx
-}
-
-// TraceQueryEnd implements pgx.QueryTracer.
-func (f *fatalFiring) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchStart implements pgx.BatchTracer.
-func (f *fatalFiring) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	f.trip()
-	return ctx
-}
-
-// TraceBatchQuery implements pgx.BatchTracer.
-func (f *fatalFiring) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-
-// TraceBatchEnd implements pgx.BatchTracer.
-func (f *fatalFiring) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // traced returns a store whose connections have the tracer. It returns s itself if that has no connections.
 func traced(ctx context.Context, j *job, s durable.Store, tracer pgx.QueryTracer) (opened durable.Store, done func(), err error) {
@@ -125,8 +79,8 @@ func traced(ctx context.Context, j *job, s durable.Store, tracer pgx.QueryTracer
 func init() {
 	// schedule executes the runs of a schedule, and dies while it fires it, at point N.
 	scenarios["schedule"] = func(ctx context.Context, j *job, s durable.Store) error {
-		f := &fatalFiring{Store: s, point: j.N, name: s.Name()}
-		opened, done, err := traced(ctx, j, s, f)
+		f := &fatalFiring{Store: s, fatalPoint: fatalPoint{point: j.N, kind: s.Name()}}
+		opened, done, err := traced(ctx, j, s, &f.fatalPoint)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 // patience limits the duration of the command.
@@ -39,7 +41,7 @@ func main() {
 	defer stop()
 	var err error
 	if *worker {
-		err = work(ctx, place{Store: *store, Address: os.Getenv(addressVariable), Schema: *schema}, *ledger)
+		err = work(ctx, fleet.Inherited(*store, *schema), *ledger)
 	} else {
 		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
 		err = demo(ctx, *store, *kills)

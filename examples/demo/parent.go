@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 // demo is the main function of the parent process. It does the same work twice, undisturbed and
@@ -22,7 +24,7 @@ func demo(ctx context.Context, store string, kills int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	base, done, err := provide(store, folder)
+	base, done, err := fleet.Provide("demo", store, folder)
 	if err != nil {
 		return err
 	}
@@ -37,12 +39,12 @@ func demo(ctx context.Context, store string, kills int) (err error) {
 	}
 	steps := len(paths) + 2 // the step that lists the packages, and the report
 
-	calm := &trial{name: "calm", where: base.fresh("calm"), folder: folder, root: root, steps: steps}
+	calm := &trial{name: "calm", where: base.Fresh("calm"), folder: folder, root: root, steps: steps}
 	fmt.Printf("indexing the %d packages of the Go source tree as one run of %d steps, on %s\n\n", len(paths), steps, store)
 	if err := calm.execute(ctx); err != nil {
 		return fmt.Errorf("the undisturbed run: %w", err)
 	}
-	hard := &trial{name: "killed", where: base.fresh("killed"), folder: folder, root: root, steps: steps, plan: plan(steps, kills)}
+	hard := &trial{name: "killed", where: base.Fresh("killed"), folder: folder, root: root, steps: steps, plan: plan(steps, kills)}
 	if err := hard.execute(ctx); err != nil {
 		return fmt.Errorf("the run whose workers are killed: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 const (
@@ -21,14 +22,14 @@ const (
 // trial is one run from its start to its end, executed by one worker process after the other.
 type trial struct {
 	name   string
-	where  place
+	where  fleet.Place
 	folder string // for the ledger
 	root   string // of the source
 	steps  int    // number of steps of the run
 	plan   []int  // the worker is killed when this many steps have begun
 
 	engine    *durable.Engine // a client: it executes nothing
-	worker    *process
+	worker    *fleet.Process
 	audit     *auditor
 	bar       *bar
 	killed    time.Time // when the last worker was killed; zero once its successor executes steps
@@ -53,13 +54,17 @@ func plan(steps, kills int) []int {
 
 func (t *trial) ledgerName() string { return filepath.Join(t.folder, t.name+".ledger") }
 
+func (t *trial) startWorker() (*fleet.Process, error) {
+	return t.where.Start("the worker", nil, nil, "-worker", "-ledger="+t.ledgerName())
+}
+
 // execute starts the run, and ensures that a worker lives until the run has ended.
 func (t *trial) execute(ctx context.Context) (err error) {
-	store, err := t.where.open(ctx)
+	store, err := t.where.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close(), t.where.remove()) }()
+	defer func() { err = errors.Join(err, store.Close(), t.where.Remove()) }()
 	if t.engine, err = durable.New(store, durable.Config{}); err != nil {
 		return err
 	}
@@ -72,10 +77,10 @@ func (t *trial) execute(ctx context.Context) (err error) {
 	defer t.audit.file.Close()
 	t.bar = newBar(t.name, t.steps)
 	defer t.bar.end()
-	if t.worker, err = startWorker(t.where, t.ledgerName()); err != nil {
+	if t.worker, err = t.startWorker(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.worker.stop()) }()
+	defer func() { err = errors.Join(err, t.worker.Stop()) }()
 	if err := t.watch(ctx); err != nil {
 		return err
 	}
@@ -92,8 +97,8 @@ func (t *trial) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-t.worker.ended:
-			return fmt.Errorf("the worker process ended by itself: %w", t.worker.err)
+		case <-t.worker.Ended():
+			return fmt.Errorf("the worker process ended by itself: %w", t.worker.Err())
 		case <-asks.C:
 			run, err := t.engine.Get(ctx, treeID)
 			if err != nil {
@@ -141,8 +146,8 @@ func judge(run *durable.RunInfo) (ended bool, err error) {
 func (t *trial) strike(ctx context.Context) error {
 	t.plan = t.plan[1:]
 	time.Sleep(rand.N(15 * time.Millisecond)) // makes the moment random
-	if !t.worker.kill() {
-		return fmt.Errorf("the worker ended before it was killed: %w", t.worker.err)
+	if !t.worker.Kill() {
+		return fmt.Errorf("the worker ended before it was killed: %w", t.worker.Err())
 	}
 	t.killed = time.Now()
 	run, err := t.engine.Get(ctx, treeID)
@@ -161,7 +166,7 @@ func (t *trial) strike(ctx context.Context) error {
 		return fmt.Errorf("a kill missed: the run was %s with %d of %d steps checkpointed", run.Status, len(names), t.steps)
 	}
 	t.bar.say("kill -9 of the worker: %d of %d steps are checkpointed, %d interrupted", len(names), t.steps, interrupted)
-	t.worker, err = startWorker(t.where, t.ledgerName())
+	t.worker, err = t.startWorker()
 	return err
 }
 

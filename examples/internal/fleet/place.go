@@ -51,7 +51,7 @@ func Provide(example, store, folder string) (p Place, done func() error, err err
 	}
 	p = Place{Store: store, Address: os.Getenv("DATABASE_URL"), Schema: fmt.Sprintf("durable_%s_%d", example, os.Getpid())}
 	if p.Address != "" {
-		return p, p.remove, nil
+		return p, p.Remove, nil
 	}
 	fmt.Printf("starting a PostgreSQL server of its own for %s\n", example)
 	server, err := pgtest.Start(context.Background(), pgtest.Options{})
@@ -62,8 +62,21 @@ func Provide(example, store, folder string) (p Place, done func() error, err err
 	return p, server.Close, nil
 }
 
-// remove drops the schema, because the database may belong to somebody else.
-func (p Place) remove() error {
+// Fresh returns another place in the same folder or database. Remove removes it.
+func (p Place) Fresh(name string) Place {
+	if p.Store == "sqlite" {
+		p.Address = filepath.Join(filepath.Dir(p.Address), name+".db")
+	} else {
+		p.Schema += "_" + name
+	}
+	return p
+}
+
+// Remove drops the schema of a place in PostgreSQL, because the database may belong to somebody else.
+func (p Place) Remove() error {
+	if p.Store != "postgres" {
+		return nil
+	}
 	ctx := context.Background() // the schema is dropped even after an interrupt
 	conn, err := pgx.Connect(ctx, p.Address)
 	if err != nil {

@@ -18,11 +18,11 @@ type Process struct {
 	input io.Closer
 	asked atomic.Bool // Kill or Stop was called
 	ended chan struct{}
-	err   error // result of the process; read it after ended is closed
+	err   error // result of the process; it is set before ended is closed
 }
 
-// Start executes this program again with other arguments. It calls fail if the process ends before Kill or
-// Stop is called. Standard output goes to out.
+// Start executes this program again with other arguments. If fail is not nil, Start calls it when the process
+// ends before Kill or Stop is called. Standard output goes to out; nil discards it.
 func (p Place) Start(name string, out io.Writer, fail func(error), args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func (p Place) Start(name string, out io.Writer, fail func(error), args ...strin
 	process := &Process{Name: name, cmd: cmd, input: input, ended: make(chan struct{})}
 	go func() {
 		defer close(process.ended)
-		if process.err = cmd.Wait(); !process.asked.Load() {
+		if process.err = cmd.Wait(); fail != nil && !process.asked.Load() {
 			fail(fmt.Errorf("%s ended by itself: %w", name, cmp.Or(process.err, errors.New("without an error"))))
 		}
 	}()
@@ -62,6 +62,14 @@ func (p *Process) Kill() bool {
 func (p *Process) Stop() error {
 	p.asked.Store(true)
 	_ = p.input.Close() // the process drains at the end of its input; if the process has ended, the pipe is closed already
+	return p.Err()
+}
+
+// Ended returns a channel that is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err waits for the end of the process, and returns its error.
+func (p *Process) Err() error {
 	<-p.ended
 	return p.err
 }

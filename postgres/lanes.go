@@ -13,9 +13,6 @@ import (
 // runs cost a claim a few index probes each.
 const relearnAfter = time.Minute
 
-// strayCheckInterval is how often an admission looks for lanes that are not known yet, if no claim does.
-const strayCheckInterval = time.Second
-
 // knownLanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
 // may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
 // lane is a hash, so what is known of it never changes. claim_prepare.sql looks for lanes that are not known
@@ -85,7 +82,7 @@ func (l *knownLanes) gaps() claimLanes {
 func (l *knownLanes) unseen() (claimLanes, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.looked) < strayCheckInterval {
+	if time.Since(l.looked) < store.StrayCheckInterval {
 		return claimLanes{}, false
 	}
 	return l.gaps(), true

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"iter"
 	"slices"
 	"time"
 
@@ -29,23 +30,33 @@ func nextLane(x executor, after store.ClaimLane) (l liveLane, ok bool, err error
 	return l, ok, err
 }
 
+// lanes returns the lanes that have a run with a wake time, in their order. After an error, the sequence ends.
+func lanes(ctx context.Context, x executor) iter.Seq2[liveLane, error] {
+	return func(yield func(liveLane, error) bool) {
+		for after := store.FirstLane; ; {
+			l, ok, err := nextLane(x, after)
+			if err == nil && !ok {
+				return
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+			after = l.lane
+		}
+	}
+}
+
 // dueLanes returns the lanes with a due run from which the worker claims, in the order of a claim, and when the next run of
 // its other lanes is due. It needs one index probe for each lane with live runs, however many runs those have, and however
 // many workflows the worker executes.
 func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveLane, next time.Time, err error) {
-	for after := store.FirstLane; ; {
-		l, ok, err := nextLane(x, after)
-		if err != nil {
-			return nil, time.Time{}, err
-		}
-		if !ok {
-			break
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, time.Time{}, err
-		}
-		after = l.lane
+	for l, err := range lanes(ctx, x) {
 		switch {
+		case err != nil:
+			return nil, time.Time{}, err
 		case !q.Gated.Permits(l.lane, l.queue) || !q.Served.Includes(l.queue, l.workflow):
 		case l.first.After(q.Now):
 			next = earliest(next, l.first)

@@ -8,9 +8,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// strayCheckInterval is the age at which the known lanes of strays are read anew.
-const strayCheckInterval = time.Second
-
 // strayLanes are the lanes of the gate store.GateFree. In a queue with a row, their runs are strays.
 type strayLanes struct {
 	mu      sync.Mutex
@@ -21,7 +18,7 @@ type strayLanes struct {
 func (l *strayLanes) old() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.since) > strayCheckInterval
+	return time.Since(l.since) > store.StrayCheckInterval
 }
 
 func (l *strayLanes) of(queue string) []store.ClaimLane {
@@ -30,29 +27,19 @@ func (l *strayLanes) of(queue string) []store.ClaimLane {
 	return l.byQueue[queue]
 }
 
-// allLanes returns the lanes with runs that have a wake time.
-func allLanes(ctx context.Context, x executor) (all []liveLane, err error) {
-	for after := store.FirstLane; ; {
-		l, ok, err := nextLane(x, after)
-		if err != nil || !ok {
-			return all, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		after = l.lane
-		all = append(all, l)
-	}
-}
-
 // strayLanes returns the lanes of the queue with runs that no admission has seen.
 func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
 	if s.strays.old() {
-		all, err := allLanes(ctx, x)
-		if err != nil {
-			return nil, err
+		byQueue := make(map[string][]store.ClaimLane)
+		for l, err := range lanes(ctx, x) {
+			if err != nil {
+				return nil, err
+			}
+			if l.lane.Gate() == store.GateFree {
+				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
+			}
 		}
-		s.strays.set(all)
+		s.strays.set(byQueue)
 	}
 	for _, l := range s.strays.of(queue) {
 		next, ok, err := nextLane(x, l-1)
@@ -67,13 +54,7 @@ func (s *database) strayLanes(ctx context.Context, x executor, queue string) (st
 }
 
 // set replaces the known lanes.
-func (l *strayLanes) set(all []liveLane) {
-	byQueue := make(map[string][]store.ClaimLane)
-	for i := range all {
-		if all[i].lane.Gate() == store.GateFree {
-			byQueue[all[i].queue] = append(byQueue[all[i].queue], all[i].lane)
-		}
-	}
+func (l *strayLanes) set(byQueue map[string][]store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byQueue, l.since = byQueue, time.Now()

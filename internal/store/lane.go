@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // ClaimLane identifies the runs of one queue, workflow, priority and gate. It leads the index by which claims
@@ -35,6 +36,10 @@ const (
 
 // gateMask selects the bits of the gate.
 const gateMask = 3
+
+// StrayCheckInterval is the age at which an admission reads the lanes of the database anew, to find runs that entered a
+// queue before its row was created.
+const StrayCheckInterval = time.Second
 
 // LaneOf returns the lane of a run with GateFree.
 func LaneOf(queue, workflow string, priority int16) ClaimLane {

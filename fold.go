@@ -63,7 +63,7 @@ func Singleton(key string, whileLive ...WhileLive) StartOption {
 // the input and the Timeout, which begins when the run is due, are those of the last. Once the run is due, the next start begins
 // another one. Keys are as in [Singleton].
 //
-// A start that is repeated, because the answer of the database was lost or because its step is executed again, never replaces the
+// A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
 // input of a newer one.
 //
 // The options [ID] and [Delay] are refused with [ErrInvalidConfig], because several starts become one run, whose time Debounce sets.

@@ -157,7 +157,7 @@ func (s *lostAnswers) ChangeFold(ctx context.Context, c *store.FoldChange) error
 	err := s.Store.ChangeFold(ctx, c)
 	if err == nil && !c.Skip && s.lose.Add(-1) >= 0 {
 		s.then()
-		return fmt.Errorf("%w: the answer was lost", store.ErrRejected)
+		return fmt.Errorf("%w: the reply was lost", store.ErrRejected)
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 // loaded machine fails nothing.
 const patience = 2 * time.Minute
 
-// await is the one place where tests wait for a state of the world: until ready
-// answers true, or the test fails.
+// await waits until ready returns true, and fails the test if that takes longer than patience. Tests wait for a state of the
+// world only here.
 func await(t testing.TB, what string, ready func() bool) {
 	t.Helper()
 	if !within(patience, ready) {

@@ -80,7 +80,7 @@ func TestRow17_Bouncer(t *testing.T) {
 	}
 }
 
-// bouncer starts a PgBouncer in transaction mode in front of the server, and answers its port.
+// bouncer starts a PgBouncer in transaction mode in front of the server, and returns its port.
 func bouncer(t *testing.T, server *pgtest.Server) int {
 	t.Helper()
 	at, err := url.Parse(server.TCP())

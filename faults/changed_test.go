@@ -82,7 +82,7 @@ var kid = durable.Define("kid", func(c *durable.Ctx, in int) (int, error) {
 	return c.Step("grow", func(context.Context) (int, error) { return in + 1, nil })
 })
 
-// changing is the workflow in version A or B. It answers what each call answered.
+// changing is the workflow in version A or B. It returns what each call returned.
 func changing(l ledger, db database, version string) *durable.Workflow[string, map[string]int] {
 	plans := make(map[string][]named)
 	for _, c := range changes() {
@@ -158,7 +158,7 @@ func init() {
 
 // Row 27: the code changes under live runs, which wait, or whose process died in a step.
 // Calls that are removed, new, renamed or in another order are no harm; a call whose kind
-// changed is an error that names it, and answers no value.
+// changed is an error that names it, and returns no value.
 func TestRow27_CodeChangedUnderALiveRun(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		l := newLedger(t)

@@ -25,7 +25,7 @@ type codes struct {
 	seen map[string]int
 }
 
-// note counts the error by its SQLSTATE, and answers it.
+// note counts the error by its SQLSTATE, and returns it.
 func (c *codes) note(err error) error {
 	if err == nil {
 		return nil

@@ -283,7 +283,7 @@ func TestRow14_RenewalsOnAnotherConnection(t *testing.T) {
 	t.Logf("runs=%d connections_lost=%d bytes_lost=%d took=%v lease=%v leases_lost=%d", runs, did.Lost, did.Swallowed, took.Round(time.Millisecond), lease, changed)
 }
 
-// takeover answers how many checkpoints of the first worker were acknowledged after its
+// takeover returns how many checkpoints of the first worker were acknowledged after its
 // renewals were cut off, and how long after that another one began a step.
 func takeover(t *testing.T, l ledger, first int, cutAt time.Time) (acked int, took time.Duration) {
 	t.Helper()
@@ -301,7 +301,7 @@ func takeover(t *testing.T, l ledger, first int, cutAt time.Time) (acked int, to
 // oneOwnerAtATime asserts that, of the steps of each run, none was written by an epoch
 // before that of an earlier step, and that no step ran again that was acknowledged. One
 // exception is the fence's own: what was in flight while the other worker claimed the run, so
-// its first step there at most. These it answers.
+// its first step there at most. It returns these.
 func oneOwnerAtATime(t *testing.T, db database, l ledger) (inFlight int) {
 	t.Helper()
 	schema := pgx.Identifier{db.Schema}.Sanitize()

@@ -22,7 +22,7 @@ type tardy struct {
 	flights sync.WaitGroup
 }
 
-// tardily does a write in its own time, and answers unless the caller has given up.
+// tardily does a write in its own time, and sends the result unless the caller has given up.
 func tardily[T any](ctx context.Context, s *tardy, write func(context.Context) (T, error)) (T, error) {
 	late := time.Duration(s.late.Load())
 	if late == 0 {

@@ -274,7 +274,7 @@ func brief(l ledger) *durable.Workflow[int, int] {
 	})
 }
 
-// beginning waits for the file, and answers the time that is in it.
+// beginning waits for the file, and returns the time that is in it.
 func beginning(ctx context.Context, e *durable.Engine, file string) (time.Time, error) {
 	if _, err := e.Workers(ctx); err != nil { // the connections are there
 		return time.Time{}, err

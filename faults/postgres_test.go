@@ -41,7 +41,7 @@ func steadily(c *durable.Ctx, l ledger, in, steps int, pace time.Duration) (sum 
 	return sum, nil
 }
 
-// judgeSteady asserts that no step ran again once it was acknowledged, and answers how
+// judgeSteady asserts that no step ran again once it was acknowledged, and returns how
 // many ran more than once at all.
 func judgeSteady(t *testing.T, l ledger) (executed, repeated int) {
 	t.Helper()

@@ -141,7 +141,7 @@ func spawn(t testing.TB, j job) *process {
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// expect waits for a line that begins with prefix and answers the rest of it. A line
+// expect waits for a line that begins with prefix and returns the rest of it. A line
 // that reports an error fails the test, unless that is what is expected.
 func (p *process) expect(prefix string) string {
 	p.t.Helper()

@@ -101,7 +101,7 @@ func (p *proxy) url(t *testing.T, server string) string {
 	return u.String()
 }
 
-// arm sets the needle; empty disarms. It answers how many answers were cut so far.
+// arm sets the needle; empty disarms. It returns how many answers were cut so far.
 func (p *proxy) arm(needle string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *proxy) armed() []byte {
 	return p.needle
 }
 
-// brew sets the weather, and answers what was done so far.
+// brew sets the weather, and returns what was done so far.
 func (p *proxy) brew(w weather) figures {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *proxy) heal() {
 	}
 }
 
-// enter counts a chunk, and answers what is to be done to it.
+// enter counts a chunk, and returns what is to be done to it.
 func (p *proxy) enter() (w weather, reset bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -345,7 +345,7 @@ func (k *link) fall() {
 	}
 }
 
-// pass writes a chunk in the weather that is. It answers false if the link is over.
+// pass writes a chunk in the weather that is. It returns false if the link is over.
 func (k *link) pass(to net.Conn, chunk []byte) bool {
 	w, reset := k.p.enter()
 	w.Delay += k.p.queue(w, len(chunk))

@@ -44,7 +44,7 @@ func session(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-// sql runs one statement and answers its rows.
+// sql runs one statement and returns its rows.
 func sql(t testing.TB, conn *pgx.Conn, text string, args ...any) [][]any {
 	t.Helper()
 	found, err := conn.Query(bounded(t), text, args...)

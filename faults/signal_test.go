@@ -38,7 +38,7 @@ func (l ledger) has(t testing.TB, run, step string) bool {
 }
 
 // duel is a workflow that waits for an answer within the given time, and then takes all
-// the answers that there are to be: one of each of two senders. It answers what it got,
+// the answers that there are to be: one of each of two senders. It returns what it got,
 // -1 for a timeout, in order; the last is a look whether there was one too many.
 var duel = durable.Define("duel", func(c *durable.Ctx, wait time.Duration) ([]int, error) {
 	var got []int
@@ -112,7 +112,7 @@ func init() {
 }
 
 // Row 28: signals arrive at about the end of a wait, from two processes that also execute
-// the runs: either the signal or the timeout is what the wait answers, a signal that was
+// the runs: either the signal or the timeout is what the wait returns, a signal that was
 // there before the end is never passed over, and one that was too late is still there.
 func TestRow28_SignalAgainstTimeout(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {

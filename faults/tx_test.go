@@ -100,7 +100,7 @@ func TestRow01_TransactionsUnderKill9(t *testing.T) {
 	})
 }
 
-// count answers the rows of a table of the test's own.
+// count returns the rows of a table of the test's own.
 func count(t *testing.T, db database, table string) (n int) {
 	t.Helper()
 	if db.Kind == "postgres" {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -259,7 +257,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 		k := &plan.Keys[i]
 		n, err := x.exec(qAdmitKeyUpsert, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
 			int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
-		if err := checkOneRow("a key of queue "+q.Name+" for", uuid.Nil, n, err); err != nil {
+		if err := checkOneQueueRow("writing a key", q.Name, n, err); err != nil {
 			return err
 		}
 	}
@@ -275,7 +273,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 	}
 	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Now), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
-	if err := checkOneRow("queue "+q.Name+" for", uuid.Nil, n, err); err != nil {
+	if err := checkOneQueueRow("writing the row", q.Name, n, err); err != nil {
 		return err
 	}
 	if !q.Deleted || plan.More {

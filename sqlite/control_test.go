@@ -43,7 +43,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Fatalf("%+v %+v", late, again)
 	}
 	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
-	for range 2 { // the second time its answer was lost
+	for range 2 { // the second time because the reply was lost
 		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
 		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.Reason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
 			t.Fatalf("%+v %+v", park, got)
@@ -148,7 +148,7 @@ func TestSetAsideIsResumed(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	w := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
-	for range 2 { // the second time its answer was lost
+	for range 2 { // the second time because the reply was lost
 		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{w}})
 		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.Reason != "broken" || !got.PausedAt.Equal(w.Now) {
 			t.Fatalf("%+v %+v", w, got)

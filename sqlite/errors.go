@@ -95,6 +95,14 @@ func checkOneRow(what string, run uuid.UUID, rows int64, err error) error {
 	return fmt.Errorf("%s %s changed %d rows instead of 1", what, run, rows)
 }
 
+// checkOneQueueRow does the same as checkOneRow for a statement about a queue.
+func checkOneQueueRow(what, queue string, rows int64, err error) error {
+	if err != nil || rows == 1 {
+		return err
+	}
+	return fmt.Errorf("%s of queue %q changed %d rows instead of 1", what, queue, rows)
+}
+
 // classifyError wraps an SQLite error with the sentinel of package store for its result code.
 func classifyError(path, what string, err error) error {
 	switch c := resultCode(err); primaryCode(c) {

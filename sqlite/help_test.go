@@ -113,7 +113,7 @@ func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 	return *got[0]
 }
 
-// order carries out an order on one run and answers what it did for that.
+// order carries out an order on one run and returns what it did for that.
 func order(t testing.TB, s *database, verb store.Verb, run uuid.UUID) store.ControlResult {
 	t.Helper()
 	o := &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}

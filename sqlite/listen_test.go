@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// attend attends until the test ends, and answers where hints of one kind arrive and
+// attend attends until the test ends, and returns where hints of one kind arrive and
 // what ends it.
 func attend(t *testing.T, s *database, worker uuid.UUID, kind store.WakeHint) (hints chan struct{}, leave func()) {
 	t.Helper()

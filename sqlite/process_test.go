@@ -103,7 +103,7 @@ func startHelper(t *testing.T, task, path string) *process {
 	return &process{cmd, bufio.NewScanner(r)}
 }
 
-// killAfter reads n lines, kills the process, and answers all that it had printed.
+// killAfter reads n lines, kills the process, and returns all that it had printed.
 func (p *process) killAfter(n int) (lines []string) {
 	for p.lines.Scan() {
 		lines = append(lines, p.lines.Text())

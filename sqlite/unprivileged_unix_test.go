@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// openUnprivileged opens a file and answers the error, as a user whom permissions
+// openUnprivileged opens a file and returns the error, as a user whom permissions
 // bind: for root, in another process.
 func openUnprivileged(t *testing.T, path string) error {
 	t.Helper()

@@ -37,12 +37,12 @@ func now() stamp {
 	return stamp{True: time.Unix(tv.Unix()).UTC(), Wall: time.Now().UTC(), Who: who}
 }
 
-// marking is a step that answers when it ran.
+// marking is a step that returns when it ran.
 func marking(c *durable.Ctx, name string) (stamp, error) {
 	return c.Step(name, func(context.Context) (stamp, error) { return now(), nil })
 }
 
-// timers waits in each way that there is, for d each time, and answers the moments
+// timers waits in each way that there is, for d each time, and returns the moments
 // before and after each wait.
 var timers = durable.Define("timers", func(c *durable.Ctx, d time.Duration) (all []stamp, err error) {
 	waits := []func() error{
@@ -107,7 +107,7 @@ var bounded = durable.Define("bounded", func(c *durable.Ctx, wait bool) (int, er
 	})
 })
 
-// inbox answers the signals in the order in which they are received.
+// inbox returns the signals in the order in which they are received.
 var inbox = durable.Define("inbox", func(c *durable.Ctx, n int) (all []int, err error) {
 	for i := range n {
 		v, err := c.Receive[int](fmt.Sprint(i), durable.OnSignal("m"))

@@ -3,7 +3,7 @@
 //
 // # Repeated starts
 //
-// A start may be repeated although it took effect: because the answer of the database was lost, or because
+// A start may be repeated although it took effect: because the reply of the database was lost, or because
 // the step that makes it is executed again. A repeated start must not overwrite a newer one.
 //
 //   - The row has a stamp, which each start moves on. A start that repeats itself compares the stamp that it

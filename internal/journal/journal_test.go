@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// fake is a Commit that can be held, and answers what it is told.
+// fake is a Commit that can be held, and returns what it is told.
 type fake struct {
 	mu      sync.Mutex
 	batches [][]string // the step names of each call

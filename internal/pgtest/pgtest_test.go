@@ -163,7 +163,7 @@ func fakePostgres(t *testing.T, version string) string {
 	return dir
 }
 
-// query answers the one text value of a query, "" if it has none.
+// query returns the one text value of a query, "" if it has none.
 func query(t *testing.T, url, statement string) string {
 	t.Helper()
 	text, err := queryText(t.Context(), url, statement)

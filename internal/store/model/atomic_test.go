@@ -41,7 +41,7 @@ func mustCommit(t *testing.T, s store.Store, b *store.Batch) {
 	}
 }
 
-// begun starts a run that the first worker owns, and answers its ID.
+// begun starts a run that the first worker owns, and returns its ID.
 func begun(t *testing.T, s store.Store) uuid.UUID {
 	t.Helper()
 	id := store.NewUUID(store.ShardOfName("parent"))
@@ -137,7 +137,7 @@ func TestLocksAreSorted(t *testing.T) {
 	}
 }
 
-// whatWaits answers what the one call that waits for s, and is not done, has locked.
+// whatWaits returns what the one call that waits for s, and is not done, has locked.
 func whatWaits(t *testing.T, s *session, done chan error) []string {
 	for {
 		if len(done) > 0 {

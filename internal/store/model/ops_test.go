@@ -35,7 +35,7 @@ func answering[A any](text string, do func(ctx context.Context, s store.Store) (
 	}
 }
 
-// commitOp commits a batch, a copy each time: answers are written into it.
+// commitOp commits a batch, a copy each time: outcomes are written into it.
 func commitOp(b *store.Batch) *op {
 	ends := func(run uuid.UUID) bool {
 		for _, w := range b.Runs {

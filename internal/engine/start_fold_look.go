@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -48,17 +47,7 @@ func (w *worker) foldLoop(ctx context.Context) {
 		if len(due) > 0 {
 			continue
 		}
-		wait := w.e.cfg.Poll
-		if !next.IsZero() {
-			wait = min(wait, w.e.clock.Until(next))
-		}
-		t := time.NewTimer(max(wait, time.Millisecond))
-		select {
-		case <-w.folds:
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		w.awaitDue(ctx, w.folds, w.e.cfg.Poll, next)
 	}
 }
 

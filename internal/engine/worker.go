@@ -326,7 +326,7 @@ func (w *worker) attendLoop(ctx context.Context) {
 	}
 }
 
-// pause waits for d, and reports false if ctx ended first.
+// sleepCtx waits for d, and reports false if ctx ended first.
 func sleepCtx(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -23,6 +23,21 @@ func (b notifier) notify() {
 	}
 }
 
+// awaitDue waits until n is notified, for at most the duration wait, and not past the time next of the database. A zero next
+// means that nothing is due. It also returns when ctx ends.
+func (w *worker) awaitDue(ctx context.Context, n notifier, wait time.Duration, next time.Time) {
+	if !next.IsZero() {
+		wait = min(wait, w.e.clock.Until(next))
+	}
+	t := time.NewTimer(max(wait, time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-n:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
 const firstReadRetryDelay = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
 
 // notificationLoop reads which control requests the runs in memory have, and which of these runs were woken. It

@@ -71,17 +71,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 		if w.fireAll(ctx, faulty.ready(due, time.Now()), faulty) {
 			continue
 		}
-		wait := faulty.next(time.Now(), w.e.cfg.Poll)
-		if !next.IsZero() {
-			wait = min(wait, w.e.clock.Until(next))
-		}
-		t := time.NewTimer(max(wait, time.Millisecond))
-		select {
-		case <-w.schedules:
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		w.awaitDue(ctx, w.schedules, faulty.next(time.Now(), w.e.cfg.Poll), next)
 	}
 }
 

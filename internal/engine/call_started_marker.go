@@ -23,10 +23,11 @@ type startedMarker struct {
 	entry *journal.Entry
 }
 
-// armMarker arms a marker for the attempt that begins. It reuses the run's last marker if that is free,
-// because creating a timer for each step takes a measurable part of a fast step's time.
+// armMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
+// creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the
+// engine and not to the run: with many runs, only what the processor has just used is in its caches.
 func (t *stepTask) armMarker() *startedMarker {
-	m := t.r.spareMarker.Swap(nil)
+	m, _ := t.r.e.markers.Get().(*startedMarker)
 	if m == nil {
 		m = new(startedMarker)
 	}
@@ -64,9 +65,9 @@ func (m *startedMarker) settle() error {
 		return nil
 	}
 	if m.timer.Stop() { // append was not called, and will not be
-		r := m.t.r
+		e := m.t.r.e
 		m.t = nil
-		r.spareMarker.Store(m)
+		e.markers.Put(m)
 		return nil
 	}
 	m.mu.Lock()

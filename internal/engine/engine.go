@@ -117,6 +117,7 @@ type Engine struct {
 	steps          *slots.Steps // nil: no limit
 	queues         queueRowCache
 	folds          foldLocks
+	markers        sync.Pool // of startedMarker, whose timers are stopped
 
 	mu      sync.Mutex
 	session *workerSession // nil while there is no worker

@@ -38,8 +38,6 @@ type run struct {
 	endIsWritten atomic.Bool  // the end of this ownership is being written, which happens once
 	slot         slots.Slot
 
-	spareMarker atomic.Pointer[startedMarker] // a marker for the next attempt, with its timer stopped; nil: none
-
 	placed atomic.Pointer[store.QueuedRun] // what place has read
 
 	wokenHere atomic.Bool // the run was woken here; its waits may not have checked the database since

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -155,39 +154,6 @@ func (r *run) inherit(q *StartRequest) error {
 		q.GroupKey, q.Weight, q.inherited = own.Key, own.Weight, true
 	}
 	return err
-}
-
-// beginsInTime returns false if the run is too late: it has not begun by the time that its start has set.
-// Then it expires. The first execution removes the mark of that time before anything else is recorded, so
-// that later ones do not look again.
-func (r *run) beginsInTime() bool {
-	if r.row.Control&store.StartByNoted == 0 {
-		return true
-	}
-	own, err := r.place()
-	kept := false
-	if err == nil {
-		err = r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
-			kept, err = r.e.store.StartByKept(r.writeCtx, r.row.UUID, r.row.Epoch)
-			return err
-		})
-	}
-	switch {
-	case err != nil:
-		r.suspendUnwritten("begin the run", "", err)
-		return false
-	case !kept:
-		r.lose()
-		return false
-	}
-	at := own.StartBy
-	if at.IsZero() || !r.neverCalled() || r.endsEarly() || !r.e.clock.Now().After(at) {
-		return true
-	}
-	r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
-		Message: fmt.Sprintf("the run had not begun by %s (StartBy)", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
-	}})
-	return false
 }
 
 // place returns the place of this run, or nil. The key in it does not change.

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// beginsInTime returns false if the run must not be executed: it has not begun by the time that its start has set, or its
+// queue has let it through without a place so that it expires. The first execution removes the mark of that time before anything
+// else is recorded, so that later ones do not look again.
+func (r *run) beginsInTime() bool {
+	noted := r.row.Control&store.StartByNoted != 0
+	if !noted && !r.mayPass() {
+		return true
+	}
+	own, err := r.place()
+	switch {
+	case err != nil:
+		r.suspendUnwritten("begin the run", "", err)
+		return false
+	case own.State == store.PlacePassing && r.row.Control&store.CancelRequested == 0:
+		return r.passes(own)
+	case !noted:
+		return true
+	}
+	kept := false
+	err = r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+		kept, err = r.e.store.StartByKept(r.writeCtx, r.row.UUID, r.row.Epoch)
+		return err
+	})
+	switch {
+	case err != nil:
+		r.suspendUnwritten("begin the run", "", err)
+		return false
+	case !kept:
+		r.lose()
+		return false
+	}
+	if at := own.StartBy; at.IsZero() || !r.neverCalled() || r.endsEarly() || !r.e.clock.Now().After(at) {
+		return true
+	}
+	r.expireUnbegun(own.StartBy)
+	return false
+}
+
+// mayPass reports whether the queue may have let the run through without a place because its deadline is over.
+func (r *run) mayPass() bool {
+	if r.deadline.time().IsZero() {
+		return false
+	}
+	rows := r.e.queues.now()
+	_, found := rows[r.row.Queue]
+	return found || rows == nil
+}
+
+// passingPoll is how often a run that is to expire is looked at.
+const passingPoll = 5 * time.Millisecond
+
+// passes handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
+// be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
+// registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
+func (r *run) passes(own *store.QueuedRun) bool {
+	at := r.deadline.time()
+	if !own.Begun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
+		if !r.endsEarly() {
+			r.expireUnbegun(own.StartBy)
+		}
+		return false
+	}
+	for !r.endsEarly() && !r.isSuspended() {
+		if !r.deadline.time().Equal(at) {
+			r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
+			break
+		}
+		sleepCtx(r.ctx, passingPoll)
+	}
+	return own.Begun && !r.isSuspended()
+}
+
+// expireUnbegun ends the run, which has not begun by the given time.
+func (r *run) expireUnbegun(at time.Time) {
+	r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+		Message: fmt.Sprintf("the run had not begun by %s (StartBy)", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
+	}})
+}

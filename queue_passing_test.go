@@ -1,0 +1,68 @@
+package durable_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run that its queue lets through without a place, because its time is over, ends as expired, and its function is not called:
+// neither by the worker that claims it, nor by the next one if that has died.
+func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var calls atomic.Int32
+		w := durable.Define("w", func(_ *durable.Ctx, in int) (int, error) {
+			calls.Add(1)
+			return in, nil
+		})
+		client := engineOn(t, s)
+		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}); err != nil {
+			t.Fatal(err)
+		}
+		runs := make(map[string]*durable.Run[int])
+		for i, claimed := range []string{"started first", "started later"} {
+			for name, option := range map[string]durable.StartOption{"StartBy": durable.StartBy(time.Microsecond), "Timeout": durable.Timeout(time.Microsecond)} {
+				runs[name+", "+claimed] = orFail(w.Start(ctx, client, i, durable.InQueue("mail"), option))(t)
+			}
+		}
+		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
+		for more := true; more; {
+			a := store.Admission{Queue: "mail", Now: now, Lease: time.Minute}
+			if err := s.Admit(ctx, &a); err != nil {
+				t.Fatal(err)
+			}
+			more = a.More || a.Busy
+		}
+		for name, run := range runs {
+			if p := orFail(client.Get(ctx, run.ID()))(t).Place; p == nil || p.State != durable.PlacePassing {
+				t.Fatalf("%s: the place is %v, want one that lets the run through", name, p)
+			}
+		}
+		claims := orFail(s.Claim(ctx, store.ClaimQuery{ // its worker dies at once
+			Worker: uuid.New(), Nonce: 7, Now: now, LeaseUntil: now.Add(time.Millisecond), Limit: 2,
+			Served: store.NewClaimFilter([]string{"w"}, nil), Gated: store.NewGated([]string{"mail"}, nil),
+		}))(t)
+		if len(claims.Runs) != 2 {
+			t.Fatalf("%d runs were claimed, want 2", len(claims.Runs))
+		}
+		running(t, engineOn(t, s, w))
+		for name, run := range runs {
+			if _, err := run.Result(ctx); !errors.Is(err, durable.ErrTimeout) {
+				t.Errorf("%s: %v, want ErrTimeout", name, err)
+			}
+			if info := orFail(client.Get(ctx, run.ID()))(t); info.Status != durable.StatusExpired {
+				t.Errorf("%s: the run is %s, want expired", name, info.Status)
+			}
+		}
+		if n := calls.Load(); n > 0 {
+			t.Errorf("the function was called %d times without a place", n)
+		}
+	})
+}

@@ -34,7 +34,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
 		for more := true; more; {
-			a := store.Admission{Queue: "mail", Now: now, Lease: time.Minute}
+			a := store.QueueAdmission{Queue: "mail", Now: now, Lease: time.Minute}
 			if err := s.Admit(ctx, &a); err != nil {
 				t.Fatal(err)
 			}

@@ -76,9 +76,7 @@ func (r *queueRowScanner) state() error {
 	q := r.q
 	copy(q.Turns[:], r.turns)
 	q.Recorded, q.Applied = r.settings.String, r.applied.String
-	if r.now.After(q.Now) {
-		q.Now = r.now
-	}
+	q.Clock = r.now
 	settings, err := store.DecodeQueueSettings(q.Recorded)
 	if err == nil && settings != nil {
 		q.Settings = *settings

@@ -33,7 +33,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 			batch.Queue(s.sql.admitKeysCheckAll, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.sql.admitQueueUpdate, q.Name, nullText(&q.Applied), pgTime(q.Now), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
+			batch.Queue(s.sql.admitQueueUpdate, q.Name, nullText(&q.Applied), pgTime(q.Clock), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
 				q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open))
 		}
 		if ends {

@@ -65,9 +65,7 @@ func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found 
 		c := columnReader{values: v}
 		found = true
 		q.Recorded, q.Applied = c.text(), c.text()
-		if now := c.time(); now.After(q.Now) {
-			q.Now = now
-		}
+		q.Clock = c.time()
 		q.Paid, q.Shut, q.PausedAt, q.Deleted = c.time(), c.time(), c.time(), c.int() != 0
 		turns := c.text()
 		q.Use = store.QueueUse{Waiting: int(c.int()), Executing: int(c.int()), Open: int(c.int())}
@@ -271,7 +269,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 			return err
 		}
 	}
-	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Now), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
+	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Clock), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
 	if err := checkOneQueueRow("writing the row", q.Name, n, err); err != nil {
 		return err

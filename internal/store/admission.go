@@ -21,6 +21,7 @@ type QueueAdmission struct {
 	Again    time.Time // when there is more to do although nothing else happens; zero: no time is known
 	More     bool      // there is more to do now
 	Admitted int       // runs that became claimable
+	At       time.Time // when they did, by the queue's clock, which never goes back
 }
 
 // blockedFor is when a queue is looked at again in which other transactions have locked the runs that come next.
@@ -28,7 +29,7 @@ const blockedFor = 100 * time.Millisecond
 
 // Finish sets the results of a pass.
 func (a *QueueAdmission) Finish(plan *AdmissionPlan) {
-	a.More, a.Again, a.Admitted = plan.More, plan.Again, plan.Admitted
+	a.More, a.Again, a.Admitted, a.At = plan.More, plan.Again, plan.Admitted, plan.At
 	if a.More && len(plan.Runs) == 0 && !plan.LookAll {
 		a.More, a.Again = false, a.Now.Add(blockedFor)
 	}
@@ -69,7 +70,8 @@ func (t *LinePositions) of(priority int16) *int64 { return &t[min(max(int(priori
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.
 type QueueState struct {
 	QueueRow
-	Now   time.Time     // never before that of an earlier admission
+	Now   time.Time     // of the pass; it may be before that of an earlier one
+	Clock time.Time     // of the rates, with Paid and Shut; Now, but never before that of an earlier pass
 	Paid  time.Time     // up to this time the rate is used up
 	Shut  time.Time     // nothing begins before this time
 	Begun string        // the point of the database's history at the last admission; empty: unknown
@@ -146,6 +148,7 @@ func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
 	if s.Found || s.Deleted || s.Applied != s.Recorded || begun != "" && s.Begun != begun {
 		return false, time.Time{}
 	}
+	s.advance()
 	a := admissionPlanner{QueueState: s}
 	a.again(s.Next)
 	if s.Settings.Executing == 0 || s.Use.Executing < s.Settings.Executing {
@@ -157,6 +160,9 @@ func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
 	}
 	return true, a.plan.Again
 }
+
+// advance sets the clock for this pass.
+func (s *QueueState) advance() { s.Clock = latest(s.Clock, s.Now) }
 
 // AdmissionRun is a run of the queue, locked by the admission.
 type AdmissionRun struct {
@@ -255,5 +261,6 @@ type AdmissionPlan struct {
 	Again      time.Time // when more can be admitted although nothing else happens; zero: no time is known
 	More       bool      // there is more to do now
 	Admitted   int       // runs that became claimable
+	At         time.Time // when they did
 	LookAll    bool      // the settings have changed: all keys that runs wait behind are to be looked at
 }

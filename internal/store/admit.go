@@ -33,13 +33,15 @@ type admissionPlanner struct {
 // queue. begun is the point of the database's history now. lease is how long nothing begins after the
 // database went back to an earlier state, or longer, if the period of a rate is.
 func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
+	s.advance()
 	if s.Begun != "" && begun != "" && begun != s.Begun {
-		s.Shut = s.Now.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
+		s.Shut = s.Clock.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
 	}
 	if begun != "" {
 		s.Begun = begun
 	}
 	a := &admissionPlanner{QueueState: s, written: make(map[uuid.UUID]int)}
+	a.plan.At = s.Clock
 	for i := range s.Runs {
 		a.judge(&s.Runs[i])
 	}
@@ -115,7 +117,7 @@ func (a *admissionPlanner) end(r *AdmissionRun) {
 		a.Use.Open--
 		a.count(r.Key).Use.Open--
 	}
-	r.State, r.Gate = PlaceGone, GateFree
+	r.State, r.Gate, r.Begun = PlaceGone, GateFree, false // if the queue is set again, what lives counts anew
 }
 
 // outside lets a run wait until it is due.
@@ -193,10 +195,10 @@ func (a *admissionPlanner) admit() {
 			continue
 		}
 		if !r.Begun && s.Rate.Count > 0 {
-			a.Paid = s.Rate.pay(a.Paid, a.Now, 1)
+			a.Paid = s.Rate.pay(a.Paid, a.Clock, 1)
 		}
 		if !r.Begun && s.KeyRate.Count > 0 {
-			k.Paid = s.KeyRate.pay(k.Paid, a.Now, 1)
+			k.Paid = s.KeyRate.pay(k.Paid, a.Clock, 1)
 		}
 		a.begin(&r)
 		a.execute(&r)
@@ -231,12 +233,12 @@ func (a *admissionPlanner) open(class int) bool {
 		return true
 	case !a.PausedAt.IsZero():
 		return false
-	case a.Shut.After(a.Now):
+	case a.Shut.After(a.Clock):
 		a.again(a.Shut)
 		return false
 	case class == 2 && s.Open > 0 && a.Use.Open >= s.Open:
 		return false
-	case s.Rate.Count > 0 && s.Rate.free(a.Paid, a.Now) == 0:
+	case s.Rate.Count > 0 && s.Rate.free(a.Paid, a.Clock) == 0:
 		a.again(s.Rate.after(a.Paid, 1))
 		return false
 	}

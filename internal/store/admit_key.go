@@ -72,7 +72,7 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 		return false
 	case class == 2 && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
 		return false
-	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.free(k.Paid, a.Now) <= promised:
+	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.free(k.Paid, a.Clock) <= promised:
 		return false
 	}
 	return true
@@ -122,7 +122,7 @@ func (a *admissionPlanner) lookAt(k *QueueKeyState) time.Time {
 		allowed = rate.after(k.Paid, 1)
 	}
 	switch {
-	case k.Behind == 0 && k.Paid.After(a.Now):
+	case k.Behind == 0 && k.Paid.After(a.Clock):
 		return k.Paid // until then the row keeps the time
 	case k.Behind == 0:
 		return time.Time{}
@@ -132,7 +132,7 @@ func (a *admissionPlanner) lookAt(k *QueueKeyState) time.Time {
 			return a.Now // more of them are to be read
 		}
 	}
-	if allowed.After(a.Now) {
+	if allowed.After(a.Clock) {
 		return allowed
 	}
 	return time.Time{}

@@ -78,6 +78,21 @@ func admitExpired(b *bed) {
 	q.begins("when there is room", q.in(2*time.Minute), patient)
 }
 
+func admitClockBack(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 2})
+	r := q.starts(2, "")
+	q.begins("at first", q.in(time.Hour), r...)
+	q.ends(r[0])
+	q.waits(q.in(2*time.Second), r[1])
+	fresh := q.start("")
+	q.begins("when the clock went back", q.in(time.Second), fresh)
+	q.begins("when the time of the other has come", q.in(2*time.Second), r[1])
+	overdue := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Minute) })
+	q.admit(q.in(3 * time.Second))
+	q.wantState("before its deadline", overdue, store.PlaceInLine, store.GateInLine)
+	q.begins("at its deadline", q.in(time.Minute), overdue)
+}
+
 func admitDeadline(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1})
 	r := q.starts(2, "")
@@ -173,6 +188,33 @@ func admitDeleted(b *bed) {
 	q.admit(q.in(time.Second))
 	q.withoutRow()
 	q.begins("what slept", q.in(time.Hour), asleep)
+}
+
+func admitSetAgain(b *bed) {
+	one := store.QueueSettings{Open: 1}
+	q := b.bounded(one)
+	r := q.starts(2, "a")
+	q.begins("at first", q.in(time.Second), r[0])
+	q.waits(q.in(2*time.Second), r[0])
+	q.delete()
+	q.begins("when the queue is deleted", q.in(time.Second), r[1])
+	q.waits(q.in(time.Minute), r[1])
+	q.admit(q.in(time.Second))
+	q.withoutRow()
+	q.begins("without a row", q.in(2*time.Second), r[0])
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: one})
+	q.gone = false
+	for p := q.placeOf(r[1]); p == nil || p.State == store.PlaceGone; p = q.placeOf(r[1]) { // it takes effect within a second
+		q.admit(q.in(2 * time.Second))
+	}
+	fresh := q.start("a")
+	q.begins("while two are open", q.in(2*time.Second))
+	q.wantState("executing", r[0], store.PlaceExecuting, store.GateAdmitted)
+	q.begins("when the other wakes", q.in(time.Minute), r[1])
+	q.ends(r[0])
+	q.begins("while one is open", q.in(time.Minute))
+	q.ends(r[1])
+	q.begins("when none is open", q.in(time.Minute), fresh)
 }
 
 func admitWithoutRow(b *bed) {

@@ -34,6 +34,7 @@ type evidence struct {
 	controller *controller
 	load       *load
 	clients    *clients
+	queueLoad  *queueLoad
 	entries    []entry
 	runs       map[string]*known // by UUID
 	order      []*known          // newest first, as List returns them
@@ -52,10 +53,10 @@ type known struct {
 }
 
 // check compares the plans, the ledger and the database. The error broken is a violation too.
-func check(ctx context.Context, c *controller, l *load, t *clients, s *faults, broken error) (*report, error) {
+func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, s *faults, broken error) (*report, error) {
 	c.stopSending()
 	f := &findings{}
-	e := &evidence{controller: c, load: l, clients: t}
+	e := &evidence{controller: c, load: l, clients: t, queueLoad: q}
 	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
@@ -76,10 +77,12 @@ func check(ctx context.Context, c *controller, l *load, t *clients, s *faults, b
 	e.deadlines(f)
 	e.bounds(f)
 	e.flow(f)
+	e.queues(f)
+	e.folds(f)
 	f.leaks(ctx, s.place, e)
 
 	r := &f.report
-	r.kill9, r.sigstop, r.killer, r.open = s.kill9, s.sigstop, s.killer.kills, t.open
+	r.kill9, r.sigstop, r.killer, r.open, r.counted = s.kill9, s.sigstop, s.killer.kills, t.open+q.open, q.counted
 	if v := s.place.servers; v != nil {
 		r.immediate, r.terminated, r.away, r.blocked, r.failovers = v.immediate, v.terminated, v.away, v.blocked, v.failovers
 	}
@@ -148,7 +151,7 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 		if o := orders[k.ID]; o != nil {
 			k.root, k.plan = o, o.plan
 		}
-		if k.parent = e.runs[k.Parent]; k.parent == nil {
+		if k.parent = e.runs[k.Parent]; k.parent == nil || k.Workflow != e.controller.order.Name() {
 			continue
 		}
 		k.root = k.parent.root

@@ -106,6 +106,28 @@ func (c *controller) await(ctx context.Context, id string, holds func(*durable.R
 	}
 }
 
+// awaitAll waits until all runs of the workflow have ended.
+func (c *controller) awaitAll(ctx context.Context, workflow string) error {
+	for {
+		var page durable.RunPage
+		_, err := c.retry(ctx, func() (err error) {
+			page, err = c.List(ctx, durable.Filter{
+				Workflow: workflow, Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
+			}, durable.Page{Limit: 5})
+			return err
+		})
+		if err == nil && len(page.Runs) == 0 {
+			return nil
+		}
+		if err == nil {
+			err = wait(ctx, 50*time.Millisecond)
+		}
+		if err != nil {
+			return fmt.Errorf("I7: runs of workflow %s have not ended: %w: %+v", workflow, err, page.Runs)
+		}
+	}
+}
+
 // addViolation records an error that no call may return.
 func (c *controller) addViolation(what string, err error) {
 	c.mu.Lock()

@@ -148,24 +148,10 @@ func (l *flow) settle(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pause the schedule: %w", err)
 	}
-	for {
-		var page durable.RunPage
-		_, err := l.controller.retry(ctx, func() (err error) {
-			page, err = l.controller.List(ctx, durable.Filter{
-				Workflow: tickName, Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
-			}, durable.Page{Limit: 5})
-			return err
-		})
-		if err == nil && len(page.Runs) == 0 {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return errors.Join(l.errs...)
-		}
-		if err == nil {
-			err = wait(ctx, 50*time.Millisecond)
-		}
-		if err != nil {
-			return fmt.Errorf("I7: runs of the schedule have not ended: %w", err)
-		}
+	if err := l.controller.awaitAll(ctx, tickName); err != nil {
+		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.errs...)
 }

@@ -20,7 +20,7 @@ const (
 	kBegin kind = "begin" // a step's function is called
 	kAck   kind = "ack"   // a durable call has returned Value, or the failure Err
 	kToken kind = "token" // a run waits for a signal, or for the result of the token Value
-	kClaim kind = "claim" // runs were claimed
+	kClaim kind = "claim" // runs were claimed, until the time Value
 	kTry   kind = "try"   // a batch is about to be committed
 	kDid   kind = "did"   // the batch was committed, with these outcomes
 	kLeak  kind = "leak"  // a worker has leaked goroutines
@@ -28,6 +28,16 @@ const (
 	kFree  kind = "free"  // it returns
 	kGrant kind = "grant" // the limit Step granted a permit at the time Value
 	kTick  kind = "tick"  // the run of the scheduled time Value is executed
+
+	kIn     kind = "in"     // the function of a run in the queue Step, or of the workflow Step, with the key Value is called
+	kOut    kind = "out"    // it returns
+	kAdmit  kind = "admit"  // Attempt runs of the queue Step were admitted at the time Value
+	kRenew  kind = "renew"  // the leases of runs were extended until the time Value
+	kAsk    kind = "ask"    // the verb Step is about to be called, for a queue or a run
+	kAsked  kind = "asked"  // it has returned
+	kFold   kind = "fold"   // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
+	kFolded kind = "folded" // it has led to the run, or to Err
+	kRan    kind = "ran"    // the run of a debounced start is executed with the input Value
 )
 
 // entry is one line of the ledger. Its kind determines which fields are set.

@@ -12,7 +12,9 @@
 // several clients start, signal, pause, resume, cancel and read a few runs, and record each call
 // with its times and its result (clients.go). Another client starts and signals these runs in
 // transactions that it holds open for up to three seconds (open_transactions.go). More runs have steps with limits, and
-// a schedule starts a run each second (flow.go).
+// a schedule starts a run each second (flow.go). Runs are started in queues whose settings several processes change, and which
+// they pause, resume and delete (queued.go, queue_load.go). Starts with keys fold, also in steps and in transactions that stay open
+// (folds.go, fold_load.go).
 //
 // # Faults
 //
@@ -114,7 +116,10 @@ func soak(ctx context.Context, set settings) (err error) {
 	if set.store == "sqlite" {
 		count = 2
 	}
-	workers := newWorkers(place, count)
+	begun := time.Now()
+	whole := time.Duration(set.seconds) * time.Second
+	queues := queueTimes{Lowered: begun.Add(whole / 4), End: begun.Add(whole)}
+	workers := newWorkers(place, count, queues)
 	defer workers.end()
 	if err := workers.startMissing(); err != nil {
 		return err
@@ -123,7 +128,7 @@ func soak(ctx context.Context, set settings) (err error) {
 	clients := newClients(controller, set.seed)
 	faults := newFaults(place, workers, set.seed)
 
-	underFaults, over := context.WithTimeout(ctx, time.Duration(set.seconds)*time.Second)
+	underFaults, over := context.WithTimeout(ctx, whole)
 	defer over()
 	started := load.begin(underFaults)
 	flow := newFlow(controller)
@@ -131,6 +136,12 @@ func soak(ctx context.Context, set settings) (err error) {
 	if err != nil {
 		return err
 	}
+	queueLoad, folds := newQueueLoad(controller, set.seed, queues), newFoldLoad(controller, set.seed)
+	queued, err := queueLoad.begin(underFaults)
+	if err != nil {
+		return err
+	}
+	folded := folds.begin(underFaults)
 	operated := clients.begin(underFaults)
 	if err := faults.run(underFaults); err != nil {
 		return fmt.Errorf("inject a fault: %w", err)
@@ -142,13 +153,15 @@ func soak(ctx context.Context, set settings) (err error) {
 	defer cancel()
 	started()
 	limited()
+	queued()
+	folded()
 	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.settle(settling), flow.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
+	stuck := errors.Join(load.settle(settling), flow.settle(settling), queueLoad.settle(settling), folds.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
 	failed := workers.stop()
 
-	report, err := check(ctx, controller, load, clients, faults, errors.Join(stuck, failed))
+	report, err := check(ctx, controller, load, clients, queueLoad, faults, errors.Join(stuck, failed))
 	if err != nil {
 		return err
 	}

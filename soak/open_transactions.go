@@ -17,7 +17,9 @@ import (
 
 // userTx is an open transaction of a user of the database.
 type userTx struct {
-	start    func(ctx context.Context, e *durable.Engine, id string) error
+	onSQLite   *sql.Tx // one of the two is not nil
+	onPostgres pgx.Tx
+
 	signal   func(ctx context.Context, e *durable.Engine, id, payload string) error
 	commit   func(context.Context) error
 	rollback func(context.Context) error
@@ -32,9 +34,7 @@ func (p place) begin(ctx context.Context, s durable.Store) (*userTx, error) {
 			return nil, err
 		}
 		return &userTx{
-			start: func(ctx context.Context, e *durable.Engine, id string) error {
-				return startTx(ctx, tx, e, id)
-			},
+			onSQLite: tx,
 			signal: func(ctx context.Context, e *durable.Engine, id, payload string) error {
 				return sqlite.SignalTx(ctx, tx, e, id, "word", payload, durable.SignalKey(payload))
 			},
@@ -52,10 +52,7 @@ func (p place) begin(ctx context.Context, s durable.Store) (*userTx, error) {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
 	return &userTx{
-		start: func(ctx context.Context, e *durable.Engine, id string) error {
-			_, err := postgres.StartTx(ctx, tx, e, collect, 0, durable.ID(id))
-			return err
-		},
+		onPostgres: tx,
 		signal: func(ctx context.Context, e *durable.Engine, id, payload string) error {
 			return postgres.SignalTx(ctx, tx, e, id, "word", payload, durable.SignalKey(payload))
 		},
@@ -65,9 +62,12 @@ func (p place) begin(ctx context.Context, s durable.Store) (*userTx, error) {
 	}, nil
 }
 
-func startTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id string) error {
-	_, err := sqlite.StartTx(ctx, tx, e, collect, 0, durable.ID(id))
-	return err
+// startIn starts a run in the transaction.
+func startIn[I, O any](ctx context.Context, tx *userTx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
+	if tx.onSQLite != nil {
+		return sqlite.StartTx(ctx, tx.onSQLite, e, w, in, opts...)
+	}
+	return postgres.StartTx(ctx, tx.onPostgres, e, w, in, opts...)
 }
 
 const (
@@ -114,7 +114,7 @@ func (t *clients) holdOne(ctx context.Context, r *rand.Rand) error {
 		return nil // the database is away
 	}
 	if q.Verb == verbStart {
-		err = tx.start(ctx, t.controller.Engine, to.id)
+		_, err = startIn(ctx, tx, t.controller.Engine, collect, 0, durable.ID(to.id))
 	} else {
 		err = tx.signal(ctx, t.controller.Engine, to.id, q.Word)
 	}

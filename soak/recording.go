@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -74,13 +75,40 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 	return nil
 }
 
+// Admit implements store.Store.
+func (s *recordingStore) Admit(ctx context.Context, a *store.QueueAdmission) error {
+	err := s.Store.Admit(ctx, a)
+	if err == nil && a.Admitted > 0 {
+		s.ledger.add(entry{Kind: kAdmit, Step: a.Queue, Attempt: a.Admitted, Value: a.At.Format(time.RFC3339Nano)})
+	}
+	return err
+}
+
+// Renew implements store.Store.
+func (s *recordingStore) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	r, err := s.Store.Renew(ctx, h)
+	if err != nil {
+		return r, err
+	}
+	e := entry{Kind: kRenew, Value: h.LeaseUntil.Format(time.RFC3339Nano)}
+	for _, l := range h.Leases {
+		if !slices.Contains(r.Lost, l.Run) && !slices.Contains(r.Locked, l.Run) {
+			e.Writes = append(e.Writes, write{Run: l.Run.String(), Epoch: l.Epoch.Count, Nonce: l.Epoch.Nonce})
+		}
+	}
+	if len(e.Writes) > 0 {
+		s.ledger.add(e)
+	}
+	return r, nil
+}
+
 // Claim implements store.Store.
 func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	c, err := s.Store.Claim(ctx, q)
 	if err != nil || len(c.Runs) == 0 {
 		return c, err
 	}
-	e := entry{Kind: kClaim, Outage: !q.OutageUntil.IsZero()}
+	e := entry{Kind: kClaim, Outage: !q.OutageUntil.IsZero(), Value: q.LeaseUntil.Format(time.RFC3339Nano)}
 	for _, r := range c.Runs {
 		e.Writes = append(e.Writes, write{Run: r.Run.UUID.String(), Epoch: r.Run.Epoch.Count, Nonce: r.Run.Epoch.Nonce, Crashes: int32(r.Run.Crashes)})
 	}

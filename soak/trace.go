@@ -30,6 +30,9 @@ func (e *evidence) traces(violations []string) (lines []string) {
 func (e *evidence) trace(run string) (lines []string) {
 	var began time.Time
 	for _, x := range e.entries {
+		if x.Kind == kRenew {
+			continue
+		}
 		ours := make([]string, 0, 1)
 		for _, w := range x.Writes {
 			if w.Run == run {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ const jobVariable = "DURABLE_SOAK_JOB"
 type job struct {
 	Place  place
 	Killer bool // execute the run that kills its process, and no other
+	Queues queueTimes
 }
 
 const (
@@ -86,15 +88,25 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	p := newInterpreter(book, j.Place.Folder)
 	p.tx = tx
 	cfg := durable.Config{
-		Workflows: []durable.Definition{p.order, collect, limited(book), tick(book)}, Concurrency: 64, MaxCrashes: crashes,
+		Workflows: []durable.Definition{p.order, collect, limited(book), tick(book), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
 		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(),
 	}
+	f := newFolder(book)
+	cfg.Workflows = append(cfg.Workflows, f.definitions()...)
 	if j.Killer {
 		cfg.Workflows, cfg.MaxCrashes = []durable.Definition{killer(book)}, killerCrashes
 	}
 	e, err := durable.New(&recordingStore{Store: base, ledger: book}, cfg)
 	if err != nil {
 		return err
+	}
+	f.engine = e
+	var changes sync.WaitGroup
+	defer changes.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if !j.Killer {
+		changes.Go(func() { changeQueues(ctx, e, book, j.Queues) })
 	}
 	if err := e.Run(ctx); err != nil && ctx.Err() == nil {
 		return err

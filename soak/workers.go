@@ -16,13 +16,14 @@ import (
 // only one goroutine at a time may start, stop or kill the worker of an index.
 type workers struct {
 	place     place
+	queues    queueTimes
 	mu        sync.Mutex
 	processes []*process
 	errs      []error // of workers that ended by themselves
 }
 
-func newWorkers(p place, size int) *workers {
-	return &workers{place: p, processes: make([]*process, size)}
+func newWorkers(p place, size int, queues queueTimes) *workers {
+	return &workers{place: p, queues: queues, processes: make([]*process, size)}
 }
 
 // startMissing starts a worker for each index that has none.
@@ -45,7 +46,7 @@ func (w *workers) worker(i int) *process {
 
 // start starts worker i.
 func (w *workers) start(i int) error {
-	p, err := startProcess(job{Place: w.place})
+	p, err := startProcess(job{Place: w.place, Queues: w.queues})
 	if err != nil {
 		return err
 	}

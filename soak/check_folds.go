@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// foldStart is a start that folds, as the ledger has it.
+type foldStart struct {
+	kind, key, mode string
+	n               int       // its input
+	from            time.Time // when it was first made
+	to              time.Time // when its outcome was first known; zero: never
+	run             string    // what it led to
+	outcome         string    // live, skipped or rolled back; else empty
+}
+
+// before reports whether the start was over when another began.
+func (s *foldStart) before(other *foldStart) bool { return !s.to.IsZero() && s.to.Before(other.from) }
+
+// made reports whether the start is known to have led to a run.
+func (s *foldStart) made() bool { return !s.to.IsZero() && s.outcome == "" }
+
+// foldStarts returns the starts that fold, in the order in which they began. It checks that a start of a step that is executed again
+// leads to the same run.
+func (e *evidence) foldStarts(f *findings) (all []*foldStart) {
+	byID := make(map[string]*foldStart)
+	for _, x := range e.entries {
+		s := byID[x.Exec]
+		switch {
+		case x.Kind == kFold && s == nil:
+			s = &foldStart{mode: x.Value, n: x.Attempt, from: x.At}
+			s.kind, s.key, _ = strings.Cut(x.Step, "/")
+			byID[x.Exec] = s
+			all = append(all, s)
+		case x.Kind == kFolded && s.to.IsZero():
+			s.to, s.run, s.outcome = x.At, x.Run, x.Err
+			f.report.folds++
+		case x.Kind == kFolded && s.run != x.Run:
+			f.wrong("fold: the start of %s in the step of run %s led to run %s, and to run %s when the step was executed again", x.Step, x.Exec, s.run, x.Run)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *foldStart) int { return a.from.Compare(b.from) })
+	return all
+}
+
+// folds checks the starts that fold. That at most one singleton executes is checked with the queues.
+func (e *evidence) folds(f *findings) {
+	byKey := make(map[string][]*foldStart)
+	for _, s := range e.foldStarts(f) {
+		byKey[s.kind+"/"+s.key] = append(byKey[s.kind+"/"+s.key], s)
+		if s.run != "" && e.runs[s.run] == nil {
+			f.wrong("I1: run %s is lost, to which a start of %s/%s led", s.run, s.kind, s.key)
+		}
+	}
+	for _, k := range e.order {
+		if k.Workflow == "feeding" && k.Status != durable.StatusCompleted {
+			f.wrong("fold: run %s, whose step makes a start, is %s: %v", k.RunID, k.Status, k.Err)
+		}
+	}
+	for name, starts := range byKey {
+		switch kind, key, _ := strings.Cut(name, "/"); kind {
+		case foldSingleton:
+			e.singletons(f, starts)
+		case foldDebounce:
+			e.debounced(f, key, starts)
+		case foldSample:
+			e.samples(f, key, starts)
+		}
+	}
+}
+
+// singletons checks that a start that joined a run or was refused for it did so while the run was live, and that a run was
+// cancelled only for a newer start.
+func (e *evidence) singletons(f *findings, starts []*foldStart) {
+	for _, s := range starts {
+		k := e.runs[s.run]
+		if k == nil {
+			continue
+		}
+		switch {
+		case k.EndedAt.Before(s.from.Add(-skew)):
+			f.wrong("singleton: a start of key %s at %v led to run %s (%s), which had ended at %v", s.key, s.from, s.run, cmp.Or(s.outcome, s.mode), k.EndedAt)
+		case k.CreatedAt.After(s.to.Add(skew)):
+			f.wrong("singleton: a start of key %s until %v led to run %s, which was created at %v", s.key, s.to, s.run, k.CreatedAt)
+		case s.outcome == "rolled back" || k.Status == durable.StatusCompleted:
+		case k.Status != durable.StatusCancelled || k.Cancel == nil || !strings.Contains(k.Cancel.Reason, "replaces it"):
+			f.wrong("singleton: run %s of key %s is %s: %v", s.run, s.key, k.Status, k.Err)
+		default:
+			if !slices.ContainsFunc(starts, func(other *foldStart) bool {
+				return other.mode == string(durable.WhileLiveReplace) && other.run != s.run && other.outcome != "rolled back" && (other.to.IsZero() || other.to.After(k.CreatedAt.Add(-skew)))
+			}) {
+				f.wrong("singleton: run %s of key %s was cancelled, and no newer start replaces it", s.run, s.key)
+			}
+		}
+	}
+}
+
+// debounced checks that no input was overwritten by an older one, that no start was lost, and that no run began before its time.
+func (e *evidence) debounced(f *findings, key string, starts []*foldStart) {
+	byInput := make(map[int]*foldStart)
+	for _, s := range starts {
+		byInput[s.n] = s
+	}
+	ran, at := make(map[string]int), make(map[string]time.Time)
+	for _, x := range e.entries {
+		if x.Kind != kRan || x.Step != key {
+			continue
+		}
+		n, err := strconv.Atoi(x.Value)
+		if before, again := ran[x.Run]; err != nil || again && before != n {
+			f.wrong("debounce: run %s was executed with the inputs %d and %s", x.Run, before, x.Value)
+		}
+		if at[x.Run].IsZero() {
+			ran[x.Run], at[x.Run] = n, x.At
+		}
+	}
+	for run, n := range ran {
+		if used := byInput[n]; used == nil || used.outcome == "rolled back" {
+			f.wrong("debounce: run %s was executed with the input %d, which no start of key %s has, or one that was rolled back", run, n, key)
+		}
+	}
+	for _, s := range starts {
+		k := e.runs[s.run]
+		if k == nil || !s.made() {
+			continue
+		}
+		n, executed := ran[s.run]
+		used := byInput[n]
+		if !executed || k.Status != durable.StatusCompleted || used == nil {
+			f.wrong("debounce: run %s, to which the start with input %d of key %s led, is %s, and was executed: %v", s.run, s.n, key, k.Status, executed)
+			continue
+		}
+		if used.before(s) {
+			f.wrong("debounce: run %s was executed with the input %d, and the start with input %d, which led to it, began after that one was over", s.run, n, s.n)
+		}
+		due := s.from.Add(quiet)
+		if latest := k.CreatedAt.Add(atMost); due.After(latest) {
+			due = latest
+		}
+		if at[s.run].Before(due.Add(-skew)) {
+			f.wrong("debounce: run %s was executed at %v, and a start at %v delays it until %v", s.run, at[s.run], s.from, due)
+		}
+	}
+}
+
+// samples checks that no more starts came through than the sample allows, and that none was skipped without need.
+func (e *evidence) samples(f *findings, key string, starts []*foldStart) {
+	var through []*foldStart
+	for _, s := range starts {
+		if s.made() {
+			through = append(through, s)
+		}
+	}
+	for i := sampleCount; i < len(through); i++ {
+		last := time.Time{}
+		for _, s := range through[i-sampleCount : i+1] {
+			if s.to.After(last) {
+				last = s.to
+			}
+		}
+		if took := last.Sub(through[i-sampleCount].from); took < samplePeriod {
+			f.wrong("sample: %d starts of key %s came through in %v", sampleCount+1, key, took)
+		}
+	}
+	var created []time.Time
+	for _, k := range e.order {
+		var in keyed
+		if k.Workflow == "some" && json.Unmarshal(k.Input, &in) == nil && in.Key == key {
+			created = append(created, k.CreatedAt)
+		}
+	}
+	for _, s := range starts {
+		if s.outcome != "skipped" {
+			continue
+		}
+		n := 0
+		for _, at := range created {
+			if at.After(s.from.Add(-samplePeriod-settled)) && at.Before(s.to.Add(skew)) {
+				n++
+			}
+		}
+		if n < sampleCount {
+			f.wrong("sample: a start of key %s was skipped at %v, after %d others", key, s.to, n)
+		}
+	}
+}
+
+// settled is how long after its creation a run may be counted by its sample: its start waits for the database.
+const settled = 5 * time.Second

@@ -169,20 +169,25 @@ func (e *evidence) samples(f *findings, key string, starts []*foldStart) {
 			f.wrong("sample: %d starts of key %s came through in %v", sampleCount+1, key, took)
 		}
 	}
-	var created []time.Time
-	for _, k := range e.order {
-		var in keyed
-		if k.Workflow == "some" && json.Unmarshal(k.Input, &in) == nil && in.Key == key {
-			created = append(created, k.CreatedAt)
-		}
+	over := make(map[string]time.Time) // by run: when the start that created it was over
+	for _, s := range through {
+		over[s.run] = s.to
 	}
 	for _, s := range starts {
 		if s.outcome != "skipped" {
 			continue
 		}
 		n := 0
-		for _, at := range created {
-			if at.After(s.from.Add(-samplePeriod-settled)) && at.Before(s.to.Add(skew)) {
+		for _, k := range e.order {
+			var in keyed
+			if k.Workflow != "some" || json.Unmarshal(k.Input, &in) != nil || in.Key != key {
+				continue
+			}
+			counted, known := over[k.RunID] // at the latest
+			if !known {
+				counted = k.CreatedAt.Add(settled)
+			}
+			if counted.After(s.from.Add(-samplePeriod-skew)) && k.CreatedAt.Before(s.to.Add(skew)) {
 				n++
 			}
 		}
@@ -192,5 +197,6 @@ func (e *evidence) samples(f *findings, key string, starts []*foldStart) {
 	}
 }
 
-// settled is how long after its creation a run may be counted by its sample: its start waits for the database.
-const settled = 5 * time.Second
+// settled is how long after the creation of its run a start whose outcome is unknown may be counted by its sample: it waits for the
+// database.
+const settled = 30 * time.Second

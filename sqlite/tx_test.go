@@ -2,11 +2,14 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/realtime"
+	sqlite "modernc.org/sqlite"
+
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -82,6 +85,17 @@ func TestCheckpointInTransaction(t *testing.T) {
 	}
 }
 
+// OnStatementBegun is called by the SQL function durable_test_begun. An interrupt that comes before a statement begins does not end
+// the statement, so a test must not interrupt it earlier.
+var OnStatementBegun atomic.Pointer[context.CancelFunc]
+
+func init() {
+	sqlite.MustRegisterScalarFunction("durable_test_begun", 0, func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
+		(*OnStatementBegun.Load())()
+		return int64(1), nil
+	})
+}
+
 // A transaction whose context ends takes its connection with it, together with
 // the statements prepared on it; the next one works.
 func TestCancelledTransaction(t *testing.T) {
@@ -93,11 +107,8 @@ func TestCancelledTransaction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			realtime.Pass(5*time.Millisecond, "SQLite does not tell that a statement has begun")
-			cancel()
-		}()
-		_, err = tx.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+		OnStatementBegun.Store(&cancel)
+		_, err = tx.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT durable_test_begun() UNION ALL SELECT i + 1 FROM n)
 			INSERT INTO durable_migration SELECT i, 'x', 0 FROM n WHERE i < 0`)
 		if err == nil {
 			t.Fatal("an endless statement ended")

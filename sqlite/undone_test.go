@@ -19,10 +19,12 @@ func TestTxUndoneBySQLite(t *testing.T) {
 		"or rollback": func(ctx context.Context, tx *sql.Tx) {
 			_, _ = tx.ExecContext(ctx, "INSERT OR ROLLBACK INTO seen VALUES (1)") // there already: never mind
 		},
-		"own timeout": func(ctx context.Context, tx *sql.Tx) {
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		"own context": func(ctx context.Context, tx *sql.Tx) {
+			own, cancel := context.WithCancel(ctx)
 			defer cancel()
-			_, _ = tx.ExecContext(short, "INSERT INTO seen WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n") // best effort
+			sqlite.OnStatementBegun.Store(&cancel)
+			_, _ = tx.ExecContext(own, `INSERT INTO seen WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n)
+				SELECT CASE i WHEN 1000 THEN i - 1 + durable_test_begun() ELSE i END FROM n`) // best effort
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

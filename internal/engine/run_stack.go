@@ -11,13 +11,14 @@ import (
 // run's address in the frame of run.call. If there is none, stackOf returns the stacks of all goroutines
 // that execute a workflow function or a step.
 func stackOf(r *run) string {
-	own := fmt.Sprintf("engine.(*run).call(%p", r)
+	workflow, step := stack.Function((*run).call), stack.Function((*stepTask).call)
+	own := fmt.Sprintf("%s(%p", workflow, r)
 	var stuck []string
 	for _, text := range stack.All() {
 		if strings.Contains(text, own) {
 			return text
 		}
-		if strings.Contains(text, "engine.(*run).call") || strings.Contains(text, "engine.(*task).call") {
+		if strings.Contains(text, workflow) || strings.Contains(text, step) {
 			stuck = append(stuck, text)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -262,52 +264,71 @@ func TestRunTimeout(t *testing.T) {
 // While a run is paused nothing begins: neither the attempt after a backoff, nor the call after a sleep.
 func TestPauseInBackoffSleepAndWait(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
-		var attempts atomic.Int32
-		w := durable.Define("w", func(c *durable.Ctx, kind string) (string, error) {
-			switch kind {
+		var attempts sync.Map // of the runs' IDs to counters
+		attemptsOf := func(id string) *atomic.Int32 {
+			n, _ := attempts.LoadOrStore(id, new(atomic.Int32))
+			return n.(*atomic.Int32)
+		}
+		w := durable.Define("w", func(c *durable.Ctx, wait time.Duration) (string, error) {
+			switch kind, _, _ := strings.Cut(c.ID(), "-"); kind {
 			case "backoff":
 				return kind, c.Do("try", func(context.Context) error {
-					if attempts.Add(1) == 1 {
+					if attemptsOf(c.ID()).Add(1) == 1 {
 						return errors.New("not yet")
 					}
 					return nil
-				}, durable.Retry(durable.Exponential(200*time.Millisecond, time.Second, 5)))
+				}, durable.Retry(durable.Exponential(wait, time.Minute, 5)))
 			case "sleep":
-				return kind, c.Sleep("nap", 200*time.Millisecond)
+				return kind, c.Sleep("nap", wait)
 			default:
 				return c.Receive[string]("go")
 			}
 		})
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 50 * time.Millisecond})
 		running(t, e)
-		kinds := []string{"backoff", "sleep", "wait"}
-		var runs []*durable.Run[string]
-		for _, kind := range kinds {
-			run, err := w.Start(within(t), e, kind, durable.ID(kind))
-			if err != nil {
-				t.Fatal(err)
+		over := dbNow(t, s) // when every backoff and sleep is over
+		// paused returns a run that was paused while it waited. On a slow machine the wait may be over before,
+		// so another run gets a longer one.
+		paused := func(kind string) *durable.Run[string] {
+			for wait := 200 * time.Millisecond; ; wait *= 4 {
+				id := fmt.Sprintf("%s-%v", kind, wait)
+				run := read(w.Start(within(t), e, wait, durable.ID(id)))(t)
+				for len(historyOf(t, e, id)) == 0 {
+				}
+				if _, err := e.Pause(within(t), id); err != nil && !errors.Is(err, durable.ErrState) {
+					t.Fatal(err)
+				}
+				status := durable.StatusRunning
+				for status != durable.StatusPaused && status != durable.StatusCompleted {
+					status = read(e.Get(within(t), id))(t).Status
+				}
+				if status == durable.StatusPaused && attemptsOf(id).Load() < 2 {
+					if end := dbNow(t, s).Add(wait + wait/10); end.After(over) {
+						over = end
+					}
+					return run
+				}
 			}
-			runs = append(runs, run)
-			for len(historyOf(t, e, kind)) == 0 {
-			}
-			must(t)(e.Pause(within(t), kind))
-			awaitStatus(t, e, kind, durable.StatusPaused)
 		}
-		if err := e.Signal(within(t), "wait", "go", "wait"); err != nil {
+		runs := make(map[string]*durable.Run[string])
+		for _, kind := range []string{"backoff", "sleep", "wait"} {
+			runs[kind] = paused(kind)
+		}
+		if err := e.Signal(within(t), runs["wait"].ID(), "go", "wait"); err != nil {
 			t.Fatal(err)
 		}
-		waitUntil(t, s, dbNow(t, s).Add(220*time.Millisecond)) // every backoff and sleep of the runs is over then
-		for _, kind := range kinds {
-			if info, err := e.Get(within(t), kind); err != nil || info.Status != durable.StatusPaused {
+		waitUntil(t, s, over)
+		for kind, run := range runs {
+			if info, err := e.Get(within(t), run.ID()); err != nil || info.Status != durable.StatusPaused {
 				t.Errorf("%s: %+v, %v", kind, info, err)
 			}
 		}
-		if attempts.Load() != 1 {
-			t.Errorf("%d attempts while paused", attempts.Load())
+		if n := attemptsOf(runs["backoff"].ID()).Load(); n != 1 {
+			t.Errorf("%d attempts while paused", n)
 		}
-		for i, kind := range kinds {
-			must(t)(e.Resume(within(t), kind))
-			if got, err := runs[i].Result(within(t)); got != kind || err != nil {
+		for kind, run := range runs {
+			must(t)(e.Resume(within(t), run.ID()))
+			if got, err := run.Result(within(t)); got != kind || err != nil {
 				t.Errorf("%s: %q, %v", kind, got, err)
 			}
 		}

@@ -116,13 +116,14 @@ type BackfillResult struct {
 	Failed  int // times whose run ID is taken
 }
 
-// Backfill starts the runs of the scheduled times from the time from on, and before the time to, that have not started a run: they
-// were missed, skipped or replaced, came during a pause, or before the schedule existed. It also knows of runs that retention has
-// deleted since. It considers the times of the schedule as it is now. It leaves times alone that the schedule has still to decide
-// itself. The runs are started at once, 100 per transaction, whatever Overlap is; a queue with a limit spreads them.
+// Backfill starts the runs of the scheduled times from the time from on, and before the time to, that have not
+// started a run: they were missed, skipped or replaced, came during a pause, or before the schedule existed. Times
+// whose runs were deleted by retention count as started. The times are those of the schedule's current settings.
+// Backfill skips times that the schedule itself has not decided yet. The runs are started at once, 100 per
+// transaction, whatever Overlap is; a queue with a limit spreads them.
 //
-// Backfill can be called again after an error, with which it returns what was done before. It returns [ErrNotFound], and
-// [ErrInvalidConfig] if to is not after from.
+// If Backfill returns an error, its result counts what was done before the error, and it can be called again. It
+// returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from.
 func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done BackfillResult, err error) {
 	err = e.changeSchedule(ctx, "backfill", name, nil, func(*controlOptions) error {
 		if !from.Before(to) || from.IsZero() {

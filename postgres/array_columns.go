@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A column is one array parameter of a statement for many items. It has n values, which at returns during
+// An arrayColumn is one array parameter of a statement for many items. It has n values, which at returns during
 // encoding, so that no values are copied into slices first. On the store's own connections the column
 // encodes itself. On all others, for example in a user's transaction, pgx encodes it. pgx gets texts,
 // times, payloads and UUIDs as pointers into the items, so that they are not boxed.

@@ -26,7 +26,7 @@ func historyBytes(q *store.ClaimQuery) int {
 // Claim implements store.Store. One transaction and one round trip contain three statements: the search for
 // new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If
 // there are new lanes, nothing is claimed, and the call finds them and repeats the transaction. The histories of runs whose
-// owner lost its lease are read afterwards; see takeOver.
+// owner lost its lease are read afterwards; see readTakenOver.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	if q.Served.Empty() || q.Limit <= 0 {
 		return claims, nil
@@ -144,7 +144,7 @@ const maxWriterWait = 5 * time.Second
 
 // readTakenOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
 // a write in progress whose statement still saw the owner's epoch. All later writes of the owner see the
-// new epoch and are fenced. takeOver waits for the write in progress, so that its step is not executed
+// new epoch and are fenced. readTakenOver waits for the write in progress, so that its step is not executed
 // again.
 func (s *database) readTakenOver(ctx context.Context, runs []store.ClaimedRun, overtaken []int, bytes int) error {
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {

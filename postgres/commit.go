@@ -13,7 +13,7 @@ import (
 // changedRowCounts holds the number of rows that each section changed.
 type changedRowCounts struct{ starts, fresh, known, signals, runs int64 }
 
-// If a start becomes due later than farOff after its creation, its commit sends no notification, because
+// If a start becomes due later than notifyWithin after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
 const notifyWithin = time.Minute
 

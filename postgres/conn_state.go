@@ -132,7 +132,7 @@ func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) 
 	return nil
 }
 
-// A flight is a pipeline that was sent. Its results are read in order.
+// pipelineResults is a pipeline that was sent. Its results are read in order.
 type pipelineResults struct {
 	pipe       *pgconn.Pipeline
 	types      *pgtype.Map

@@ -27,7 +27,7 @@ func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch)
 	})
 }
 
-// durableRoundTrip returns an asker that executes statements as readBack does, in a transaction of its own.
+// durableRoundTrip returns an asker that executes statements as readDurably does, in a transaction of its own.
 func (s *database) durableRoundTrip(ctx context.Context) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.readDurably(s.onEngine(ctx), what, fill, read)

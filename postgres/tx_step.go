@@ -228,7 +228,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	}
 }
 
-// errCommitWithoutEffect rolls back the transaction of findOut: the checkpoint did not exist.
+// errCommitWithoutEffect rolls back the transaction of resolveLostCommit: the checkpoint did not exist.
 var errCommitWithoutEffect = errors.New("the COMMIT did not take effect")
 
 // mayRecur reports whether a transaction may end with this error each time: by a timeout of the user, a

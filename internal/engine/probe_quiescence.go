@@ -13,7 +13,7 @@ type RunActivity struct {
 	Settle  time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// RunActivity returns the activity of the runs in memory.
+// Quiescence returns the activity of the runs in memory.
 func (e *Engine) Quiescence() RunActivity {
 	rest := RunActivity{Settle: settleTimeAlone}
 	w := e.worker()

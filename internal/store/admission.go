@@ -8,15 +8,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// QueueAdmission is one pass over a queue: it takes places back from runs that have ended or wait, and gives
-// places to those that are due, or puts them in line.
+// QueueAdmission is one pass over a queue. The pass removes the places of runs that have ended or that wait. Runs
+// that are due get a place, or are put in line.
 type QueueAdmission struct {
 	Queue string
 	Now   time.Time
 	Lease time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
-	// Busy is set if another transaction has locked the queue. It does the work, and the caller looks again
-	// soon.
+	// Busy is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
+	// again soon.
 	Busy     bool
 	Again    time.Time // when there is more to do although nothing else happens; zero: no time is known
 	More     bool      // there is more to do now
@@ -81,7 +81,7 @@ type QueueState struct {
 	Recorded string // the recorded settings
 	Applied  string // the recorded settings at the last admission
 
-	// What a store reads before it locks the queue, to find out whether there is anything to do. It reads
+	// A store sets these fields before it locks the queue, to find out whether a pass would change anything. It sets
 	// Next in each pass.
 	Found bool      // a run has departed, is due without a place, or is a stray, or a key is to be looked at
 	Lined [3]bool   // whether there is a run in the line of each class
@@ -142,8 +142,8 @@ func (s *QueueState) KeyNames(more []string) []string {
 	return slices.Compact(keys)
 }
 
-// Idle reports whether a pass would change nothing, after the store has read the queue without a lock. again is
-// when that may be otherwise although nothing happens.
+// Idle reports whether a pass would change nothing, after the store has read the queue without a lock. again is the
+// time from which a pass may change something although no run starts, ends or becomes due.
 func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
 	if s.Found || s.Deleted || s.Applied != s.Recorded || begun != "" && s.Begun != begun {
 		return false, time.Time{}
@@ -176,8 +176,8 @@ type AdmissionRun struct {
 	Deadline time.Time
 }
 
-// WaitsInLine reports whether the run is still in line, and its time there is not over. Other runs with a place in
-// line are read as well, because they have departed or are due.
+// WaitsInLine reports whether the run is still in line, and its time there is not over. A store also returns runs
+// with a place in line that have departed or are due.
 func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 	return r.Gate == GateInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }

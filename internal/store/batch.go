@@ -203,9 +203,9 @@ type ClaimQuery struct {
 	Served *ClaimFilter // what the worker claims; a claim reads no other runs
 	Gated  *QueueGates  // the queues with a row; nil: none
 	Limit  int          // the maximal number of runs
-	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0
-	// or 1. A suspect is claimed before the other runs. So a worker executes suspects one at a time,
-	// and a run that kills its process does not add a crash to other suspects.
+	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
+	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no
+	// other suspect counts a crash.
 	Suspects   int
 	Now        time.Time
 	LeaseUntil time.Time

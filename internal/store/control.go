@@ -25,10 +25,10 @@ type ControlOperation struct {
 	Changed, Requested []uuid.UUID
 }
 
-// MaxControlIDs is the maximal length of Order.Changed, and of Order.Requested.
+// MaxControlIDs is the maximal length of ControlOperation.Changed, and of ControlOperation.Requested.
 const MaxControlIDs = 1000
 
-// Verb is the operation of an Order.
+// Verb is the operation of a ControlOperation.
 type Verb uint8
 
 // The verbs.
@@ -53,7 +53,7 @@ const (
 	Attached     CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
-// ControlResult is the result of an Order for one of its runs.
+// ControlResult is the result of a ControlOperation for one of its runs.
 type ControlResult struct {
 	Found   bool
 	Status  Status      // of the run itself, before the change
@@ -75,14 +75,14 @@ type ControlledRun struct {
 	Detached bool
 }
 
-// WakeAtUpdate tells how a Change sets wake_at. The numbers are used in SQL.
+// WakeAtUpdate tells how a ControlChange sets wake_at. The numbers are used in SQL.
 type WakeAtUpdate int16
 
 // The modes.
 const (
 	WakeKeep  WakeAtUpdate = 0 // unchanged
 	WakeNever WakeAtUpdate = 1 // NULL
-	WakeNow   WakeAtUpdate = 2 // the order's Now
+	WakeNow   WakeAtUpdate = 2 // the operation's Now
 )
 
 // AuditUpdate tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
@@ -98,7 +98,7 @@ const (
 )
 
 // ControlChange is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
-// Control of Was.
+// Control of Before.
 type ControlChange struct {
 	Before  ControlledRun
 	Status  Status
@@ -110,13 +110,13 @@ type ControlChange struct {
 	Detached bool
 }
 
-// Ends reports whether the change ends the run. Then EndedAt and the order's Error are set, and the
+// Ends reports whether the change ends the run. Then EndedAt and the operation's Error are set, and the
 // owner becomes NULL.
 func (c *ControlChange) Ends() bool { return c.Status.Terminal() }
 
-// Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has
-// ended. The nodes are the runs in Order.Runs with all their ancestors and descendants, each once.
-// They are locked until the changes are applied. Plan also sets Results, Changed and Requested.
+// Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended.
+// The nodes are the runs in ControlOperation.Runs with all their ancestors and descendants, each once. They
+// are locked until the changes are applied. Plan also sets Results, Changed and Requested.
 //
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.

@@ -17,8 +17,8 @@ type Epoch struct {
 	Nonce uint32
 }
 
-// Number returns the epoch as the database stores it, in one column: the count in the upper 32 bits,
-// the nonce in the lower 32 bits. The claim statements of both stores compute it in SQL.
+// Number returns the epoch as the database stores it, in one column: the count in the upper 32 bits, the
+// nonce in the lower 32 bits. The claim statements of both stores compute the same number in SQL.
 func (e Epoch) Number() int64 { return int64(e.Count)<<32 | int64(e.Nonce) }
 
 // EpochOf returns the epoch with the given Number.

@@ -12,8 +12,8 @@ var (
 	// whether it had an effect.
 	ErrUnavailable = errors.New("durable: the database is not available")
 
-	// ErrBadData: the database refused a value. The same call will fail again. To find the item with
-	// the value, divide the batch.
+	// ErrBadData: the database refused a value. The same call will fail again. A caller finds the item with that value
+	// by committing halves of the batch.
 	ErrBadData = errors.New("the database refused a value")
 
 	// ErrRejected: the database is available, but rejected a statement for another reason than a

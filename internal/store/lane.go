@@ -51,7 +51,7 @@ func LaneOf(queue, workflow string, priority int16) ClaimLane {
 	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>3) << 2
 }
 
-// ClaimLane returns the lane of the run, with its gate.
+// Lane returns the lane of the run, with its gate.
 func (r *Run) Lane() ClaimLane {
 	if r.Unreleased {
 		return FoldLane
@@ -59,7 +59,7 @@ func (r *Run) Lane() ClaimLane {
 	return LaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate)
 }
 
-// LaneGate returns the gate of the lane.
+// Gate returns the gate of the lane.
 func (l ClaimLane) Gate() LaneGate { return LaneGate(l & gateMask) }
 
 // WithGate returns the lane of the same queue, workflow and priority with another gate.

@@ -73,14 +73,15 @@ type ScheduleChange struct {
 type ScheduleState struct {
 	Row   *Schedule          // nil: there is none
 	Fired map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
-	// LastStatus and LastControl are those of Row.LastRun; zero if there is no such run any more.
+	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. They are zero if that run
+	// no longer exists.
 	LastStatus  Status
 	LastControl ControlBits
 }
 
 // ScheduleWrite is what a ScheduleChange writes.
 type ScheduleWrite struct {
-	Row    Schedule // the new row; its Fires does not matter
+	Row    Schedule // the new row; the store ignores Row.Fires
 	Delete bool     // the row is deleted, with its fires
 	Fires  []Fire   // in the order of their times, each time once
 	// LastRunFire is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.

@@ -64,11 +64,11 @@ type Store interface {
 	// database's clock.
 	Renew(ctx context.Context, h Heartbeat) (RenewResult, error)
 
-	// EndLeases makes the runs that the given workers own claimable at q.Now, if their leases end before
-	// q.LeaseUntil, and returns how many. A store may also release runs whose leases end later. A worker
-	// that expires itself is removed from the registry at once. A dead worker may stay there until its
-	// heartbeat is a minute old. Expire is called only for workers that Dead has returned twice, and by a
-	// worker for itself when it stops.
+	// EndLeases makes the runs that the given workers own claimable at q.Now, if their leases end before q.LeaseUntil,
+	// and returns how many. A store may also release runs whose leases end later. A worker that ends its own leases is
+	// removed from the registry at once. A dead worker may stay in the registry until its heartbeat is a minute old.
+	// EndLeases is called for workers that DeadWorkers has returned twice. A worker also calls it for itself when it
+	// stops.
 	EndLeases(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
 	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their

@@ -32,9 +32,9 @@ const maxDifferences = 5
 //   - the children have the same inputs,
 //   - the functions of the same steps were executed, and no step was executed again after its checkpoint was committed.
 //
-// So a workflow that is not deterministic fails the test, and the message names the first step that differs. Name steps
-// whose functions may return another result each time with [VaryingSteps]. If an AtMostOnce step ends with
-// ErrOutcomeUnknown, as it may, only the last condition is checked.
+// So a workflow that is not deterministic fails the test, and the message names the first step that differs. Name
+// steps whose functions may return another result each time with [VaryingSteps]. If the crash makes an AtMostOnce
+// step end with ErrOutcomeUnknown, CrashEverywhere checks only the last condition.
 //
 // A choice between branches that race ([durable.Any], [durable.Quorum], [durable.AllOrCancel]) may have another winner in
 // another execution, and the losing branches may then make more or fewer calls. Name such a choice with [VaryingSteps]: every

@@ -9,7 +9,7 @@
 // # One run in one process
 //
 //	Start (slot free) ─┐
-//	                   ├─► run.exec ─► workflow function ─► conclude ─► journal: the run's end
+//	                   ├─► run.execute ─► workflow function ─► writeEnd ─► journal: the run's end
 //	claim loop ────────┘ (also before a slot is free: see claim_prefetch.go)
 //	                                      │
 //	                                      └─ Scope.Step ─► history hit: recorded result, no I/O

@@ -60,7 +60,7 @@ func (i *idleTracker) branched() {
 // watch starts the settling timer if the run does nothing but wait. i.mu is held.
 func (i *idleTracker) watch() {
 	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
-		return // the test that moves the manual clock calls Engine.Park
+		return // the test that moves the manual clock calls Engine.ParkWaitingRuns
 	}
 	after := settleTimeAlone
 	if i.crowded {

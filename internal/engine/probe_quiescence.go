@@ -57,7 +57,7 @@ func (r *run) onlyWaits() bool {
 }
 
 // ParkWaitingRuns parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
-// settling time. It reports whether any run in memory is now suspended.
+// settling time. ParkWaitingRuns reports whether any run in memory is now suspended.
 func (e *Engine) ParkWaitingRuns() (left bool) {
 	w := e.worker()
 	if w == nil {

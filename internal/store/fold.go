@@ -14,8 +14,8 @@ type FoldStore interface {
 	// It reads everything again if the transaction is retried.
 	ChangeFold(ctx context.Context, c *FoldChange) error
 
-	// DueFolds returns the keys of up to limit rows whose LookAt has come at the time now, and of as many
-	// whose run After has ended or was removed. next is when the next of the others is due; zero: none is.
+	// DueFolds returns the keys of up to limit rows whose LookAt is now or earlier, and of up to limit rows whose run
+	// After has ended or was removed. next is when the next of the others is due; zero: none is.
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
 }
 
@@ -79,14 +79,14 @@ type FoldChange struct {
 	Name string
 	// Runs returns the runs that Plan decides about. It is called with the locked row.
 	Runs func(row *Fold) []uuid.UUID
-	// Plan decides. It returns nil if nothing changes. It must not wait, and may be called several times.
+	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times.
 	Plan func(s FoldState) *FoldWrite
 
 	// Written is the result of Plan, with the outcome of its start. Nil: nothing was written.
 	Written *FoldWrite
 }
 
-// FoldState is what Plan decides about.
+// FoldState is the argument of FoldChange.Plan: the rows that it decides about.
 type FoldState struct {
 	Row   *Fold                 // nil: there is none
 	Runs  map[uuid.UUID]FoldRun // those of FoldChange.Runs that exist

@@ -42,9 +42,9 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 // The outcomes of writes that changed no row. A store calls Judge with the rows that it has read since. The
 // model in package model has its own copy of these rules, to check them.
 
-// Judge returns the outcome of a start that created no run. parent is the state of a child's parent, and
-// existing is the run with the same name and parent, or nil. Judge returns zero if nothing prevents the
-// start any more.
+// Judge returns the outcome of a start that created no run. parent is the state of a child's parent, and existing is
+// the run with the same name and parent, or nil. Judge returns zero if nothing prevents the start any more; then the
+// caller writes it again.
 func (w *StartWrite) Judge(parent RunState, existing *Run) Outcome {
 	child := w.Run.Parent.Valid
 	switch {

@@ -10,8 +10,8 @@ import (
 // MaxScheduleName is the longest name of a schedule, in bytes. An ID made of it and a time is a valid run ID.
 const MaxScheduleName = 480
 
-// KeptFires is how many fires of a schedule a store keeps in full, those of the latest times. Of older times it keeps only whether a
-// run was started.
+// KeptFires is how many fires of a schedule a store keeps in full: those of the latest times. For each older time it
+// keeps one bit, which tells whether a run was started.
 const KeptFires = 1000
 
 // FoldAt is how many fires a schedule has when a store folds the oldest, so that KeptFires remain.
@@ -60,16 +60,16 @@ type ScheduleChange struct {
 	SkipLocked bool
 	// Times returns the times that Plan decides; may be nil. It is called with the locked row.
 	Times func(row *Schedule) []time.Time
-	// Plan decides. It returns nil if nothing changes. It must not wait, and may be called several times.
+	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times.
 	Plan func(s ScheduleState) *ScheduleWrite
 
-	// Found reports whether the row existed. It is false too if the row was locked, and Skip is true.
+	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
 	Found bool
 	// Written is the result of Plan, after its starts have their outcomes. Nil: nothing was written.
 	Written *ScheduleWrite
 }
 
-// ScheduleState is what Plan decides about.
+// ScheduleState is the argument of ScheduleChange.Plan: the rows that it decides about.
 type ScheduleState struct {
 	Row   *Schedule          // nil: there is none
 	Fired map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC

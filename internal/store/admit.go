@@ -45,10 +45,12 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	for i := range s.Runs {
 		a.judge(&s.Runs[i])
 	}
-	for _, k := range s.Keys {
-		a.promote(k)
+	if !s.Deleted { // otherwise judge has let through those in line, too
+		for _, k := range s.Keys {
+			a.promote(k)
+		}
+		a.admit()
 	}
-	a.admit()
 	a.finishKeys()
 	a.again(s.Next)
 	for i := range a.plan.Runs {

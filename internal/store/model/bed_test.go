@@ -75,7 +75,7 @@ func note(t *testing.T) {
 }
 
 // tables are all that a check fills, without the prefix of either database.
-var tables = []string{"event", "tag", "signal", "step", "run", "worker"}
+var tables = []string{"event", "tag", "signal", "step", "run", "worker", "place", "queue_key", "queue"}
 
 func onSQLite(t *testing.T) *bed {
 	note(t)

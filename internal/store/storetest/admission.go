@@ -29,6 +29,7 @@ var admissions = []test{
 	{"strays arrive, and are adopted", admitStrays},
 	{"a deleted queue lets everything through", admitDeleted},
 	{"runs of a queue without a row are let through", admitWithoutRow},
+	{"those in line are counted once when their queue is deleted and set again", admitSetAgainInLine},
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},
 	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
 	{"two admissions at once exceed no bound", admitTwice},

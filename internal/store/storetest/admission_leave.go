@@ -190,6 +190,19 @@ func admitDeleted(b *bed) {
 	q.begins("what slept", q.in(time.Hour), asleep)
 }
 
+func admitSetAgainInLine(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 1})
+	r := q.starts(3, "a")
+	q.begins("at first", q.in(time.Second), r[0])
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Executing: 3}}) // there would be room now
+	q.delete()
+	q.admit(q.in(time.Second))
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Executing: 3}})
+	q.gone = false
+	q.ends(r[0])
+	q.admit(q.in(time.Second))
+}
+
 func admitSetAgain(b *bed) {
 	one := store.QueueSettings{Open: 1}
 	q := b.bounded(one)

@@ -1,0 +1,310 @@
+package model_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// queueCheck makes random calls that concern one queue, and compares its counts with the places of its runs.
+type queueCheck struct {
+	*check
+	now     time.Time
+	live    bool // the queue has a row that is not deleted
+	paused  bool
+	bounds  store.QueueSettings
+	started int
+	strayed bool // there may be runs without a place, which count when an admission sees them
+	before  *queueSight
+}
+
+const flowQueue = "q"
+
+// The runs of a queue, whatever is done to them and to it, through two handles: no more of them get places than its bounds allow,
+// its counts are those of its places, none waits while there is room, and in the end all end.
+func TestQueuesKeepTheirBounds(t *testing.T) {
+	for kind, open := range beds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			rapid.Check(t, func(t *rapid.T) {
+				q := &queueCheck{check: newCheck(t, b), now: base}
+				with := func(f func()) func(*rapid.T) {
+					return func(t *rapid.T) {
+						q.T = t
+						actions.Add(1)
+						f()
+					}
+				}
+				t.Repeat(map[string]func(*rapid.T){
+					"start":    with(func() { q.must(q.start()) }),
+					"child":    with(func() { q.must(q.child()) }),
+					"leave":    with(func() { q.must(q.leave()) }),
+					"leave 2":  with(func() { q.must(q.leave()) }),
+					"control":  with(func() { q.must(q.control()) }),
+					"claim":    with(func() { q.must(q.claim()) }),
+					"change":   with(func() { q.must(q.change()) }),
+					"admit":    with(q.admit),
+					"together": with(q.together),
+				})
+				q.drain()
+			})
+		})
+	}
+}
+
+// call is one call through a handle. It may be repeated.
+type call func(ctx context.Context, s store.Store) error
+
+// must makes the call through either handle.
+func (q *queueCheck) must(text string, do call) {
+	q.Log(text)
+	if err := q.repeated(do, q.handle()); err != nil {
+		q.diverge("%s: %v", text, err)
+	}
+}
+
+func (q *queueCheck) repeated(do call, handle int) error {
+	for {
+		if err := do(q.ctx, q.bed.handles[handle]); !again(err) || q.ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// together makes a pass and another call at the same time.
+func (q *queueCheck) together() {
+	text, do := []func() (string, call){q.start, q.leave, q.control, q.claim}[q.dice("with", 4)]()
+	q.Logf("a pass, and at the same time: %s", text)
+	var passed, done error
+	var both sync.WaitGroup
+	both.Go(func() { passed = q.repeated(q.pass(new(store.QueueAdmission)), 0) })
+	both.Go(func() { done = q.repeated(do, 1) })
+	both.Wait()
+	if passed != nil || done != nil {
+		q.diverge("a pass: %v; %s: %v", passed, text, done)
+	}
+	q.look()
+}
+
+func (q *queueCheck) pass(a *store.QueueAdmission) call {
+	return func(ctx context.Context, s store.Store) error {
+		*a = store.QueueAdmission{Queue: flowQueue, Now: q.now, Lease: time.Minute}
+		return s.Admit(ctx, a)
+	}
+}
+
+func (q *queueCheck) place(r *store.Run, key string) *store.QueuePlace {
+	return &store.QueuePlace{
+		Run: r.UUID, Queue: flowQueue, Key: key, Weight: int32(1 + q.dice("weight", 3)), Priority: r.Priority, State: store.PlaceOutside, Root: !r.Parent.Valid,
+	}
+}
+
+// start starts a root; now and then as a process does that does not know the row of the queue.
+func (q *queueCheck) start() (string, call) {
+	if q.started++; q.started > 8 { // each is read after each call
+		return q.claim()
+	}
+	id := q.newID(int16(q.dice("shard", 2)))
+	r := store.Run{
+		UUID: id, Name: id.String(), Workflow: "f", Queue: flowQueue, Priority: int16(q.dice("priority", 3) - 1), Status: store.Pending, CreatedAt: q.now,
+		WakeAt: q.now.Add(time.Duration(q.dice("delay", 3)) * time.Second),
+	}
+	w := &store.StartWrite{Run: r}
+	if q.dice("deadline", 8) == 0 {
+		w.Run.Deadline = q.now.Add(time.Duration(1+q.dice("timeout", 9)) * time.Second)
+	}
+	key := pick(q.check, "key", []string{"", "a", "a", "b"})
+	if q.live && (key != "" || q.dice("knows", 6) > 0) {
+		w.Run.Gate, w.Place = store.GateArrived, q.place(&w.Run, key)
+	} else {
+		q.strayed = true
+	}
+	return fmt.Sprintf("start %s with key %q and gate %d", shorten(id), key, w.Run.Gate), func(ctx context.Context, s store.Store) error {
+		mine := *w
+		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
+	}
+}
+
+func commitNow(ctx context.Context, s store.Store, b *store.Batch, outcome func() store.Outcome) error {
+	err := s.Commit(ctx, b)
+	if err == nil && outcome() == store.Locked {
+		err = errLocked
+	}
+	return err
+}
+
+// one returns a run with one of the statuses, or nil.
+func (q *queueCheck) one(what string, some ...store.Status) *store.Run {
+	seen := q.read()
+	runs := slices.DeleteFunc(seen.runs, func(r *store.Run) bool { return !slices.Contains(some, r.Status) })
+	if len(runs) == 0 {
+		return nil
+	}
+	return pick(q.check, what, runs)
+}
+
+// child starts a child of a running run.
+func (q *queueCheck) child() (string, call) {
+	parent := q.one("parent", store.Running)
+	if q.started++; parent == nil || parent.Control != 0 || q.started > 8 {
+		return q.claim()
+	}
+	id := q.newID(store.ShardOf(parent.UUID))
+	r := store.Run{
+		UUID: id, Name: "kid" + fmt.Sprint(number(id)), Parent: uuid.NullUUID{UUID: parent.UUID, Valid: true}, Workflow: "f", Queue: flowQueue,
+		Priority: parent.Priority, Status: store.Pending, CreatedAt: q.now, WakeAt: q.now,
+	}
+	w := &store.StartWrite{Run: r, ParentEpoch: parent.Epoch}
+	if q.live {
+		w.Run.Gate, w.Place = store.GateArrived, q.place(&w.Run, pick(q.check, "key", []string{"", "a"}))
+	} else {
+		q.strayed = true
+	}
+	return fmt.Sprintf("child %s of %s", shorten(id), shorten(parent.UUID)), func(ctx context.Context, s store.Store) error {
+		mine := *w
+		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
+	}
+}
+
+// leave ends a running run, or makes it wait.
+func (q *queueCheck) leave() (string, call) {
+	r := q.one("running", store.Running)
+	if r == nil {
+		return q.claim()
+	}
+	w := store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Completed, EndedAt: q.now}
+	switch n := q.dice("leaves", 4); {
+	case n == 0:
+		w.Status, w.EndedAt, w.WakeAt = store.Waiting, time.Time{}, q.now.Add(time.Duration(1+q.dice("sleep", 3))*time.Second)
+	case n == 1:
+		w.Status, w.EndedAt, w.WakeAt = store.Pending, time.Time{}, q.now
+	case r.Control&store.CancelRequested != 0:
+		w.Status = store.Cancelled
+	}
+	return fmt.Sprintf("%s becomes %s", shorten(r.UUID), w.Status), func(ctx context.Context, s store.Store) error {
+		mine := w
+		return commitNow(ctx, s, &store.Batch{Runs: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+	}
+}
+
+// control pauses, resumes, cancels or terminates a run.
+func (q *queueCheck) control() (string, call) {
+	r := q.one("run", store.Pending, store.Running, store.Waiting, store.Paused)
+	if r == nil {
+		return q.claim()
+	}
+	o := store.ControlOperation{
+		Verb: pick(q.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
+		Runs: []uuid.UUID{r.UUID}, Now: q.now, Error: []byte("cancelled"),
+	}
+	return fmt.Sprintf("verb %d for %s", o.Verb, shorten(r.UUID)), func(ctx context.Context, s store.Store) error {
+		mine := o
+		return s.Control(ctx, &mine)
+	}
+}
+
+// claim claims some runs, as a worker does that knows the row of the queue.
+func (q *queueCheck) claim() (string, call) {
+	c := store.ClaimQuery{
+		Worker: workers[0], Nonce: q.nonce(), Served: served[0], Limit: 1 + q.dice("limit", 4), Suspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
+	}
+	if q.live {
+		c.Gated = store.NewGated([]string{flowQueue}, nil)
+	}
+	return fmt.Sprint("claim ", c.Limit), func(ctx context.Context, s store.Store) error {
+		_, err := s.Claim(ctx, c)
+		return err
+	}
+}
+
+// change changes the queue.
+func (q *queueCheck) change() (string, call) {
+	some := func(what string, n int) int { return max(0, q.dice(what, 2*n)-n+1) }
+	switch n := q.dice("change", 7); {
+	case n == 0 && q.live:
+		q.live, q.paused, q.bounds = false, false, store.QueueSettings{}
+		return "delete the queue", func(ctx context.Context, s store.Store) error {
+			_, err := s.DeleteQueue(ctx, flowQueue)
+			return err
+		}
+	case n < 3 && q.live:
+		q.paused = !q.paused
+		p := store.QueuePause{Name: flowQueue, Now: q.now, Resume: !q.paused}
+		return fmt.Sprint("pause the queue: ", q.paused), func(ctx context.Context, s store.Store) error {
+			_, err := s.PauseQueue(ctx, p)
+			return err
+		}
+	case n == 3:
+		q.now = q.now.Add(time.Duration(q.dice("pass", 2500)) * time.Millisecond)
+		return fmt.Sprint("it is ", offset(q.now)), func(context.Context, store.Store) error { return nil }
+	}
+	q.live, q.strayed = true, q.strayed || !q.live
+	q.bounds = store.QueueSettings{Executing: some("executing", 3), Open: some("open", 3), KeyExecuting: some("of a key", 2), KeyOpen: some("open of a key", 2)}
+	c := store.QueueChange{Name: flowQueue, Settings: q.bounds, Now: q.now}
+	return fmt.Sprintf("set %+v", q.bounds), func(ctx context.Context, s store.Store) error { return s.ChangeQueue(ctx, c) }
+}
+
+// admit makes passes until there is nothing more to do, and then checks that nobody waits while there is room.
+func (q *queueCheck) admit() {
+	for range 200 {
+		var a store.QueueAdmission
+		if err := q.repeated(q.pass(&a), q.handle()); err != nil {
+			q.diverge("a pass: %v", err)
+		}
+		if !a.More && !a.Busy {
+			q.idle(q.look())
+			return
+		}
+	}
+	q.diverge("the passes never end")
+}
+
+// drain lets all runs end.
+func (q *queueCheck) drain() {
+	if q.paused {
+		q.must("resume the queue", func(ctx context.Context, s store.Store) error {
+			_, err := s.PauseQueue(ctx, store.QueuePause{Name: flowQueue, Resume: true})
+			return err
+		})
+		q.paused = false
+	}
+	for range 200 {
+		q.admit()
+		seen := q.read()
+		if len(seen.runs) == 0 {
+			if seen.use != (store.QueueUse{}) {
+				q.diverge("all runs have ended, and the queue has %+v", seen.use)
+			}
+			return
+		}
+		for _, r := range seen.runs {
+			switch r.Status {
+			case store.Paused:
+				q.must("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
+					return s.Control(ctx, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: q.now})
+				})
+			case store.Running:
+				w := store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Failed, Error: []byte("over"), EndedAt: q.now}
+				if r.Control&store.CancelRequested != 0 {
+					w.Status = store.Cancelled
+				}
+				q.must("end "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
+					mine := w
+					return commitNow(ctx, s, &store.Batch{Runs: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+				})
+			}
+		}
+		q.now = q.now.Add(time.Second)
+		q.must(q.claim())
+	}
+	q.diverge("runs never end: %+v", q.read().runs)
+}

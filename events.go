@@ -23,11 +23,14 @@ const (
 	EventCancelled EventType = "cancelled"
 	EventExpired   EventType = "expired"
 	EventLeaseLost EventType = "lease_lost" // another worker took the run over
+	EventMoved     EventType = "moved"      // Engine.MoveToQueue gave the run another queue
+	EventPriority  EventType = "priority"   // Engine.SetPriority gave the run another priority
 )
 
 var eventTypes = map[store.EventType]EventType{
 	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
+	store.EventMoved: EventMoved, store.EventPriority: EventPriority,
 }
 
 // Event is a change of a run's state. It is written in the transaction that changes the state.
@@ -39,6 +42,9 @@ type Event struct {
 	RunID    string // the run's UUID
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
+
+	// Of EventMoved and EventPriority: the Actor and the Reason of the call, and the queue or the priority before and after it.
+	Actor, Reason, Old, New string
 }
 
 // Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, in the order in
@@ -68,7 +74,10 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	}
 	events := make([]Event, len(rows))
 	for i, r := range rows {
-		events[i] = Event{Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow}
+		events[i] = Event{
+			Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow,
+			Actor: r.Actor, Reason: r.Reason, Old: r.Old, New: r.New,
+		}
 		if r.Child {
 			events[i].Name = naming.Display(r.Name)
 		}

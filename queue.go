@@ -34,11 +34,17 @@ const (
 func Priority(n int) StartOption {
 	return func(o *startOptions) {
 		o.markGiven(givenPriority, "Priority")
-		if n < LowestPriority || n > HighestPriority {
-			o.fail(fmt.Errorf("%w: Priority of %d: it must be from %d to %d", ErrInvalidConfig, n, LowestPriority, HighestPriority))
+		if err := checkPriority(n); err != nil {
+			o.fail(err)
 			return
 		}
-		p := int16(n)
-		o.priority = &p
+		o.priority = new(int16(n))
 	}
+}
+
+func checkPriority(n int) error {
+	if n < LowestPriority || n > HighestPriority {
+		return fmt.Errorf("%w: Priority of %d: it must be from %d to %d", ErrInvalidConfig, n, LowestPriority, HighestPriority)
+	}
+	return nil
 }

@@ -220,13 +220,7 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 		batch.Queue(s.sql.admitRunsBehindKey, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
-			k := new(store.QueueKeyState)
-			var turns []int64
-			var lined, begun, children int
-			err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
-				(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.Behind))
-			copy(k.Turns[:], turns)
-			k.Lined = [3]int{begun, children, lined - begun - children}
+			k, err := scanKey(rows)
 			q.Keys[k.Key] = k
 			return err
 		})
@@ -258,18 +252,46 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 // scanSeen scans a run and its place. It reports whether the statement has locked the run.
 func scanSeen(rows pgx.Rows, q *store.QueueState, before ...any) (r store.AdmissionRun, locked bool, err error) {
 	r.Queue = q.Name
-	var gate, status, control, priority, state pgtype.Int2
-	var started, root, begun pgtype.Bool
-	var key pgtype.Text
-	var weight pgtype.Int4
-	var turn pgtype.Int8
-	err = rows.Scan(append(before, (*uuidValue)(&r.Run), &gate, &started, &status, &control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
-		&key, &weight, &priority, &state, &root, &begun, &turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy))...)
-	r.Gate, r.Started, r.Status, r.Control = store.LaneGate(gate.Int16), started.Bool, store.Status(status.Int16), store.ControlBits(control.Int16)
-	r.Weight = 1
-	if r.Known = key.Valid; r.Known {
-		r.Key, r.Weight, r.Priority, r.State = key.String, weight.Int32, priority.Int16, store.PlaceState(state.Int16)
-		r.Root, r.Begun, r.Turn = root.Bool, begun.Bool, turn.Int64
+	var seen seenRow
+	err = rows.Scan(append(before, seen.columns(&r)...)...)
+	seen.set(&r)
+	return r, seen.status.Valid, err
+}
+
+// seenRow scans the columns of a run and its place that may be NULL.
+type seenRow struct {
+	gate, status, control, priority, state pgtype.Int2
+	started, root, begun                   pgtype.Bool
+	key                                    pgtype.Text
+	weight                                 pgtype.Int4
+	turn                                   pgtype.Int8
+}
+
+func (s *seenRow) columns(r *store.AdmissionRun) []any {
+	return []any{
+		(*uuidValue)(&r.Run), &s.gate, &s.started, &s.status, &s.control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
+		&s.key, &s.weight, &s.priority, &s.state, &s.root, &s.begun, &s.turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy),
 	}
-	return r, status.Valid, err
+}
+
+// set sets the fields of the run from the scanned columns.
+func (s *seenRow) set(r *store.AdmissionRun) {
+	r.Gate, r.Started, r.Status, r.Control = store.LaneGate(s.gate.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
+	r.Weight = 1
+	if r.Known = s.key.Valid; r.Known {
+		r.Key, r.Weight, r.Priority, r.State = s.key.String, s.weight.Int32, s.priority.Int16, store.PlaceState(s.state.Int16)
+		r.Root, r.Begun, r.Turn = s.root.Bool, s.begun.Bool, s.turn.Int64
+	}
+}
+
+// scanKey scans the row of a key.
+func scanKey(rows pgx.Rows) (*store.QueueKeyState, error) {
+	k := new(store.QueueKeyState)
+	var turns []int64
+	var lined, begun, children int
+	err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
+		(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.Behind))
+	copy(k.Turns[:], turns)
+	k.Lined = [3]int{begun, children, lined - begun - children}
+	return k, err
 }

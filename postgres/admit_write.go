@@ -33,8 +33,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 			batch.Queue(s.sql.admitKeysCheckAll, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.sql.admitQueueUpdate, q.Name, nullText(&q.Applied), pgTime(q.Clock), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
-				q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open))
+			batch.Queue(s.sql.admitQueueUpdate, queueArgs(q)...)
 		}
 		if ends {
 			batch.Queue(s.sql.admitQueueDelete, q.Name)
@@ -83,7 +82,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 func expectRows(res statementResults, what string, n int) error {
 	tag, err := res.Exec()
 	if err == nil && tag.RowsAffected() != int64(n) {
-		err = fmt.Errorf("an admission changed %d %s instead of %d", tag.RowsAffected(), what, n)
+		err = fmt.Errorf("%d %s were changed instead of %d", tag.RowsAffected(), what, n)
 	}
 	return err
 }
@@ -96,7 +95,7 @@ func expectReturned(res statementResults, what string, n int) error {
 		return rows.Scan(nil)
 	})
 	if err == nil && changed != n {
-		err = fmt.Errorf("an admission wrote %d %s instead of %d", changed, what, n)
+		err = fmt.Errorf("%d %s were written instead of %d", changed, what, n)
 	}
 	return err
 }
@@ -127,6 +126,13 @@ func placeArgs(queue string, runs []store.AdmissionRun) []any {
 		int8Array{n, func(i int) int64 { return runs[i].Turn }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].ArrivedAt }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].StartBy }},
+	}
+}
+
+func queueArgs(q *store.QueueState) []any {
+	return []any{
+		q.Name, nullText(&q.Applied), pgTime(q.Clock), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
+		q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open),
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *database) tryControl(ask roundTrip, o *store.ControlOperation) error {
 		batch.Queue(s.sql.controlApply, append(changeArgs(changes),
 			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
 			uuidArray{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
-			boolArray{len(changes), func(i int) bool { return changes[i].Detached }})...)
+			boolArray{len(changes), func(i int) bool { return changes[i].Detached }}, int64(store.FoldLane))...)
 		if len(wakes) > 0 {
 			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), channel(s.schema))...)
 		}

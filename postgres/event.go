@@ -69,7 +69,8 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 		return eachRow(res, func(rows pgx.Rows) error {
 			var txid string
 			var e store.Event
-			err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child)
+			err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child,
+				&e.Actor, &e.Reason, &e.Old, &e.New)
 			if err != nil {
 				return err
 			}

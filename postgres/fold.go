@@ -211,7 +211,7 @@ func (s *database) startUnder(ask roundTrip, item *store.StartWrite) error {
 func (s *database) release(ask roundTrip, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input)
+		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}, func(res statementResults) error {
 		n = 0

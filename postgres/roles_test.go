@@ -30,7 +30,7 @@ var rights = map[schema.Role]map[string]string{
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
 		"fold": "S", "folds": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
-		"queue": "SIUD", "queue_key": "S", "place": "S",
+		"queue": "SIUD", "queue_key": "SIU", "place": "SI",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "fold": "SIU", "queue": "S", "place": "SI"},
@@ -199,6 +199,12 @@ func TestRolesDoTheirWork(t *testing.T) {
 		_, err = w.Start(t.Context(), starter, "in", durable.Debounce("k", time.Hour, time.Hour))
 		does(schema.Starter, "debounce", err)
 	}
+	does(schema.Operator, "set a queue", operator.SetQueue(t.Context(), "mail", durable.QueueSettings{Open: 1}))
+	waiting, err := w.Start(t.Context(), starter, "in", durable.InQueue("mail"), durable.GroupKey("k"), durable.Delay(time.Hour))
+	does(schema.Starter, "start in a queue", err)
+	does(schema.Operator, "set a priority", operator.SetPriority(t.Context(), waiting.ID(), 1))
+	does(schema.Operator, "move a run", operator.MoveToQueue(t.Context(), waiting.ID(), "elsewhere"))
+	does(schema.Operator, "move a run back", operator.MoveToQueue(t.Context(), waiting.ID(), "mail"))
 	_, err = operator.Terminate(t.Context(), third.ID())
 	does(schema.Operator, "terminate", err)
 	if got, err := run.Result(t.Context()); got != "yes" || err != nil {

@@ -44,6 +44,7 @@ type statements struct {
 	admitQueueLock, admitHasWork, admitRunsLock, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                       string
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                       string
 	admitKeyDelete, admitKeysCheckAll, admitQueueUpdate, admitQueueDelete                                                     string
+	requeueQueueOf, requeueQueueLock, requeueLock, requeueRead, requeueKey, requeueWrite, requeuePlaceWrite                   string
 	runInsertWithPlace, startByMarkClear, runsListByGroupKey                                                                  string
 	txBegin, txCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenKey, tokenKeyInsert string
 	schedulesDue, schedulesWaitingReady, scheduleLock, scheduleTryLock, scheduleLastRun                                       string
@@ -216,6 +217,13 @@ func loadStatements(schema string) statements {
 		foldedFiresRead:         text("folded_fires_read.sql"),
 		foldedFiresUpsert:       text("folded_fires_upsert.sql"),
 		foldedFiresDeleteAll:    text("folded_fires_delete_all.sql"),
+		requeueQueueOf:          text("requeue_queue_of.sql"),
+		requeueQueueLock:        text("requeue_queue_lock.sql"),
+		requeueLock:             text("requeue_lock.sql"),
+		requeueRead:             text("requeue_read.sql"),
+		requeueKey:              text("requeue_key.sql"),
+		requeueWrite:            text("requeue_write.sql"),
+		requeuePlaceWrite:       text("requeue_place_write.sql"),
 	}
 }
 

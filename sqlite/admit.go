@@ -177,23 +177,14 @@ func readKeys(x executor, q *store.QueueState) error {
 	}
 	q.Keys = make(map[string]*store.QueueKeyState)
 	for _, key := range q.KeyNames(look) {
-		k := &store.QueueKeyState{}
-		err := x.each(qAdmitKeyRead, func(v []driver.Value) error {
-			c := columnReader{values: v}
-			k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
-			turns := c.text()
-			k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
-			lined, begun, children := int(c.int()), int(c.int()), int(c.int())
-			k.Lined, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
-			q.Keys[key] = k
-			if c.err != nil {
-				return c.err
-			}
-			return json.Unmarshal([]byte(turns), &k.Turns)
-		}, q.Name, key)
+		k, err := readKey(x, q.Name, key)
 		if err != nil {
 			return err
 		}
+		if k == nil {
+			continue
+		}
+		q.Keys[key] = k
 		for _, part := range store.LineParts {
 			if k.Behind == 0 {
 				break
@@ -212,20 +203,47 @@ func readKeys(x executor, q *store.QueueState) error {
 func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.AdmissionRun, err error) {
 	err = x.each(what, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		r := store.AdmissionRun{
-			QueuePlace: store.QueuePlace{Run: c.uuid(), Queue: q.Name},
-			Gate:       store.LaneGate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
-			WakeAt: c.time(), Deadline: c.time(),
-		}
-		r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
-		if r.Known = c.int() != 0; r.Known {
-			r.Key, r.Weight, r.Priority, r.State, r.Root, r.Begun = c.text(), int32(c.int()), int16(c.int()), store.PlaceState(c.int()), c.int() != 0, c.int() != 0
-			r.Turn, r.ArrivedAt, r.StartBy = c.int(), c.time(), c.time()
-		}
+		r := c.seenRun()
+		r.Queue = q.Name
 		runs = append(runs, r)
 		return c.err
 	}, args...)
 	return runs, err
+}
+
+// seenRun reads a run and its place.
+func (c *columnReader) seenRun() store.AdmissionRun {
+	r := store.AdmissionRun{
+		QueuePlace: store.QueuePlace{Run: c.uuid()},
+		Gate:       store.LaneGate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
+		WakeAt: c.time(), Deadline: c.time(),
+	}
+	r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
+	if r.Known = c.int() != 0; !r.Known {
+		c.skip(9)
+		return r
+	}
+	r.Key, r.Weight, r.Priority, r.State, r.Root, r.Begun = c.text(), int32(c.int()), int16(c.int()), store.PlaceState(c.int()), c.int() != 0, c.int() != 0
+	r.Turn, r.ArrivedAt, r.StartBy = c.int(), c.time(), c.time()
+	return r
+}
+
+// readKey reads the row of a key. It returns nil if there is none.
+func readKey(x executor, queue, key string) (k *store.QueueKeyState, err error) {
+	err = x.each(qAdmitKeyRead, func(v []driver.Value) error {
+		k = &store.QueueKeyState{}
+		c := columnReader{values: v}
+		k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
+		turns := c.text()
+		k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
+		lined, begun, children := int(c.int()), int(c.int()), int(c.int())
+		k.Lined, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
+		if c.err != nil {
+			return c.err
+		}
+		return json.Unmarshal([]byte(turns), &k.Turns)
+	}, queue, key)
+	return k, err
 }
 
 // writeAdmission writes the runs and their places.
@@ -252,10 +270,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 // writeQueue writes the row of a queue and its keys.
 func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) error {
 	for i := range plan.Keys {
-		k := &plan.Keys[i]
-		n, err := x.exec(qAdmitKeyUpsert, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
-			int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
-		if err := checkOneQueueRow("writing a key", q.Name, n, err); err != nil {
+		if err := writeKey(x, q.Name, &plan.Keys[i]); err != nil {
 			return err
 		}
 	}
@@ -269,19 +284,31 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 			return err
 		}
 	}
-	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Clock), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
-		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
-	if err := checkOneQueueRow("writing the row", q.Name, n, err); err != nil {
+	if err := writeCounts(x, q); err != nil {
 		return err
 	}
 	if !q.Deleted || plan.More {
 		return nil
 	}
-	n, err = x.exec(qAdmitQueueDelete, q.Name)
+	n, err := x.exec(qAdmitQueueDelete, q.Name)
 	if err == nil && n == 1 {
 		_, err = x.exec(qAdmitKeysDelete, q.Name)
 	}
 	return err
+}
+
+// writeKey writes the counts of a key.
+func writeKey(x executor, queue string, k *store.QueueKeyState) error {
+	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
+		int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
+	return checkOneQueueRow("writing a key", queue, n, err)
+}
+
+// writeCounts writes the counts of a queue.
+func writeCounts(x executor, q *store.QueueState) error {
+	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Clock), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
+		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
+	return checkOneQueueRow("writing the row", q.Name, n, err)
 }
 
 func turnsText(t store.LinePositions) string {

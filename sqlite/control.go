@@ -94,7 +94,7 @@ func applyChange(x *writeTx, o *store.ControlOperation, c *store.ControlChange, 
 	n, err := x.exec(
 		qControlApply, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
 		int64(c.Before.Status), c.Before.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
-		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached),
+		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached), int64(store.FoldLane),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("an order for run", run, n, err)

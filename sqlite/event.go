@@ -39,6 +39,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 			c := columnReader{values: v}
 			id := c.int()
 			e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
+			e.Actor, e.Reason, e.Old, e.New = c.text(), c.text(), c.text(), c.text()
 			e.Cursor = formatCursor(id, e.At.UnixMicro())
 			events = append(events, e)
 			return c.err

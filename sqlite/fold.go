@@ -82,7 +82,8 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 		}
 	}
 	if r := w.Release; r != nil {
-		n, err := x.exec(qFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run))
+		n, err := x.exec(qFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run),
+			r.Queue, int64(r.Priority))
 		if err != nil || n != 1 {
 			return checkOneRow("releasing run", r.Run, n, err)
 		}

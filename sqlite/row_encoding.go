@@ -91,6 +91,9 @@ func (c *columnReader) next() driver.Value {
 	return v
 }
 
+// skip passes over n columns.
+func (c *columnReader) skip(n int) { c.values = c.values[n:] }
+
 func (c *columnReader) typeError(v driver.Value) {
 	if c.err == nil {
 		c.err = fmt.Errorf("the file holds a %T where durable stores another type", v)

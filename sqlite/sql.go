@@ -95,6 +95,10 @@ const (
 	qPermitUpsert
 	qPermitLineUpdateGranted
 	qPermitNextWaitingLine
+	qRequeueRead
+	qRequeueWrite
+	qRequeuePlaceWrite
+	qRequeueEvent
 	qAdmitQueueRead
 	qAdmitHasWork
 	qAdmitNextTime
@@ -328,6 +332,10 @@ func sqlFile(q queryID) string {
 		qWorkerUpsert:                "worker_upsert.sql",
 		qWorkerDelete:                "worker_delete.sql",
 		qWorkerDeleteOld:             "worker_delete_old.sql",
+		qRequeueRead:                 "requeue_read.sql",
+		qRequeueWrite:                "requeue_write.sql",
+		qRequeuePlaceWrite:           "requeue_place_write.sql",
+		qRequeueEvent:                "requeue_event.sql",
 		qTerminationNoticesDeleteOld: "termination_notices_delete_old.sql",
 		qRunsListByGroupKey:          "runs_list_by_group_key.sql",
 		qRunsListByNamePrefix:        "runs_list_by_name_prefix.sql",

@@ -19,6 +19,8 @@ type StateError struct {
 	Control store.ControlBits
 	// Expiring says that the deadline of the run has come, unless the run has ended or is being cancelled.
 	Expiring bool
+	// Begun says that the operation needs a run that has not begun, and that this one has.
+	Begun bool
 }
 
 // Error returns a message with the operation, the run and its state.
@@ -29,6 +31,8 @@ func (e *StateError) Error() string {
 // State returns the run's state in words.
 func (e *StateError) State() string {
 	switch {
+	case e.Begun && (e.Status == store.Pending || e.Status == store.Paused):
+		return e.Status.String() + ", and has begun"
 	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelRequested == 0:
 		return e.Status.String() + ", and its time is over"
 	case e.Status.Terminal() || e.Control == 0:

@@ -75,8 +75,13 @@ const foldLooks = 4
 // lookAtFold does what is due for one key: it cancels runs that were replaced, and releases the run that
 // waits. It reports whether it saw the row; if not, another process has locked or deleted it.
 func (e *Engine) lookAtFold(ctx context.Context, key store.FoldKey) (looked bool, err error) {
+	rows, _ := e.queues.rows(ctx)
+	gated := func(queue string) bool {
+		row, found := rows[queue]
+		return found && !row.Deleted
+	}
 	for range foldLooks {
-		l := &fold.Look{Key: key, Now: e.clock.Now()}
+		l := &fold.Look{Key: key, Now: e.clock.Now(), Gated: gated}
 		seen := false
 		change := l.Change(true)
 		plan := change.Plan

@@ -14,6 +14,8 @@ import (
 type Look struct {
 	Key store.FoldKey
 	Now time.Time
+	// Gated reports whether a queue has settings, so that a run needs a place before it is claimed. Nil: none has.
+	Gated func(queue string) bool
 
 	// What Plan has decided:
 
@@ -103,7 +105,13 @@ func (s *state) over(now time.Time) bool {
 func (l *Look) release(at store.FoldState, s *state, input []byte) *store.FoldRelease {
 	run := at.Runs[s.Waiting]
 	due := time.UnixMicro(max(s.Due, micros(l.Now)))
-	r := &store.FoldRelease{Run: s.Waiting, Lane: store.LaneOf(run.Queue, l.Key.Workflow, run.Priority), WakeAt: due, Deadline: run.Deadline, Input: input}
+	r := &store.FoldRelease{
+		Run: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.LaneOf(run.Queue, l.Key.Workflow, run.Priority),
+		WakeAt: due, Deadline: run.Deadline, Input: input,
+	}
+	if l.Gated != nil && l.Gated(run.Queue) {
+		r.Lane = r.Lane.WithGate(store.GateArrived)
+	}
 	if l.Key.Kind == store.FoldDebounce {
 		r.WakeAt = l.Now
 	}

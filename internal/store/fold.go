@@ -99,13 +99,16 @@ type FoldWrite struct {
 	Delete bool        // the row is deleted
 	Start  *StartWrite // a run to create; nil: none
 	// Release makes a run claimable that was created with Unreleased; nil: none. It changes nothing if the
-	// run has begun, has ended, or is to be cancelled; then ChangeFold plans again.
+	// run has begun, has ended, is to be cancelled, or has another queue or priority than Plan has seen; then
+	// ChangeFold plans again.
 	Release *FoldRelease
 }
 
 // FoldRelease makes a run claimable. A paused run stays paused, and begins when it is resumed.
 type FoldRelease struct {
 	Run      uuid.UUID
+	Queue    string // of the run; the lane is that of both
+	Priority int16
 	Lane     ClaimLane
 	WakeAt   time.Time
 	Deadline time.Time // zero: none

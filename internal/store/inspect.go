@@ -69,6 +69,8 @@ type EventType int16
 // The events.
 const (
 	EventLeaseLost EventType = 1
+	EventMoved     EventType = 2 // the run was given another queue
+	EventPriority  EventType = 3 // the run was given another priority
 	EventPaused    EventType = 104
 	EventCompleted EventType = 105
 	EventFailed    EventType = 106
@@ -89,6 +91,9 @@ type Event struct {
 	Name     string // of the run; empty if the run was deleted since
 	Child    bool   // the run has a parent
 	Workflow string
+
+	// Of EventMoved and EventPriority: who requested it and why, and the queue or the priority before and after.
+	Actor, Reason, Old, New string
 }
 
 // WakeHint tells why Store.Listen calls its callback. A hint may be wrong.

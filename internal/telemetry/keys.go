@@ -23,6 +23,7 @@ const (
 	KeySteps       = "steps"
 	KeyQueues      = "queues"
 	KeyQueue       = "queue"
+	KeyPriority    = "priority"
 	KeySince       = "since"
 	KeyStore       = "store"
 	KeyReason      = "reason"

@@ -2,13 +2,15 @@
 -- records events for pauses (4), ends (5 and above), and leases that an end takes from their owner. The
 -- runs are locked, so all are in the state in which they were found; the returned count confirms that.
 --
+-- A run in the lane $17 waits for its key (see store.FoldLane). A resume does not make it due: its release does.
+--
 -- A run that ends loses its owner and gets the error. The column note has the numbers of store.AuditUpdate: 1 a
 -- pause, 2 a resume, 3 a cancel. Workers are notified: an empty payload means that a run is claimable; a
 -- worker's ID means that one of its runs was ended, or is to be paused or cancelled.
 WITH changed AS (
     UPDATE durable.run AS r
     SET status = item.status, control = item.control, detached = item.detached,
-        wake_at = CASE item.wake WHEN 1 THEN NULL WHEN 2 THEN $10::timestamptz ELSE r.wake_at END,
+        wake_at = CASE WHEN item.wake = 1 THEN NULL WHEN item.wake = 2 AND r.lane <> $17::bigint THEN $10::timestamptz ELSE r.wake_at END,
         woken = r.woken AND item.status < 5,
         owner = CASE WHEN item.status >= 5 THEN NULL ELSE r.owner END,
         ended_at = CASE WHEN item.status >= 5 THEN $10::timestamptz ELSE r.ended_at END,

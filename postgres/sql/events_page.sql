@@ -2,12 +2,13 @@
 -- events of transactions below the oldest one that is still open. These events are complete, and none can
 -- be added before them.
 SELECT event.txid::text, event.run_id, event.type, event.at, coalesce(run.name, ''), coalesce(run.workflow, ''),
-       run.parent_id IS NOT NULL
+       run.parent_id IS NOT NULL,
+       coalesce(event.actor, ''), coalesce(event.reason, ''), coalesce(event.old_value, ''), coalesce(event.new_value, '')
 FROM (
-    SELECT e.shard, e.txid, e.run_id, e.type, e.at
+    SELECT e.*
     FROM generate_series(0, 63) AS place(shard)
     CROSS JOIN LATERAL (
-        SELECT e.shard, e.txid, e.run_id, e.type, e.at FROM durable.event AS e
+        SELECT e.* FROM durable.event AS e
         WHERE e.shard = place.shard::smallint
           AND (e.txid, e.run_id, e.type) > ($1::text::xid8, $2::uuid, $3::smallint)
           AND e.txid < pg_snapshot_xmin(pg_current_snapshot())

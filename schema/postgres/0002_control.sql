@@ -56,8 +56,12 @@ CREATE TABLE durable.event (
     at     timestamptz NOT NULL,
     txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
     shard  smallint NOT NULL,
-    type   smallint NOT NULL,            -- 1 lease lost 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 104 paused 105 completed 106 failed 107 cancelled 109 expired
     run_id uuid     NOT NULL,
+    actor  text,                         -- of a move, and of a change of the priority: who requested it, and why
+    reason text,
+    old_value text,                      -- likewise: the queue or the priority before, and after
+    new_value text,
     PRIMARY KEY (shard, txid, run_id, type)
 );
 
@@ -115,9 +119,9 @@ FROM durable.signal;
 
 CREATE VIEW durable.events AS
 SELECT at, run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed' WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled'
-                 WHEN 109 THEN 'expired' END AS type,
-       txid, shard
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+                 WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
+       actor, reason, old_value, new_value, txid, shard
 FROM durable.event;
 
 INSERT INTO durable.migration (version, name) VALUES (2, '0002_control.sql');

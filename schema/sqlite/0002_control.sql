@@ -62,8 +62,12 @@ CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
 CREATE TABLE durable_event (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id BLOB    NOT NULL,
-    type   INTEGER NOT NULL,            -- 1 lease lost 104 paused 105 completed 106 failed 107 cancelled 109 expired
-    at     INTEGER NOT NULL
+    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    at     INTEGER NOT NULL,
+    actor  TEXT,                        -- of a move, and of a change of the priority: who requested it, and why
+    reason TEXT,
+    old_value TEXT,                     -- likewise: the queue or the priority before, and after
+    new_value TEXT
 ) STRICT;
 
 DROP VIEW durable_runs;
@@ -119,6 +123,7 @@ FROM durable_signal;
 
 CREATE VIEW durable_events AS
 SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, hex(run_id) AS run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed' WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled'
-                 WHEN 109 THEN 'expired' END AS type
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+                 WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
+       actor, reason, old_value, new_value
 FROM durable_event;

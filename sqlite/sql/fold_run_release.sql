@@ -1,6 +1,6 @@
 -- Makes a run claimable that waited because starts with its key fold. It changes nothing if the run was ever executed
--- (epoch 0: never), has ended, or is to be cancelled (control 4). A paused run (4) stays paused, and begins when it is
--- resumed.
+-- (epoch 0: never), has ended, is to be cancelled (control 4), or has another queue or priority than the lane is for. A
+-- paused run (4) stays paused, and begins when it is resumed.
 UPDATE durable_run
 SET lane = ?1, deadline_at = ?3, input = coalesce(CAST(?4 AS BLOB), input), wake_at = CASE WHEN status = 1 THEN ?2 ELSE wake_at END
-WHERE shard = ?5 AND id = ?6 AND status IN (1, 4) AND epoch = 0 AND (control & 4) = 0;
+WHERE shard = ?5 AND id = ?6 AND status IN (1, 4) AND epoch = 0 AND (control & 4) = 0 AND queue = ?7 AND priority = ?8;

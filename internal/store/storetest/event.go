@@ -81,6 +81,7 @@ func (b *bed) wantEvents(want ...string) {
 
 var eventWords = map[store.EventType]string{
 	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventExpired: "expired", store.EventLeaseLost: "lease lost",
+	store.EventMoved: "moved", store.EventPriority: "priority changed",
 }
 
 func eventNone(b *bed) {

@@ -71,6 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"limit", limits},
 		{"queue", queues},
 		{"admission", admissions},
+		{"requeue", requeues},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

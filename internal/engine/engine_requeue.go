@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Requeue gives the run with the given ID another queue or another priority; m has the change. It returns a
+// *StateError for a run that has begun, has ended, is being cancelled, or whose time is over.
+func (e *Engine) Requeue(ctx context.Context, verb, ref string, m *store.Requeue) error {
+	if err := e.CheckOutsideTx(ctx, "a change of a run's queue or priority"); err != nil {
+		return err
+	}
+	began := time.Now()
+	row, err := e.Find(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if m.Now, err = e.Now(ctx); err != nil {
+		return err
+	}
+	m.Run = row.UUID
+	if m.Queue != "" && m.Queue != row.Queue {
+		if m.Gated, err = e.takesRun(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
+			return fmt.Errorf("%s run %q: %w", verb, ref, err)
+		}
+	}
+	err = e.commitAlone(ctx, userCaller, func() error { return e.store.Requeue(ctx, m) })
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s run %q: %w", verb, ref, err)
+	case m.Found == nil:
+		return fmt.Errorf("%w: run %q was removed", ErrNotFound, ref)
+	case m.Outcome != store.Written:
+		return &StateError{Ref: ref, Verb: verb, Status: m.Found.Status, Control: m.Found.Control, Expiring: m.Found.Over(m.Now), Begun: m.Found.Epoch.Count > 0}
+	}
+	if !m.Done() {
+		e.reportRequeue(m)
+		e.worker().hint()
+	}
+	return nil
+}
+
+// takesRun reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
+// ErrQueueClosed if the queue refuses a further root run.
+func (e *Engine) takesRun(ctx context.Context, queue string, at time.Time, root bool) (gated bool, err error) {
+	rows := e.queues.since(ctx, at)
+	if rows.failed {
+		return false, fmt.Errorf("%w: the settings of queue %q cannot be read", store.ErrUnavailable, queue)
+	}
+	row, found := rows.byName[queue]
+	if !found || row.Deleted {
+		return false, nil
+	}
+	if root {
+		err = e.refusal(ctx, row, 1)
+	}
+	return true, err
+}
+
+// reportRequeue logs a change of a run's queue or priority.
+func (e *Engine) reportRequeue(m *store.Requeue) {
+	queue, priority := m.Found.Name, m.Found.Level
+	if m.Queue != "" {
+		queue = m.Queue
+	}
+	if m.Priority != nil {
+		priority = *m.Priority
+	}
+	e.tel.Log.Info("a run was given another queue or priority", telemetry.KeyRun, m.Run, telemetry.KeyWorkflow, m.Found.Workflow,
+		telemetry.KeyQueue, queue, telemetry.KeyPriority, priority, telemetry.KeyActor, m.Actor, telemetry.KeyReason, m.Reason)
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Requeue gives a run that has not begun another queue, another priority, or both.
+//
+// It locks the row of the run's queue as an admission does, and takes the run out of its line or its place, with
+// all counts. The run then arrives in its queue like one that was just started. It keeps the time at which it is
+// due, its deadline, its StartBy and its group key. What it has taken of a rate stays used.
+type Requeue struct {
+	Run      uuid.UUID
+	Queue    string // empty: it keeps its queue
+	Gated    bool   // Queue has a row, so the run needs a place there
+	Priority *int16 // nil: it keeps its priority
+	Now      time.Time
+	Actor    string // who requests it, and why
+	Reason   string
+
+	// Outcome is Written, also if the run has the queue and the priority already, whatever its state: a call whose
+	// answer was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
+	// or if there is no such run; then nothing was changed.
+	Outcome Outcome
+	Found   *QueuedState // the run as it was; nil: there is none
+}
+
+// QueuedState is a run as Requeue.Plan sees it.
+type QueuedState struct {
+	AdmissionRun
+	Name     string // of the queue
+	Workflow string
+	Epoch    Epoch
+	Lane     ClaimLane
+	Level    int16 // the priority in the row of the run
+}
+
+// Over reports whether the time in which the run had to begin, or its deadline, is over. A run that is paused
+// does not expire.
+func (r *QueuedState) Over(now time.Time) bool {
+	return r.Status == Pending && (!r.Deadline.IsZero() && !r.Deadline.After(now) || !r.StartBy.IsZero() && !r.Begun && !r.StartBy.After(now))
+}
+
+// Done reports whether the run had the wanted queue and priority already.
+func (m *Requeue) Done() bool {
+	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.Level)
+}
+
+// RequeuePlan is what a Requeue writes.
+type RequeuePlan struct {
+	Run      QueuedState
+	HasPlace bool           // its place is written
+	Moved    bool           // its queue changes
+	Key      *QueueKeyState // the counts of its key, which are written with those of the queue before; nil: no count changes
+	Events   []Event
+}
+
+// RequeueStore changes the queues and the priorities of runs.
+type RequeueStore interface {
+	// Requeue changes the queue or the priority of a run in one transaction, with an event for each, and sets the
+	// outcome. It returns ErrLocked if another transaction has locked the queue or the run.
+	Requeue(ctx context.Context, m *Requeue) error
+}
+
+// Plan decides what a Requeue writes, and sets the outcome. It returns nil if nothing changes. q is the row of the
+// queue in which the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
+func (m *Requeue) Plan(q *QueueState, found *QueuedState) *RequeuePlan {
+	m.Outcome, m.Found = Fenced, found
+	if found == nil {
+		return nil
+	}
+	p := &RequeuePlan{Run: *found}
+	r := &p.Run
+	if m.Queue != "" && m.Queue != r.Name {
+		p.Moved, r.Name = true, m.Queue
+		p.Events = append(p.Events, Event{Type: EventMoved, Old: found.Name, New: m.Queue})
+	}
+	if m.Priority != nil && *m.Priority != r.Level {
+		r.Level, r.Priority = *m.Priority, *m.Priority
+		p.Events = append(p.Events, Event{Type: EventPriority, Old: strconv.Itoa(int(found.Level)), New: strconv.Itoa(int(r.Level))})
+	}
+	switch {
+	case len(p.Events) == 0:
+		m.Outcome = Written
+		return nil
+	case r.Status != Pending && r.Status != Paused, r.Epoch.Count > 0, r.Control&CancelRequested != 0, r.Over(m.Now):
+		return nil
+	}
+	m.Outcome, p.HasPlace = Written, r.Known
+	was := r.AdmissionRun
+	if p.Moved || r.Gate == GateInLine {
+		p.withdraw(q)
+		if r.Status == Pending && was.Gate >= GateAdmitted {
+			r.WakeAt = m.Now
+			if !was.ArrivedAt.IsZero() {
+				r.WakeAt = was.ArrivedAt // when it was due first
+			}
+		}
+	}
+	if p.Moved {
+		p.enter(m.Gated)
+	}
+	r.Queue = r.Name
+	if r.Lane != FoldLane { // a worker that releases the run sets the lane
+		r.Lane = LaneOf(r.Name, r.Workflow, r.Level).WithGate(r.Gate)
+	}
+	return p
+}
+
+// withdraw takes the run out of its place or its line, so that it arrives again.
+func (p *RequeuePlan) withdraw(q *QueueState) {
+	r := &p.Run
+	if q != nil && r.Known {
+		a, before := &admissionPlanner{QueueState: q}, q.Use
+		a.leave(&r.AdmissionRun)
+		if p.Moved {
+			a.end(&r.AdmissionRun)
+		}
+		if q.Use != before {
+			p.Key = a.count(r.Key)
+			p.Key.LookAt = q.Now // an admission looks who is next
+		}
+	}
+	r.State, r.Gate, r.Turn, r.ArrivedAt = PlaceOutside, GateArrived, 0, time.Time{}
+}
+
+// enter brings the run into its new queue.
+func (p *RequeuePlan) enter(gated bool) {
+	r := &p.Run
+	r.Begun, r.Turn, r.ArrivedAt = false, 0, time.Time{}
+	switch {
+	case gated:
+		r.State, r.Gate, p.HasPlace = PlaceOutside, GateArrived, true
+	case r.StartBy.IsZero():
+		r.State, r.Gate = PlaceGone, GateFree
+	default:
+		r.State, r.Gate = PlaceOutside, GateFree // its place has the time by which it begins
+	}
+}

@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func requeueUnreleased(b *bed) {
+	b.changeQueue(store.QueueChange{Name: "elsewhere"})
+	r := b.unreleased("waits")
+	b.moved(r.UUID, "elsewhere", true)
+	b.prioritized(r.UUID, 1)
+	b.ordered(store.VerbPause, r.UUID)
+	b.ordered(store.VerbResume, r.UUID)
+	begins := func(at time.Time) (got []uuid.UUID) {
+		for more := true; more; {
+			a := &store.QueueAdmission{Queue: "elsewhere", Now: at, Lease: time.Minute}
+			if err := b.s.Admit(b.ctx, a); err != nil {
+				b.Fatal(err)
+			}
+			more = a.More
+		}
+		query := b.query(at)
+		query.Gated = store.NewGated([]string{"elsewhere"}, nil)
+		for _, c := range b.claim(query).Runs {
+			got = append(got, c.Run.UUID)
+		}
+		return got
+	}
+	if got := begins(b.in(time.Second)); len(got) != 0 {
+		b.Errorf("a run that is not released was claimed")
+	}
+	plans := 0
+	_ = b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+		if plans++; plans > 1 {
+			return nil
+		}
+		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Lane: store.LaneOf(r.Queue, r.Workflow, 0), WakeAt: b.now}}
+	}})
+	if row := b.row(r.UUID); !row.WakeAt.IsZero() {
+		b.Errorf("a release for another queue has changed the run: %+v", row)
+	}
+	r.Queue, r.Priority, r.Gate = "elsewhere", 1, store.GateArrived
+	if err := b.releaseFold(r, nil); err != nil {
+		b.Fatal(err)
+	}
+	if got := begins(b.in(time.Minute)); !slices.Equal(got, []uuid.UUID{r.UUID}) {
+		b.Errorf("claimed %v, want the released run", got)
+	}
+}
+
+// checkKeys compares the counts of the keys of a queue with those of the queue.
+func (q *queueBed) checkKeys(queue string) {
+	q.Helper()
+	info := q.queueInfo(queue)
+	var sum store.QueueUse
+	for _, k := range info.Keys {
+		sum.Executing, sum.Open, sum.Waiting, sum.Behind = sum.Executing+k.Executing, sum.Open+k.Open, sum.Waiting+k.Waiting, sum.Behind+k.Behind
+		if k.Executing < 0 || k.Open < 0 || k.Waiting < 0 || k.Behind < 0 {
+			q.Errorf("key %q of queue %q counts %+v", k.Key, queue, k.QueueUse)
+		}
+	}
+	if len(info.Keys) > 0 && sum.Behind != info.Behind || sum.Executing > info.Executing || sum.Open > info.Open || sum.Waiting > info.Waiting {
+		q.Errorf("the keys of queue %q count %+v, and the queue %+v", queue, sum, info.QueueUse)
+	}
+}
+
+func requeueRace(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 4, KeyOpen: 2})
+	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{Open: 3}})
+	for i := range 30 {
+		q.start([]string{"a", "b", "c"}[i%3])
+	}
+	at := q.in(time.Second)
+	admit := func(queue string) bool {
+		a := &store.QueueAdmission{Queue: queue, Now: at, Lease: time.Minute}
+		if err := q.s.Admit(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
+			q.Errorf("Admit: %v", err)
+		}
+		return a.More || a.Busy
+	}
+	var mu sync.Mutex
+	claimed := make(map[uuid.UUID]string) // the queues in which the runs were claimed
+	claim := func() {
+		query := q.query(at)
+		query.Limit, query.Gated = 2, store.NewGated([]string{boundedQueue, "elsewhere"}, nil)
+		got, err := q.s.Claim(q.ctx, query)
+		if err != nil {
+			q.Errorf("Claim: %v", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range got.Runs {
+			if claimed[c.Run.UUID] != "" {
+				q.Errorf("run %s was claimed twice", c.Run.UUID)
+			}
+			claimed[c.Run.UUID] = c.Run.Queue
+		}
+	}
+	var wg sync.WaitGroup
+	for n := range 2 {
+		wg.Go(func() {
+			for i := range q.runs {
+				id, p := q.runs[(i*7+n*11)%len(q.runs)], int16(i%5-2)
+				q.requeue(&store.Requeue{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], Gated: true, Priority: &p})
+			}
+		})
+		wg.Go(func() {
+			for range 15 {
+				admit(boundedQueue)
+				admit("elsewhere")
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 10 {
+			claim()
+		}
+	})
+	wg.Wait()
+	all := q.runs
+	for left := len(all); left > 0; {
+		for more := true; more; {
+			more = admit(boundedQueue)
+			more = admit("elsewhere") || more
+		}
+		for _, queue := range []string{boundedQueue, "elsewhere"} {
+			want := store.QueueUse{}
+			for _, id := range all {
+				p := q.placeOf(id)
+				if p == nil || p.Queue != queue {
+					continue
+				}
+				switch p.State {
+				case store.PlaceExecuting:
+					want.Executing++
+				case store.PlaceInLine, store.PlaceBehind:
+					want.Waiting++
+				}
+				if p.Root && p.Begun {
+					want.Open++
+				}
+			}
+			got := q.queueInfo(queue).QueueUse
+			got.Behind = 0
+			if got != want {
+				q.Fatalf("queue %q counts %+v, its places are %+v", queue, got, want)
+			}
+			q.checkKeys(queue)
+		}
+		claim()
+		mu.Lock()
+		if len(claimed) == 0 {
+			q.Fatalf("%d runs are left that never begin", left)
+		}
+		for id, queue := range claimed {
+			if row := q.row(id); row.Queue != queue {
+				q.Errorf("run %s moved from queue %q to %q although it had begun", id, queue, row.Queue)
+			}
+			q.ends(id)
+			left--
+		}
+		clear(claimed)
+		mu.Unlock()
+	}
+}

@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// requeueLockTimeout bounds the wait for the rows of a queue and of a run. Engines retry, so that an open
+// transaction that has locked the run delays the admissions of its queue only for a short time.
+const requeueLockTimeout = "100ms"
+
+// Requeue implements store.RequeueStore. It locks the row of the queue and then the run, as an admission does.
+func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
+	return s.runTransaction(ctx, "requeue a run", func(ask roundTrip) error {
+		err := ask("requeue a run", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, requeueLockTimeout) },
+			func(res statementResults) error { return readRowCount(res, 1, nil) })
+		if err != nil {
+			return err
+		}
+		q, found, err := s.readRequeued(ask, m)
+		if err != nil {
+			return err
+		}
+		plan := m.Plan(q, found)
+		if plan == nil {
+			return nil
+		}
+		return s.writeRequeued(ask, m, q, plan)
+	})
+}
+
+// readRequeued locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
+func (s *database) readRequeued(ask roundTrip, m *store.Requeue) (q *store.QueueState, found *store.QueuedState, err error) {
+	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
+	queue := ""
+	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.sql.requeueQueueOf, run...) }, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&queue) })
+	})
+	if err != nil || queue == "" {
+		return nil, nil, err
+	}
+	err = ask("lock a run and its queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.requeueQueueLock, queue)
+		batch.Queue(s.sql.requeueLock, run...)
+		batch.Queue(s.sql.requeueRead, run...)
+		batch.Queue(s.sql.requeueKey, append(run, queue)...)
+	}, func(res statementResults) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
+			q = newQueueState(&store.QueueAdmission{Queue: queue, Now: m.Now})
+			row := queueRowScanner{q: q}
+			err := rows.Scan(row.columns()...)
+			if err == nil {
+				err = row.state()
+			}
+			return err
+		})
+		if err == nil {
+			err = eachRow(res, func(pgx.Rows) error { return nil })
+		}
+		if err == nil {
+			err = eachRow(res, func(rows pgx.Rows) (err error) {
+				found, err = scanRequeued(rows)
+				return err
+			})
+		}
+		if err == nil {
+			err = eachRow(res, func(rows pgx.Rows) error {
+				k, err := scanKey(rows)
+				if q != nil {
+					q.Keys = map[string]*store.QueueKeyState{k.Key: k}
+				}
+				return err
+			})
+		}
+		return err
+	})
+	if err == nil && found != nil && found.Name != queue {
+		err = fmt.Errorf("postgres: run %s: %w: it was moved from queue %q just now", m.Run, store.ErrLocked, shortenName(queue))
+	}
+	return q, found, err
+}
+
+func scanRequeued(rows pgx.Rows) (*store.QueuedState, error) {
+	f := new(store.QueuedState)
+	var lane int64
+	var seen seenRow
+	err := rows.Scan(append(seen.columns(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.Level)...)
+	seen.set(&f.AdmissionRun)
+	f.Queue, f.Lane = f.Name, store.ClaimLane(lane)
+	return f, err
+}
+
+// writeRequeued writes what the plan has decided.
+func (s *database) writeRequeued(ask roundTrip, m *store.Requeue, q *store.QueueState, plan *store.RequeuePlan) error {
+	r := &plan.Run
+	n := len(plan.Events)
+	return ask("requeue a run", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.requeueWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Level, int64(r.Lane), pgTime(r.WakeAt), pgTime(m.Now),
+			int16(m.Found.Status), int16(m.Found.Control), nullText(&m.Actor), nullText(&m.Reason),
+			int2Array{n, func(i int) int16 { return int16(plan.Events[i].Type) }},
+			textArray{n, func(i int) *string { return &plan.Events[i].Old }}, textArray{n, func(i int) *string { return &plan.Events[i].New }})
+		if plan.HasPlace {
+			batch.Queue(s.sql.requeuePlaceWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Key, r.Weight, r.Priority, int16(r.State), r.Root, r.Begun, r.Turn,
+				pgTime(r.ArrivedAt), pgTime(r.StartBy))
+		}
+		if plan.Key != nil {
+			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
+			batch.Queue(s.sql.admitQueueUpdate, queueArgs(q)...)
+		}
+		batch.Queue(s.sql.notify, channel(s.schema), "")
+	}, func(res statementResults) error {
+		if err := expectReturned(res, "runs", 1); err != nil {
+			return err
+		}
+		if plan.HasPlace {
+			if err := expectReturned(res, "places", 1); err != nil {
+				return err
+			}
+		}
+		if plan.Key != nil {
+			if err := expectReturned(res, "keys", 1); err != nil {
+				return err
+			}
+			if err := expectRows(res, "queues", 1); err != nil {
+				return err
+			}
+		}
+		return readRowCount(res, 1, nil)
+	})
+}

@@ -1,0 +1,52 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// MoveToQueue moves the run with the given ID, which is the caller's ID or the UUID, to another queue, if it has not begun. The
+// run keeps its priority, its [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has settings,
+// the run waits there behind the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key,
+// still does so after the move. A child is moved alone.
+//
+// The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
+// whatever the state of the run, so a call whose answer was lost can be repeated. Otherwise it returns [ErrNotFound],
+// [ErrInvalidName], a [*StateError] if the run has begun or has ended, is being cancelled, or its time to begin is over, and for a
+// root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
+func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
+	err := naming.Check("queue", queue)
+	return e.requeue(ctx, "move", id, &store.Requeue{Queue: queue}, err, opts)
+}
+
+// SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
+// queue with settings, a run that waits in the line takes its turn anew, as if it had just become due there, but keeps its place
+// among the runs of its [GroupKey] and priority, which are ordered by the times at which they were due.
+//
+// The options are [Reason] and [Actor]. An [Event] records the change. If the run has the priority already, SetPriority does
+// nothing, whatever the state of the run. Otherwise it returns [ErrNotFound], [ErrInvalidConfig] for a priority that is not from
+// [LowestPriority] to [HighestPriority], and a [*StateError] if the run has begun or has ended, is being cancelled, or its time to
+// begin is over.
+func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
+	return e.requeue(ctx, "set the priority of", id, &store.Requeue{Priority: new(int16(priority))}, checkPriority(priority), opts)
+}
+
+// requeue makes the change, unless its arguments are invalid.
+func (e *Engine) requeue(ctx context.Context, verb, id string, m *store.Requeue, invalid error, opts []ControlOption) error {
+	err := e.checkMayWrite(ctx, "a change of a run's queue or priority", "the options InQueue and Priority")
+	if err == nil {
+		err = invalid
+	}
+	if err == nil {
+		var o controlOptions
+		o, err = reasonOptions("a change of a run's queue or priority", opts)
+		m.Actor, m.Reason = o.actor, o.reason
+	}
+	if err != nil {
+		return fmt.Errorf("%s run %q: %w", verb, id, err)
+	}
+	return convertStateError(e.inner.Requeue(ctx, verb, id, m))
+}

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Requeue implements store.RequeueStore. The write lock is the lock of every queue.
+func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
+	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
+		found, err := readRequeued(x, m.Run)
+		if err != nil || found == nil {
+			m.Outcome, m.Found = store.Fenced, nil
+			return err
+		}
+		q, exists, err := readQueue(x, &store.QueueAdmission{Queue: found.Name, Now: m.Now})
+		if err != nil {
+			return err
+		}
+		if !exists {
+			q = nil
+		} else if k, err := readKey(x, q.Name, found.Key); err != nil {
+			return err
+		} else if k != nil {
+			q.Keys = map[string]*store.QueueKeyState{k.Key: k}
+		}
+		plan := m.Plan(q, found)
+		if plan == nil {
+			return nil
+		}
+		return writeRequeued(x, m, q, plan)
+	})
+}
+
+func readRequeued(x executor, run uuid.UUID) (found *store.QueuedState, err error) {
+	err = x.each(qRequeueRead, func(v []driver.Value) error {
+		found = new(store.QueuedState)
+		c := columnReader{values: v}
+		found.AdmissionRun = c.seenRun()
+		found.Name, found.Workflow, found.Epoch, found.Lane, found.Level = c.text(), c.text(), store.EpochOf(c.int()), store.ClaimLane(c.int()), int16(c.int())
+		found.Queue = found.Name
+		return c.err
+	}, bindShard(run), bindUUID(run))
+	return found, err
+}
+
+func writeRequeued(x *writeTx, m *store.Requeue, q *store.QueueState, plan *store.RequeuePlan) error {
+	r := &plan.Run
+	n, err := x.exec(qRequeueWrite, r.Name, int64(r.Level), int64(r.Lane), bindTime(r.WakeAt), bindShard(m.Run), bindUUID(m.Run),
+		int64(m.Found.Status), int64(m.Found.Control))
+	if err := checkOneRow("requeueing run", m.Run, n, err); err != nil {
+		return err
+	}
+	if plan.HasPlace {
+		n, err := x.exec(qRequeuePlaceWrite, bindShard(m.Run), bindUUID(m.Run), r.Name, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
+			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
+		if err := checkOneRow("writing the place of run", m.Run, n, err); err != nil {
+			return err
+		}
+	}
+	if plan.Key != nil {
+		if err := writeKey(x, q.Name, plan.Key); err != nil {
+			return err
+		}
+		if err := writeCounts(x, q); err != nil {
+			return err
+		}
+	}
+	for e := range slices.Values(plan.Events) {
+		_, err := x.exec(qRequeueEvent, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
+		if err != nil {
+			return err
+		}
+	}
+	x.addHint(store.HintClaim)
+	return nil
+}

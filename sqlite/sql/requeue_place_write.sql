@@ -1,0 +1,6 @@
+-- Writes the place of a run that was given another queue or another priority.
+INSERT INTO durable_place (shard, run_id, queue, key, weight, priority, state, root, begun, turn, arrived_at, start_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (shard, run_id) DO UPDATE
+SET queue = excluded.queue, priority = excluded.priority, state = excluded.state, begun = excluded.begun, turn = excluded.turn,
+    arrived_at = excluded.arrived_at;

@@ -79,14 +79,22 @@ func (e *evidence) folds(f *findings) {
 // singletons checks that a start that joined a run or was refused for it did so while the run was live, and that a run was
 // cancelled only for a newer start.
 func (e *evidence) singletons(f *findings, starts []*foldStart) {
+	over := make(map[string]time.Time) // by run: when its end was surely written
+	for _, x := range e.entries {
+		for _, w := range x.Writes {
+			if x.Kind == kDid && ended(durable.Status(w.What)) && w.Outcome == written && over[w.Run].IsZero() {
+				over[w.Run] = x.At
+			}
+		}
+	}
 	for _, s := range starts {
 		k := e.runs[s.run]
 		if k == nil {
 			continue
 		}
-		switch {
-		case k.EndedAt.Before(s.from.Add(-skew)):
-			f.wrong("singleton: a start of key %s at %v led to run %s (%s), which had ended at %v", s.key, s.from, s.run, cmp.Or(s.outcome, s.mode), k.EndedAt)
+		switch at := over[s.run]; {
+		case !at.IsZero() && at.Before(s.from):
+			f.wrong("singleton: a start of key %s at %v led to run %s (%s), which had ended at %v", s.key, s.from, s.run, cmp.Or(s.outcome, s.mode), at)
 		case k.CreatedAt.After(s.to.Add(skew)):
 			f.wrong("singleton: a start of key %s until %v led to run %s, which was created at %v", s.key, s.to, s.run, k.CreatedAt)
 		case s.outcome == "rolled back" || k.Status == durable.StatusCompleted:

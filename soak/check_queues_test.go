@@ -150,15 +150,17 @@ func TestFoldChecker(t *testing.T) {
 		spoil func(*evidence)
 		want  string // empty: no violation
 	}{
-		"nothing":                      {func(*evidence) {}, ""},
-		"an older input overwrites":    {ran(func(x *entry) { x.Value = "11" }), "began after that one was over"},
-		"a start was rolled back":      {ran(func(x *entry) { x.Value = "13" }), "one that was rolled back"},
-		"a start is lost":              {ran(func(x *entry) { x.Kind = kEnter }), "led, is completed, and was executed: false"},
-		"it does not wait":             {ran(func(x *entry) { x.At = noon.Add(200 * time.Millisecond) }), "delays it until"},
-		"two inputs":                   {func(e *evidence) { e.entries = append(e.entries, entry{Kind: kRan, Run: "D0", Step: "k", Value: "11"}) }, "with the inputs 12 and 11"},
-		"a start joins what has ended": {func(e *evidence) { e.runs["S0"].EndedAt = noon.Add(300 * time.Millisecond) }, "which had ended"},
-		"nobody replaces it":           {func(e *evidence) { e.runs["S1"].Status, e.runs["S1"].Cancel = e.runs["S0"].Status, e.runs["S0"].Cancel }, "no newer start replaces it"},
-		"a singleton fails":            {func(e *evidence) { e.runs["S1"].Status = durable.StatusFailed }, "is failed"},
+		"nothing":                   {func(*evidence) {}, ""},
+		"an older input overwrites": {ran(func(x *entry) { x.Value = "11" }), "began after that one was over"},
+		"a start was rolled back":   {ran(func(x *entry) { x.Value = "13" }), "one that was rolled back"},
+		"a start is lost":           {ran(func(x *entry) { x.Kind = kEnter }), "led, is completed, and was executed: false"},
+		"it does not wait":          {ran(func(x *entry) { x.At = noon.Add(200 * time.Millisecond) }), "delays it until"},
+		"two inputs":                {func(e *evidence) { e.entries = append(e.entries, entry{Kind: kRan, Run: "D0", Step: "k", Value: "11"}) }, "with the inputs 12 and 11"},
+		"a start joins what has ended": {func(e *evidence) {
+			e.entries = append(e.entries, entry{Kind: kDid, At: noon.Add(300 * time.Millisecond), Writes: []write{{Run: "S0", What: "cancelled", Outcome: written}}})
+		}, "which had ended"},
+		"nobody replaces it": {func(e *evidence) { e.runs["S1"].Status, e.runs["S1"].Cancel = e.runs["S0"].Status, e.runs["S0"].Cancel }, "no newer start replaces it"},
+		"a singleton fails":  {func(e *evidence) { e.runs["S1"].Status = durable.StatusFailed }, "is failed"},
 		"a repeated start leads astray": {func(e *evidence) {
 			e.entries = append(e.entries, entry{Kind: kFolded, Exec: "d0", Run: "D9", At: noon})
 		}, "and to run D9"},

@@ -69,13 +69,14 @@ func TestQuick(t *testing.T) {
 			"sleepers": {"started_per_s", "db_bytes_per_run", "claim_p50_ms", "late_p50_ms"},
 			"aged":     {"aged_runs", "p99_ms", "young_p99_ms"},
 			"fanout":   {"items_per_s", "batch"},
+			"queues":   nil, // its rows differ
 			"payload":  {"payload_bytes", "mb_per_s", "steps_per_s"},
 		},
 	} {
 		t.Run(store, func(t *testing.T) {
 			r := benchmark(t, "-store", store, "-mode", strings.Join(slices.Sorted(maps.Keys(modes)), ","))
 			var measured []string
-			seen := make(map[string]bool)
+			seen, queuePathsSeen := make(map[string]bool), make(map[string]bool)
 			for _, row := range r.Rows {
 				seen[row.Mode] = true
 				figures := modes[row.Mode]
@@ -87,6 +88,15 @@ func TestQuick(t *testing.T) {
 					}
 				}
 				known(t, row, figures...)
+				if row.Mode == modeQueues {
+					known(t, row, queueFigures[row.Path]...)
+					queuePathsSeen[row.Path] = true
+				}
+			}
+			for path := range queueFigures {
+				if _, measured := modes[modeQueues]; measured && !queuePathsSeen[path] {
+					t.Errorf("mode queues has no line of path %s", path)
+				}
 			}
 			if !slices.Equal(measured, paths) {
 				t.Errorf("measured %v, want %v", measured, paths)
@@ -103,12 +113,35 @@ func TestQuick(t *testing.T) {
 	}
 }
 
+// queueFigures are figures of the rows of mode queues, by path.
+var queueFigures = map[string][]string{
+	pathFree:            {"wf_per_s", "free_ratio", "p50_ms", "p99_ms"},
+	"bound":             {"wf_per_s", "free_ratio"},
+	"full":              {"wf_per_s", "free_ratio"},
+	"keys":              {"wf_per_s", "free_ratio"},
+	"rate":              {"wf_per_s", "free_ratio"},
+	"lanes":             {"wf_per_s", "free_ratio"},
+	"priorities":        {"wf_per_s", "free_ratio"},
+	"other-queue":       {"backlog", "p99_ms", "p99_ratio"},
+	"other-bound":       {"backlog", "p99_ms", "p99_ratio"},
+	"urgent":            {"backlog", "p99_ms", "p99_ratio"},
+	"steps-unlimited":   {"permits_per_s", "unlimited_ratio"},
+	"steps-concurrent":  {"permits_per_s", "unlimited_ratio"},
+	"steps-rate":        {"permits_per_s", "unlimited_ratio"},
+	"steps-waiting":     {"permits_per_s", "unlimited_ratio"},
+	"idle-schedule":     {"cpu_percent", "without_cpu_percent"},
+	"schedules-at-once": {"schedules", "all_ms", "fired_per_s"},
+	"backfill":          {"times", "started_ms", "all_ms"},
+	"registered":        {"workflows", "queues", "one_ratio", "claim_ratio"},
+}
+
 // What cannot be is answered clearly, with exit code 2, before anything is started.
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"-store mysql", "-store=mysql is not known: use sqlite, postgres, sqlite-full, sqlite-normal"},
 		{"-mode fast", "-mode=fast is not known: use all, default, dispatch"},
 		{"-path remote", "-path=remote is not known: use ceiling, naive, local, claimed"},
+		{"-part all", "-part=all is not known: use claimed, backlog, permits, schedules, registered"},
 		{"-c 0", "-c=0: write numbers from 1"},
 		{"-c many", "-c=many: write numbers"},
 		{"-rounds 0", "-rounds=0: it must be at least 1"},

@@ -18,13 +18,41 @@ import (
 // many at once as there are callers. The database always holds a few times as many due runs, so that
 // there is always one to claim. Whenever a sixth of them have ended, the other process starts as many
 // again, in one transaction.
-func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err error) {
+func (b *bench) claimed(at *site, callers int, opening int64) (*sample, error) {
+	w := define(b.steps, b.payload)
+	return b.claimedOf(at, &claimedLoad{
+		workflow: w, callers: callers, opening: opening,
+		config:  durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: callers},
+		starter: job{Role: "starter"},
+	})
+}
+
+// claimedLoad is one measurement of the claimed path.
+type claimedLoad struct {
+	workflow *tenSteps
+	callers  int
+	opening  int64
+	config   durable.Config // of the worker in this process
+	starter  job            // of the other process
+	watch    *watch         // the worker's store; nil: it is not watched
+}
+
+// claimedOf measures the claimed path with a load.
+func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
 	before, err := at.gauge(b.ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := define(b.steps, b.payload)
-	here, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: callers})
+	store, err := at.open(b.ctx)
+	if err != nil {
+		return nil, err
+	}
+	seam := store
+	if l.watch != nil {
+		l.watch.Store = store
+		seam = l.watch
+	}
+	here, err := engage(b.ctx, seam, l.config)
 	if err != nil {
 		return nil, err
 	}
@@ -34,11 +62,13 @@ func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err er
 			err = errors.Join(err, here.dismiss())
 		}
 	}()
-	there, err := at.spawn(job{Role: "starter", Steps: b.steps, Payload: b.payload})
+	j := l.starter
+	j.Steps, j.Payload = b.steps, b.payload
+	there, err := at.spawn(j)
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{there: there, engine: here.engine, workflow: w, ahead: int64(4*callers + 16)}
+	f := &feed{there: there, engine: here.engine, workflow: l.workflow, ahead: int64(4*l.callers + 16)}
 	m, err := f.measure(b.ctx, b.warm(), b.window, here.store)
 	if err = errors.Join(err, there.stop()); err != nil {
 		return nil, err
@@ -60,7 +90,11 @@ func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err er
 		return nil, err
 	}
 	s.journal(stats)
-	s.spent(at, before, after, opening, int(stats.Ended), b.steps, stats)
+	s.spent(at, before, after, l.opening, int(stats.Ended), b.steps, stats)
+	if stats.Ended > 0 && after.cpu > before.cpu {
+		spent := after.cpu - before.cpu + there.cmd.ProcessState.UserTime() + there.cmd.ProcessState.SystemTime()
+		s.cpu = result.Number(float64(spent.Microseconds()) / float64(stats.Ended))
+	}
 	return s, nil
 }
 
@@ -198,7 +232,7 @@ func (m *measured) sample(ctx context.Context, at *site) (*sample, error) {
 	return &sample{
 		workflows: result.Number(float64(m.ended) / m.took.Seconds()), steps: result.Number(float64(m.steps) / m.took.Seconds()),
 		p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99),
-		xacts: result.Unknown, bytes: result.Unknown, batch: result.Unknown, flush: result.Unknown,
+		xacts: result.Unknown, bytes: result.Unknown, batch: result.Unknown, flush: result.Unknown, cpu: result.Unknown,
 	}, nil
 }
 

@@ -32,6 +32,12 @@ type options struct {
 	sleepers  int           // runs that sleep
 	aged      int           // finished runs in the tables
 	items     int           // of the Map
+	parts     []string      // of mode queues
+	backlog   int           // due runs behind a bound
+	keys      int           // group keys of the backlog
+	schedules int           // schedules that are due at once
+	backfill  int           // scheduled times of one Backfill
+	registers int           // workflows that one worker executes; a tenth as many queues
 	soak      time.Duration // how long
 	tight     bool          // a smoke run: warm-ups and pauses are as short as can be
 }
@@ -62,6 +68,7 @@ var modes = []struct {
 	{"aged", (*bench).aged},
 	{"payload", (*bench).payloads},
 	{"fanout", (*bench).fanout},
+	{"queues", (*bench).queues},
 	{"soak", (*bench).soak},
 }
 
@@ -82,6 +89,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	callers := set.String("c", "1,16,100,1000", "how many callers at once")
 	path := set.String("path", strings.Join(paths, ","), "what a round of the default mode measures")
 	seconds := set.Float64("seconds", 1, "how long each measurement takes, after its warm-up")
+	part := set.String("part", strings.Join(queueParts, ","), "what mode queues measures")
 	soak := set.Float64("soak-minutes", 10, "how long the soak takes")
 	set.IntVar(&o.rounds, "rounds", 3, "how often each is measured, in turns; the medians are printed")
 	set.IntVar(&o.payload, "payload", 60, "bytes of JSON that each step returns")
@@ -94,6 +102,11 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.sleepers, "sleepers", 1_000_000, "runs that sleep in mode sleepers")
 	set.IntVar(&o.aged, "aged-runs", 5_000_000, "finished runs in the tables of mode aged")
 	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout")
+	set.IntVar(&o.backlog, "backlog", 1_000_000, "due runs behind the bound of a queue in mode queues")
+	set.IntVar(&o.keys, "keys", 10_000, "group keys of these runs")
+	set.IntVar(&o.schedules, "schedules", 10_000, "schedules of mode queues that are due at once")
+	set.IntVar(&o.backfill, "backfill", 100_000, "scheduled times that mode queues fires with one Backfill")
+	set.IntVar(&o.registers, "registers", 10_000, "workflows that one worker of mode queues executes, of a tenth as many queues")
 	quick := set.Bool("quick", false, "a smoke run of a few seconds, whose figures mean nothing")
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -108,7 +121,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 		set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 		o.shorten(given, callers)
 	}
-	return o, errors.Join(o.choose(*store, *mode, *callers, *path), o.check())
+	return o, errors.Join(o.choose(*store, *mode, *callers, *path, *part), o.check())
 }
 
 // shorten implements -quick: every flag that is not given gets its smallest value.
@@ -124,6 +137,11 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 		"sleepers":     func() { o.sleepers = 500 },
 		"aged-runs":    func() { o.aged = 1000 },
 		"items":        func() { o.items = 100 },
+		"backlog":      func() { o.backlog = 200 },
+		"keys":         func() { o.keys = 10 },
+		"schedules":    func() { o.schedules = 10 },
+		"backfill":     func() { o.backfill = 150 },
+		"registers":    func() { o.registers = 20 },
 		"soak-minutes": func() { o.soak = 600 * time.Millisecond },
 	} {
 		if !given[name] {
@@ -133,7 +151,7 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 }
 
 // choose parses the flags that are lists.
-func (o *options) choose(store, mode, callers, path string) error {
+func (o *options) choose(store, mode, callers, path, part string) error {
 	var errs []error
 	names := modeNames()
 	for s := range strings.SplitSeq(store, ",") {
@@ -152,6 +170,9 @@ func (o *options) choose(store, mode, callers, path string) error {
 	}
 	for s := range strings.SplitSeq(path, ",") {
 		errs = append(errs, pick(&o.paths, "path", s, paths))
+	}
+	for s := range strings.SplitSeq(part, ",") {
+		errs = append(errs, pick(&o.parts, "part", s, queueParts))
 	}
 	for s := range strings.SplitSeq(callers, ",") {
 		n, err := strconv.Atoi(s)
@@ -197,6 +218,11 @@ func (o *options) check() error {
 	least("sleepers", o.sleepers, 100)
 	least("aged-runs", o.aged, 1000)
 	least("items", o.items, 1)
+	least("backlog", o.backlog, 1)
+	least("keys", o.keys, 1)
+	least("schedules", o.schedules, 1)
+	least("backfill", o.backfill, 1)
+	least("registers", o.registers, 10)
 	if o.window <= 0 {
 		errs = append(errs, errors.New("-seconds: it must be above 0"))
 	}

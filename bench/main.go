@@ -32,6 +32,21 @@
 // a workflow of ten steps; for the ceiling, of ten consecutive rows. xacts_per_wf counts all
 // transactions of the database (on SQLite: flushes, and claims that claimed a run). bytes_per_step is
 // the growth of the step table and its index, divided by the number of steps. "-" means not measured.
+//
+// # Mode queues
+//
+// It measures flow control, in the parts that -part selects:
+//
+//	claimed     the claimed path of a queue without settings (free), and with settings that bound the runs (bound:
+//	            more than are executed at once; full: as many), keys, rates and priorities; free_ratio compares
+//	            each round with that of free, and free_cpu_ratio the processor time of all processes for a
+//	            workflow: on a busy machine it says more
+//	backlog     the dispatch of a run of another queue, and of an urgent run of the same queue, while -backlog due
+//	            runs wait behind a bound, in turns with a database without them
+//	permits     steps that need a permit of a limit, beside steps without one
+//	schedules   an idle schedule, -schedules schedules that are due at once, and a Backfill of -backfill times, with
+//	            the dispatch of other runs meanwhile (probe), and the lateness of a schedule that fires each second
+//	registered  claims of a worker with -registers workflows and a tenth as many queues, beside one workflow
 package main
 
 import (

@@ -28,6 +28,10 @@ type job struct {
 	Steps   int
 	Payload int
 	Lease   time.Duration // zero: the default
+
+	Queue      string // of the runs that role "queuer" starts
+	Keys       int    // how many group keys these have; zero: none
+	Priorities bool   // they have all priorities in turns
 }
 
 // The roles of helper processes. A helper reads the lines of its parent from its standard input, ends
@@ -37,6 +41,8 @@ var roles map[string]func(ctx context.Context, j *job, s durable.Store, said <-c
 func init() { // not a literal: the roles start processes too
 	roles = map[string]func(ctx context.Context, j *job, s durable.Store, said <-chan string) error{
 		"starter": start,
+		"queuer":  startQueued,
+		"queued":  serveQueues,
 		"greeter": greet,
 		"holder":  hold,
 		"blind":   holdBlind,

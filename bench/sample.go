@@ -18,6 +18,7 @@ type sample struct {
 	bytes            result.Number // a step
 	batch            result.Number // writes of a flush, on average
 	flush            result.Number // ms of a flush, on average
+	cpu              result.Number // µs of processor time of all processes for a workflow; only of path claimed
 }
 
 // sample is the load as rates; a step's share of a workflow counts where the workflow was
@@ -28,7 +29,7 @@ func (o *outcome) sample(steps int) *sample {
 	return &sample{
 		workflows: result.Number(per / float64(steps)), steps: result.Number(per),
 		p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99),
-		xacts: result.Unknown, bytes: result.Unknown, batch: result.Unknown, flush: result.Unknown,
+		xacts: result.Unknown, bytes: result.Unknown, batch: result.Unknown, flush: result.Unknown, cpu: result.Unknown,
 	}
 }
 
@@ -42,14 +43,16 @@ func (s *sample) journal(st durable.Stats) {
 
 // gauge reads what a database counts: once before an engine is opened, once after it is closed.
 type gauge struct {
-	commits int64 // of PostgreSQL
-	bytes   int64 // of the checkpoints in PostgreSQL
+	commits int64         // of PostgreSQL
+	cpu     time.Duration // of this process and of PostgreSQL
+	bytes   int64         // of the checkpoints in PostgreSQL
 }
 
 // gauge answers once everybody has left the database: a backend tells of its last
 // transactions when it goes.
 func (at *site) gauge(ctx context.Context) (g gauge, err error) {
 	if at.pg == nil {
+		g.cpu = processorTime()
 		return g, nil
 	}
 	for {
@@ -65,6 +68,10 @@ func (at *site) gauge(ctx context.Context) (g gauge, err error) {
 			return g, context.Cause(ctx)
 		}
 	}
+	if g.cpu, err = at.serverTime(ctx); err != nil {
+		return g, err
+	}
+	g.cpu += processorTime()
 	conn, err := pgx.Connect(ctx, at.address)
 	if err != nil {
 		return g, err

@@ -125,7 +125,7 @@ func changeArgs(items []store.ControlChange) []any {
 }
 
 // runTransaction calls work in one transaction of several round trips, with the settings that every transaction
-// of the engine has.
+// of the engine has. In a session that has these settings, the first round trip of work also begins the transaction.
 func (s *database) runTransaction(ctx context.Context, what string, work func(roundTrip) error) (err error) {
 	conn, err := s.acquire(ctx, s.enginePool)
 	if err != nil {
@@ -139,36 +139,69 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 			err = s.wrap(outer, what, movedError(err))
 		}
 	}()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
-	if err != nil {
-		return s.wrap(ctx, what, err)
-	}
+	pg := conn.Conn().PgConn()
 	defer func() {
-		// This also runs when ctx has ended. After a commit it does nothing.
+		// This also runs when ctx has ended. After a commit there is nothing to do.
+		if pg.IsClosed() || pg.TxStatus() == 'I' {
+			return
+		}
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = tx.Rollback(bye) // if it fails, the pool drops the connection
+		_, _ = conn.Exec(bye, rollbackSQL) // if it fails, the pool drops the connection
 	}()
-	ask := s.inTx(ctx, tx)
-	if sessionOf(conn.Conn()) == nil {
+	begun := false
+	begin := func(batch *pgx.Batch) {
+		batch.Queue(beginSQL)
+		batch.Queue(s.sql.setLockTimeout, controlLockTimeout)
+	}
+	ask := func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+		var batch pgx.Batch
+		first := 0
+		if !begun {
+			begun, first = true, 2
+			begin(&batch)
+		}
+		fill(&batch)
+		return s.wrap(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipping(first, read)))
+	}
+	if sessionOf(conn.Conn()) == nil { // a statement that pgx describes is parsed with the engine's search_path
+		if _, err := conn.Exec(ctx, beginSQL); err != nil {
+			return s.wrap(ctx, what, err)
+		}
+		begun = true
 		if err := ask(what, s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
+		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, controlLockTimeout) },
+			func(res statementResults) error { return readRowCount(res, 1, nil) })
+		if err != nil {
+			return err
+		}
 	}
-	err = ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, controlLockTimeout) },
-		func(res statementResults) error { return readRowCount(res, 1, nil) })
-	if err != nil {
+	if err := work(ask); err != nil || !begun {
 		return err
 	}
-	if err := work(ask); err != nil {
-		return err
-	}
-	err = tx.Commit(ctx)
-	if err == nil && takeUnreplicated(conn.Conn().PgConn()) {
+	tag, err := conn.Exec(ctx, commitSQL)
+	switch {
+	case err != nil:
+	case tag.String() != commitSQL:
+		err = errRolledBack
+	case takeUnreplicated(pg):
 		err = errUnreplicated
-	}
-	if err == nil && !s.inCurrentEra(conn.Conn()) {
+	case !s.inCurrentEra(conn.Conn()):
 		err = errRewound
 	}
 	return s.wrap(ctx, what, err)
+}
+
+// skipping returns a function that reads the results of as many statements, and then calls read.
+func skipping(first int, read func(statementResults) error) func(statementResults) error {
+	return func(res statementResults) error {
+		for range first {
+			if _, err := res.Exec(); err != nil {
+				return err
+			}
+		}
+		return read(res)
+	}
 }

@@ -12,34 +12,38 @@ import (
 )
 
 // Permits implements store.LimitStore. One transaction locks the lines, reads them, and writes what
-// store.PermitLine.Plan has decided.
+// store.PermitLine.Plan has decided. It takes three round trips: one locks and reads, one writes, and one commits.
 func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	lineKeys := b.AllLines()
 	if len(lineKeys) == 0 {
 		return nil
 	}
 	return s.runTransaction(ctx, "grant permits", func(ask roundTrip) error {
-		lines, err := s.lockLines(ask, b, lineKeys)
-		if err != nil {
+		r := &permitReader{lines: make([]store.PermitLine, len(lineKeys)), busy: make(map[uuid.UUID]bool)}
+		for i, g := range lineKeys {
+			r.lines[i].PermitLineKey = g
+		}
+		if err := s.lockLines(ask, b, r); err != nil {
 			return err
 		}
-		busy := make(map[uuid.UUID]bool)
 		again := b
-		for range maxOfferRounds {
-			plans, err := s.planPermits(ask, again, lines, busy)
-			if err != nil {
-				return err
-			}
-			locked, err := s.writePermits(ask, again, lines, plans, busy)
+		for round := 1; ; round++ {
+			locked, err := s.writePermits(ask, again, r.lines, s.planPermits(again, r), r.busy)
 			if err != nil || len(locked) == 0 {
 				return err
 			}
 			for _, g := range locked {
 				b.RecheckLine(g, b.Now.Add(lockedRecheckDelay))
 			}
+			if round == maxOfferRounds {
+				return nil
+			}
 			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // those who ask have their outcomes
+			err = ask("read lines", func(batch *pgx.Batch) { s.queueLines(batch, again, r) }, func(res statementResults) error { return r.readLines(res, again) })
+			if err != nil {
+				return err
+			}
 		}
-		return nil
 	})
 }
 
@@ -48,31 +52,43 @@ const (
 	maxOfferRounds     = 5                      // how often one transaction offers to the next in line instead
 )
 
-// lockLines locks the lines, gives permits back, and reads the bounds of the limits.
-func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []store.PermitLineKey) ([]store.PermitLine, error) {
-	n := len(lineKeys)
-	lines := make([]store.PermitLine, n)
-	at := make(map[store.PermitLineKey]int, n)
-	for i, g := range lineKeys {
-		lines[i].PermitLineKey = g
-		at[g] = i
+// permitReader holds what a transaction has read of its lines, which it has locked.
+type permitReader struct {
+	lines []store.PermitLine
+	asked store.RequestedPermits
+	busy  map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
+}
+
+func (r *permitReader) names() textArray {
+	return textArray{len(r.lines), func(i int) *string { return &r.lines[i].Limit }}
+}
+
+func (r *permitReader) keys() textArray {
+	return textArray{len(r.lines), func(i int) *string { return &r.lines[i].Key }}
+}
+
+// lockLines locks the lines, gives permits back, and reads the bounds of the limits, the lines and the asking steps.
+// Each statement of the round trip sees what was committed before it began, so the reads see the lines as they are locked.
+func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, r *permitReader) error {
+	at := make(map[store.PermitLineKey]int, len(r.lines))
+	for i := range r.lines {
+		at[r.lines[i].PermitLineKey] = i
 	}
-	names := textArray{n, func(i int) *string { return &lineKeys[i].Limit }}
-	keys := textArray{n, func(i int) *string { return &lineKeys[i].Key }}
 	bounds := make(map[string]store.LimitSettings)
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLineLock, names, keys, pgTime(b.Now), s.timeline.timelineText())
+		batch.Queue(s.sql.permitLineLock, r.names(), r.keys(), pgTime(b.Now), s.timeline.timelineText())
 		if len(b.Returns) > 0 {
 			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.sql.permitLimitBounds, names)
+		batch.Queue(s.sql.permitLimitBounds, r.names())
+		s.queueLines(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var g store.PermitLineKey
 			var l store.PermitLine
 			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.Timeline)
 			l.PermitLineKey = g
-			lines[at[g]] = l
+			r.lines[at[g]] = l
 			return err
 		})
 		if err == nil && len(b.Returns) > 0 {
@@ -81,17 +97,21 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 		if err != nil {
 			return err
 		}
-		return eachRow(res, func(rows pgx.Rows) error {
+		err = eachRow(res, func(rows pgx.Rows) error {
 			name, settings, err := scanBounds(rows)
 			bounds[name] = settings
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		return r.readLines(res, b)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for i := range lines {
-		c := lines[i].SetBounds(bounds, b)
+	for i := range r.lines {
+		c := r.lines[i].SetBounds(bounds, b)
 		if c == nil {
 			continue
 		}
@@ -100,10 +120,10 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 				return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 			})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return lines, nil
+	return nil
 }
 
 func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings, err error) {
@@ -113,70 +133,70 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 	return name, store.LimitSettings{Concurrent: int(concurrent), Rate: int(rate), Period: time.Duration(period) * time.Microsecond, Burst: int(burst)}, err
 }
 
-// planPermits reads the lines and the asking steps, and plans each line. The runs in busy get no offer.
-func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []store.PermitLine, busy map[uuid.UUID]bool) ([]store.PermitPlan, error) {
-	n := len(lines)
-	for i := range lines {
-		lines[i].Permits = nil
+// queueLines adds the statements that read the lines and the asking steps.
+func (s *database) queueLines(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
+	batch.Queue(s.sql.permitLinesRead, r.names(), r.keys(), int32(store.MaxPermitsRead))
+	if len(b.Requests) > 0 {
+		batch.Queue(s.sql.permitRequestsRead,
+			int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},
+			uuidArray{len(b.Requests), func(i int) *uuid.UUID { return &b.Requests[i].Run }},
+			textArray{len(b.Requests), func(i int) *string { return &b.Requests[i].Step }})
 	}
-	asked := store.RequestedPermits{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
-	err := ask("read lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLinesRead,
-			textArray{n, func(i int) *string { return &lines[i].Limit }},
-			textArray{n, func(i int) *string { return &lines[i].Key }}, int32(store.MaxPermitsRead))
-		if len(b.Requests) > 0 {
-			batch.Queue(s.sql.permitRequestsRead,
-				int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},
-				uuidArray{len(b.Requests), func(i int) *uuid.UUID { return &b.Requests[i].Run }},
-				textArray{len(b.Requests), func(i int) *string { return &b.Requests[i].Step }})
-		}
-	}, func(res statementResults) error {
-		err := eachRow(res, func(rows pgx.Rows) error {
-			var ordinal int64
-			var p store.PermitWithRun
-			var status, control pgtype.Int2
-			err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
-				&p.Missed, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
-				&status, (*epochValue)(&p.State.Epoch), &control, (*timeValue)(&p.Lease))
-			if err != nil {
-				return err
-			}
-			l := &lines[ordinal-1]
-			p.Limit, p.Key = l.Limit, l.Key
-			p.State = runState(status, p.State.Epoch, control)
-			p.Busy = busy[p.Run]
-			l.Permits = append(l.Permits, p)
-			return nil
-		})
-		if err != nil || len(b.Requests) == 0 {
+}
+
+// readLines reads the results of the statements of queueLines.
+func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) error {
+	for i := range r.lines {
+		r.lines[i].Permits = nil
+	}
+	r.asked = store.RequestedPermits{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	err := eachRow(res, func(rows pgx.Rows) error {
+		var ordinal int64
+		var p store.PermitWithRun
+		var status, control pgtype.Int2
+		err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
+			&p.Missed, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
+			&status, (*epochValue)(&p.State.Epoch), &control, (*timeValue)(&p.Lease))
+		if err != nil {
 			return err
 		}
-		return eachRow(res, func(rows pgx.Rows) error {
-			var ordinal int64
-			var epoch store.Epoch
-			var p permitRowScanner
-			var status, control pgtype.Int2
-			err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control}, p.columns()...)...)
-			if err != nil {
-				return err
-			}
-			a := b.Requests[ordinal-1]
-			asked.Runs[a.Run] = runState(status, epoch, control)
-			if p.limit.Valid {
-				asked.Had[a] = p.permit(a.Run, a.Step)
-			}
-			return nil
-		})
+		l := &r.lines[ordinal-1]
+		p.Limit, p.Key = l.Limit, l.Key
+		p.State = runState(status, p.State.Epoch, control)
+		p.Busy = r.busy[p.Run]
+		l.Permits = append(l.Permits, p)
+		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || len(b.Requests) == 0 {
+		return err
 	}
-	plans := make([]store.PermitPlan, n)
-	for i := range lines {
-		plans[i] = lines[i].Plan(b, &asked, s.timeline.timelineText())
-		lines[i].RateUsedUntil, lines[i].ClosedUntil, lines[i].Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.timeline.timelineText()
+	return eachRow(res, func(rows pgx.Rows) error {
+		var ordinal int64
+		var epoch store.Epoch
+		var p permitRowScanner
+		var status, control pgtype.Int2
+		err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control}, p.columns()...)...)
+		if err != nil {
+			return err
+		}
+		a := b.Requests[ordinal-1]
+		r.asked.Runs[a.Run] = runState(status, epoch, control)
+		if p.limit.Valid {
+			r.asked.Had[a] = p.permit(a.Run, a.Step)
+		}
+		return nil
+	})
+}
+
+// planPermits plans each line.
+func (s *database) planPermits(b *store.PermitBatch, r *permitReader) []store.PermitPlan {
+	plans := make([]store.PermitPlan, len(r.lines))
+	for i := range r.lines {
+		l := &r.lines[i]
+		plans[i] = l.Plan(b, &r.asked, s.timeline.timelineText())
+		l.RateUsedUntil, l.ClosedUntil, l.Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.timeline.timelineText()
 	}
-	return plans, nil
+	return plans
 }
 
 // writePermits writes the plans of the lines. It adds the runs that another transaction has locked to busy, and

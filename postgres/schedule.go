@@ -191,16 +191,27 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 			return errors.Join(readRowCount(res, 1, nil), readRowCount(res, 1, nil))
 		})
 	}
-	if len(w.Fires) > 0 {
-		if err := ask("record fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireUpsert, append(key, fireArgs(w.Fires)...)...) },
-			func(res statementResults) error { return eachRow(res, func(pgx.Rows) error { return nil }) }); err != nil {
-			return err
+	queueFires := func(batch *pgx.Batch) {
+		if len(w.Fires) > 0 {
+			batch.Queue(s.sql.fireUpsert, append(key, fireArgs(w.Fires)...)...)
 		}
 	}
+	readFires := func(res statementResults) error {
+		if len(w.Fires) == 0 {
+			return nil
+		}
+		return eachRow(res, func(pgx.Rows) error { return nil })
+	}
 	if row.Fires >= store.FoldAt {
+		if len(w.Fires) > 0 {
+			if err := ask("record fires", queueFires, readFires); err != nil {
+				return err
+			}
+		}
 		if err := s.foldFires(ask, row); err != nil {
 			return err
 		}
+		queueFires, readFires = func(*pgx.Batch) {}, func(statementResults) error { return nil } // they are recorded
 	}
 	write := s.sql.scheduleUpdate
 	if !u.Found {
@@ -212,12 +223,16 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 		lastShard = store.ShardOf(row.LastRun.UUID)
 	}
 	return ask("write a schedule", func(batch *pgx.Batch) {
+		queueFires(batch)
 		batch.Queue(write, append(scheduleKey(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
 			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.CancelsLastRun, int32(row.Fires))...)
 		if hints {
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
 	}, func(res statementResults) error {
+		if err := readFires(res); err != nil {
+			return err
+		}
 		if err := checkOneScheduleRow(res, u.Name); err != nil || !hints {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,6 +27,10 @@ type DeclaredSchedule struct {
 
 // schedulePage is how many due schedules one query returns.
 const schedulePage = 100
+
+// firesAtOnce is how many schedules a worker fires at the same time, so that schedules which are due at once share
+// the waits for the disk.
+const firesAtOnce = 3
 
 // redeclareInterval is the time between two checks of the declarations: the one that applies may be of a version that is gone.
 const redeclareInterval = 30 * time.Second
@@ -75,24 +81,37 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 	}
 }
 
-// fireAll fires the schedules, each in a transaction of its own, and reports whether anything changed. Their order is random, so
-// that several workers seldom meet.
+// fireAll fires the schedules, each in a transaction of its own, firesAtOnce of them at the same time, and reports whether
+// anything changed. It returns when all of them have been decided. Their order is random, so that several workers seldom meet.
 func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
-	for _, name := range due {
-		if ctx.Err() != nil {
-			return changed
-		}
-		did, err := w.fire(ctx, name)
-		if err == nil {
-			delete(faulty, name)
-		} else if ctx.Err() == nil {
-			faulty.failed(name, time.Now())
-			w.stopIfFatal(err)
-			w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
-		}
-		changed = changed || did
+	var (
+		mu     sync.Mutex // of changed and faulty
+		next   atomic.Int64
+		firing sync.WaitGroup
+	)
+	for range min(len(due), firesAtOnce) {
+		firing.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(due) {
+					return
+				}
+				did, err := w.fire(ctx, due[i])
+				mu.Lock()
+				changed = changed || did
+				if err == nil {
+					delete(faulty, due[i])
+				} else if ctx.Err() == nil {
+					faulty.failed(due[i], time.Now())
+					w.stopIfFatal(err)
+					w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, due[i], telemetry.KeyError, err)
+				}
+				mu.Unlock()
+			}
+		})
 	}
+	firing.Wait()
 	return changed
 }
 

@@ -13,6 +13,15 @@ import (
 // writeAdmission writes what a pass has decided. It writes the queue and its keys only if the queue has a row.
 func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *store.AdmissionPlan, found bool) error {
 	runs, keys := plan.Runs, plan.Keys
+	var placed, ended []store.AdmissionRun
+	for i := range runs {
+		switch r := &runs[i]; {
+		case !r.PlaceEnds():
+			placed = append(placed, *r)
+		case r.Known:
+			ended = append(ended, *r)
+		}
+	}
 	if !found {
 		keys = nil
 	}
@@ -21,7 +30,12 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
 			batch.Queue(s.sql.admitRunUpdate, admittedArgs(runs)...)
-			batch.Queue(s.sql.admitPlaceUpsert, placeArgs(q.Name, runs)...)
+		}
+		if len(placed) > 0 {
+			batch.Queue(s.sql.admitPlaceUpsert, placeArgs(q.Name, placed)...)
+		}
+		if len(ended) > 0 {
+			batch.Queue(s.sql.admitPlaceDelete, seenKeys(ended)...)
 		}
 		if len(keys) > 0 {
 			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, keys)...)
@@ -46,7 +60,14 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 			if err := expectRows(res, "runs", len(runs)); err != nil {
 				return err
 			}
-			if err := expectReturned(res, "places", len(runs)); err != nil {
+		}
+		if len(placed) > 0 {
+			if err := expectReturned(res, "places", len(placed)); err != nil {
+				return err
+			}
+		}
+		if len(ended) > 0 {
+			if err := expectRows(res, "places of ended runs", len(ended)); err != nil {
 				return err
 			}
 		}
@@ -102,20 +123,25 @@ func expectReturned(res statementResults, what string, n int) error {
 
 func admittedArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
-	return []any{
-		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
-		uuidArray{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+	return append(seenKeys(runs),
 		int2Array{n, func(i int) int16 { return int16(runs[i].Gate) }},
 		int2Array{n, func(i int) int16 { return int16(runs[i].Status) }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].WakeAt }},
-	}
+	)
+}
+
+// seenKeys returns the first parameters of the statements about runs.
+func seenKeys(runs []store.AdmissionRun) []any {
+	n := len(runs)
+	return append(make([]any, 0, 12),
+		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+	)
 }
 
 func placeArgs(queue string, runs []store.AdmissionRun) []any {
 	n := len(runs)
-	return []any{
-		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
-		uuidArray{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+	return append(seenKeys(runs),
 		queue,
 		textArray{n, func(i int) *string { return &runs[i].Key }},
 		int4Array{n, func(i int) int32 { return runs[i].Weight }},
@@ -126,7 +152,7 @@ func placeArgs(queue string, runs []store.AdmissionRun) []any {
 		int8Array{n, func(i int) int64 { return runs[i].Turn }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].ArrivedAt }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].StartBy }},
-	}
+	)
 }
 
 func queueArgs(q *store.QueueState) []any {

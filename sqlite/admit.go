@@ -258,6 +258,14 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
 			return err
 		}
+		if r.PlaceEnds() {
+			if n, err = x.exec(qAdmitPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.Known || err != nil {
+				if err := checkOneRow("deleting the place of run", r.Run, n, err); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		n, err = x.exec(qAdmitPlaceUpsert, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
 			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
 		if err := checkOneRow("writing the place of run", r.Run, n, err); err != nil {

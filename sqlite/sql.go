@@ -116,6 +116,7 @@ const (
 	qAdmitPlaceUpsert
 	qAdmitKeyUpsert
 	qAdmitKeyDelete
+	qAdmitPlaceDelete
 	qAdmitQueueUpdate
 	qAdmitQueueDelete
 	qAdmitKeysDelete
@@ -283,6 +284,7 @@ func sqlFile(q queryID) string {
 		qAdmitPlaceUpsert:            "admit_place_upsert.sql",
 		qAdmitKeyUpsert:              "admit_key_upsert.sql",
 		qAdmitKeyDelete:              "admit_key_delete.sql",
+		qAdmitPlaceDelete:            "admit_place_delete.sql",
 		qAdmitQueueUpdate:            "admit_queue_update.sql",
 		qAdmitQueueDelete:            "admit_queue_delete.sql",
 		qAdmitKeysDelete:             "admit_keys_delete.sql",

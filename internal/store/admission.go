@@ -182,6 +182,10 @@ func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 	return r.Gate == GateInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }
 
+// PlaceEnds reports whether the place of the run is deleted instead of written, because the run has ended. A run that leaves a
+// queue which is being deleted keeps its row, with its key: the queue may get settings again.
+func (r *AdmissionRun) PlaceEnds() bool { return r.State == PlaceGone && r.Status.Terminal() }
+
 // class tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
 // needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
 // to be open.

@@ -205,8 +205,7 @@ CREATE TABLE durable.place (
 -- need less than others, so they stand apart.
 CREATE INDEX place_line ON durable.place (queue, begun, root, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
 CREATE INDEX place_behind ON durable.place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
-CREATE INDEX place_live ON durable.place (queue) WHERE state > 0;
-CREATE INDEX place_key ON durable.place (queue, key, run_id);
+CREATE INDEX place_key ON durable.place (queue, key, run_id) WHERE state > 0;
 
 -- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
 CREATE INDEX place_waiting ON durable.place (queue, arrived_at) WHERE state < 4 AND NOT begun;

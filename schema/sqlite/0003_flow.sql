@@ -175,8 +175,7 @@ CREATE TABLE durable_place (
 -- The line of each queue, and those that wait behind others of their key.
 CREATE INDEX durable_place_line ON durable_place (queue, begun, root, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
 CREATE INDEX durable_place_behind ON durable_place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
-CREATE INDEX durable_place_live ON durable_place (queue) WHERE state > 0;
-CREATE INDEX durable_place_key ON durable_place (queue, key, run_id);
+CREATE INDEX durable_place_key ON durable_place (queue, key, run_id) WHERE state > 0;
 
 -- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
 CREATE INDEX durable_place_waiting ON durable_place (queue, arrived_at) WHERE state < 4 AND NOT begun;

@@ -12,6 +12,7 @@ import (
 const (
 	maxGrantAge   = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
 	maxGrantTries = 10                     // then an older grant is used, because the database is that slow
+	lineStay      = time.Second            // how long a run that waits in a line stays in memory while the worker has slots to spare
 )
 
 // PermitSpec says which limit bounds the attempts of a step.
@@ -63,6 +64,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 	began := time.Now()
 	place := r.permitLines.join(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitLines.leave(place)
+	defer r.w.permits.leave(place)
 	for {
 		if err := r.w.permits.ask(t.s.ctx, a); err != nil {
 			return t.endPermitWait(giveBack, err)
@@ -79,6 +81,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			return time.Time{}, nil, t.handleFencedStep(a.State)
 		}
 		r.permitLines.recordPlace(place, a.ArrivedAt)
+		r.w.permits.stand(place, a)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
 			end := t.firstBegan.Add(t.spec.TotalTimeout)
@@ -91,7 +94,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			}
 		}
 		r.idle.endBusy()
-		err := r.idle.waitUntil(t.s, due, place.news)
+		err := r.idle.stayUntil(t.s, due, began.Add(min(lineStay, r.e.cfg.ParkAfter)), place.news)
 		r.idle.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)

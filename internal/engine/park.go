@@ -29,7 +29,14 @@ type idleTracker struct {
 }
 
 // waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
-type waitingCall struct{ due time.Time }
+type waitingCall struct {
+	due   time.Time
+	stays time.Time // until when the run stays in memory while the worker has slots to spare; zero: as long as others do
+}
+
+// spareSlotsFraction is which part of a worker's slots must be free for a run to stay in memory longer than others while it
+// waits.
+const spareSlotsFraction = 2
 
 // beginBusy marks the beginning of a durable call that executes or writes. done marks its end.
 func (i *idleTracker) beginBusy() {
@@ -79,6 +86,11 @@ func (i *idleTracker) park() {
 		i.mu.Unlock()
 		return
 	}
+	if stays := i.staysFor(); stays > 0 {
+		i.timer = time.AfterFunc(min(stays, settleTime), i.park)
+		i.mu.Unlock()
+		return
+	}
 	var first time.Time // zero: no wait has a due time
 	for w := range i.waits {
 		if !w.due.IsZero() && (first.IsZero() || w.due.Before(first)) {
@@ -94,10 +106,30 @@ func (i *idleTracker) park() {
 	}
 }
 
+// staysFor returns how long the run stays in memory although it may park. i.mu is held.
+func (i *idleTracker) staysFor() (left time.Duration) {
+	for w := range i.waits {
+		if !w.stays.IsZero() {
+			left = max(left, time.Until(w.stays))
+		}
+	}
+	if left <= 0 || i.r.e.clock.Manual() {
+		return 0
+	}
+	slots := i.r.w.e.cfg.Concurrency
+	if free, _ := i.r.w.slots.Room(0); spareSlotsFraction*free < slots {
+		return 0
+	}
+	return left
+}
+
 // beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does
 // not count as busy meanwhile. When the wait is over, the caller calls leave.
-func (i *idleTracker) beginWait(due time.Time) *waitingCall {
-	w := &waitingCall{due: due}
+func (i *idleTracker) beginWait(due time.Time) *waitingCall { return i.beginStay(due, time.Time{}) }
+
+// beginStay is beginWait with the time until which the run stays in memory while the worker has slots to spare.
+func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
+	w := &waitingCall{due: due, stays: stays}
 	i.mu.Lock()
 	if i.waits == nil {
 		i.waits = make(map[*waitingCall]struct{})
@@ -119,7 +151,12 @@ func (i *idleTracker) endWait(w *waitingCall) {
 // waitUntil waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
 // ends first, until returns the reason. The caller does not count as busy meanwhile.
 func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) error {
-	defer i.endWait(i.beginWait(due))
+	return i.stayUntil(s, due, time.Time{}, news)
+}
+
+// stayUntil is waitUntil with the time until which the run stays in memory while the worker has slots to spare.
+func (i *idleTracker) stayUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
+	defer i.endWait(i.beginStay(due, stays))
 	var over <-chan time.Time
 	if !due.IsZero() {
 		passed := make(chan time.Time, 1)

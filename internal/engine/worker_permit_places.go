@@ -22,6 +22,7 @@ type runPermitWaits struct {
 
 // stepAwaitingPermit is one step that waits. It is asking until recordPlace is called, and after each wake.
 type stepAwaitingPermit struct {
+	run     *runPermitWaits
 	line    store.PermitLineKey
 	step    string
 	arrived time.Time // zero: not known yet
@@ -31,7 +32,7 @@ type stepAwaitingPermit struct {
 
 // join adds a step, which then asks.
 func (q *runPermitWaits) join(g store.PermitLineKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{line: g, step: step, asking: true, news: newNotifier()}
+	s := &stepAwaitingPermit{run: q, line: g, step: step, asking: true, news: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lines == nil {
@@ -109,4 +110,16 @@ func (q *runPermitWaits) wake() {
 			}
 		}
 	}
+}
+
+// wakeStep lets one step ask. It reports false if the step asks already, or no longer waits.
+func (q *runPermitWaits) wakeStep(s *stepAwaitingPermit) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s.asking || !slices.Contains(q.lines[s.line], s) {
+		return false
+	}
+	s.asking = true
+	s.news.notify()
+	return true
 }

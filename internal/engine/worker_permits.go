@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type permitExchange struct {
 	mu             sync.Mutex
 	asks           []*pendingPermitRequest
 	returns        []pendingPermitReturn
+	standing       standing
 	nextLineChecks map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
 	checked        bool                              // warnOfOlder was called; owned by permitLoop
 }
@@ -72,6 +74,7 @@ func (p *permitExchange) giveBack(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
 	p.returns = append(p.returns, pendingPermitReturn{a.Return(), r})
 	p.mu.Unlock()
+	p.wakeNext(store.PermitLineKey{Limit: a.Limit, Key: a.Key}, a.Units)
 	p.wanted.notify()
 }
 
@@ -120,6 +123,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		look := false
 		select {
 		case <-p.wanted:
+			runtime.Gosched() // those whom a return has woken ask in the same exchange
 		case <-looks.C:
 			look = true
 		case <-ctx.Done():

@@ -129,7 +129,7 @@ var queueFigures = map[string][]string{
 	"steps-concurrent":  {"permits_per_s", "unlimited_ratio"},
 	"steps-rate":        {"permits_per_s", "unlimited_ratio"},
 	"steps-waiting":     {"permits_per_s", "unlimited_ratio"},
-	"idle-schedule":     {"cpu_percent", "without_cpu_percent"},
+	"idle-schedule":     nil, // it may cost less than /proc tells
 	"schedules-at-once": {"schedules", "all_ms", "fired_per_s"},
 	"backfill":          {"times", "started_ms", "all_ms"},
 	"registered":        {"workflows", "queues", "one_ratio", "claim_ratio"},

@@ -20,38 +20,39 @@ const (
 
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
-	engineSettings                                                                                                                                                                                   string
-	runsLock, runInsert, runInsertGenerated, runInsertAny, runByName, parentState                                                                                                                    string
-	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepState                                                                                                                             string
-	signalReceive, signalInsert, signalState, signalsUnreceived                                                                                                                                      string
-	runFinish, runEndOwnership, runHold, runState, runWake, notify, setLockTimeout                                                                                                                   string
-	controlTreeLock, controlTree, controlShiftTimers, controlApply, runDeadlineSet                                                                                                                   string
-	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, claimedLeases                                                                                           string
-	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                                                                                                string
-	workerUpsert, leaseExtend, leaseLost                                                                                                                                                             string
-	leaseExpire, workerDelete, workers, lanesOverdue, workflowsExecuted                                                                                                                              string
-	runByID, runStatuses, history, now, notifications                                                                                                                                                string
-	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet, runTreeOpenCalls                                                                                                          string
-	runsList, runsListByTag, runsListByTagKey, runsListByNamePrefix, runTree, runTreeCounts, eventsPage, eventCursorValid                                                                            string
-	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                                                                 string
-	txCheckpoint, txCheckpointLock, waitForStandbys                                                                                                                                                  string
-	migrationLock, migrationExists, migrationVersion, migrationNoTimeouts                                                                                                                            string
-	permitLineLock, permitReturn, permitLimitBounds, permitLinesRead, permitRequestsRead                                                                                                             string
-	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted                                                                                                                                 string
-	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete                                                                                                                            string
-	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause                                                                                                                                  string
-	queueResume, queueDelete, queues, queueKeys, queueDepth, placeOfRun                                                                                                                              string
-	admitQueueLock, admitHasWork, admitRunsLock, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                                                                                              string
-	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                                                              string
-	admitKeyDelete, admitKeysCheckAll, admitQueueUpdate, admitQueueDelete, requeueQueueOf, requeueQueueLock, requeueLock, requeueRead, requeueKey, requeueWrite, requeuePlaceWrite, admitPlaceDelete string
-	runInsertWithPlace, startByMarkClear, runsListByGroupKey                                                                                                                                         string
-	txBegin, txCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenKey, tokenKeyInsert                                                                        string
-	schedulesDue, schedulesWaitingReady, scheduleLock, scheduleTryLock, scheduleLastRun                                                                                                              string
-	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                                                                    string
-	fireUpsert, firesByTime, firesLatest, firesOldest, fireDelete, fireDeleteAll                                                                                                                     string
-	foldedFiresRead, foldedFiresUpsert, foldedFiresDeleteAll                                                                                                                                         string
-	foldKeyLock, foldKeyTryLock, foldKeyInsert, foldKeyUpdate, foldKeyDelete                                                                                                                         string
-	foldKeysDue, foldKeysRunEnded, foldRunStates, foldRunRelease                                                                                                                                     string
+	engineSettings                                                                                                            string
+	runsLock, runInsert, runInsertGenerated, runInsertAny, runByName, parentState                                             string
+	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepState                                                      string
+	signalReceive, signalInsert, signalState, signalsUnreceived                                                               string
+	runFinish, runEndOwnership, runHold, runState, runWake, notify, setLockTimeout                                            string
+	controlTreeLock, controlTree, controlShiftTimers, controlApply, runDeadlineSet                                            string
+	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, claimedLeases                    string
+	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                         string
+	workerUpsert, leaseExtend, leaseLost                                                                                      string
+	leaseExpire, workerDelete, workers, lanesOverdue, workflowsExecuted                                                       string
+	runByID, runStatuses, history, now, notifications                                                                         string
+	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet, runTreeOpenCalls                                   string
+	runsList, runsListByTag, runsListByTagKey, runsListByNamePrefix, runTree, runTreeCounts, eventsPage, eventCursorValid     string
+	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                          string
+	txCheckpoint, txCheckpointLock, waitForStandbys                                                                           string
+	migrationLock, migrationExists, migrationVersion, migrationNoTimeouts                                                     string
+	permitLineLock, permitReturn, permitLimitBounds, permitLinesRead, permitRequestsRead                                      string
+	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted                                                          string
+	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete                                                     string
+	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause                                                           string
+	queueResume, queueDelete, queues, queueKeys, queueDepth, placeOfRun                                                       string
+	admitQueueLock, admitHasWork, admitRunsLock, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                       string
+	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                       string
+	admitKeyDelete, admitKeysCheckAll, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                   string
+	requeueQueueOf, requeueQueueLock, requeueLock, requeueRead, requeueKey, requeueWrite, requeuePlaceWrite                   string
+	runInsertWithPlace, startByMarkClear, runsListByGroupKey                                                                  string
+	txBegin, txCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenKey, tokenKeyInsert string
+	schedulesDue, schedulesWaitingReady, scheduleLock, scheduleTryLock, scheduleLastRun                                       string
+	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                             string
+	fireUpsert, firesByTime, firesLatest, firesOldest, fireDelete, fireDeleteAll                                              string
+	foldedFiresRead, foldedFiresUpsert, foldedFiresDeleteAll                                                                  string
+	foldKeyLock, foldKeyTryLock, foldKeyInsert, foldKeyUpdate, foldKeyDelete                                                  string
+	foldKeysDue, foldKeysRunEnded, foldRunStates, foldRunRelease                                                              string
 }
 
 func loadStatements(schema string) statements {

@@ -71,7 +71,7 @@ func TestLimitHoldsOverWorkers(t *testing.T) {
 
 // patience is longer than within, for tests that do much.
 func patience(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -47,10 +47,10 @@ type Child[O any] struct {
 }
 
 func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where uintptr, opts []StartOption) (*Child[O], error) {
-	o := optionsOf(opts)
-	request, err := w.anyRequest(c.payloadLimit(name), in, o)
+	o := startOptionsOf(opts)
+	request, err := w.newRootOrChildRequest(c.payloadLimit(name), in, o)
 	if err == nil {
-		err = o.unfolded("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
+		err = o.notFoldableError("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("child %q: %w", name, err)

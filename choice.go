@@ -41,7 +41,7 @@ const (
 // those of [Quorum].
 func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int, T, error) {
 	var zero T
-	winners, err := quorum(c, name, 1, others, futures)
+	winners, err := awaitQuorum(c, name, 1, others, futures)
 	if err != nil {
 		return -1, zero, err
 	}
@@ -62,10 +62,10 @@ func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int,
 // others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, or with another k
 // or others, or if a recorded winner fails now. The other errors are those of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others Losers, futures ...*Future[T]) ([]int, error) {
-	return quorum(c, name, k, others, futures)
+	return awaitQuorum(c, name, k, others, futures)
 }
 
-func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[T]) ([]int, error) {
+func awaitQuorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[T]) ([]int, error) {
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
 	}
@@ -79,7 +79,7 @@ func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[
 			return nil, err
 		}
 	}
-	winners, err := choose(c, spec, futures)
+	winners, err := chooseBranches(c, spec, futures)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 	return spec, nil
 }
 
-// choose records the choice, or reads its record. It returns the indexes of the branches that decided the choice, after these
+// chooseBranches records the choice, or reads its record. It returns the indexes of the branches that decided the choice, after these
 // have returned.
-func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
+func chooseBranches[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.callScope().Choose(spec)
 	if err := outcomeError(c, spec.Name, &res, err); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 		}
 		spec.Deciders = []int{failed}
 	}
-	deciders, err := choose(c, spec, futures)
+	deciders, err := chooseBranches(c, spec, futures)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 func endedIndexes[T any](futures []*Future[T]) <-chan int {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {
-		f.onFinal(func() { ends <- i })
+		f.notifyWhenFinal(func() { ends <- i })
 	}
 	return ends
 }
@@ -192,7 +192,7 @@ func endedIndexes[T any](futures []*Future[T]) <-chan int {
 func losers[T any](won []int, futures []*Future[T]) (all []engine.LoserBranch) {
 	for i, f := range futures {
 		if !slices.Contains(won, i) {
-			all = append(all, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliver})
+			all = append(all, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliverVerdict})
 		}
 	}
 	return all
@@ -212,5 +212,5 @@ func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
 			return winners, nil
 		}
 	}
-	return nil, suspendedOr(errs)
+	return nil, suspensionOr(errs)
 }

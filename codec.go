@@ -58,10 +58,10 @@ func decodeInto[T any](b []byte, v *T) error {
 	return nil
 }
 
-// roundTrip encodes v, and returns the JSON and the value that it decodes to, as every replay gets it. If a method of v panics,
+// encodeAndDecode encodes v, and returns the JSON and the value that it decodes to, as every replay gets it. If a method of v panics,
 // roundTrip returns an error: v is often the result of a step that has taken effect, and a panic would let the step be executed
 // again.
-func roundTrip[T any](v T, limit int) (b []byte, back *T, err error) {
+func encodeAndDecode[T any](v T, limit int) (b []byte, back *T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b, back = nil, nil
@@ -95,7 +95,7 @@ func encodeReadable[T any](v T, limit int) ([]byte, error) {
 	if cachedCheck(&plainTypes, reflect.TypeFor[T](), isPlain) {
 		return encode(v, limit)
 	}
-	b, _, err := roundTrip(v, limit)
+	b, _, err := encodeAndDecode(v, limit)
 	return b, err
 }
 

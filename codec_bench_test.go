@@ -22,7 +22,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 func benchmarkRoundTrip[T any](b *testing.B, v T) {
 	b.ReportAllocs()
 	for b.Loop() {
-		text, _, err := roundTrip(v, 1<<20)
+		text, _, err := encodeAndDecode(v, 1<<20)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func FuzzRoundTrip(f *testing.F) {
 		default:
 			v.Inner = &fieldResult{Text: text, Any: text}
 		}
-		b, back, err := roundTrip(v, 1<<20)
+		b, back, err := encodeAndDecode(v, 1<<20)
 		encodable := utf8.ValidString(text) && !math.IsNaN(real) && !math.IsInf(real, 0) && v.At.Year() >= 0 && v.At.Year() <= 9999
 		switch {
 		case err != nil && encodable:

@@ -269,7 +269,7 @@ func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts [
 		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
 	a := o.Results[0]
-	refused := a.Status.Terminal()
+	refused := a.Status.IsTerminal()
 	switch verb {
 	case store.VerbPause:
 		refused = refused || a.Control&store.CancelRequested != 0

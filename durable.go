@@ -113,15 +113,15 @@ func (c *Config) applyDefaults() error {
 	if err != nil {
 		host = "unknown"
 	}
-	c.Name = or(c.Name, fmt.Sprintf("%s:%d", host, os.Getpid()))
-	c.Concurrency = or(c.Concurrency, 256)
-	c.Lease = or(c.Lease, 10*time.Second)
-	c.Poll = or(c.Poll, time.Second)
-	c.Grace = max(0, or(c.Grace, 10*time.Second))
-	c.ParkAfter = or(c.ParkAfter, 5*time.Second)
-	c.MaxCrashes = or(c.MaxCrashes, 5)
-	c.MaxPayload = or(c.MaxPayload, 4<<20)
-	c.MetricStepNames = or(c.MetricStepNames, telemetry.MetricStepNames)
+	c.Name = firstNonZero(c.Name, fmt.Sprintf("%s:%d", host, os.Getpid()))
+	c.Concurrency = firstNonZero(c.Concurrency, 256)
+	c.Lease = firstNonZero(c.Lease, 10*time.Second)
+	c.Poll = firstNonZero(c.Poll, time.Second)
+	c.Grace = max(0, firstNonZero(c.Grace, 10*time.Second))
+	c.ParkAfter = firstNonZero(c.ParkAfter, 5*time.Second)
+	c.MaxCrashes = firstNonZero(c.MaxCrashes, 5)
+	c.MaxPayload = firstNonZero(c.MaxPayload, 4<<20)
+	c.MetricStepNames = firstNonZero(c.MetricStepNames, telemetry.MetricStepNames)
 	var errs []error
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
@@ -146,7 +146,7 @@ func (c *Config) applyDefaults() error {
 	return errors.Join(errs...)
 }
 
-func or[T comparable](v, otherwise T) T {
+func firstNonZero[T comparable](v, otherwise T) T {
 	var zero T
 	if v == zero {
 		return otherwise
@@ -179,7 +179,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		if w == nil {
 			return nil, fmt.Errorf("%w: Config.Workflows[%d] is nil", ErrInvalidConfig, i)
 		}
-		d, err := w.definition(cfg.MaxPayload)
+		d, err := w.engineDefinition(cfg.MaxPayload)
 		if err != nil {
 			return nil, err
 		}

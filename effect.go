@@ -43,7 +43,7 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 // run has another workflow or input, a [*StepError] that wraps [ErrIDConflict], in every replay. The other errors are those of
 // [Ctx.Step], and those of [Workflow.Start] for the input and the options, which are not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
-	request, err := w.request(c.payloadLimit(name), in, opts)
+	request, err := w.newRequest(c.payloadLimit(name), in, opts)
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
@@ -83,7 +83,7 @@ func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn f
 		v, err := fn(ctx)
 		return call.recordEffect(v, err)
 	}
-	return call.do()
+	return call.execute()
 }
 
 // recordEffect encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an

@@ -162,7 +162,7 @@ func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	all := sentinels(e.codes)
+	all := sentinelsOf(e.codes)
 	if e.state != nil {
 		all = append(all, e.state)
 	}
@@ -197,7 +197,7 @@ func (e *RunError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	return sentinels(e.codes)
+	return sentinelsOf(e.codes)
 }
 
 // WriteError is returned by a start, a signal, a pause, a resume or a cancel, and by a change of a schedule or of a limit, that was

@@ -43,7 +43,7 @@ const (
 // [ErrInvalidConfig].
 func Singleton(key string, whileLive ...WhileLive) StartOption {
 	return func(o *startOptions) {
-		s := o.folds(store.FoldSingleton, "Singleton", key)
+		s := o.setFold(store.FoldSingleton, "Singleton", key)
 		s.WhileLive = fold.Join
 		if len(whileLive) > 0 {
 			s.WhileLive = fold.WhileLive(whileLive[0])
@@ -70,7 +70,7 @@ func Singleton(key string, whileLive ...WhileLive) StartOption {
 // Children and [Workflow.StartMany] refuse Debounce too.
 func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	return func(o *startOptions) {
-		s := o.folds(store.FoldDebounce, "Debounce", key)
+		s := o.setFold(store.FoldDebounce, "Debounce", key)
 		s.Quiet, s.AtMost = o.foldTime("Debounce", "quiet", quiet), o.foldTime("Debounce", "atMost", atMost)
 	}
 }
@@ -81,7 +81,7 @@ func Debounce(key string, quiet, atMost time.Duration) StartOption {
 // [ErrInvalidConfig].
 func Sample(key string, n int, period time.Duration) StartOption {
 	return func(o *startOptions) {
-		s := o.folds(store.FoldSample, "Sample", key)
+		s := o.setFold(store.FoldSample, "Sample", key)
 		s.Count, s.Period = n, o.foldTime("Sample", "period", period)
 		if n < 1 || n > MaxSample {
 			o.fail(fmt.Errorf("%w: Sample of %d starts: n must be between 1 and %d; for more starts, shorten the period", ErrInvalidConfig, n, MaxSample))
@@ -89,8 +89,8 @@ func Sample(key string, n int, period time.Duration) StartOption {
 	}
 }
 
-// folds sets that the start folds.
-func (o *startOptions) folds(kind store.FoldKind, option, key string) *fold.Spec {
+// setFold sets that the start folds.
+func (o *startOptions) setFold(kind store.FoldKind, option, key string) *fold.Spec {
 	o.markGiven(givenFold, option)
 	if err := naming.Check("key", key); err != nil {
 		o.fail(fmt.Errorf("%s: %w", option, err))
@@ -110,8 +110,8 @@ func (o *startOptions) foldTime(option, field string, d time.Duration) time.Dura
 	return d.Truncate(time.Microsecond)
 }
 
-// foldable checks the options that do not go together, and sets how the request folds.
-func (o *startOptions) foldable(request *engine.StartRequest) error {
+// checkFoldable checks the options that do not go together, and sets how the request folds.
+func (o *startOptions) checkFoldable(request *engine.StartRequest) error {
 	if request.Fold = o.fold; o.fold == nil || o.fold.Kind != store.FoldDebounce {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (o *startOptions) foldable(request *engine.StartRequest) error {
 	return nil
 }
 
-// unfolded returns ErrInvalidConfig with the reason if the start folds.
-func (o *startOptions) unfolded(reason string) error {
+// notFoldableError returns ErrInvalidConfig with the reason if the start folds.
+func (o *startOptions) notFoldableError(reason string) error {
 	if o.fold == nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (w *Workflow[I, O]) startFolded(ctx context.Context, e *Engine, request *en
 		started, err = e.inner.StartFold(ctx, request)
 	}
 	if err == nil {
-		err = folded(started.Err)
+		err = convertFoldError(started.Err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.name, err)
@@ -177,8 +177,8 @@ func (e *SkippedError) Error() string { return e.text }
 // Unwrap returns [ErrSkipped].
 func (e *SkippedError) Unwrap() error { return ErrSkipped }
 
-// folded converts the errors of package fold to the public ones, and returns other errors unchanged.
-func folded(err error) error {
+// convertFoldError converts the errors of package fold to the public ones, and returns other errors unchanged.
+func convertFoldError(err error) error {
 	if live, ok := errors.AsType[*fold.LiveError](err); ok {
 		return &LiveError{Workflow: live.Workflow, Key: live.Key, ID: live.ID, RunID: live.RunID, text: live.Error()}
 	}

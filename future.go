@@ -32,29 +32,29 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := &Future[T]{done: make(chan struct{})}
 	var zero T
 	if fn == nil {
-		f.end(zero, noFunction("branch", name))
+		f.storeResult(zero, noFunctionError("branch", name))
 		return f
 	}
 	branch, err := c.callScope().Branch(name, callSite(0))
 	if err != nil {
-		f.end(zero, err)
+		f.storeResult(zero, err)
 		return f
 	}
 	f.branch = branch
-	if branch.Ended() { // by a choice that is recorded: the branch only replays its recorded calls
+	if branch.HasEnded() { // by a choice that is recorded: the branch only replays its recorded calls
 		f.withholdResult()
-		f.deliver(ErrCancelled)
+		f.deliverVerdict(ErrCancelled)
 	}
 	sub := c.withScope(branch.Scope())
-	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *record.Failure) { f.end(zero, newBranchError(c.scope.Full(name), failure)) })
+	err = sub.scope.Go(func() { f.storeResult(fn(sub)) }, func(failure *record.Failure) { f.storeResult(zero, newBranchError(c.scope.DisplayName(name), failure)) })
 	if err != nil {
-		f.end(zero, err)
+		f.storeResult(zero, err)
 	}
 	return f
 }
 
-// end stores what the branch returned. It is called once.
-func (f *Future[T]) end(value T, err error) {
+// storeResult stores what the branch returned. It is called once.
+func (f *Future[T]) storeResult(value T, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.returned = true
@@ -62,7 +62,7 @@ func (f *Future[T]) end(value T, err error) {
 	case !f.withheld:
 		f.set(value, err)
 	case f.verdict != nil:
-		f.conclude(value, err)
+		f.setFinal(value, err)
 	default:
 		f.value, f.err = value, err // tell makes them final, or replaces them
 	}
@@ -77,20 +77,20 @@ func (f *Future[T]) withholdResult() (returned bool) {
 	return !f.withheld
 }
 
-// deliver ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
-func (f *Future[T]) deliver(verdict error) {
+// deliverVerdict ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
+func (f *Future[T]) deliverVerdict(verdict error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.verdict = verdict
 	if f.returned {
-		f.conclude(f.value, f.err)
+		f.setFinal(f.value, f.err)
 	}
 }
 
-// conclude sets the final result of a branch that was closed and has returned: its own result if no call of it was refused, else
+// setFinal sets the final result of a branch that was closed and has returned: its own result if no call of it was refused, else
 // the verdict. f.mu is held.
-func (f *Future[T]) conclude(value T, err error) {
-	if f.verdict == ErrCancelled && !f.branch.Refused() { // all its calls are recorded, so every replay returns the same result
+func (f *Future[T]) setFinal(value T, err error) {
+	if f.verdict == ErrCancelled && !f.branch.HasRefusedCall() { // all its calls are recorded, so every replay returns the same result
 		f.set(value, err)
 		return
 	}
@@ -106,8 +106,8 @@ func (f *Future[T]) set(value T, err error) {
 	}
 }
 
-// onFinal registers tell, which is called when the result is final, or at once if it is. tell must not block.
-func (f *Future[T]) onFinal(tell func()) {
+// notifyWhenFinal registers tell, which is called when the result is final, or at once if it is. tell must not block.
+func (f *Future[T]) notifyWhenFinal(tell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	select {
@@ -138,12 +138,12 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 	for i, f := range futures {
 		values[i], errs[i] = f.Wait()
 	}
-	return values, suspendedOr(errs)
+	return values, suspensionOr(errs)
 }
 
-// suspendedOr returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
+// suspensionOr returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
 // all errors joined.
-func suspendedOr(errs []error) error {
+func suspensionOr(errs []error) error {
 	for _, err := range errs {
 		if errors.Is(err, ErrSuspended) {
 			return ErrSuspended

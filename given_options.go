@@ -6,8 +6,8 @@ import "fmt"
 // exists because the last of two such options would otherwise win without an error.
 type givenOptions uint16
 
-// once records the option. It returns ErrInvalidConfig if an option with the same bit was recorded before.
-func (g *givenOptions) once(bit givenOptions, option string) error {
+// markOnce records the option. It returns ErrInvalidConfig if an option with the same bit was recorded before.
+func (g *givenOptions) markOnce(bit givenOptions, option string) error {
 	if *g&bit != 0 {
 		return fmt.Errorf("%w: the option %s is given twice, or beside another that it excludes: leave one of them out", ErrInvalidConfig, option)
 	}
@@ -29,4 +29,6 @@ func (o *commonOptions) fail(err error) {
 }
 
 // markGiven records that the option was given, and fails if an option with the same bit was given before.
-func (o *commonOptions) markGiven(bit givenOptions, option string) { o.fail(o.given.once(bit, option)) }
+func (o *commonOptions) markGiven(bit givenOptions, option string) {
+	o.fail(o.given.markOnce(bit, option))
+}

@@ -21,7 +21,7 @@ const MaxWeight = store.MaxWeight
 // to 512 bytes without control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.once(givenGroupKey, "GroupKey"))
+		o.fail(o.given.markOnce(givenGroupKey, "GroupKey"))
 		o.fail(naming.Check("group key", key))
 		g := groupKeyOptions{weight: 1}
 		o.fail(applyOptions(opts, &g))
@@ -43,7 +43,7 @@ type groupKeyOptions struct {
 // default is 1. Give all runs of a key the same weight.
 func Weight(n int) GroupKeyOption {
 	return func(o *groupKeyOptions) {
-		err := o.given.once(1, "Weight")
+		err := o.given.markOnce(1, "Weight")
 		if err == nil && (n < 1 || n > MaxWeight) {
 			err = fmt.Errorf("%w: Weight(%d): it must be from 1 to %d", ErrInvalidConfig, n, MaxWeight)
 		}
@@ -59,7 +59,7 @@ func Weight(n int) GroupKeyOption {
 // without settings it ends when a worker claims it, thus when a slot is free. d must be positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.once(givenStartBy, "StartBy"))
+		o.fail(o.given.markOnce(givenStartBy, "StartBy"))
 		o.startBy = d
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: StartBy of %v: it must be positive", ErrInvalidConfig, d))

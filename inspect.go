@@ -137,7 +137,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 			info.addWait(s)
 		}
 	}
-	if !r.Status.Terminal() {
+	if !r.Status.IsTerminal() {
 		permits, err := e.inner.Store().PermitsOf(ctx, r.UUID)
 		if err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
@@ -145,7 +145,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		for i := range permits {
 			info.addPermitWait(&permits[i])
 		}
-		if err := e.place(ctx, r, info); err != nil {
+		if err := e.addQueuePlace(ctx, r, info); err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 	}
@@ -201,7 +201,7 @@ func newRunInfo(r *store.Run) *RunInfo {
 		info.Parent = r.Parent.UUID.String()
 	}
 	switch {
-	case r.Status.Terminal() || r.Status == store.Paused:
+	case r.Status.IsTerminal() || r.Status == store.Paused:
 	case r.Control&store.CancelRequested != 0:
 		info.Requested = VerbCancel
 	case r.Control&store.PausedMask != 0:
@@ -213,7 +213,7 @@ func newRunInfo(r *store.Run) *RunInfo {
 	if r.Owner.Valid {
 		info.Owner = r.Owner.UUID.String()
 	}
-	if r.Status.Terminal() && r.Status != store.Completed {
+	if r.Status.IsTerminal() && r.Status != store.Completed {
 		info.Err = newRunError(r)
 	}
 	return info

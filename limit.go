@@ -30,7 +30,7 @@ func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions
 	err := applyOptions(opts, &o)
-	l.settings, l.err = o.bounds.settings(), errors.Join(err, naming.Check("limit", name), o.err)
+	l.settings, l.err = o.bounds.toStore(), errors.Join(err, naming.Check("limit", name), o.err)
 	if l.err == nil {
 		l.err = o.bounds.check()
 	}
@@ -125,7 +125,7 @@ func (b Bounds) check() error {
 	return nil
 }
 
-func (b Bounds) settings() store.LimitSettings {
+func (b Bounds) toStore() store.LimitSettings {
 	s := store.LimitSettings{Concurrent: b.Concurrent, Rate: b.Rate, Period: b.Period.Truncate(time.Microsecond), Burst: b.Burst}
 	if s.Rate > 0 {
 		s.Burst = max(1, s.Burst)
@@ -275,7 +275,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...Co
 	if err != nil {
 		return fmt.Errorf("set limit %q: %w", name, err)
 	}
-	return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.settings(), By: o.actor, Reason: o.reason})
+	return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
 }
 
 // DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the

@@ -25,7 +25,7 @@ func (p *Page) limit() (int, error) {
 	if p.Limit < 0 || p.Limit > maxPageLimit {
 		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, maxPageLimit, defaultPage)
 	}
-	return or(p.Limit, defaultPage), nil
+	return firstNonZero(p.Limit, defaultPage), nil
 }
 
 // RunPage is one page of a list.
@@ -190,7 +190,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 func sortedTags(tags map[string]string) ([]store.Tag, error) {
 	list := make([]store.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		if err := naming.CheckTag(key, or(tags[key], "-")); err != nil {
+		if err := naming.CheckTag(key, firstNonZero(tags[key], "-")); err != nil {
 			return nil, err
 		}
 		list = append(list, store.Tag{Key: key, Value: tags[key]})

@@ -29,10 +29,10 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 		return nil, fmt.Errorf("map %q: %w", name, err)
 	}
 	if fn == nil {
-		return nil, noFunction("map", name)
+		return nil, noFunctionError("map", name)
 	}
 	where := callSite(0)
-	names, err := namesOf(name, items, o.key)
+	names, err := itemNames(name, items, o.key)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 		c: c.withScope(scope), where: where, items: items, names: names, fn: fn, o: o,
 		results: make([]Out, len(items)), errs: make([]error, len(items)),
 	}
-	return m.run()
+	return m.executeItems()
 }
 
 // mapCall is the state of one call of Map.
@@ -63,10 +63,10 @@ type mapCall[In, Out any] struct {
 	stop    atomic.Bool
 }
 
-// run executes the items in goroutines that the run owns.
-func (m *mapCall[In, Out]) run() ([]Out, error) {
+// executeItems executes the items in goroutines that the run owns.
+func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	var failed bool
-	m.begun, failed = m.c.scope.Begun(m.names)
+	m.begun, failed = m.c.scope.HaveBegun(m.names)
 	m.stop.Store(failed && !m.o.collect)
 	var working sync.WaitGroup
 	for range min(m.o.parallel, len(m.items)) {
@@ -83,7 +83,7 @@ func (m *mapCall[In, Out]) run() ([]Out, error) {
 			}
 			working.Done()
 		}, func(f *record.Failure) { // a panic outside of fn, such as one of decoding a record
-			m.errs[i] = newStepError(m.c.scope.Full(m.names[i]), f)
+			m.errs[i] = newStepError(m.c.scope.DisplayName(m.names[i]), f)
 			m.stop.Store(true)
 			working.Done()
 		})
@@ -111,14 +111,14 @@ func (m *mapCall[In, Out]) run() ([]Out, error) {
 
 func (m *mapCall[In, Out]) executeItem(i int) {
 	item := func(ctx context.Context) (Out, error) { return m.fn(ctx, m.items[i]) }
-	m.results[i], m.errs[i] = newCall(m.c, m.names[i], store.KindStep, m.where, item, m.o.steps).do()
+	m.results[i], m.errs[i] = newCall(m.c, m.names[i], store.KindStep, m.where, item, m.o.steps).execute()
 	if err := m.errs[i]; err != nil && (!m.o.collect || errors.Is(err, ErrSuspended)) {
 		m.stop.Store(true)
 	}
 }
 
-// namesOf returns the names of the items' steps: their indexes, or what the key function returns.
-func namesOf[In any](name string, items []In, given any) ([]string, error) {
+// itemNames returns the names of the items' steps: their indexes, or what the key function returns.
+func itemNames[In any](name string, items []In, given any) ([]string, error) {
 	names := make([]string, len(items))
 	if given == nil {
 		for i := range items {

@@ -92,8 +92,8 @@ func (p *QueuePlace) String() string {
 	return text
 }
 
-// place adds the place of a run that has not ended.
-func (e *Engine) place(ctx context.Context, r *store.Run, info *RunInfo) error {
+// addQueuePlace adds the place of a run that has not ended.
+func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo) error {
 	p, err := e.inner.Store().PlaceOf(ctx, r.UUID)
 	if err != nil || p == nil {
 		return err

@@ -81,7 +81,7 @@ func (r QueueRate) check(name string) error {
 	return nil
 }
 
-func (r QueueRate) stored() store.Rate {
+func (r QueueRate) toStore() store.Rate {
 	s := store.Rate{Count: r.Count, Period: r.Period.Truncate(time.Microsecond), Burst: r.Burst}
 	if s.Count > 0 {
 		s.Burst = max(1, s.Burst)
@@ -89,10 +89,10 @@ func (r QueueRate) stored() store.Rate {
 	return s
 }
 
-func (s QueueSettings) stored() store.QueueSettings {
+func (s QueueSettings) toStore() store.QueueSettings {
 	return store.QueueSettings{
 		Executing: s.Executing, PerWorker: s.PerWorker, Open: s.Open, KeyExecuting: s.KeyExecuting, KeyOpen: s.KeyOpen,
-		Rate: s.Rate.stored(), KeyRate: s.KeyRate.stored(), Depth: s.Depth, Closed: s.Closed,
+		Rate: s.Rate.toStore(), KeyRate: s.KeyRate.toStore(), Depth: s.Depth, Closed: s.Closed,
 	}
 }
 
@@ -115,7 +115,7 @@ func declaredQueues(cfg *Config) ([]engine.DeclaredQueue, error) {
 		if err != nil {
 			return nil, fmt.Errorf("Config.QueueSettings[%q]: %w", name, err)
 		}
-		all = append(all, engine.DeclaredQueue{Name: name, Settings: settings.stored()})
+		all = append(all, engine.DeclaredQueue{Name: name, Settings: settings.toStore()})
 	}
 	return all, nil
 }

@@ -109,7 +109,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 		if err := s.check(); err != nil {
 			return fmt.Errorf("set queue %q: %w", name, err)
 		}
-		return e.inner.SetQueue(ctx, store.QueueChange{Name: name, Settings: s.stored(), By: o.actor, Reason: o.reason})
+		return e.inner.SetQueue(ctx, store.QueueChange{Name: name, Settings: s.toStore(), By: o.actor, Reason: o.reason})
 	})
 }
 

@@ -42,7 +42,7 @@ func RegisterError(code string, sentinel error) error {
 	case !reflect.ValueOf(sentinel).Comparable():
 		err = fmt.Errorf("the sentinel is a %T, whose values cannot be compared, so that errors.Is does not find it: make it with errors.New, or use a pointer", sentinel)
 	default:
-		return register(code, sentinel)
+		return registerCode(code, sentinel)
 	}
 	err = fmt.Errorf("%w: RegisterError(%.40q): %w", ErrInvalidConfig, code, err)
 	registry.Lock()
@@ -61,8 +61,8 @@ func registrationError() error {
 	return registry.wrong
 }
 
-// register adds a sentinel to those of the code, and returns it.
-func register(code string, sentinel error) error {
+// registerCode adds a sentinel to those of the code, and returns it.
+func registerCode(code string, sentinel error) error {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, known := range registry.errors[code] {
@@ -123,11 +123,11 @@ func init() {
 		{"context.canceled", context.Canceled},
 		{"context.deadline_exceeded", context.DeadlineExceeded},
 	} {
-		_ = register(own.code, own.sentinel)
+		_ = registerCode(own.code, own.sentinel)
 	}
 }
 
-func sentinels(codes []string) []error {
+func sentinelsOf(codes []string) []error {
 	registry.RLock()
 	defer registry.RUnlock()
 	var all []error

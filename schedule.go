@@ -139,8 +139,8 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 		queue = workflow.queueName()
 	}
 	out := &schedule.Settings{
-		Cron: strings.TrimSpace(s.Cron), Every: schedule.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: or(queue, DefaultQueue),
-		Overlap: string(or(s.Overlap, OverlapSkip)), CatchUp: schedule.Duration(or(s.CatchUp, defaultCatchUp)), Jitter: schedule.Duration(s.Jitter),
+		Cron: strings.TrimSpace(s.Cron), Every: schedule.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: firstNonZero(queue, DefaultQueue),
+		Overlap: string(firstNonZero(s.Overlap, OverlapSkip)), CatchUp: schedule.Duration(firstNonZero(s.CatchUp, defaultCatchUp)), Jitter: schedule.Duration(s.Jitter),
 		Timeout: schedule.Duration(s.Timeout),
 	}
 	if _, err := out.Timetable(s.Name); err != nil {

@@ -71,7 +71,7 @@ type signalOptions struct {
 // is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return func(o *signalOptions) {
-		o.key, o.err = key, errors.Join(o.err, o.given.once(1, "SignalKey"), naming.Check("signal key", key))
+		o.key, o.err = key, errors.Join(o.err, o.given.markOnce(1, "SignalKey"), naming.Check("signal key", key))
 	}
 }
 
@@ -102,7 +102,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 // [ElseCancel], [ElseExpire], [ElseStart] and [ElseSignal] determine what happens; without any of them Receive returns a
 // [*StepError] that wraps [ErrTimeout]. The other errors are those of [Ctx.Step].
 func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
-	return receive[T](c, name, "", callSite(0), opts)
+	return receiveSignal[T](c, name, "", callSite(0), opts)
 }
 
 // Awaitable is a wait that an outside system completes: pass it the [Awaitable.Token], for [Engine.Complete].
@@ -125,10 +125,10 @@ func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
 // Wait returns the value with which the token was completed, before or during the wait. Otherwise it works as [Ctx.Receive], and
 // takes the same options, except [OnSignal].
 func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
-	return receive[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.site, opts)
+	return receiveSignal[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.site, opts)
 }
 
-func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
+func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
 	var zero T
 	o := receiveOptions{signal: name}
 	o.fail(applyOptions(opts, &o))
@@ -250,7 +250,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 		o.markGiven(givenElse, "ElseStart")
 		o.otherwise = engine.TimeoutEscalates
 		o.escalate = func(limit int) (engine.Escalation, error) {
-			request, err := w.request(limit, in, opts)
+			request, err := w.newRequest(limit, in, opts)
 			if err == nil && request.Name != "" {
 				err = fmt.Errorf("%w: ElseStart names the run itself: leave out ID", ErrInvalidConfig)
 			}

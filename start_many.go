@@ -27,12 +27,12 @@ func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Start
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := optionsOf(opts).unfolded("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
+	if err := startOptionsOf(opts).notFoldableError("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
 	}
 	requests := make([]engine.StartRequest, len(items))
 	for i, item := range items {
-		request, err := w.request(e.cfg.MaxPayload, item.Input, opts)
+		request, err := w.newRequest(e.cfg.MaxPayload, item.Input, opts)
 		if err == nil && request.Name != "" {
 			err = fmt.Errorf("%w: the option ID of StartMany: put the IDs into the items", ErrInvalidConfig)
 		}

@@ -27,12 +27,12 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 		call.spec.Site = callSite(1)
 		call.makeTransactional(call.transact)
 	}
-	return call.do()
+	return call.execute()
 }
 
 // Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
-	_, err := newCall(c, name, store.KindStep, callSite(0), withoutResult(fn), opts).do()
+	_, err := newCall(c, name, store.KindStep, callSite(0), withoutResult(fn), opts).execute()
 	return err
 }
 
@@ -51,16 +51,16 @@ func newCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func
 	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, Site: where}, fn: fn}
 	k.spec.Attempt = k.attempt
 	if len(opts) > 0 {
-		k.err = k.configure(opts)
+		k.err = k.applyOptions(opts)
 	}
 	if fn == nil && k.err == nil {
-		k.err = noFunction(kind.String(), name)
+		k.err = noFunctionError(kind.String(), name)
 	}
 	return k
 }
 
-// noFunction returns the error of a call whose function is nil. what is the kind of the call.
-func noFunction(what, name string) error {
+// noFunctionError returns the error of a call whose function is nil. what is the kind of the call.
+func noFunctionError(what, name string) error {
 	return fmt.Errorf("%w: %s %q has no function", ErrInvalidConfig, what, name)
 }
 
@@ -78,7 +78,7 @@ func (k *durableCall[T]) attempt(ctx context.Context) (engine.CallOutput, *recor
 	return k.encodeResult(v, err)
 }
 
-func (k *durableCall[T]) configure(opts []StepOption) error {
+func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	var o stepOptions
 	o.fail(applyOptions(opts, &o))
 	if o.total > 0 && o.attempt > o.total {
@@ -127,15 +127,15 @@ func (k *durableCall[T]) encodeResult(v T, err error) (engine.CallOutput, *recor
 	if err != nil {
 		return engine.CallOutput{}, failureOf(err)
 	}
-	b, back, err := roundTrip(v, k.c.maxPayload)
+	b, back, err := encodeAndDecode(v, k.c.maxPayload)
 	if err != nil {
 		return engine.CallOutput{}, permanentFailure(err) // the function has taken effect: it must not be executed again
 	}
 	return engine.CallOutput{Bytes: b, Value: back}, nil
 }
 
-// do makes the call and returns the recorded outcome.
-func (k *durableCall[T]) do() (T, error) {
+// execute makes the call and returns the recorded outcome.
+func (k *durableCall[T]) execute() (T, error) {
 	var zero T
 	if k.err != nil {
 		return zero, k.err
@@ -158,7 +158,7 @@ func (k *durableCall[T]) do() (T, error) {
 // outcomeError returns the error of a durable call that returned res and err: err, or the recorded failure.
 func outcomeError(c *Ctx, name string, res *engine.CallResult, err error) error {
 	if err == nil && res.Failure != nil {
-		return newStepError(c.scope.Full(name), res.Failure)
+		return newStepError(c.scope.DisplayName(name), res.Failure)
 	}
 	return err
 }
@@ -208,7 +208,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.markGiven(givenAttemptTimeout, "AttemptTimeout")
 		o.attempt = d
-		o.positive("AttemptTimeout", d)
+		o.checkPositive("AttemptTimeout", d)
 	}
 }
 
@@ -219,7 +219,7 @@ func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.markGiven(givenTotalTimeout, "TotalTimeout")
 		o.total = d
-		o.positive("TotalTimeout", d)
+		o.checkPositive("TotalTimeout", d)
 	}
 }
 
@@ -244,7 +244,7 @@ func Verify[T any](fn func(context.Context) (result T, happened bool, err error)
 	}
 }
 
-func (o *stepOptions) positive(name string, d time.Duration) {
+func (o *stepOptions) checkPositive(name string, d time.Duration) {
 	if d <= 0 {
 		o.fail(fmt.Errorf("%w: %s of %v: it must be positive", ErrInvalidConfig, name, d))
 	}

@@ -28,7 +28,7 @@ func init() {
 func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 	k.spec.Attempt = nil
 	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.TxAttempt) (any, *record.Failure) {
-		ctx = bridge.WithOutlast(ctx, engine.Outlast)
+		ctx = bridge.WithOutlast(ctx, engine.ContextWithPatience)
 		var out engine.CallOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
@@ -68,8 +68,8 @@ type txFuncError struct{ error }
 // Unwrap returns the function's error.
 func (e *txFuncError) Unwrap() error { return e.error }
 
-// startIn starts a run with insert, which writes in the caller's transaction. The run exists once that transaction has committed.
-func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest, insert bridge.InsertStarts) (*Run[O], error) {
+// startInTx starts a run with insert, which writes in the caller's transaction. The run exists once that transaction has committed.
+func startInTx[O any](ctx context.Context, e *Engine, request engine.StartRequest, insert bridge.InsertStarts) (*Run[O], error) {
 	if err := e.inner.EnsureClock(ctx); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWr
 	if err := engine.CheckRef(id); err != nil {
 		return err
 	}
-	e.inner.StampSignal(signal)
+	e.inner.SetSignalTime(signal)
 	if err := insert(ctx, e.inner.Store(), store.RunRef{Text: id}, signal); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ type workflowOptions struct {
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
-		o.err = errors.Join(o.err, o.given.once(1, "Queue"), naming.Check("queue", name))
+		o.err = errors.Join(o.err, o.given.markOnce(1, "Queue"), naming.Check("queue", name))
 	}
 }
 
@@ -69,7 +69,7 @@ func Queue(name string) WorkflowOption {
 type Definition interface {
 	// Name returns the workflow's name.
 	Name() string
-	definition(maxPayload int) (*engine.WorkflowDefinition, error)
+	engineDefinition(maxPayload int) (*engine.WorkflowDefinition, error)
 	checkInput(input []byte) error
 	queueName() string
 }
@@ -90,9 +90,9 @@ func (w *Workflow[I, O]) checkUsable() error {
 	return w.err
 }
 
-// definition converts the workflow for the engine, which passes inputs and outputs as bytes. maxPayload bounds an output, in
+// engineDefinition converts the workflow for the engine, which passes inputs and outputs as bytes. maxPayload bounds an output, in
 // bytes.
-func (w *Workflow[I, O]) definition(maxPayload int) (*engine.WorkflowDefinition, error) {
+func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefinition, error) {
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
@@ -180,33 +180,33 @@ func ID(id string) StartOption {
 	}
 }
 
-// request checks and encodes a start of a root run. limit is the largest size of the encoded input, in bytes.
-func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
-	return w.requestOf(limit, in, optionsOf(opts))
+// newRequest checks and encodes a start of a root run. limit is the largest size of the encoded input, in bytes.
+func (w *Workflow[I, O]) newRequest(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
+	return w.newRequestWith(limit, in, startOptionsOf(opts))
 }
 
-func optionsOf(opts []StartOption) *startOptions {
+func startOptionsOf(opts []StartOption) *startOptions {
 	o := new(startOptions)
 	o.fail(applyOptions(opts, o))
 	return o
 }
 
-// requestOf does what request does, with options that were applied before.
-func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.StartRequest, error) {
-	request, err := w.anyRequest(limit, in, o)
+// newRequestWith does what request does, with options that were applied before.
+func (w *Workflow[I, O]) newRequestWith(limit int, in I, o *startOptions) (engine.StartRequest, error) {
+	request, err := w.newRootOrChildRequest(limit, in, o)
 	if err == nil {
-		err = o.foldable(&request)
+		err = o.checkFoldable(&request)
 	}
-	request.Queue = or(request.Queue, DefaultQueue)
+	request.Queue = firstNonZero(request.Queue, DefaultQueue)
 	if err == nil && request.Detached {
 		err = fmt.Errorf("start workflow %q: %w: the option Detached is for children, and a run of its own has no parent: leave it out", w.name, ErrInvalidConfig)
 	}
 	return request, err
 }
 
-// anyRequest checks and encodes a start of a root run or a child. The queue is empty if neither the start nor the workflow
+// newRootOrChildRequest checks and encodes a start of a root run or a child. The queue is empty if neither the start nor the workflow
 // names one.
-func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.StartRequest, error) {
+func (w *Workflow[I, O]) newRootOrChildRequest(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	if err := w.checkUsable(); err != nil {
 		return engine.StartRequest{}, err
 	}
@@ -218,7 +218,7 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}
 	return engine.StartRequest{
-		Name: o.id, Workflow: w.name, Queue: or(o.queue, w.queue), Priority: o.priority, Input: input, Timeout: o.timeout, Delay: o.delay, Detached: o.detached, Tags: o.tags,
+		Name: o.id, Workflow: w.name, Queue: firstNonZero(o.queue, w.queue), Priority: o.priority, Input: input, Timeout: o.timeout, Delay: o.delay, Detached: o.detached, Tags: o.tags,
 		GroupKey: o.groupKey, Weight: o.weight, StartBy: o.startBy,
 	}, nil
 }
@@ -235,13 +235,13 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
 	}
-	o := optionsOf(opts)
-	request, err := w.requestOf(e.cfg.MaxPayload, in, o)
+	o := startOptionsOf(opts)
+	request, err := w.newRequestWith(e.cfg.MaxPayload, in, o)
 	if err != nil {
 		return nil, err
 	}
 	if o.insert != nil && request.Fold == nil {
-		return startIn[O](ctx, e, request, o.insert)
+		return startInTx[O](ctx, e, request, o.insert)
 	}
 	if request.Fold != nil {
 		return w.startFolded(ctx, e, &request, o)
@@ -307,11 +307,11 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 		var zero O
 		state := ""
 		if ctx.Err() != nil {
-			state = r.e.inner.StateFor(ctx, r.uuid)
+			state = r.e.inner.DescribeState(ctx, r.uuid)
 		}
 		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.id, r.workflow, state, err)
 	}
-	return resultOf[O](row)
+	return runResultOf[O](row)
 }
 
 // TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil. It
@@ -324,10 +324,10 @@ func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	switch {
 	case err != nil:
 		return out, false, fmt.Errorf("look for the result of run %q of workflow %q: %w", r.id, r.workflow, err)
-	case !row.Status.Terminal():
+	case !row.Status.IsTerminal():
 		return out, false, nil
 	}
-	out, err = resultOf[O](row)
+	out, err = runResultOf[O](row)
 	return out, true, err
 }
 
@@ -339,8 +339,8 @@ func (r *Run[O]) checkUsable(ctx context.Context) error {
 	return r.e.checkUsable(ctx)
 }
 
-// resultOf returns the decoded output of a run that has ended, or its failure.
-func resultOf[O any](row *store.Run) (O, error) {
+// runResultOf returns the decoded output of a run that has ended, or its failure.
+func runResultOf[O any](row *store.Run) (O, error) {
 	var zero O
 	if row.Status != store.Completed {
 		return zero, newRunError(row)

@@ -14,7 +14,7 @@ import (
 const (
 	minPollInterval = 50 * time.Microsecond // the shortest time between two checks whether all engines wait
 	maxPollInterval = 2 * time.Millisecond
-	barrierTimeout  = time.Second // how long claimAgain waits
+	barrierTimeout  = time.Second // how long requestClaims waits
 	farFuture       = 25 * 365 * 24 * time.Hour
 	leaseDuration   = 2 * farFuture // so long that no lease ends before anything that is due
 )
@@ -66,9 +66,9 @@ type standstill struct {
 	since   time.Time
 }
 
-// lasted returns the real time from the beginning to now. It begins anew if the version has changed. now was read before
+// duration returns the real time from the beginning to now. It begins anew if the version has changed. now was read before
 // the version.
-func (s *standstill) lasted(version uint64, now time.Time) time.Duration {
+func (s *standstill) duration(version uint64, now time.Time) time.Duration {
 	if version != s.version || s.since.IsZero() {
 		s.begin(version, now)
 	}
@@ -135,7 +135,7 @@ func (p *clockDriver) run() {
 		switch {
 		case !wanted:
 			interval = maxPollInterval
-		case p.quiescent(nodes):
+		case p.isQuiescent(nodes):
 			interval = minPollInterval
 			p.advanceClock(nodes, a)
 		case p.stateVersion(nodes) != p.quiet.version:
@@ -184,9 +184,9 @@ func (p *clockDriver) stateVersion(nodes []*engineProbe) uint64 {
 	return v
 }
 
-// idle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
+// areIdle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
 // certain.
-func (p *clockDriver) idle(nodes []*engineProbe) (idle bool, settle time.Duration) {
+func (p *clockDriver) areIdle(nodes []*engineProbe) (idle bool, settle time.Duration) {
 	p.mu.Lock()
 	delivering := p.activeDeliveries > 0
 	p.mu.Unlock()
@@ -194,7 +194,7 @@ func (p *clockDriver) idle(nodes []*engineProbe) (idle bool, settle time.Duratio
 		return false, 0
 	}
 	for _, n := range nodes {
-		q := n.quiescence()
+		q := n.runActivity()
 		if q.BusyRun != "" {
 			return false, 0
 		}
@@ -203,27 +203,27 @@ func (p *clockDriver) idle(nodes []*engineProbe) (idle bool, settle time.Duratio
 	return true, settle
 }
 
-// quiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule.
-func (p *clockDriver) quiescent(nodes []*engineProbe) bool {
+// isQuiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule.
+func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
-	idle, settle := p.idle(nodes)
+	idle, settle := p.areIdle(nodes)
 	if !idle {
 		p.quiet.begin(version, now)
 		return false
 	}
-	if lasted := p.quiet.lasted(version, now); !schedulerIdle() && lasted < settle {
+	if lasted := p.quiet.duration(version, now); !schedulerIdle() && lasted < settle {
 		return false
 	}
-	if park(nodes) || !p.claimAgain(nodes) {
+	if parkRuns(nodes) || !p.requestClaims(nodes) {
 		return false
 	}
-	idle, _ = p.idle(nodes)
+	idle, _ = p.areIdle(nodes)
 	return idle && p.stateVersion(nodes) == version
 }
 
-// park unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
-func park(nodes []*engineProbe) bool {
+// parkRuns unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
+func parkRuns(nodes []*engineProbe) bool {
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil && e.ParkWaitingRuns() {
 			return true
@@ -232,9 +232,9 @@ func park(nodes []*engineProbe) bool {
 	return false
 }
 
-// claimAgain makes every engine claim, and check for awaited results, and waits until both have been done. It returns
+// requestClaims makes every engine claim, and check for awaited results, and waits until both have been done. It returns
 // false after barrierTimeout.
-func (p *clockDriver) claimAgain(nodes []*engineProbe) bool {
+func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 	var barriers []engineProgress
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
@@ -286,9 +286,9 @@ func (b engineProgress) isPending() bool {
 	return waiting && checks <= b.check
 }
 
-// nextDue returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
+// nextDueTime returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
 // It returns zero if there is none.
-func (p *clockDriver) nextDue(nodes []*engineProbe) (now, next time.Time) {
+func (p *clockDriver) nextDueTime(nodes []*engineProbe) (now, next time.Time) {
 	now, next, _ = p.clock.state()
 	for _, n := range nodes {
 		for _, due := range n.dueTimes() {
@@ -302,7 +302,7 @@ func (p *clockDriver) nextDue(nodes []*engineProbe) (now, next time.Time) {
 
 // advanceClock executes steps 5 to 8 of the rule.
 func (p *clockDriver) advanceClock(nodes []*engineProbe, a *clockWaiter) {
-	now, next := p.nextDue(nodes)
+	now, next := p.nextDueTime(nodes)
 	switch {
 	case !next.IsZero() && !next.After(now): // due timers, such as signals without a delay
 		p.clock.moveTo(now)

@@ -176,7 +176,7 @@ func (h *crashTest) runWithCrash(at int, when crashMoment) (*treeTrace, error) {
 	if when == noCrash {
 		h.calledSteps = log.calledNames()
 	}
-	if f.dead() {
+	if f.isDead() {
 		next := newProcess(0, noCrash)
 		if err := h.expireLeases(ctx, s, next, p.clock.Now()); err != nil {
 			return &treeTrace{crashedWrite: f.crashedWrite}, err
@@ -265,7 +265,7 @@ func (e *Engine) awaitCancelled(ctx context.Context, s store.Store) error {
 		return err
 	}
 	for _, r := range runs {
-		if r.Control&store.CancelRequested == 0 || r.Status.Terminal() {
+		if r.Control&store.CancelRequested == 0 || r.Status.IsTerminal() {
 			continue
 		}
 		if _, err := e.probe.engine.Load().Await(ctx, r.UUID); err != nil {
@@ -295,7 +295,7 @@ func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriv
 			}
 			p.startDelivery(func() {
 				err := e.Signal(ctx, crashedID, signal.name, signal.payload, key)
-				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.probe.process.dead() {
+				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.probe.process.isDead() {
 					h.t.Errorf("durabletest: send signal %q: %v", signal.name, err)
 				}
 			})

@@ -92,7 +92,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 	go func() { ended <- made.Run(ctx) }()
 	e.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil && !f.dead() {
+		if err := <-ended; err != nil && !f.isDead() {
 			t.Errorf("durabletest: run the engine: %v", err)
 		}
 		if p != nil {
@@ -105,7 +105,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 		case <-n.firstClaim:
 		case err := <-ended:
 			ended <- err
-			if err != nil && !f.dead() {
+			if err != nil && !f.isDead() {
 				t.Fatalf("durabletest: run the engine: %v", err)
 			}
 		}

@@ -13,7 +13,7 @@ func (s *observedStore) DueFolds(ctx context.Context, now time.Time, limit int) 
 	s.folds.begun++
 	number := s.folds.begun
 	s.mu.Unlock()
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		due, next, err = s.Store.DueFolds(ctx, now, limit)
 		if len(due) > 0 || err != nil {
 			s.writes.Add(1) // the engine looks at them next

@@ -35,11 +35,11 @@ func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
 // WrappedStore implements engine.Probed.
 func (s *observedStore) WrappedStore() store.Store { return s.Store }
 
-// callUnlessCrashed executes one call of the store, unless the process has crashed.
-func (s *observedStore) callUnlessCrashed(do func() error) error {
+// callUnlessDead executes one call of the store, unless the process has crashed.
+func (s *observedStore) callUnlessDead(do func() error) error {
 	s.activeCalls.Add(1)
 	defer s.activeCalls.Add(-1)
-	if s.process.dead() {
+	if s.process.isDead() {
 		return errProcessCrashed
 	}
 	return do()
@@ -47,7 +47,7 @@ func (s *observedStore) callUnlessCrashed(do func() error) error {
 
 // write is call for a durable write, at which the process may crash.
 func (s *observedStore) write(what string, do func() error) error {
-	return s.callUnlessCrashed(func() error {
+	return s.callUnlessDead(func() error {
 		defer s.writes.Add(1)
 		return s.process.write(what, do)
 	})
@@ -87,7 +87,7 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 		close(s.firstClaim)
 	}
 	s.mu.Unlock()
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		claims, err = s.Store.Claim(ctx, q)
 		if len(claims.Runs) > 0 || err != nil {
 			s.writes.Add(1)
@@ -104,7 +104,7 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 
 // Renew implements store.Store.
 func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse store.RenewResult, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		pulse, err = s.Store.Renew(ctx, h)
 		return err
 	})
@@ -113,7 +113,7 @@ func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse sto
 
 // EndLeases implements store.Store.
 func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q store.ClaimQuery) (n int, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		s.writes.Add(1)
 		n, err = s.Store.EndLeases(ctx, workers, q)
 		return err
@@ -123,7 +123,7 @@ func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q s
 
 // Notifications implements store.Store.
 func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, held []store.Lease) (news store.Notifications, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		news, err = s.Store.Notifications(ctx, worker, held)
 		return err
 	})
@@ -132,7 +132,7 @@ func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, he
 
 // Get implements store.Store.
 func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*store.Run, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		runs, err = s.Store.Get(ctx, refs)
 		return err
 	})
@@ -141,7 +141,7 @@ func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*s
 
 // Find implements store.Store.
 func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) (runs []*store.Run, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		runs, err = s.Store.Find(ctx, refs, with)
 		return err
 	})
@@ -150,7 +150,7 @@ func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with stor
 
 // Statuses implements store.Store.
 func (s *observedStore) Statuses(ctx context.Context, runs []store.UUID) (statuses []store.Status, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		statuses, err = s.Store.Statuses(ctx, runs)
 		return err
 	})
@@ -159,7 +159,7 @@ func (s *observedStore) Statuses(ctx context.Context, runs []store.UUID) (status
 
 // History implements store.Store.
 func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []store.Step, err error) {
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		steps, err = s.Store.History(ctx, run)
 		return err
 	})
@@ -168,7 +168,7 @@ func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []st
 
 // DeadWorkers implements store.Store. The clock does not wait for it.
 func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID) ([]store.UUID, error) {
-	if s.process.dead() {
+	if s.process.isDead() {
 		return nil, errProcessCrashed
 	}
 	return s.Store.DeadWorkers(ctx, self)
@@ -176,7 +176,7 @@ func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID) ([]sto
 
 // Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
 func (s *observedStore) Listen(ctx context.Context, worker store.UUID, hear func(store.WakeHint)) error {
-	if s.process.dead() {
+	if s.process.isDead() {
 		return errProcessCrashed
 	}
 	return s.Store.Listen(ctx, worker, hear)

@@ -42,7 +42,7 @@ func (n *engineProbe) Clock() engine.Clock {
 
 // OnCall implements engine.Probe.
 func (n *engineProbe) OnCall(c engine.ProbedCall) {
-	if !n.process.dead() {
+	if !n.process.isDead() {
 		n.recorder.onCall(c)
 	}
 }
@@ -67,9 +67,9 @@ func (n *engineProbe) OutputToCommit(c engine.ProbedCall, output []byte) []byte 
 	return n.recorder.outputToCommit(c, output)
 }
 
-// quiescence returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
+// runActivity returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
 // from outside happens.
-func (n *engineProbe) quiescence() engine.RunActivity {
+func (n *engineProbe) runActivity() engine.RunActivity {
 	e := n.engine.Load()
 	if e == nil {
 		return engine.RunActivity{}

@@ -64,10 +64,10 @@ func (p *replaySession) blockAttempt(ctx context.Context) (engine.CallOutput, *r
 // still, the time has passed although no goroutine of the run was executed; they are executed between two calls.
 const minQuiet = 20
 
-// finished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
+// hasFinished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
 // attempt.
-func (p *replaySession) finished(n *engineProbe) bool {
-	rest := n.quiescence()
+func (p *replaySession) hasFinished(n *engineProbe) bool {
+	rest := n.runActivity()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
@@ -114,7 +114,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 			tick.Stop()
 			return v, fmt.Errorf("the run neither ended nor waited within %v", runTimeout)
 		}
-		came := p.finished(e.probe) // read before Get, so that a run that ends in between is seen as ended
+		came := p.hasFinished(e.probe) // read before Get, so that a run that ends in between is seen as ended
 		if info, err = e.Get(ctx, p.run.String()); err != nil {
 			tick.Stop()
 			return v, err
@@ -134,7 +134,7 @@ var importEpoch = store.Epoch{Count: 1}
 // its history; and the release of the run. It also returns the latest time in the history.
 func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
 	var ok bool
-	if p.run, ok = store.ParseUUID(x.Run.RunID); !ok {
+	if p.run, ok = store.ParseCanonicalUUID(x.Run.RunID); !ok {
 		return nil, at, fmt.Errorf("its run_id %q is not a UUID in canonical form", x.Run.RunID)
 	}
 	at = x.Run.CreatedAt
@@ -170,7 +170,7 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 		}
 		later(h.StartedAt)
 		later(ended)
-		if status.Terminal() {
+		if status.IsTerminal() {
 			later(h.NextAt)
 		} else if kind == store.KindChild {
 			if child := p.placeholderChild(&row); child != nil {
@@ -211,7 +211,7 @@ func (p *replaySession) placeholderChild(row *store.Step) *store.StartWrite {
 	if json.Unmarshal(row.Output, &text) != nil {
 		return nil
 	}
-	id, ok := store.ParseUUID(text)
+	id, ok := store.ParseCanonicalUUID(text)
 	if !ok {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	v := ReplayResult{ID: x.Run.ID}
 	for _, h := range x.History {
 		name := naming.ParseDisplay(h.Name)
-		if row := p.history[name]; row != nil && !p.calledNames[name] && row.Status.Terminal() && row.Kind != store.KindCompensation {
+		if row := p.history[name]; row != nil && !p.calledNames[name] && row.Status.IsTerminal() && row.Kind != store.KindCompensation {
 			v.NotCalled = append(v.NotCalled, h.Name)
 		}
 	}

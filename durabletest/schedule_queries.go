@@ -20,7 +20,7 @@ func (s *observedStore) DueSchedules(ctx context.Context, now time.Time, limit i
 	s.schedules.begun++
 	number := s.schedules.begun
 	s.mu.Unlock()
-	err = s.callUnlessCrashed(func() error {
+	err = s.callUnlessDead(func() error {
 		due, next, err = s.Store.DueSchedules(ctx, now, limit)
 		if len(due) > 0 || err != nil {
 			s.writes.Add(1) // the engine fires them next

@@ -54,7 +54,7 @@ func newProcess(at int, when crashMoment) *simulatedProcess {
 	return &simulatedProcess{crashAt: at, crashWhen: when, died: make(chan struct{}), finishedSteps: make(map[stepKey]bool)}
 }
 
-func (f *simulatedProcess) dead() bool {
+func (f *simulatedProcess) isDead() bool {
 	if f == nil {
 		return false
 	}
@@ -99,7 +99,7 @@ func (f *simulatedProcess) noteFinishedSteps(b *store.Batch) {
 		return
 	}
 	for _, w := range b.Steps {
-		if w.Outcome == store.Written && w.Step.Status.Terminal() {
+		if w.Outcome == store.Written && w.Step.Status.IsTerminal() {
 			f.finishedSteps[stepKey{w.Step.Run, w.Step.Name}] = true
 		}
 	}
@@ -112,7 +112,7 @@ func (f *simulatedProcess) attempt(c engine.ProbedCall, next func() (engine.Call
 		out, failure = next()
 		return out, failure, false
 	}
-	if f.dead() {
+	if f.isDead() {
 		return out, &record.Failure{Message: errProcessCrashed.Error()}, false
 	}
 	key := stepKey{c.Run, c.Name}
@@ -145,7 +145,7 @@ func (f *simulatedProcess) loadFinishedSteps(ctx context.Context, s store.Store,
 			return err
 		}
 		for _, step := range steps {
-			if step.Status.Terminal() {
+			if step.Status.IsTerminal() {
 				f.finishedSteps[stepKey{r.UUID, step.Name}] = true
 			}
 		}

@@ -21,10 +21,10 @@ func TestFault(t *testing.T) {
 		f := newProcess(2, when)
 		done := 0
 		write := func() error { return f.write("it", func() error { done++; return nil }) }
-		if err := write(); err != nil || f.dead() {
+		if err := write(); err != nil || f.isDead() {
 			t.Errorf("crashed %v the second write: the first one answered %v", when, err)
 		}
-		if err := write(); (err == nil) != want.told || !f.dead() || f.crashedWrite != "it" {
+		if err := write(); (err == nil) != want.told || !f.isDead() || f.crashedWrite != "it" {
 			t.Errorf("crashed %v: the second one answered %v", when, err)
 		}
 		if err := write(); !errors.Is(err, store.ErrUnavailable) || done != want.done {

@@ -19,13 +19,13 @@ func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 		return
 	}
 	p.stall.explained = true
-	now, next := p.nextDue(nodes)
+	now, next := p.nextDueTime(nodes)
 	at := now.Format(time.RFC3339)
 	p.mu.Lock()
 	frozen := p.frozen
 	p.mu.Unlock()
 	for _, n := range nodes {
-		if q := n.quiescence(); q.BusyRun != "" {
+		if q := n.runActivity(); q.BusyRun != "" {
 			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, q.BusyRun)
 			return
 		}

@@ -24,7 +24,7 @@ const (
 func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
 	now := time.Now()
 	version := p.stateVersion(nodes)
-	if p.stuck.lasted(version, now) < stuckDelay {
+	if p.stuck.duration(version, now) < stuckDelay {
 		return
 	}
 	p.stuck.begin(version, now) // checked again after stuckDelay
@@ -62,7 +62,7 @@ func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string
 	}
 	var all []string
 	for _, r := range runs {
-		if r.Status.Terminal() {
+		if r.Status.IsTerminal() {
 			continue
 		}
 		text := fmt.Sprintf("run %q of workflow %q is %s", naming.DisplayRun(r), r.Workflow, r.Status)

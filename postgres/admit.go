@@ -19,12 +19,12 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	if err != nil {
 		return err
 	}
-	q, found, err := s.glance(ctx, a, strays)
+	q, found, err := s.readQueueSummary(ctx, a, strays)
 	if err != nil {
 		return err
 	}
 	idle := false
-	if idle, a.Again = q.Idle(s.timeline.timelineText()); idle {
+	if idle, a.Again = q.HasNothingToDo(s.timeline.timelineText()); idle {
 		return nil
 	}
 	return s.runTransaction(ctx, "admit runs", func(ask roundTrip) error {
@@ -48,7 +48,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 
 // strayLanes returns the lanes of the queue in which there may be runs that no admission has seen.
 func (s *database) strayLanes(ctx context.Context, queue string) ([]store.ClaimLane, error) {
-	if gaps, old := s.lanes.unseen(); old {
+	if gaps, old := s.lanes.gapsToSearch(); old {
 		if err := s.findLanes(ctx, &gaps); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (r *queueRowScanner) columns() []any {
 	}
 }
 
-func (r *queueRowScanner) state() error {
+func (r *queueRowScanner) decodeState() error {
 	q := r.q
 	copy(q.Turns[:], r.turns)
 	q.Recorded, q.Applied = r.settings.String, r.applied.String
@@ -88,10 +88,10 @@ func newQueueState(a *store.QueueAdmission) *store.QueueState {
 	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
 }
 
-// glance reads the queue without a lock. A queue without a row counts as deleted.
-func (s *database) glance(ctx context.Context, a *store.QueueAdmission, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
+// readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
+func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitHasWork, a.Queue, pgTime(a.Now), laneColumn(strays))
+		batch.Queue(s.sql.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays))
 	}, func(res statementResults) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -99,7 +99,7 @@ func (s *database) glance(ctx context.Context, a *store.QueueAdmission, strays [
 			row := queueRowScanner{q: q}
 			err := rows.Scan(append(row.columns(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
 			if err == nil {
-				err = row.state()
+				err = row.decodeState()
 			}
 			return err
 		})
@@ -116,7 +116,7 @@ func (s *database) lockQueue(ask roundTrip, a *store.QueueAdmission) (q *store.Q
 			row := queueRowScanner{q: q}
 			err := rows.Scan(row.columns()...)
 			if err == nil {
-				err = row.state()
+				err = row.decodeState()
 			}
 			return err
 		})
@@ -127,13 +127,13 @@ func (s *database) lockQueue(ask roundTrip, a *store.QueueAdmission) (q *store.Q
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
 func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.ClaimLane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitRunsLock, q.Name, pgTime(q.Now), laneColumn(strays), int32(store.MaxRunsRead), q.Deleted)
+		batch.Queue(s.sql.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), q.Deleted)
 		batch.Queue(s.sql.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res statementResults) error {
 		var kinds [5][]store.AdmissionRun
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var kind int32
-			r, _, err := scanSeen(rows, q, &kind)
+			r, _, err := scanAdmissionRun(rows, q, &kind)
 			if err == nil {
 				kinds[kind] = append(kinds[kind], r)
 			}
@@ -143,7 +143,7 @@ func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []st
 			return err
 		}
 		for _, runs := range kinds {
-			q.Add(runs)
+			q.AddRuns(runs)
 		}
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.Next)) })
 	})
@@ -181,7 +181,7 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
-			r, locked, err := scanSeen(rows, q, &ordinal)
+			r, locked, err := scanAdmissionRun(rows, q, &ordinal)
 			if err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 
 // readKeys reads the keys of the runs, with the first of those behind each.
 func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) error {
-	names := q.KeyNames(look)
+	names := q.KeysOfRuns(look)
 	if len(names) == 0 {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 		}
 		return eachRow(res, func(rows pgx.Rows) error {
 			var p partOf
-			r, locked, err := scanSeen(rows, q, &p.key, &p.part)
+			r, locked, err := scanAdmissionRun(rows, q, &p.key, &p.part)
 			if err != nil {
 				return err
 			}
@@ -249,8 +249,8 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 	return err
 }
 
-// scanSeen scans a run and its place. It reports whether the statement has locked the run.
-func scanSeen(rows pgx.Rows, q *store.QueueState, before ...any) (r store.AdmissionRun, locked bool, err error) {
+// scanAdmissionRun scans a run and its place. It reports whether the statement has locked the run.
+func scanAdmissionRun(rows pgx.Rows, q *store.QueueState, before ...any) (r store.AdmissionRun, locked bool, err error) {
 	r.Queue = q.Name
 	var seen seenRow
 	err = rows.Scan(append(before, seen.columns(&r)...)...)

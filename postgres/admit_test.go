@@ -40,8 +40,8 @@ func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key stri
 	}
 	at := pgTime(time.Now())
 	keys := textArray{1, func(int) *string { return &key }}
-	count("found", s.sql.admitHasWork, queue, at, laneColumn(nil))
-	count("runs", s.sql.admitRunsLock, queue, at, laneColumn(nil), int32(store.MaxRunsRead), false)
+	count("found", s.sql.admitHasWork, queue, at, newLaneArray(nil))
+	count("runs", s.sql.admitRunsLock, queue, at, newLaneArray(nil), int32(store.MaxRunsRead), false)
 	count("unclaimed", s.sql.admitUnclaimedCount, queue, at, int32(store.MaxAdmitted))
 	count("line", s.sql.admitRunsInLine, queue, partsBegun, partsRoot, int32(10))
 	count("look", s.sql.admitKeysToCheck, queue, at, int32(store.MaxKeysRead))
@@ -77,7 +77,7 @@ func TestAnAdmissionReadsABoundedNumberOfRows(t *testing.T) {
 		), counted AS (SELECT shard, id, row_number() OVER () AS n FROM made)
 		INSERT INTO durable.place (shard, run_id, queue, key, state, priority, root, turn, arrived_at)
 		SELECT shard, id, $2, 'key-' || n % 10, 2 + n % 2, 0, true, n, now() FROM counted`,
-			n, queue, int64(store.LaneOf(queue, "flow", 0).WithGate(store.GateInLine)))
+			n, queue, int64(store.ClaimLaneOf(queue, "flow", 0).WithGate(store.GateInLine)))
 		exec(`INSERT INTO durable.queue_key (queue, key, lined, behind)
 			SELECT $1, 'key-' || n, $2::integer / 20, $2::integer / 20 FROM generate_series(0, 9) AS n`, queue, n)
 	}

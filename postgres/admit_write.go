@@ -53,7 +53,7 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 			batch.Queue(s.sql.admitQueueDelete, q.Name)
 		}
 		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
-			batch.Queue(s.sql.notify, channel(s.schema), "")
+			batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
 		}
 	}, func(res statementResults) error {
 		if len(runs) > 0 {

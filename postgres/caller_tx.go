@@ -13,7 +13,7 @@ import (
 // Until then no other worker can claim the run. If marked is true and the transaction is no longer the
 // one that tx_begin.sql began, checkpoint returns errEndedItself.
 func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
-	ask := s.inUserTx(ctx, tx)
+	ask := s.roundTripInUserTx(ctx, tx)
 	var took, mark int64
 	err := s.withSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
 		if marked {
@@ -61,16 +61,16 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 		return nil
 	}
 	w := &sortedBatch{met: true} // so that an existing row is no error, which would abort the caller's transaction
-	w.fill(&store.Batch{Starts: starts})
-	ask := s.inUserTx(ctx, tx)
+	w.addBatch(&store.Batch{Starts: starts})
+	ask := s.roundTripInUserTx(ctx, tx)
 	var took changedRowCounts
 	err := s.withSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
-		func(res statementResults) error { return w.count(res, &took) })
+		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
 	}
 	if took.starts < int64(len(starts)) {
-		left, err := s.settleStarts(ask, w.starts)
+		left, err := s.resolveStarts(ask, w.starts)
 		if err == nil && len(left) > 0 {
 			err = startConflictGoneError(left[0])
 		}
@@ -86,7 +86,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 // transaction commits, the run is woken and workers are notified. Until then the row of the run is
 // locked. The outcome in the signal holds from the commit on.
 func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.SignalWrite) error {
-	ask := s.inUserTx(ctx, tx)
+	ask := s.roundTripInUserTx(ctx, tx)
 	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)
 	if err != nil {
 		return err
@@ -97,15 +97,15 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 	}
 	signal.Run = runs[0].UUID
 	w := &sortedBatch{}
-	w.fill(&store.Batch{Signals: []*store.SignalWrite{signal}})
+	w.addBatch(&store.Batch{Signals: []*store.SignalWrite{signal}})
 	var took changedRowCounts
 	err = s.withSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
-		func(res statementResults) error { return w.count(res, &took) })
+		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
 	}
 	if took.signals == 0 {
-		return s.settleSignals(ask, w.signals)
+		return s.resolveSignals(ask, w.signals)
 	}
 	signal.Outcome, signal.Existing, signal.State = store.Written, nil, store.RunState{}
 	return nil

@@ -37,7 +37,7 @@ func (s *database) checkOwners(ask roundTrip) error {
 		owners = []string{}
 	}
 	err := ask("look at who owns the schema", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.untrustedOwners, s.schema, relations(), owners)
+		batch.Queue(s.sql.untrustedOwners, s.schema, relationNames(), owners)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found := OwnerError{Schema: s.schema}
@@ -56,8 +56,8 @@ func (s *database) checkOwners(ask roundTrip) error {
 
 var createdPattern = regexp.MustCompile(`(?m)^CREATE (?:TABLE|VIEW) durable\.(\w+)`)
 
-// relations returns the names of the tables and views that the migrations create.
-func relations() (names []string) {
+// relationNames returns the names of the tables and views that the migrations create.
+func relationNames() (names []string) {
 	for _, m := range schema.Postgres() {
 		for _, found := range createdPattern.FindAllStringSubmatch(m.SQL, -1) {
 			names = append(names, found[1])

@@ -51,11 +51,11 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
-	plan := s.lanes.plan(q.Served, q.Gated)
+	plan := s.lanes.newClaimLanes(q.Served, q.Gated)
 	place := make(map[uuid.UUID]int)
 	err = s.runBatch(ctx, s.enginePool, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claimPrepare, laneColumn(plan.low), laneColumn(plan.high), laneColumn(plan.claimable), pgTime(q.Now))
-		batch.Queue(s.sql.claimRuns, laneColumn(plan.claimable),
+		batch.Queue(s.sql.claimPrepare, newLaneArray(plan.low), newLaneArray(plan.high), newLaneArray(plan.claimable), pgTime(q.Now))
+		batch.Queue(s.sql.claimRuns, newLaneArray(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil))
 		batch.Queue(s.sql.claimHistories, int64(historyBytes(q)))
@@ -103,7 +103,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.lanesFindUnknown, laneColumn(plan.low), laneColumn(plan.high))
+		batch.Queue(s.sql.lanesFindUnknown, newLaneArray(plan.low), newLaneArray(plan.high))
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -151,7 +151,7 @@ func (s *database) readTakenOver(ctx context.Context, runs []store.ClaimedRun, o
 		err := s.awaitWriters(ctx)
 		if err == nil {
 			// The claim's commit did not wait for writes that the former owner committed after it.
-			err = s.parts(s.durableRoundTrip(ctx), runs, overtaken, "", bytes)
+			err = s.readHistoryParts(s.durableRoundTrip(ctx), runs, overtaken, "", bytes)
 		}
 		// This worker owns the runs already: after an error nobody would execute them until the leases
 		// end.
@@ -198,9 +198,9 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 	}
 	freed := 0
 	err := s.runBatch(ctx, s.enginePool, "expire", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), uuidColumn(workers))
-		batch.Queue(s.sql.notify, channel(s.schema), "")
-		batch.Queue(s.sql.workerDelete, uuidColumn(workers), pgUUID(q.Worker))
+		batch.Queue(s.sql.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), newUUIDArray(workers))
+		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+		batch.Queue(s.sql.workerDelete, newUUIDArray(workers), pgUUID(q.Worker))
 	}, func(res statementResults) error {
 		tag, err := res.Exec()
 		if err != nil {

@@ -64,14 +64,14 @@ func newBatchWithMarkers(b *store.Batch, starts []*store.StartWrite) *store.Batc
 func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.StartWrite, err error) {
 	w := s.scratch.Get().(*sortedBatch)
 	defer func() {
-		w.empty()
+		w.clear()
 		s.scratch.Put(w)
 	}()
-	w.fill(b)
+	w.addBatch(b)
 	var took changedRowCounts
 	write := func() error {
 		return s.runBatch(ctx, s.enginePool, "commit", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
-			func(res statementResults) error { return w.count(res, &took) })
+			func(res statementResults) error { return w.readRowCounts(res, &took) })
 	}
 	if err = write(); isUniqueViolation(err) { // everything was rolled back
 		w.met = true
@@ -80,7 +80,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 	if err != nil {
 		return nil, s.handleRolledBack(b, err)
 	}
-	return s.settleBatch(ctx, w, took)
+	return s.resolveBatch(ctx, w, took)
 }
 
 // queueStatements adds the statements of all non-empty sections to the pipeline.
@@ -118,32 +118,32 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 	switch {
 	case len(w.runs) > 0 && w.finish:
-		batch.Queue(s.sql.runFinish, finishArgs(w.runs)...)
+		batch.Queue(s.sql.runFinish, runFinishArgs(w.runs)...)
 	case len(w.runs) > 0:
-		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(w.runs), channel(s.schema))...)
+		batch.Queue(s.sql.runEndOwnership, append(ownershipEndArgs(w.runs), notifyChannel(s.schema))...)
 	}
 	for _, item := range w.holds {
 		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
-		batch.Queue(s.sql.runWake, append(wakeArgs(w.wakes), channel(s.schema))...)
+		batch.Queue(s.sql.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
 	}
 	if w.hints {
-		batch.Queue(s.sql.notify, channel(s.schema), "")
+		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
 	}
 }
 
 // queueAnyStarts adds the starts of any kind.
 func (s *database) queueAnyStarts(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.placed) > 0 {
-		batch.Queue(s.sql.runInsertWithPlace, startPlacedArgs(w.starts, w.tags, w.placed)...)
+		batch.Queue(s.sql.runInsertWithPlace, startWithPlaceArgs(w.starts, w.tags, w.placed)...)
 	} else {
 		batch.Queue(s.sql.runInsertAny, startAnyArgs(w.starts, w.tags)...)
 	}
 }
 
-// count reads the results of the statements that queue added.
-func (w *sortedBatch) count(res statementResults, took *changedRowCounts) error {
+// readRowCounts reads the results of the statements that queue added.
+func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts) error {
 	if w.brief {
 		if err := readRowCount(res, 1, nil); err != nil {
 			return err
@@ -163,7 +163,7 @@ func (w *sortedBatch) count(res statementResults, took *changedRowCounts) error 
 		}
 	}
 	for _, item := range w.receives {
-		if err := received(res, item); err != nil {
+		if err := readReceiveResult(res, item); err != nil {
 			return err
 		}
 	}
@@ -205,30 +205,30 @@ func readRowCount(res statementResults, items int, took *int64) error {
 	return err
 }
 
-// settleBatch sets the outcomes of a committed batch, except for the starts that it returns.
-func (s *database) settleBatch(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
-	ask := s.onEngine(ctx)
+// resolveBatch sets the outcomes of a committed batch, except for the starts that it returns.
+func (s *database) resolveBatch(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
+	ask := s.roundTripOnEnginePool(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
 			item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
 		}
-	} else if left, err = s.settleStarts(ask, w.starts); err != nil {
+	} else if left, err = s.resolveStarts(ask, w.starts); err != nil {
 		return nil, err
 	}
-	if err := s.settleSteps(ask, slices.Concat(missedSteps(w.newSteps, took.fresh), missedSteps(w.existingSteps, took.known))); err != nil {
+	if err := s.resolveSteps(ask, slices.Concat(missedSteps(w.newSteps, took.fresh), missedSteps(w.existingSteps, took.known))); err != nil {
 		return nil, err
 	}
-	if err := s.settleReceives(ask, w.receives); err != nil {
+	if err := s.resolveReceives(ask, w.receives); err != nil {
 		return nil, err
 	}
 	if took.signals == int64(len(w.signals)) {
 		for _, item := range w.signals {
 			item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
 		}
-	} else if err := s.settleSignals(ask, w.signals); err != nil {
+	} else if err := s.resolveSignals(ask, w.signals); err != nil {
 		return nil, err
 	}
-	return left, s.settleRuns(ask, w.missedRuns(took.runs))
+	return left, s.resolveOwnershipEnds(ask, w.missedRuns(took.runs))
 }
 
 // missedSteps returns the items if the statement changed fewer rows than there are items. Otherwise all are

@@ -76,7 +76,7 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 	} {
 		var w sortedBatch
 		var pipe pgx.Batch
-		w.fill(c.batch)
+		w.addBatch(c.batch)
 		s.queueStatements(&pipe, &w)
 		var got []string
 		for _, q := range pipe.QueuedQueries {

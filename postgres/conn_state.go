@@ -37,8 +37,8 @@ const maxKeptBuffer = 1 << 20
 // sessionKey is the key under which a connection keeps its session.
 const sessionKey = "durable.session"
 
-// sessionOf returns the connection's session, or nil if it has none.
-func sessionOf(conn *pgx.Conn) *connState {
+// connStateOf returns the connection's session, or nil if it has none.
+func connStateOf(conn *pgx.Conn) *connState {
 	s, _ := conn.PgConn().CustomData()[sessionKey].(*connState)
 	return s
 }
@@ -46,9 +46,9 @@ func sessionOf(conn *pgx.Conn) *connState {
 // binaryFormat is the format of every argument.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// send prepares the statements that are new to the connection, and sends all statements as one pipeline,
+// sendBatch prepares the statements that are new to the connection, and sends all statements as one pipeline,
 // which is one transaction.
-func (s *connState) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*pipelineResults, error) {
+func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*pipelineResults, error) {
 	f := &pipelineResults{types: conn.TypeMap(), statements: make([]*preparedStatement, len(batch.QueuedQueries))}
 	for i, q := range batch.QueuedQueries {
 		var err error
@@ -68,7 +68,7 @@ func (s *connState) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) 
 		f.pipe.SendQueryStatement(f.statements[i].StatementDescription, s.values, binaryFormat, f.statements[i].results)
 	}
 	err := f.pipe.Sync()
-	s.wire.keep(size)
+	s.wire.reserveSize(size)
 	if cap(s.args) > maxKeptBuffer {
 		s.args, s.values = nil, nil
 	}
@@ -177,8 +177,8 @@ func (f *pipelineResults) Close() error { return f.pipe.Close() }
 // following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
 type reusedBuffer struct{ buf []byte }
 
-// keep enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed maxKeptBuffer.
-func (l *reusedBuffer) keep(size int) {
+// reserveSize enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed maxKeptBuffer.
+func (l *reusedBuffer) reserveSize(size int) {
 	if size > cap(l.buf) && size <= maxKeptBuffer {
 		l.buf = make([]byte, 0, size+size/4)
 	}

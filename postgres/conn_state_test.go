@@ -122,7 +122,7 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if own := sessionOf(conn.Conn()); cap(own.args) > maxKeptBuffer || cap(own.wire.buf) > maxKeptBuffer {
+	if own := connStateOf(conn.Conn()); cap(own.args) > maxKeptBuffer || cap(own.wire.buf) > maxKeptBuffer {
 		t.Errorf("buffers of %d and %d bytes are kept after a large value", cap(own.args), cap(own.wire.buf))
 	}
 }

@@ -46,11 +46,11 @@ func (s *database) tryControl(ask roundTrip, o *store.ControlOperation) error {
 			batch.Queue(s.sql.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
 		batch.Queue(s.sql.controlApply, append(changeArgs(changes),
-			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
+			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, notifyChannel(s.schema),
 			uuidArray{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
 			boolArray{len(changes), func(i int) bool { return changes[i].Detached }}, int64(store.FoldLane))...)
 		if len(wakes) > 0 {
-			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), channel(s.schema))...)
+			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), notifyChannel(s.schema))...)
 		}
 	}, func(res statementResults) error {
 		if err := readRowCount(res, len(frozen), nil); err != nil {
@@ -87,7 +87,7 @@ func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.Controlled
 			return eachRow(res, func(rows pgx.Rows) error {
 				node, err := scanNode(rows)
 				nodes = append(nodes, node)
-				if !node.Status.Terminal() {
+				if !node.Status.IsTerminal() {
 					live++
 				}
 				return err
@@ -129,14 +129,14 @@ func changeArgs(items []store.ControlChange) []any {
 func (s *database) runTransaction(ctx context.Context, what string, work func(roundTrip) error) (err error) {
 	conn, err := s.acquire(ctx, s.enginePool)
 	if err != nil {
-		return s.wrap(ctx, what, err)
+		return s.wrapError(ctx, what, err)
 	}
 	defer conn.Release()
 	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), false)
+	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), false)
 	defer func() {
 		if landed() && err != nil {
-			err = s.wrap(outer, what, movedError(err))
+			err = s.wrapError(outer, what, movedError(err))
 		}
 	}()
 	pg := conn.Conn().PgConn()
@@ -162,11 +162,11 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 			begin(&batch)
 		}
 		fill(&batch)
-		return s.wrap(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipping(first, read)))
+		return s.wrapError(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipping(first, read)))
 	}
-	if sessionOf(conn.Conn()) == nil { // a statement that pgx describes is parsed with the engine's search_path
+	if connStateOf(conn.Conn()) == nil { // a statement that pgx describes is parsed with the engine's search_path
 		if _, err := conn.Exec(ctx, beginSQL); err != nil {
-			return s.wrap(ctx, what, err)
+			return s.wrapError(ctx, what, err)
 		}
 		begun = true
 		if err := ask(what, s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
@@ -191,7 +191,7 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 	case !s.inCurrentEra(conn.Conn()):
 		err = errRewound
 	}
-	return s.wrap(ctx, what, err)
+	return s.wrapError(ctx, what, err)
 }
 
 // skipping returns a function that reads the results of as many statements, and then calls read.

@@ -13,9 +13,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// wrap adds the kind of an error. If ctx has ended, it returns the context's error, and describes what
+// wrapError adds the kind of an error. If ctx has ended, it returns the context's error, and describes what
 // the call was waiting for in the text only.
-func (s *database) wrap(ctx context.Context, what string, err error) error {
+func (s *database) wrapError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (s *database) wrap(ctx context.Context, what string, err error) error {
 	if refused := accessError(err); refused != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, store.ErrUnavailable, refused)
 	}
-	if kind := kindOf(err); kind != nil {
+	if kind := storeErrorOf(err); kind != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, kind, err)
 	}
 	return fmt.Errorf("postgres: %s: %w", what, err)
@@ -52,9 +52,9 @@ func (s *database) failureText(ctx context.Context, err error) (text string) {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// kindOf returns the kind, an error of package store, for an error of pgx or the server. It returns nil
+// storeErrorOf returns the kind, an error of package store, for an error of pgx or the server. It returns nil
 // if err already has a kind.
-func kindOf(err error) error {
+func storeErrorOf(err error) error {
 	for _, known := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrRejected, store.ErrLocked, store.ErrSchema, store.ErrClosed} {
 		if errors.Is(err, known) {
 			return nil // it already has a kind
@@ -70,7 +70,7 @@ func kindOf(err error) error {
 	case pg.Code == "0A000" && !isPlanInvalid(pg):
 		return store.ErrRejected
 	default:
-		return kindOfState(pg.Code)
+		return storeErrorOfState(pg.Code)
 	}
 	var queued pgx.ErrPreprocessingBatch
 	if (errors.As(err, &queued) || strings.HasPrefix(err.Error(), "failed to encode")) && !pgconn.SafeToRetry(err) && !pgconn.Timeout(err) && !isConnectionError(err) {
@@ -82,9 +82,9 @@ func kindOf(err error) error {
 	return store.ErrUnavailable // a failed connection: reset, closed, interrupted or timed out
 }
 
-// kindOfState returns the kind for a SQLSTATE; see appendix A of the PostgreSQL manual. A state is
+// storeErrorOfState returns the kind for a SQLSTATE; see appendix A of the PostgreSQL manual. A state is
 // ErrBadData only if the value is certainly at fault. Unknown states are ErrRejected, which fails no run.
-func kindOfState(code string) error {
+func storeErrorOfState(code string) error {
 	switch code {
 	case "22001", "22003", "22007", "22008", // too long, out of range, no time, no interval
 		"22021", "22P02", "22P03", "22P05": // not in the encoding, not of the type, not in the other encoding

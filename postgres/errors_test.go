@@ -47,7 +47,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{net.ErrClosed, store.ErrUnavailable},
 		{context.DeadlineExceeded, store.ErrUnavailable}, // a timeout of pgx itself
 	} {
-		got := s.wrap(t.Context(), "do", c.err)
+		got := s.wrapError(t.Context(), "do", c.err)
 		if !errors.Is(got, c.err) || !errors.Is(got, c.want) {
 			t.Errorf("%v lost what is beneath", got)
 		}

@@ -56,10 +56,10 @@ func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 	}
 	b := s.scratch.Get().(*sortedBatch)
 	defer func() {
-		b.empty()
+		b.clear()
 		s.scratch.Put(b)
 	}()
-	b.fill(&store.Batch{Starts: starts})
+	b.addBatch(&store.Batch{Starts: starts})
 	var took int64
 	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAnyStarts(batch, b) },
 		func(res statementResults) error { return readRowCount(res, len(starts), &took) })
@@ -70,7 +70,7 @@ func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 		item.Outcome, item.Existing = store.Written, nil
 	}
 	if took < int64(len(starts)) {
-		left, err := s.settleStarts(ask, b.starts)
+		left, err := s.resolveStarts(ask, b.starts)
 		if err == nil && len(left) > 0 {
 			err = startConflictGoneError(left[0])
 		}
@@ -101,13 +101,13 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	var hours []time.Time
 	for i := range old {
 		times[i] = old[i].At
-		if hour, _ := store.FoldedAt(old[i].At); old[i].Folds() && !slices.ContainsFunc(hours, hour.Equal) {
+		if hour, _ := store.BitOfFire(old[i].At); old[i].CanBeFolded() && !slices.ContainsFunc(hours, hour.Equal) {
 			hours = append(hours, hour)
 		}
 	}
 	var folded map[time.Time][]byte
 	err = ask("read folded fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), timeColumn(hours))...)
+		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
 	},
 		func(res statementResults) (err error) {
 			folded, err = readFolded(res)
@@ -117,7 +117,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 		return err
 	}
 	for i := range old {
-		if hour, bit := store.FoldedAt(old[i].At); old[i].Folds() {
+		if hour, bit := store.BitOfFire(old[i].At); old[i].CanBeFolded() {
 			folded[hour] = store.SetBit(folded[hour], bit)
 		}
 	}
@@ -126,8 +126,8 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldedFiresUpsert, append(scheduleKey(row.Name), timeColumn(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
-		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), timeColumn(times))...)
+		batch.Queue(s.sql.foldedFiresUpsert, append(scheduleKey(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), newTimeArray(times))...)
 	}, func(res statementResults) error {
 		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {
 			return err
@@ -147,7 +147,7 @@ func readFolded(res statementResults) (map[time.Time][]byte, error) {
 	})
 }
 
-func timeColumn(list []time.Time) timeArray {
+func newTimeArray(list []time.Time) timeArray {
 	return timeArray{len(list), func(i int) *time.Time { return &list[i] }}
 }
 

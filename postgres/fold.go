@@ -65,7 +65,7 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 // foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
 func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) error {
-	return s.changeFold(s.withSyncCommit(s.inUserTx(ctx, tx)), c)
+	return s.changeFold(s.withSyncCommit(s.roundTripInUserTx(ctx, tx)), c)
 }
 
 // errFoldCreated tells that another transaction has created the row of a key since the caller looked.
@@ -98,12 +98,12 @@ func (s *database) tryFold(ask roundTrip, c *store.FoldChange) error {
 		return err
 	}
 	if w.Start != nil {
-		if err := s.startUnder(ask, w.Start); err != nil {
+		if err := s.startFolded(ask, w.Start); err != nil {
 			return err
 		}
 	}
 	if w.Release != nil {
-		if err := s.release(ask, w.Release); err != nil {
+		if err := s.releaseFoldedRun(ask, w.Release); err != nil {
 			return err
 		}
 	}
@@ -190,13 +190,13 @@ func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWr
 	return fmt.Errorf("postgres: key %q of workflow %q: %w: its row is gone although it is locked", c.Key.Key, c.Key.Workflow, store.ErrUnavailable)
 }
 
-// startUnder inserts the run of a start that folds, and sets its outcome.
-func (s *database) startUnder(ask roundTrip, item *store.StartWrite) error {
+// startFolded inserts the run of a start that folds, and sets its outcome.
+func (s *database) startFolded(ask roundTrip, item *store.StartWrite) error {
 	w := &sortedBatch{met: true}
-	w.fill(&store.Batch{Starts: []*store.StartWrite{item}})
+	w.addBatch(&store.Batch{Starts: []*store.StartWrite{item}})
 	w.hints = w.hints && !item.Run.Unreleased
 	var took changedRowCounts
-	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.count(res, &took) })
+	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -207,12 +207,12 @@ func (s *database) startUnder(ask roundTrip, item *store.StartWrite) error {
 	return fmt.Errorf("postgres: start %q: %w: another start has just taken the ID", shortenName(item.Run.Name), store.ErrUnavailable)
 }
 
-// release makes a run claimable.
-func (s *database) release(ask roundTrip, r *store.FoldRelease) error {
+// releaseFoldedRun makes a run claimable.
+func (s *database) releaseFoldedRun(ask roundTrip, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority)
-		batch.Queue(s.sql.notify, channel(s.schema), "")
+		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		n = 0
 		if err := eachRow(res, func(pgx.Rows) error { n++; return nil }); err != nil {

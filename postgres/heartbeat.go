@@ -46,7 +46,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		}
 		if !s.timeline.off {
 			err := eachRow(res, func(rows pgx.Rows) (err error) {
-				at, err = scanPlace(rows)
+				at, err = scanPosition(rows)
 				return err
 			})
 			if err != nil {
@@ -60,17 +60,17 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	}
 	if s.timeline.direct.Load() {
 		s.timeline.advance(at)
-	} else if err := s.checkPosition(ctx, at, floor, s.onHeartbeatPool(ctx)); err != nil { // a pooler may lead to another server now
+	} else if err := s.checkPosition(ctx, at, floor, s.roundTripOnHeartbeatPool(ctx)); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
 	pulse.Rewinds = s.timeline.takeRewinds()
 	if len(extended) == len(h.Leases) {
 		return pulse, nil
 	}
-	if pulse.Lost, err = s.lost(ctx, h); err != nil {
+	if pulse.Lost, err = s.readLostLeases(ctx, h); err != nil {
 		return store.RenewResult{}, err
 	}
-	s.timeline.lost(h.Leases, pulse.Lost)
+	s.timeline.removeLostRuns(h.Leases, pulse.Lost)
 	for _, lease := range h.Leases {
 		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
 			pulse.Locked = append(pulse.Locked, lease.Run)
@@ -79,15 +79,15 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	return pulse, nil
 }
 
-// onHeartbeatPool returns an asker that uses transactions of their own on the pool for heartbeats.
-func (s *database) onHeartbeatPool(ctx context.Context) roundTrip {
+// roundTripOnHeartbeatPool returns an asker that uses transactions of their own on the pool for heartbeats.
+func (s *database) roundTripOnHeartbeatPool(ctx context.Context) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.heartbeatPool, what, fill, read)
 	}
 }
 
-// lost returns the leases that are no longer held. It reads them with a new snapshot.
-func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
+// readLostLeases returns the leases that are no longer held. It reads them with a new snapshot.
+func (s *database) readLostLeases(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
 	err := s.runBatch(ctx, s.heartbeatPool, "read back leases", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)

@@ -65,8 +65,8 @@ func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 	h.steps = append(h.steps, heldCheckpoint{step.Name, found.Epoch})
 }
 
-// dropped records the end of an ownership. The caller holds l.mu.
-func (l *rewindDetector) dropped(run uuid.UUID, epoch store.Epoch) {
+// removeHeldRun records the end of an ownership. The caller holds l.mu.
+func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
 	h := l.held[run]
 	if h == nil || h.epoch != epoch {
 		return
@@ -97,18 +97,18 @@ func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
 		}
 	}
 	for _, item := range b.Steps {
-		if item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.Terminal() {
+		if item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.IsTerminal() {
 			l.addCheckpoint(&item.Step, item.Recorded)
 		}
 	}
 	for _, item := range b.Receives {
-		if item.Recorded != nil && item.Recorded.Status.Terminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written) {
+		if item.Recorded != nil && item.Recorded.Status.IsTerminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written) {
 			l.addCheckpoint(&item.Step, item.Recorded)
 		}
 	}
 	for _, item := range b.Runs {
-		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.State.OwnedAt(item.Epoch) {
-			l.dropped(item.UUID, item.Epoch)
+		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.State.IsOwnedAt(item.Epoch) {
+			l.removeHeldRun(item.UUID, item.Epoch)
 		}
 	}
 	return nil
@@ -129,13 +129,13 @@ func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.ClaimedRun) err
 		if runs[i].Run.Status != store.Running {
 			continue
 		}
-		l.addHeldRun(&runs[i].Run).read(runs[i].History)
+		l.addHeldRun(&runs[i].Run).addHistory(runs[i].History)
 	}
 	return nil
 }
 
-// readOn records a further part of the history of a claimed run. The read was begun in the given era.
-func (l *rewindDetector) readOn(era uint64, part *store.ClaimedRun) error {
+// addHistoryPart records a further part of the history of a claimed run. The read was begun in the given era.
+func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) error {
 	if !l.known.Load() {
 		return nil
 	}
@@ -145,22 +145,22 @@ func (l *rewindDetector) readOn(era uint64, part *store.ClaimedRun) error {
 		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	if h := l.held[part.Run.UUID]; h != nil {
-		h.read(part.History)
+		h.addHistory(part.History)
 	}
 	return nil
 }
 
-// read records the terminal checkpoints of a history.
-func (h *heldRun) read(history []store.Step) {
+// addHistory records the terminal checkpoints of a history.
+func (h *heldRun) addHistory(history []store.Step) {
 	for i := range history {
-		if step := &history[i]; step.Status.Terminal() {
+		if step := &history[i]; step.Status.IsTerminal() {
 			h.steps = append(h.steps, heldCheckpoint{step.Name, step.Epoch})
 		}
 	}
 }
 
-// lost records that leases are no longer held.
-func (l *rewindDetector) lost(leases []store.Lease, gone []uuid.UUID) {
+// removeLostRuns records that leases are no longer held.
+func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) {
 	if len(gone) == 0 || !l.known.Load() {
 		return
 	}
@@ -168,7 +168,7 @@ func (l *rewindDetector) lost(leases []store.Lease, gone []uuid.UUID) {
 	defer l.mu.Unlock()
 	for _, lease := range leases {
 		if slices.Contains(gone, lease.Run) {
-			l.dropped(lease.Run, lease.Epoch)
+			l.removeHeldRun(lease.Run, lease.Epoch)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid
 			continue
 		}
 		lost = append(lost, one)
-		if states[i].OwnedAt(h.epoch) {
+		if states[i].IsOwnedAt(h.epoch) {
 			release = append(release, &store.OwnershipEnd{UUID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
 		}
 	}
@@ -252,7 +252,7 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid
 		return lost, nil
 	}
 	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(release), channel(s.schema))...)
+		batch.Queue(s.sql.runEndOwnership, append(ownershipEndArgs(release), notifyChannel(s.schema))...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
 	})

@@ -57,8 +57,8 @@ type hostSearch struct {
 	err   error
 }
 
-// newHosts returns the hosts of a configuration, or nil if it names only one.
-func newHosts(cfg *pgxpool.Config) *hosts {
+// hostsOrNil returns the hosts of a configuration, or nil if it names only one.
+func hostsOrNil(cfg *pgxpool.Config) *hosts {
 	if len(hostsOf(cfg.ConnConfig)) < 2 {
 		return nil
 	}
@@ -114,21 +114,21 @@ func hostsOf(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
 	return groups
 }
 
-// nameOf returns the name of a host for errors.
-func nameOf(group []*pgconn.FallbackConfig) string {
+// addressesOf returns the name of a host for errors.
+func addressesOf(group []*pgconn.FallbackConfig) string {
 	return net.JoinHostPort(group[0].Host, strconv.Itoa(int(group[0].Port)))
 }
 
-// whereIs returns the address of a connection's host, or an empty text if there is only one host.
-func (h *hosts) whereIs(conn *pgx.Conn) string {
+// addressOf returns the address of a connection's host, or an empty text if there is only one host.
+func (h *hosts) addressOf(conn *pgx.Conn) string {
 	if h == nil {
 		return ""
 	}
-	return whereIs(conn.PgConn(), conn.Config().Host, conn.Config().Port)
+	return addressOf(conn.PgConn(), conn.Config().Host, conn.Config().Port)
 }
 
-// whereIs returns the address of a connection's host.
-func whereIs(conn *pgconn.PgConn, host string, port uint16) string {
+// addressOf returns the address of a connection's host.
+func addressOf(conn *pgconn.PgConn, host string, port uint16) string {
 	addr := conn.Conn().RemoteAddr()
 	if addr.Network() == "unix" { // the remote address may be relative
 		return net.JoinHostPort(host, strconv.Itoa(int(port)))
@@ -232,7 +232,7 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	var tries sync.WaitGroup
 	for i, group := range groups {
 		head := time.Duration(i) * stagger
-		if first != "" && nameOf(group) != first { // the first host may only be busy
+		if first != "" && addressesOf(group) != first { // the first host may only be busy
 			head += 2 * stagger
 		}
 		tries.Go(func() {
@@ -274,7 +274,7 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 		return
 	}
 	left := h.current != "" && h.current != s.where
-	h.current, h.name = s.where, nameOf(s.host)
+	h.current, h.name = s.where, addressesOf(s.host)
 	for c := range h.calls {
 		if c.where != s.where && (c.where != "" || c.silent) {
 			left = left || c.where != ""
@@ -302,9 +302,9 @@ func noHostError(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	err := errors.New("no host takes writes")
 	for i, group := range groups {
 		if causes[i] == nil {
-			err = fmt.Errorf("%w; %s does not answer", err, nameOf(group))
+			err = fmt.Errorf("%w; %s does not answer", err, addressesOf(group))
 		} else {
-			err = fmt.Errorf("%w; %s: %w", err, nameOf(group), causes[i])
+			err = fmt.Errorf("%w; %s: %w", err, addressesOf(group), causes[i])
 		}
 	}
 	return err
@@ -338,7 +338,7 @@ func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackC
 	if err != nil {
 		return "", err
 	}
-	where = whereIs(conn, one.Host, one.Port)
+	where = addressOf(conn, one.Host, one.Port)
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	_ = conn.Close(bye) // the socket is closed in any case

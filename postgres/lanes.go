@@ -41,8 +41,8 @@ type claimLanes struct {
 	nothingKnown bool              // nothing was known
 }
 
-// plan returns the arguments for the next claim.
-func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.QueueGates) claimLanes {
+// newClaimLanes returns the arguments for the next claim.
+func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueGates) claimLanes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.since) > relearnAfter {
@@ -51,13 +51,13 @@ func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.QueueGates) cl
 	if l.served != served || l.gated != gated {
 		l.served, l.gated, l.own = served, gated, nil
 		for _, k := range l.known {
-			if gated.Permits(k.lane, k.queue) && served.Includes(k.queue, k.workflow) {
+			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) {
 				l.own = append(l.own, k)
 			}
 		}
 		slices.SortStableFunc(l.own, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
-	p := l.gaps()
+	p := l.laneGaps()
 	p.claimable = make([]store.ClaimLane, 0, len(l.own))
 	store.RotateLanes(l.own, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.own {
@@ -66,8 +66,8 @@ func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.QueueGates) cl
 	return p
 }
 
-// gaps returns the bounds of the gaps between the known lanes.
-func (l *knownLanes) gaps() claimLanes {
+// laneGaps returns the bounds of the gaps between the known lanes.
+func (l *knownLanes) laneGaps() claimLanes {
 	p := claimLanes{low: make([]store.ClaimLane, 0, len(l.known)+1), high: make([]store.ClaimLane, 0, len(l.known)+1)}
 	p.low = append(p.low, store.FirstLane)
 	for _, k := range l.known {
@@ -77,15 +77,15 @@ func (l *knownLanes) gaps() claimLanes {
 	return p
 }
 
-// unseen returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
+// gapsToSearch returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
 // the gaps are to be added.
-func (l *knownLanes) unseen() (claimLanes, bool) {
+func (l *knownLanes) gapsToSearch() (claimLanes, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.looked) < store.StrayCheckInterval {
 		return claimLanes{}, false
 	}
-	return l.gaps(), true
+	return l.laneGaps(), true
 }
 
 // strays returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
@@ -118,7 +118,7 @@ func (l *knownLanes) add(p *claimLanes, found []knownLane) {
 	l.known = slices.CompactFunc(l.known, func(a, b knownLane) bool { return a.lane == b.lane }) // concurrent claims find the same lanes
 }
 
-// laneColumn returns lanes as the parameter of a statement.
-func laneColumn(list []store.ClaimLane) int8Array {
+// newLaneArray returns lanes as the parameter of a statement.
+func newLaneArray(list []store.ClaimLane) int8Array {
 	return int8Array{len(list), func(i int) int64 { return int64(list[i]) }}
 }

@@ -18,7 +18,7 @@ import (
 // claimBuffers returns how many buffers the two statements of a claim by this worker touch.
 func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.ClaimFilter) (buffers int) {
 	t.Helper()
-	plan := s.lanes.plan(served, nil)
+	plan := s.lanes.newClaimLanes(served, nil)
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Claim
 		buffers += result[0].Plan.Hit + result[0].Plan.Read
 	}
 	at := pgTime(time.Now())
-	count(s.sql.claimPrepare, laneColumn(plan.low), laneColumn(plan.high), laneColumn(plan.claimable), at)
-	count(s.sql.claimRuns, laneColumn(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
+	count(s.sql.claimPrepare, newLaneArray(plan.low), newLaneArray(plan.high), newLaneArray(plan.claimable), at)
+	count(s.sql.claimRuns, newLaneArray(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
 	return buffers
 }
 
@@ -59,7 +59,7 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		t.Helper()
 		_, err := conn.Exec(t.Context(), `INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, priority, lane, wake_at)
 			SELECT now(), 0, n % 64, 1, gen_random_uuid(), gen_random_uuid()::text, $2, $3, $4, $5, now() - interval '1 hour' + n * interval '1 microsecond'
-			FROM generate_series(1, $1::integer) AS n`, n, workflow, queue, priority, int64(store.LaneOf(queue, workflow, priority)))
+			FROM generate_series(1, $1::integer) AS n`, n, workflow, queue, priority, int64(store.ClaimLaneOf(queue, workflow, priority)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		if _, err := s.Claim(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.lanes.plan(many, nil); len(got.claimable) != want {
+		if got := s.lanes.newClaimLanes(many, nil); len(got.claimable) != want {
 			t.Fatalf("a claim reads %d lanes, want the %d with live runs", len(got.claimable), want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 	// A declaration may change nothing, because a newer version has declared the limit.
-	return s.readDurably(s.onEngine(ctx), "change a limit", func(batch *pgx.Batch) {
+	return s.readDurably(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
 		if c.Declare {
 			batch.Queue(s.sql.limitDeclare, declareArgs(&c)...)
 		} else {
@@ -35,7 +35,7 @@ func declareArgs(c *store.LimitChange) []any { return append(boundArgs(c), c.Ver
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
-	err = s.readDurably(s.onEngine(ctx), "delete a limit", func(batch *pgx.Batch) {
+	err = s.readDurably(s.roundTripOnEnginePool(ctx), "delete a limit", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limitDelete, name)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {

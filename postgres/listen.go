@@ -91,17 +91,17 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 		_ = conn.Close(bye) // the socket is closed in any case
 	}()
 	outer := ctx
-	ctx, leave := s.timeline.within(ctx)
+	ctx, leave := s.timeline.timelineContext(ctx)
 	defer leave()
-	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn), true)
+	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn), true)
 	defer landed()
 	if err := s.listen(ctx, conn, heard); err != nil {
 		return err
 	}
-	if err := s.takePresence(ctx, conn, worker); err != nil {
+	if err := s.takePresenceLock(ctx, conn, worker); err != nil {
 		return err
 	}
-	defer s.dropPresence(outer, worker)
+	defer s.forgetPresenceLock(outer, worker)
 	hear(store.HintClaim) // notifications from before LISTEN are lost
 	hear(store.HintNotification)
 	for {
@@ -138,7 +138,7 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 		return err
 	}
 	nonce := uuid.NewString()
-	err := s.runBatch(ctx, s.enginePool, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, channel(s.schema), nonce) },
+	err := s.runBatch(ctx, s.enginePool, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, notifyChannel(s.schema), nonce) },
 		func(res statementResults) error {
 			_, err := res.Exec()
 			return err
@@ -169,9 +169,9 @@ type presenceLock struct {
 	serverStartedAt time.Time // when the server that keeps the lock started
 }
 
-// takePresence takes the presence lock and records it in the worker's row. A lock timeout means that the
+// takePresenceLock takes the presence lock and records it in the worker's row. A lock timeout means that the
 // server still keeps a dead session of this worker; Listen then reconnects and tries again.
-func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
+func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, s.sql.listenSessionSettings, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -183,23 +183,23 @@ func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid
 		return err
 	}
 	s.setPresence(worker, held)
-	return s.notePresence(ctx, worker, held)
+	return s.recordPresenceLock(ctx, worker, held)
 }
 
-// dropPresence is called after the session has ended. If the worker continues, dropPresence removes the
+// forgetPresenceLock is called after the session has ended. If the worker continues, forgetPresenceLock removes the
 // record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has
 // ended, the worker stops, and the record stays.
-func (s *database) dropPresence(ctx context.Context, worker uuid.UUID) {
+func (s *database) forgetPresenceLock(ctx context.Context, worker uuid.UUID) {
 	s.setPresence(worker, presenceLock{})
 	if ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_ = s.notePresence(ctx, worker, presenceLock{}) // if it fails, the next heartbeat records it
+	_ = s.recordPresenceLock(ctx, worker, presenceLock{}) // if it fails, the next heartbeat records it
 }
 
-func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held presenceLock) error {
+func (s *database) recordPresenceLock(ctx context.Context, worker uuid.UUID, held presenceLock) error {
 	return s.runBatch(ctx, s.enginePool, "note presence",
 		func(batch *pgx.Batch) {
 			batch.Queue(s.sql.presenceRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))

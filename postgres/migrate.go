@@ -38,7 +38,7 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 // schemaVersion returns the version of the schema, without locks. It is zero if there is no schema.
 func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	// Owners are checked first: a schema that a stranger owns may be invisible to this role.
-	if err := s.checkOwners(s.onEngine(ctx)); err != nil {
+	if err := s.checkOwners(s.roundTripOnEnginePool(ctx)); err != nil {
 		return 0, err
 	}
 	server, encoding, recorded := 0, "", false
@@ -72,12 +72,12 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	conn, err := s.enginePool.Acquire(ctx)
 	if err != nil {
-		return s.wrap(ctx, "migrate", err)
+		return s.wrapError(ctx, "migrate", err)
 	}
 	defer conn.Release()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
-		return s.wrap(ctx, "migrate", err)
+		return s.wrapError(ctx, "migrate", err)
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to undo
 	if err := s.applyMigrations(ctx, conn.Conn(), tx, all); err != nil {
@@ -87,14 +87,14 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 		if hasState(err, "42501") {
 			return fmt.Errorf("postgres: migrate schema %q: %w: grant the role CREATE on the database, or have a DBA apply the migrations and open the store with WithoutMigrations", s.schema, err)
 		}
-		return s.wrap(ctx, fmt.Sprintf("migrate schema %q", s.schema), err)
+		return s.wrapError(ctx, fmt.Sprintf("migrate schema %q", s.schema), err)
 	}
-	return s.wrap(ctx, "migrate", tx.Commit(ctx))
+	return s.wrapError(ctx, "migrate", tx.Commit(ctx))
 }
 
 func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
-	ask := s.inTx(ctx, tx)
-	if sessionOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
+	ask := s.roundTripInTx(ctx, tx)
+	if connStateOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
 		if err := ask("migrate", s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 				return err
 			}
 			lease := store.Lease{Run: asked.Run, Epoch: asked.Epoch, Deadline: deadline}
-			if status.Terminal() {
+			if status.IsTerminal() {
 				news.Ended = append(news.Ended, lease)
 				return nil
 			}

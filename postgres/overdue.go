@@ -33,7 +33,7 @@ func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow)
 		return executed, nil
 	}
 	err := s.runBatch(ctx, s.enginePool, "look for workers", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workflowsExecuted, pairArgs(pairs)...)
+		batch.Queue(s.sql.workflowsExecuted, queueWorkflowArgs(pairs)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64

@@ -219,7 +219,7 @@ func (s *database) writePermits(
 		}
 		if len(offers) > 0 {
 			batch.Queue(s.sql.permitOffer, append(permitKeys(offers),
-				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), channel(s.schema))...)
+				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), notifyChannel(s.schema))...)
 		}
 		batch.Queue(s.sql.permitLineUpdateGranted,
 			textArray{n, func(i int) *string { return &lines[i].Limit }},

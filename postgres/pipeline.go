@@ -23,14 +23,14 @@ var errRolledBack = errors.New("the server rolled the transaction back")
 func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	conn, err := s.acquire(ctx, pool)
 	if err != nil {
-		return s.wrap(ctx, what, err)
+		return s.wrapError(ctx, what, err)
 	}
 	defer conn.Release()
 	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), false)
+	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), false)
 	var batch pgx.Batch
 	fill(&batch)
-	if own := sessionOf(conn.Conn()); own != nil {
+	if own := connStateOf(conn.Conn()); own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
 	} else if note := noteDescribed(conn.Conn(), &batch); note != nil {
 		if err = s.runInRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
@@ -60,7 +60,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	if landed() && err != nil {
 		err = movedError(err)
 	}
-	return s.wrap(outer, what, err)
+	return s.wrapError(outer, what, err)
 }
 
 // acquire takes a connection of the pool. It does not wait for a host that hangs for longer than the
@@ -166,7 +166,7 @@ func (own *connState) runBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.B
 	if own.traced {
 		return readAndClose(conn.SendBatch(ctx, batch), read)
 	}
-	f, err := own.send(ctx, conn, batch)
+	f, err := own.sendBatch(ctx, conn, batch)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.markSession(ctx, conn); err != nil {
 			return err
 		}
-		era, err := s.admitConn(ctx, conn)
+		era, err := s.checkNewConn(ctx, conn)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx supports no other encoding
 	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
-	several := newHosts(cfg)
+	several := hostsOrNil(cfg)
 	several.configurePool(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -92,7 +92,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	return newStore(ctx, pool, newHosts(pool.Config()), false, o)
+	return newStore(ctx, pool, hostsOrNil(pool.Config()), false, o)
 }
 
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.

@@ -60,9 +60,9 @@ func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
 // changeQueue executes a statement that returns the names of the rows that it has changed, and notifies the
 // engines. It reports whether there was one.
 func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
-	err = s.readDurably(s.onEngine(ctx), what, func(batch *pgx.Batch) {
+	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
-		batch.Queue(s.sql.notify, channel(s.schema), "")
+		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			changed = true
@@ -150,7 +150,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
-	err = s.readDurably(s.onEngine(ctx), "begin a run", func(batch *pgx.Batch) {
+	err = s.readDurably(s.roundTripOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.startByMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
 	}, func(res statementResults) error {
 		kept = false // discard the row of a failed try

@@ -20,7 +20,7 @@ func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Pay
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	return s.findRuns(s.onEngine(ctx), refs, with)
+	return s.findRuns(s.roundTripOnEnginePool(ctx), refs, with)
 }
 
 // Statuses implements store.Store.
@@ -29,7 +29,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 		return nil, nil
 	}
 	statuses := make([]store.Status, len(runs))
-	err := s.onEngine(ctx)("read statuses", func(batch *pgx.Batch) {
+	err := s.roundTripOnEnginePool(ctx)("read statuses", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runStatuses, lockArgs(runs)...)
 	}, func(res statementResults) error {
 		clear(statuses) // discard the rows of a failed try
@@ -101,9 +101,9 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
 	era := s.timeline.eras.Load()
 	part := []store.ClaimedRun{{Run: store.Run{UUID: run}}}
-	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
+	err := s.readHistoryParts(s.roundTripOnEnginePool(ctx), part, []int{0}, from, max(bytes, 1))
 	if err == nil {
-		err = s.timeline.readOn(era, &part[0])
+		err = s.timeline.addHistoryPart(era, &part[0])
 	}
 	if err != nil {
 		return nil, store.UnreadHistory{}, err
@@ -111,8 +111,8 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 	return part[0].History, part[0].HistoryRest, nil
 }
 
-// parts reads a part of the history of each run that which lists, in one round trip.
-func (s *database) parts(ask roundTrip, runs []store.ClaimedRun, which []int, from string, bytes int) error {
+// readHistoryParts reads a part of the history of each run that which lists, in one round trip.
+func (s *database) readHistoryParts(ask roundTrip, runs []store.ClaimedRun, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
 			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))

@@ -30,13 +30,13 @@ func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch)
 // durableRoundTrip returns an asker that executes statements as readDurably does, in a transaction of its own.
 func (s *database) durableRoundTrip(ctx context.Context) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.readDurably(s.onEngine(ctx), what, fill, read)
+		return s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, read)
 	}
 }
 
 // awaitDurable waits until everything that was visible before is on disk and on the synchronous standbys.
 func (s *database) awaitDurable(ctx context.Context) error {
-	return s.readDurably(s.onEngine(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
+	return s.readDurably(s.roundTripOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
 }
 
 // unreplicatedKey is the key under which a connection records that its last commit did not wait for the standbys.

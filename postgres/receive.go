@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// received reads the result of signal_receive.sql for one item. Without a row the item gets no outcome.
-func received(res statementResults, item *store.ReceiveWrite) error {
+// readReceiveResult reads the result of signal_receive.sql for one item. Without a row the item gets no outcome.
+func readReceiveResult(res statementResults, item *store.ReceiveWrite) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
 		var asked store.ControlBits
@@ -25,9 +25,9 @@ func received(res statementResults, item *store.ReceiveWrite) error {
 	})
 }
 
-// settleReceives sets the outcomes of receives that changed no row. Either the step has ended, by another
+// resolveReceives sets the outcomes of receives that changed no row. Either the step has ended, by another
 // write or by this one, whose result was lost; or the writer no longer owns the run.
-func (s *database) settleReceives(ask roundTrip, items []*store.ReceiveWrite) error {
+func (s *database) resolveReceives(ask roundTrip, items []*store.ReceiveWrite) error {
 	var open []*store.ReceiveWrite
 	var steps []*store.StepWrite
 	for _, item := range items {

@@ -54,7 +54,7 @@ func (s *database) readRequeued(ask roundTrip, m *store.Requeue) (q *store.Queue
 			row := queueRowScanner{q: q}
 			err := rows.Scan(row.columns()...)
 			if err == nil {
-				err = row.state()
+				err = row.decodeState()
 			}
 			return err
 		})
@@ -111,7 +111,7 @@ func (s *database) writeRequeued(ask roundTrip, m *store.Requeue, q *store.Queue
 			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
 			batch.Queue(s.sql.admitQueueUpdate, queueArgs(q)...)
 		}
-		batch.Queue(s.sql.notify, channel(s.schema), "")
+		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		if err := expectReturned(res, "runs", 1); err != nil {
 			return err

@@ -75,8 +75,8 @@ func (l *rewindDetector) init() {
 	l.era, l.endEra = context.WithCancel(context.Background())
 }
 
-// within returns a context that ends with ctx, or when the database goes back.
-func (l *rewindDetector) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// timelineContext returns a context that ends with ctx, or when the database goes back.
+func (l *rewindDetector) timelineContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	era := l.era
 	l.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *database) probeTimeline(ctx context.Context) {
 	s.timeline.off = isPositionUnavailable(err)
 }
 
-// scanPlace scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
-func scanPlace(row pgx.Row) (logPosition, error) {
+// scanPosition scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
+func scanPosition(row pgx.Row) (logPosition, error) {
 	var name pgtype.Text
 	var position pgtype.Int8
 	if err := row.Scan(&name, &position); err != nil || len(name.String) < 8 {
@@ -132,8 +132,8 @@ func scanPlace(row pgx.Row) (logPosition, error) {
 	return logPosition{timeline: uint32(number), position: position.Int64}, err
 }
 
-// admitConn reads the database's position on a new connection, and returns the era of the connection.
-func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
+// checkNewConn reads the database's position on a new connection, and returns the era of the connection.
+func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
 	l := &s.timeline
 	if l.off {
 		return l.eras.Load(), nil
@@ -141,7 +141,7 @@ func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) (era uint64, e
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	floor := l.floor()
-	at, err := scanPlace(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
+	at, err := scanPosition(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
 	if isPositionUnavailable(err) {
 		return l.eras.Load(), nil
 	}
@@ -159,11 +159,11 @@ func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) (era uint64, e
 // eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
 const eraKey = "durable.era"
 
-// admitUsers reports whether a connection of the user's pool leads to the same timeline as the store's
+// checkUserConn reports whether a connection of the user's pool leads to the same timeline as the store's
 // own connections. It checks that when the connection is used for the first time. If the timelines
 // differ, the store opens a connection of its own, whose settings are known, and searches for
 // acknowledged checkpoints there.
-func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
+func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
 	l := &s.timeline
 	if l.off || !l.direct.Load() {
 		return true, nil
@@ -173,9 +173,9 @@ func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool
 		return era == l.eras.Load(), nil
 	}
 	for try := 1; ; try++ {
-		at, err := scanPlace(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
+		at, err := scanPosition(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
 		if err != nil {
-			return false, s.wrap(ctx, "look where the database is", err)
+			return false, s.wrapError(ctx, "look where the database is", err)
 		}
 		era, now := l.eras.Load(), l.floor()
 		if at.timeline == now.timeline {
@@ -194,18 +194,18 @@ func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool
 
 // inCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
 func (s *database) inCurrentEra(conn *pgx.Conn) bool {
-	own := sessionOf(conn)
+	own := connStateOf(conn)
 	return own == nil || own.era == s.timeline.eras.Load()
 }
 
-// acquireUsers takes a connection of the user's pool that belongs to the current era.
-func (s *database) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
+// acquireUserConn takes a connection of the user's pool that belongs to the current era.
+func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		conn, err := s.acquire(ctx, s.userPool())
 		if err != nil {
 			return nil, err
 		}
-		present, err := s.admitUsers(ctx, conn.Conn())
+		present, err := s.checkUserConn(ctx, conn.Conn())
 		if err == nil && present {
 			return conn, nil
 		}

@@ -122,7 +122,7 @@ func (s *database) changeSchedule(ask roundTrip, u *store.ScheduleChange) error 
 	if err := s.startFires(ask, w); err != nil {
 		return err
 	}
-	w.Settle(state.Row)
+	w.PrepareForWrite(state.Row)
 	if err := s.writeSchedule(ask, u, w); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 		times = u.Times(row)
 	}
 	for _, at := range times {
-		if hour, _ := store.FoldedAt(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
+		if hour, _ := store.BitOfFire(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
 			hours = append(hours, hour)
 		}
 	}
@@ -148,8 +148,8 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 	state.Fired = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.scheduleLastRun, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
-		batch.Queue(s.sql.firesByTime, append(scheduleKey(row.Name), timeColumn(times))...)
-		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), timeColumn(hours))...)
+		batch.Queue(s.sql.firesByTime, append(scheduleKey(row.Name), newTimeArray(times))...)
+		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
@@ -168,7 +168,7 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 		}
 		folded, err := readFolded(res)
 		for _, at := range times {
-			if hour, bit := store.FoldedAt(at); store.HasBit(folded[hour], bit) {
+			if hour, bit := store.BitOfFire(at); store.HasBit(folded[hour], bit) {
 				state.Fired[at.UTC()] = true
 			}
 		}
@@ -227,7 +227,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 		batch.Queue(write, append(scheduleKey(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
 			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.CancelsLastRun, int32(row.Fires))...)
 		if hints {
-			batch.Queue(s.sql.notify, channel(s.schema), "")
+			batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
 		}
 	}, func(res statementResults) error {
 		if err := readFires(res); err != nil {

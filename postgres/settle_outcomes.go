@@ -14,27 +14,27 @@ import (
 // roundTrip sends statements in one round trip: in a transaction of their own, or in the caller's.
 type roundTrip func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
 
-// onEngine returns an asker that uses a new transaction, whose snapshot sees the writes that caused a
+// roundTripOnEnginePool returns an asker that uses a new transaction, whose snapshot sees the writes that caused a
 // conflict.
-func (s *database) onEngine(ctx context.Context) roundTrip {
+func (s *database) roundTripOnEnginePool(ctx context.Context) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.enginePool, what, fill, read)
 	}
 }
 
-// inTx returns an asker that uses a given transaction. Each call is one round trip.
-func (s *database) inTx(ctx context.Context, tx pgx.Tx) roundTrip {
+// roundTripInTx returns an asker that uses a given transaction. Each call is one round trip.
+func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
 		fill(&batch)
-		return s.wrap(ctx, what, readAndClose(tx.SendBatch(ctx, &batch), read))
+		return s.wrapError(ctx, what, readAndClose(tx.SendBatch(ctx, &batch), read))
 	}
 }
 
-// settleStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
+// resolveStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
 // be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
 // was removed.
-func (s *database) settleStarts(ask roundTrip, items []*store.StartWrite) (left []*store.StartWrite, err error) {
+func (s *database) resolveStarts(ask roundTrip, items []*store.StartWrite) (left []*store.StartWrite, err error) {
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
 	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
@@ -87,9 +87,9 @@ type existingStep struct {
 	row *store.Step // nil: no row
 }
 
-// settleSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
+// resolveSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
 // that need a second try.
-func (s *database) settleSteps(ask roundTrip, items []*store.StepWrite) error {
+func (s *database) resolveSteps(ask roundTrip, items []*store.StepWrite) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (s *database) settleSteps(ask roundTrip, items []*store.StepWrite) error {
 	}
 	var took changedRowCounts
 	err = ask("write steps once more", func(batch *pgx.Batch) { s.queueStatements(batch, second) },
-		func(res statementResults) error { return second.count(res, &took) })
+		func(res statementResults) error { return second.readRowCounts(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,8 @@ func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]existin
 	return states, err
 }
 
-// settleRuns sets the outcomes of run writes, some of which changed no row.
-func (s *database) settleRuns(ask roundTrip, items []*store.OwnershipEnd) error {
+// resolveOwnershipEnds sets the outcomes of run writes, some of which changed no row.
+func (s *database) resolveOwnershipEnds(ask roundTrip, items []*store.OwnershipEnd) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (s *database) settleRuns(ask roundTrip, items []*store.OwnershipEnd) error 
 	}
 	var undecided *store.OwnershipEnd
 	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runState, runKeys(items)...)
+		batch.Queue(s.sql.runState, ownershipEndKeys(items)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64

@@ -41,12 +41,12 @@ func signalRuns(items []*store.SignalWrite) []any {
 	)
 }
 
-// settleSignals sets the outcomes of signals, some of which were not new.
-func (s *database) settleSignals(ask roundTrip, items []*store.SignalWrite) error {
+// resolveSignals sets the outcomes of signals, some of which were not new.
+func (s *database) resolveSignals(ask roundTrip, items []*store.SignalWrite) error {
 	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
 	}, func(res statementResults) error {
-		return eachRow(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
+		return eachRow(res, func(rows pgx.Rows) error { return resolveSignal(rows, items) })
 	})
 	if err != nil {
 		return err
@@ -59,8 +59,8 @@ func (s *database) settleSignals(ask roundTrip, items []*store.SignalWrite) erro
 	return nil
 }
 
-// settleSignal sets the outcome of one signal according to its row of signal_state.sql.
-func settleSignal(rows pgx.Rows, items []*store.SignalWrite) error {
+// resolveSignal sets the outcome of one signal according to its row of signal_state.sql.
+func resolveSignal(rows pgx.Rows, items []*store.SignalWrite) error {
 	var ordinal int64
 	var status, control pgtype.Int2
 	var epoch store.Epoch
@@ -81,7 +81,7 @@ func settleSignal(rows pgx.Rows, items []*store.SignalWrite) error {
 	case id.Valid:
 		used.Run, used.ID, used.Name, used.Key = item.Run, id.Bytes, name.String, item.Key
 		item.Outcome, item.Existing = store.Adopted, &used
-	case !item.State.Live():
+	case !item.State.IsLive():
 		item.Outcome = store.Fenced
 	}
 	return nil

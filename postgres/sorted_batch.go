@@ -30,7 +30,7 @@ type sortedBatch struct {
 	brief                   bool        // lock waits are limited to 20 ms
 }
 
-func (w *sortedBatch) fill(b *store.Batch) {
+func (w *sortedBatch) addBatch(b *store.Batch) {
 	w.plain = len(b.Starts) > 0
 	w.starts = append(w.starts, b.Starts...)
 	w.receives = append(w.receives, b.Receives...)
@@ -57,23 +57,23 @@ func (w *sortedBatch) fill(b *store.Batch) {
 	for _, item := range w.starts {
 		w.hints = w.hints || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(notifyWithin))
 		w.plain = w.plain && !item.Run.Parent.Valid
-		w.tag(item)
+		w.addTags(item)
 		if item.Place != nil {
 			w.placed = append(w.placed, item)
 		}
 	}
 	w.plain = w.plain && len(w.tags) == 0 && len(w.placed) == 0
-	w.allUnnamed = w.plain && !slices.ContainsFunc(w.starts, func(item *store.StartWrite) bool { return !store.NamedByUUID(&item.Run) })
+	w.allUnnamed = w.plain && !slices.ContainsFunc(w.starts, func(item *store.StartWrite) bool { return !store.IsNamedByUUID(&item.Run) })
 	w.finish = len(w.runs) > 0
 	for _, item := range w.runs {
-		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
+		w.finish = w.finish && item.Status.IsTerminal() && !item.EndedAt.IsZero()
 	}
 	w.collectWakes()
-	w.lock()
+	w.collectLocks()
 }
 
-// lock sets the runs to lock first. There are none if the batch changes only its own rows.
-func (w *sortedBatch) lock() {
+// collectLocks sets the runs to lock first. There are none if the batch changes only its own rows.
+func (w *sortedBatch) collectLocks() {
 	for _, item := range w.starts {
 		if item.Run.Parent.Valid {
 			w.locks = append(w.locks, item.Run.Parent.UUID)
@@ -109,8 +109,8 @@ func (w *sortedBatch) ignoresControl(item *store.StepWrite) bool {
 	return w.despiteControl || leaves()
 }
 
-// empty clears the items, so that the pool keeps no payload alive.
-func (w *sortedBatch) empty() {
+// clear clears the items, so that the pool keeps no payload alive.
+func (w *sortedBatch) clear() {
 	clear(w.starts)
 	clear(w.newSteps)
 	clear(w.existingSteps)

@@ -252,9 +252,9 @@ func qualify(text, schema string) string {
 	return strings.NewReplacer(
 		"durable.", quoted+".",
 		"SCHEMA durable", "SCHEMA "+quoted,
-		`"durable_wake"`, pgx.Identifier{channel(schema)}.Sanitize(),
+		`"durable_wake"`, pgx.Identifier{notifyChannel(schema)}.Sanitize(),
 	).Replace(text)
 }
 
-// channel returns the name of the channel on which the processes that share a schema notify each other.
-func channel(schema string) string { return schema + "_wake" }
+// notifyChannel returns the name of the channel on which the processes that share a schema notify each other.
+func notifyChannel(schema string) string { return schema + "_wake" }

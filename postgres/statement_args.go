@@ -28,7 +28,7 @@ func startArgs(items []*store.StartWrite) []any {
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
 		boolArray{n, func(i int) bool { return items[i].Run.Detached }},
-		int8Array{n, func(i int) int64 { return int64(items[i].Run.Lane()) }},
+		int8Array{n, func(i int) int64 { return int64(items[i].Run.ClaimLane()) }},
 		int2Array{n, func(i int) int16 { return items[i].Run.Priority }},
 	)
 }
@@ -42,8 +42,8 @@ func startAnyArgs(items []*store.StartWrite, tags []runTag) []any {
 	), tagArgs(tags)...)
 }
 
-// startPlacedArgs returns the parameters of run_insert_with_place.sql. The starts in placed have a place.
-func startPlacedArgs(items []*store.StartWrite, tags []runTag, placed []*store.StartWrite) []any {
+// startWithPlaceArgs returns the parameters of run_insert_with_place.sql. The starts in placed have a place.
+func startWithPlaceArgs(items []*store.StartWrite, tags []runTag, placed []*store.StartWrite) []any {
 	n := len(placed)
 	args := append(append(startArgs(items),
 		uuidArray{len(items), func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
@@ -129,10 +129,10 @@ func singleStepArgs(w *store.Step) []any {
 	}
 }
 
-// finishArgs returns the parameters of run_finish.sql, which are the first ones of run_end_ownership.sql.
-func finishArgs(items []*store.OwnershipEnd) []any {
+// runFinishArgs returns the parameters of run_finish.sql, which are the first ones of run_end_ownership.sql.
+func runFinishArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
-	return append(runKeys(items),
+	return append(ownershipEndKeys(items),
 		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Output }},
@@ -143,10 +143,10 @@ func finishArgs(items []*store.OwnershipEnd) []any {
 	)
 }
 
-// leaveArgs returns the parameters of run_end_ownership.sql, except the channel.
-func leaveArgs(items []*store.OwnershipEnd) []any {
+// ownershipEndArgs returns the parameters of run_end_ownership.sql, except the channel.
+func ownershipEndArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
-	return append(finishArgs(items),
+	return append(runFinishArgs(items),
 		timeArray{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		timeArray{n, func(i int) *time.Time { return writeTime(items[i]) }},
 	)
@@ -163,8 +163,8 @@ func writeTime(w *store.OwnershipEnd) *time.Time {
 	return &now
 }
 
-// runKeys returns the parameters of run_state.sql.
-func runKeys(items []*store.OwnershipEnd) []any {
+// ownershipEndKeys returns the parameters of run_state.sql.
+func ownershipEndKeys(items []*store.OwnershipEnd) []any {
 	n := len(items)
 	return append(make([]any, 0, 12),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].UUID) }},
@@ -183,8 +183,8 @@ func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 	}
 }
 
-// pairArgs returns the queues and the workflows of pairs.
-func pairArgs(pairs []store.QueueWorkflow) []any {
+// queueWorkflowArgs returns the queues and the workflows of pairs.
+func queueWorkflowArgs(pairs []store.QueueWorkflow) []any {
 	n := len(pairs)
 	return []any{
 		textArray{n, func(i int) *string { return &pairs[i].Queue }},
@@ -192,6 +192,6 @@ func pairArgs(pairs []store.QueueWorkflow) []any {
 	}
 }
 
-func uuidColumn(list []uuid.UUID) uuidArray {
+func newUUIDArray(list []uuid.UUID) uuidArray {
 	return uuidArray{len(list), func(i int) *uuid.UUID { return &list[i] }}
 }

@@ -17,8 +17,8 @@ type runTag struct {
 	tag *store.Tag
 }
 
-// tag adds the tags of a start, ordered by key.
-func (w *sortedBatch) tag(start *store.StartWrite) {
+// addTags adds the tags of a start, ordered by key.
+func (w *sortedBatch) addTags(start *store.StartWrite) {
 	from := len(w.tags)
 	for i := range start.Tags {
 		w.tags = append(w.tags, runTag{start.Run.UUID, &start.Tags[i]})
@@ -55,7 +55,7 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 	}
 	n := len(keys)
 	// The commit must wait even if nothing was written, because the tags to remove were removed before.
-	err := s.readDurably(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
+	err := s.readDurably(s.roundTripOnEnginePool(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.tagSet, store.ShardOf(run), pgUUID(run),
 			textArray{n, func(i int) *string { return &keys[i] }},
 			textArray{n, func(i int) *string { return &values[i] }}, epoch.Number())

@@ -39,7 +39,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 	if fn != nil {
 		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(pgx.Tx)) }
 	}
-	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(transact).(durable.StepOption))...)
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(runTx).(durable.StepOption))...)
 }
 
 // StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The
@@ -47,13 +47,13 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
-		own, err := callersStore(s, tx)
+		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
 		}
 		return endedTxError(own.startIn(ctx, tx, starts))
 	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
-		own, err := callersStore(s, tx)
+		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
-		own, err := callersStore(s, tx)
+		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
 		}
@@ -89,17 +89,17 @@ func endedTxError(err error) error {
 	return err
 }
 
-// callersStore returns the database for a call in the caller's transaction tx.
-func callersStore(s store.Store, tx pgx.Tx) (*database, error) {
-	own, err := ownStore(s)
+// checkedDatabaseOf returns the database for a call in the caller's transaction tx.
+func checkedDatabaseOf(s store.Store, tx pgx.Tx) (*database, error) {
+	own, err := databaseOf(s)
 	if err == nil && tx == nil {
 		return nil, errNoTransaction
 	}
 	return own, err
 }
 
-// ownStore returns the database of a store of this package.
-func ownStore(s store.Store) (*database, error) {
+// databaseOf returns the database of a store of this package.
+func databaseOf(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
 		s = opened.engineMethods
 	}
@@ -116,28 +116,28 @@ const (
 	maxDoubtfulTries  = 10 // bounds the tries of a transaction that may fail in the same way each time
 )
 
-// transact is this store's bridge.Transact.
-func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
-	own, err := ownStore(s)
+// runTx is this store's bridge.Transact.
+func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
+	own, err := databaseOf(s)
 	if err != nil {
 		return err
 	}
-	sent, err := own.transact(ctx, w, work)
+	sent, err := own.runTxStep(ctx, w, work)
 	if err != nil && sent {
 		return own.resolveLostCommit(ctx, w, err)
 	}
 	return err
 }
 
-// transact tries the transaction until it is committed or must not be retried. Together with an error it
+// runTxStep tries the transaction until it is committed or must not be retried. Together with an error it
 // reports whether a COMMIT was sent whose outcome is unknown.
-func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
+func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
 	var before error
 	doubts := 0
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		era := s.timeline.eras.Load()
 		its := false // the function returned the error, whatever it wraps
-		err := s.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
+		err := s.runTxOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
 			if err != nil && wasRolledBack(ctx, tx, err) {
 				return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
@@ -173,16 +173,16 @@ func (e *ambiguousCommitError) Unwrap() error { return e.error }
 // ends, because a COMMIT that was sent cannot be withdrawn.
 func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	if ctx.Err() != nil {
-		return s.wrap(ctx, "commit", ctx.Err())
+		return s.wrapError(ctx, "commit", ctx.Err())
 	}
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
-	tracked, landed := s.hosts.track(lasting, s.hosts.whereIs(tx.Conn()), true)
+	tracked, landed := s.hosts.track(lasting, s.hosts.addressOf(tx.Conn()), true)
 	err := tx.Commit(tracked)
 	left := landed()
 	if err == nil {
 		if takeUnreplicated(tx.Conn().PgConn()) {
-			return &ambiguousCommitError{s.wrap(lasting, "commit", errUnreplicated)}
+			return &ambiguousCommitError{s.wrapError(lasting, "commit", errUnreplicated)}
 		}
 		return nil
 	}
@@ -190,12 +190,12 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 		if !mayPassOnRetry(pg) { // a deferred constraint or trigger of the user
 			return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
 		}
-		return s.wrap(lasting, "commit", err)
+		return s.wrapError(lasting, "commit", err)
 	}
 	if left {
 		err = movedError(err)
 	}
-	return &ambiguousCommitError{s.wrap(lasting, "commit", err)}
+	return &ambiguousCommitError{s.wrapError(lasting, "commit", err)}
 }
 
 // resolveLostCommit returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if
@@ -208,7 +208,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		w.Outcome, w.Recorded = 0, nil
 		era := s.timeline.eras.Load()
-		failed := s.transactOnce(lasting, w, nil, err)
+		failed := s.runTxOnce(lasting, w, nil, err)
 		if failed == nil {
 			failed = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
 		}
@@ -218,7 +218,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 		case errors.Is(failed, errCommitWithoutEffect):
 			w.Outcome = 0
 			if ctx.Err() != nil {
-				return s.wrap(ctx, "commit", err)
+				return s.wrapError(ctx, "commit", err)
 			}
 			return err
 		case !errors.Is(failed, store.ErrUnavailable) && !errors.Is(failed, store.ErrLocked) && !errors.Is(failed, store.ErrRejected) || !sleepJittered(lasting, wait):
@@ -257,7 +257,7 @@ func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 }
 
 // mayPassOnRetry reports whether the error of a user's statement may disappear when the transaction is retried.
-// kindOfState judges the engine's own statements; there, for example, an existing key only means that the
+// storeErrorOfState judges the engine's own statements; there, for example, an existing key only means that the
 // first copy of a start is still committing.
 func mayPassOnRetry(err *pgconn.PgError) bool {
 	switch err.Code {
@@ -268,7 +268,7 @@ func mayPassOnRetry(err *pgconn.PgError) bool {
 	case "55P03", "53200", "53400":
 		return true
 	}
-	return kindOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
+	return storeErrorOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
 }
 
 // misuseError returns the error for a function that misused its transaction, or nil if err has another cause.
@@ -290,37 +290,37 @@ var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transac
 // abortedTxState is the SQLSTATE of a statement that follows a failed statement in the same transaction.
 const abortedTxState = "25P02"
 
-// transactOnce executes one transaction. If before, the error of the former try, is not nil, transactOnce
+// runTxOnce executes one transaction. If before, the error of the former try, is not nil, runTxOnce
 // first checks whether the former try took effect, because its reply may have been lost. If the former
 // COMMIT is still in progress, it holds the checkpoint's key, and this transaction waits for it. If work
-// is nil, transactOnce only checks, and returns errCommitWithoutEffect if no COMMIT took effect.
-func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
+// is nil, runTxOnce only checks, and returns errCommitWithoutEffect if no COMMIT took effect.
+func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
-		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
+		states, err := s.readSteps(s.roundTripOnEnginePool(ctx), []*store.StepWrite{w})
 		if err != nil {
 			return err
 		}
-		if row := states[0].row; row != nil && row.Status.Terminal() {
+		if row := states[0].row; row != nil && row.Status.IsTerminal() {
 			w.Outcome, w.Recorded = store.Adopted, row
 			return nil
 		}
 	}
-	conn, err := s.acquireUsers(ctx)
+	conn, err := s.acquireUserConn(ctx)
 	if err != nil {
-		return s.wrap(ctx, "begin", err)
+		return s.wrapError(ctx, "begin", err)
 	}
 	defer conn.Release()
 	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), true)
+	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), true)
 	defer func() {
 		_, sent := errors.AsType[*ambiguousCommitError](err)
 		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
-			err = s.wrap(outer, "transaction", movedError(err))
+			err = s.wrapError(outer, "transaction", movedError(err))
 		}
 	}()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.sql.txBegin}) // the isolation level is the session's default
 	if err != nil {
-		return s.wrap(ctx, "begin", err)
+		return s.wrapError(ctx, "begin", err)
 	}
 	defer func() {
 		// This also runs when ctx has ended, because the connection must leave its transaction. After a
@@ -331,7 +331,7 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
 		// of a long function fail. If the first statement locks the run, the lease is not renewed.
 		if _, err := tx.Exec(ctx, s.sql.txCheckpointLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.Number()); err != nil {
-			return s.wrap(ctx, "hold the run", err)
+			return s.wrapError(ctx, "hold the run", err)
 		}
 	}
 	if work != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// inUserTx returns an asker that uses a transaction of the user. The session's settings stay as they are
+// roundTripInUserTx returns an asker that uses a transaction of the user. The session's settings stay as they are
 // for the user's own statements. The statements of durable qualify all names, so they do not depend on
 // the search_path. If the session would send text or values in another form than durable uses, they are
 // executed between user_tx_settings.sql and user_tx_restore_settings.sql.
-func (s *database) inUserTx(ctx context.Context, tx pgx.Tx) roundTrip {
+func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTrip {
 	registerColumns(tx.Conn().TypeMap())
-	ask := s.inTx(ctx, tx)
+	ask := s.roundTripInTx(ctx, tx)
 	if sendsBinaryUTF8(tx.Conn()) {
 		return ask
 	}

@@ -91,13 +91,13 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			})
 		})
 		undone := &pgconn.PgError{Code: "40001"}
-		if err := s.transactOnce(ctx, done(owned.UUID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
+		if err := s.runTxOnce(ctx, done(owned.UUID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
 			t.Error(err)
 		}
 	}
 	fenced := done(owned.UUID, "another", at)
 	fenced.Step.Epoch = store.Epoch{Count: 7}
-	if err := s.transactOnce(ctx, fenced, func(context.Context, pgx.Tx) error { return nil }, nil); err != nil || fenced.Outcome != store.Fenced {
+	if err := s.runTxOnce(ctx, fenced, func(context.Context, pgx.Tx) error { return nil }, nil); err != nil || fenced.Outcome != store.Fenced {
 		t.Errorf("outcome %d, %v", fenced.Outcome, err)
 	}
 

@@ -22,7 +22,7 @@ func (w *sortedBatch) collectWakes() {
 		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
 	}
 	for _, item := range w.runs {
-		if item.Parent.Valid && item.Status.Terminal() {
+		if item.Parent.Valid && item.Status.IsTerminal() {
 			w.wakes = append(w.wakes, wakeReason{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *writeTime(item)})
 		}
 	}
@@ -45,6 +45,6 @@ func wakeArgs(items []wakeReason) []any {
 func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),
 		int2Array{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
-		uuidColumn(runs),
+		newUUIDArray(runs),
 	)
 }

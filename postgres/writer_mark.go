@@ -31,7 +31,7 @@ func (s *database) probeMark(ctx context.Context) {
 		return // the next call returns the error
 	}
 	defer conn.Release()
-	if sessionOf(conn.Conn()) != nil {
+	if connStateOf(conn.Conn()) != nil {
 		return
 	}
 	_, err = conn.Exec(ctx, s.sql.writerMarkTx, pgx.QueryExecModeExec)

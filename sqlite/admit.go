@@ -20,9 +20,9 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		if err != nil {
 			return err
 		}
-		q, err := glance(x, a, strays)
+		q, err := readQueueSummary(x, a, strays)
 		if err == nil {
-			idle, a.Again = q.Idle("")
+			idle, a.Again = q.HasNothingToDo("")
 		}
 		return err
 	})
@@ -61,7 +61,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 // readQueue reads the row of the queue. A queue without a row counts as deleted.
 func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
-	err = x.each(qAdmitQueueRead, func(v []driver.Value) error {
+	err = x.query(qAdmitQueueRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		found = true
 		q.Recorded, q.Applied = c.text(), c.text()
@@ -84,13 +84,13 @@ func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found 
 	return q, found, err
 }
 
-// glance reads what shows whether there is anything to do.
-func glance(x executor, a *store.QueueAdmission, strays []store.ClaimLane) (*store.QueueState, error) {
+// readQueueSummary reads what shows whether there is anything to do.
+func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimLane) (*store.QueueState, error) {
 	q, found, err := readQueue(x, a)
 	if err != nil || !found {
 		return q, err
 	}
-	err = x.each(qAdmitHasWork, func(v []driver.Value) error {
+	err = x.query(qAdmitHasWork, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.Found = c.int() != 0 || len(strays) > 0
 		for i := range q.Lined {
@@ -105,7 +105,7 @@ func glance(x executor, a *store.QueueAdmission, strays []store.ClaimLane) (*sto
 }
 
 func readNext(x executor, q *store.QueueState) error {
-	return x.each(qAdmitNextTime, func(v []driver.Value) error {
+	return x.query(qAdmitNextTime, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.Next = c.time()
 		return c.err
@@ -117,20 +117,20 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
-			return seeRuns(x, q, qAdmitDepartedRuns, q.Name, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitDepartedRuns, q.Name, int64(store.MaxRunsRead))
 		},
 		func() ([]store.AdmissionRun, error) {
-			return seeRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
 	if q.Deleted {
 		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-			return seeRuns(x, q, qAdmitLiveRuns, q.Name, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitLiveRuns, q.Name, int64(store.MaxRunsRead))
 		})
 	} else {
 		for _, l := range strays {
 			kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-				return seeRuns(x, q, qAdmitStrayRuns, int64(l), int64(store.MaxRunsRead))
+				return readAdmissionRuns(x, q, qAdmitStrayRuns, int64(l), int64(store.MaxRunsRead))
 			})
 		}
 	}
@@ -142,7 +142,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		if err != nil {
 			return err
 		}
-		q.Add(runs)
+		q.AddRuns(runs)
 	}
 	var err error
 	if q.Admitted, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmitted)); err != nil {
@@ -155,7 +155,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	for _, part := range store.LineParts {
 		var runs []store.AdmissionRun
 		if limit > 0 {
-			runs, err = seeRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
+			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
 			if err != nil {
 				return err
 			}
@@ -167,7 +167,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 
 func readKeys(x executor, q *store.QueueState) error {
 	var look []string
-	err := x.each(qAdmitKeysToCheck, func(v []driver.Value) error {
+	err := x.query(qAdmitKeysToCheck, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		look = append(look, c.text())
 		return c.err
@@ -176,7 +176,7 @@ func readKeys(x executor, q *store.QueueState) error {
 		return err
 	}
 	q.Keys = make(map[string]*store.QueueKeyState)
-	for _, key := range q.KeyNames(look) {
+	for _, key := range q.KeysOfRuns(look) {
 		k, err := readKey(x, q.Name, key)
 		if err != nil {
 			return err
@@ -189,7 +189,7 @@ func readKeys(x executor, q *store.QueueState) error {
 			if k.Behind == 0 {
 				break
 			}
-			runs, err := seeRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxBehindRead))
+			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxBehindRead))
 			if err != nil {
 				return err
 			}
@@ -199,9 +199,9 @@ func readKeys(x executor, q *store.QueueState) error {
 	return nil
 }
 
-// seeRuns returns the runs that a statement selects.
-func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.AdmissionRun, err error) {
-	err = x.each(what, func(v []driver.Value) error {
+// readAdmissionRuns returns the runs that a statement selects.
+func readAdmissionRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.AdmissionRun, err error) {
+	err = x.query(what, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		r := c.seenRun()
 		r.Queue = q.Name
@@ -230,7 +230,7 @@ func (c *columnReader) seenRun() store.AdmissionRun {
 
 // readKey reads the row of a key. It returns nil if there is none.
 func readKey(x executor, queue, key string) (k *store.QueueKeyState, err error) {
-	err = x.each(qAdmitKeyRead, func(v []driver.Value) error {
+	err = x.query(qAdmitKeyRead, func(v []driver.Value) error {
 		k = &store.QueueKeyState{}
 		c := columnReader{values: v}
 		k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()

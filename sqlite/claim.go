@@ -31,9 +31,9 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 			return err
 		}
 		for _, l := range due {
-			err := x.each(qLaneNextWake, func(v []driver.Value) error {
+			err := x.query(qLaneNextWake, func(v []driver.Value) error {
 				c := columnReader{values: v}
-				answer.Next = earliest(answer.Next, c.time())
+				answer.Next = earlierTime(answer.Next, c.time())
 				return c.err
 			}, int64(l.lane), bindTime(q.Now))
 			if err != nil {
@@ -53,7 +53,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x executor) error {
 		leases = nil // drops what a failed attempt read
-		return x.each(qClaimedLeases, func(v []driver.Value) error {
+		return x.query(qClaimedLeases, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
 			leases = append(leases, l)
@@ -95,7 +95,7 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		if len(due) >= limit {
 			break
 		}
-		err := x.each(kind, func(v []driver.Value) error {
+		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
 			due = append(due, c.uuid())
 			return c.err
@@ -118,7 +118,7 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, 
 	fresh := row.Epoch.Count == 0 // never executed, so it has no history
 	crashes, progress := int64(row.Crashes), row.progress
 	halted := lost && row.Control&store.PausedMask != 0
-	excused := lost && q.EndedInOutage(row.WakeAt)
+	excused := lost && q.LeaseEndedInOutage(row.WakeAt)
 	if lost && !halted && !excused {
 		reached, err := countTerminalSteps(x, id)
 		if err != nil {
@@ -198,7 +198,7 @@ func finishPause(x executor, q *store.ClaimQuery, run *store.Run) error {
 }
 
 func countTerminalSteps(x executor, run uuid.UUID) (n int64, err error) {
-	err = x.each(qStepsTerminalCount, func(v []driver.Value) error {
+	err = x.query(qStepsTerminalCount, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		n = c.int()
 		return c.err

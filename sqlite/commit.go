@@ -69,7 +69,7 @@ func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	if err := writeAll(ctx, x, signals, writeSignal); err != nil {
 		return err
 	}
-	return writeAll(ctx, x, runs, writeRun)
+	return writeAll(ctx, x, runs, writeOwnershipEnd)
 }
 
 func writeAll[W any](ctx context.Context, x *writeTx, items []W, write func(*writeTx, W) error) error {

@@ -53,7 +53,7 @@ func TestStepRules(t *testing.T) {
 	state := func(status store.StepStatus, attempt, epoch int32, exists bool) *store.StepWrite {
 		w := newStep(run, "send")
 		w.Step.Status, w.Step.Attempt, w.Step.Epoch, w.Exists = status, attempt, epochAt(epoch), exists
-		if !status.Terminal() {
+		if !status.IsTerminal() {
 			w.Step.Output = nil
 		}
 		return w

@@ -26,9 +26,9 @@ const maxValue = 1_000_000_000
 type executor interface {
 	// exec executes a statement and returns the number of rows that it changed.
 	exec(q queryID, args ...driver.Value) (int64, error)
-	// each calls row for every row. The slice belongs to the session, its elements to the
+	// query calls row for every row. The slice belongs to the session, its elements to the
 	// callback's.
-	each(q queryID, row func([]driver.Value) error, args ...driver.Value) error
+	query(q queryID, row func([]driver.Value) error, args ...driver.Value) error
 }
 
 // rawConn is what the driver's connection can do and database/sql uses.
@@ -96,7 +96,7 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	if err := k.files.check(allFiles); err != nil { // it may be of another file
-		return nil, errors.Join(err, persistWAL(opened), opened.Close())
+		return nil, errors.Join(err, keepWALFile(opened), opened.Close())
 	}
 	raw, ok := opened.(rawConn)
 	if !ok {
@@ -120,14 +120,14 @@ func (c *conn) Close() error {
 		}
 	}
 	if c.files.movedError() != nil {
-		errs = append(errs, persistWAL(c.rawConn))
+		errs = append(errs, keepWALFile(c.rawConn))
 	}
 	return errors.Join(append(errs, c.rawConn.Close())...)
 }
 
-// persistWAL makes SQLite keep the log when the connection is closed. SQLite would delete the file with the log's name,
+// keepWALFile makes SQLite keep the log when the connection is closed. SQLite would delete the file with the log's name,
 // which other processes may be using.
-func persistWAL(c driver.Conn) error {
+func keepWALFile(c driver.Conn) error {
 	control, ok := c.(interface {
 		FileControlPersistWAL(db string, mode int) (int, error)
 	})
@@ -232,7 +232,7 @@ func (c *conn) exec(q queryID, args ...driver.Value) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (c *conn) each(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
+func (c *conn) query(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
 	s, err := c.prepare(q)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return x.each(q, func(v []driver.Value) error {
+		return x.query(q, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			n := store.ControlledRun{
 				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
@@ -116,7 +116,7 @@ func applyChange(x *writeTx, o *store.ControlOperation, c *store.ControlChange, 
 		}
 	}
 	if c.Status >= store.Paused && c.Status != c.Before.Status {
-		return writeEvent(x, run, store.EventOf(c.Status), o.Now)
+		return writeEvent(x, run, store.EndEventOf(c.Status), o.Now)
 	}
 	return nil
 }

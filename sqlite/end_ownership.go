@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// writeRun ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
+// writeOwnershipEnd ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
 // end.
-func writeRun(x *writeTx, w *store.OwnershipEnd) error {
+func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	if w.Held {
 		return holdRun(x, w)
@@ -23,7 +23,7 @@ func writeRun(x *writeTx, w *store.OwnershipEnd) error {
 		return err
 	}
 	if n == 0 {
-		return resolveRunWrite(x, w)
+		return resolveOwnershipEnd(x, w)
 	}
 	if w.Status == store.Paused { // paused without a control request
 		if n, err := x.exec(qRunMarkPaused, bindTime(writeTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number()); err != nil || n != 1 {
@@ -38,7 +38,7 @@ func bitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
 	switch {
 	case w.CancelForbidsEnd(store.CancelRequested):
 		return int64(store.CancelRequested), ignoreControl
-	case w.Status.Terminal():
+	case w.Status.IsTerminal():
 		return ignoreControl, ignoreControl
 	case w.Status == store.Waiting:
 		return blockedByControl, blockedByControl
@@ -55,10 +55,10 @@ func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int6
 	)
 }
 
-// resolveRunWrite handles the end of an ownership that changed no row. Either the write has an outcome without another
+// resolveOwnershipEnd handles the end of an ownership that changed no row. Either the write has an outcome without another
 // try, or a control request or a wake came first, and the ownership ends as that demands.
-func resolveRunWrite(x *writeTx, w *store.OwnershipEnd) error {
-	row, decided, err := judgeRunWrite(x, w)
+func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
+	row, decided, err := judgeOwnershipEnd(x, w)
 	if err != nil || decided {
 		return err
 	}
@@ -72,9 +72,9 @@ func resolveRunWrite(x *writeTx, w *store.OwnershipEnd) error {
 	return announceOwnershipEnd(x, &end, end.Status)
 }
 
-// judgeRunWrite reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
+// judgeOwnershipEnd reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
 // the outcome is Written, and the caller still has to write.
-func judgeRunWrite(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
+func judgeOwnershipEnd(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
 	row, found, err := runByUUID(x, w.UUID, store.AllPayloads)
 	if err != nil {
 		return row, false, err
@@ -94,7 +94,7 @@ func judgeRunWrite(x executor, w *store.OwnershipEnd) (row runRow, decided bool,
 func withRequestsApplied(w *store.OwnershipEnd, row *runRow) store.OwnershipEnd {
 	end := *w
 	switch {
-	case w.Status.Terminal():
+	case w.Status.IsTerminal():
 	case row.Control&store.CancelRequested != 0:
 		end.Status, end.WakeAt = store.Pending, writeTime(w)
 	case row.Control&store.PausedMask != 0:
@@ -119,7 +119,7 @@ type heldRunUpdate struct {
 
 // holdRun releases or pauses a run whose writes the database rejects.
 func holdRun(x *writeTx, w *store.OwnershipEnd) error {
-	row, decided, err := judgeRunWrite(x, w)
+	row, decided, err := judgeOwnershipEnd(x, w)
 	if err != nil || decided {
 		return err
 	}
@@ -176,11 +176,11 @@ func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status
 		x.addHint(store.HintClaim)
 	}
 	if status >= store.Paused {
-		if err := writeEvent(x, w.UUID, store.EventOf(status), writeTime(w)); err != nil {
+		if err := writeEvent(x, w.UUID, store.EndEventOf(status), writeTime(w)); err != nil {
 			return err
 		}
 	}
-	if status.Terminal() && w.Parent.Valid {
+	if status.IsTerminal() && w.Parent.Valid {
 		return wakeRun(x, w.Parent.UUID, writeTime(w))
 	}
 	return nil

@@ -59,9 +59,9 @@ func isNoTransaction(err error) bool {
 	return primaryCode(resultCode(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
 }
 
-// wrap converts the error of an operation into the kinds of errors that package store defines. It returns the context's
+// wrapError converts the error of an operation into the kinds of errors that package store defines. It returns the context's
 // own errors unchanged.
-func (s *database) wrap(what string, err error) error {
+func (s *database) wrapError(what string, err error) error {
 	var refused *OpenError
 	var moved *MovedError
 	switch {

@@ -23,7 +23,7 @@ func writeEvent(x executor, run uuid.UUID, what store.EventType, at time.Time) e
 func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
 	from, at, err := parseCursor(after)
 	if err != nil {
-		return nil, s.wrap("events", err)
+		return nil, s.wrapError("events", err)
 	}
 	if limit <= 0 {
 		return nil, nil
@@ -35,7 +35,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 				return err
 			}
 		}
-		err := x.each(qEventsPage, func(v []driver.Value) error {
+		err := x.query(qEventsPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			id := c.int()
 			e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
@@ -65,7 +65,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 // event exists, or if no older event exists, since old events are deleted in order.
 func checkCursor(x executor, id, at int64) error {
 	found, older := false, false
-	err := x.each(qEventCursorValid, func(v []driver.Value) error {
+	err := x.query(qEventCursorValid, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		n, when := c.int(), c.int()
 		found = found || n == id && when == at
@@ -81,7 +81,7 @@ func checkCursor(x executor, id, at int64) error {
 // addRunNames adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
 // because the shard is part of the run's UUID, which SQL cannot decode.
 func addRunNames(x executor, e *store.Event) error {
-	return x.each(qRunNames, func(v []driver.Value) error {
+	return x.query(qRunNames, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
 		return c.err

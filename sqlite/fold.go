@@ -17,7 +17,7 @@ import (
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	err = s.read(ctx, "look for due keys", func(x executor) error {
 		due, next = nil, time.Time{}
-		err := x.each(qFoldKeysDue, func(v []driver.Value) error {
+		err := x.query(qFoldKeysDue, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			k, at := c.foldKey(), c.time()
 			if !at.After(now) {
@@ -30,7 +30,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 		if err != nil {
 			return err
 		}
-		return x.each(qFoldKeysRunEnded, func(v []driver.Value) error {
+		return x.query(qFoldKeysRunEnded, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			due = append(due, c.foldKey())
 			return c.err
@@ -51,7 +51,7 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 
 // foldIn changes a key in the caller's transaction.
 func (s *database) foldIn(ctx context.Context, tx *sql.Tx, c *store.FoldChange) error {
-	return s.wrap("start", changeFold(s.userTx(ctx, tx), c))
+	return s.wrapError("start", changeFold(s.newUserTx(ctx, tx), c))
 }
 
 func changeFold(x *writeTx, c *store.FoldChange) error {
@@ -95,7 +95,7 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 
 // readFold reads the row and what Plan decides about.
 func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error) {
-	err = x.each(qFoldKeyRead, func(v []driver.Value) error {
+	err = x.query(qFoldKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}
 		state.Row = &store.Fold{
 			FoldKey: c.Key, LookAt: at.time(), After: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
@@ -119,7 +119,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun)
 	for _, id := range c.Runs(state.Row) {
-		err := x.each(qFoldRunState, func(v []driver.Value) error {
+		err := x.query(qFoldRunState, func(v []driver.Value) error {
 			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{
 				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochOf(at.int()),

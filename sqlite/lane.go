@@ -21,7 +21,7 @@ type liveLane struct {
 
 // nextLane returns the lane after the given one, in their order, that has a run with a wake time.
 func nextLane(x executor, after store.ClaimLane) (l liveLane, ok bool, err error) {
-	err = x.each(qLaneNext, func(v []driver.Value) error {
+	err = x.query(qLaneNext, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		l = liveLane{lane: store.ClaimLane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
 		ok = true
@@ -57,9 +57,9 @@ func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveL
 		switch {
 		case err != nil:
 			return nil, time.Time{}, err
-		case !q.Gated.Permits(l.lane, l.queue) || !q.Served.Includes(l.queue, l.workflow):
+		case !q.Gated.AllowsClaim(l.lane, l.queue) || !q.Served.Includes(l.queue, l.workflow):
 		case l.first.After(q.Now):
-			next = earliest(next, l.first)
+			next = earlierTime(next, l.first)
 		default:
 			due = append(due, l)
 		}
@@ -76,8 +76,8 @@ func sortLanes(lanes []liveLane) {
 	store.RotateLanes(lanes, func(l *liveLane) int16 { return l.priority })
 }
 
-// earliest returns the earlier of two times. The zero time means never.
-func earliest(l, r time.Time) time.Time {
+// earlierTime returns the earlier of two times. The zero time means never.
+func earlierTime(l, r time.Time) time.Time {
 	if l.IsZero() || !r.IsZero() && r.Before(l) {
 		return r
 	}

@@ -45,7 +45,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 	var use []store.PermitLineUse
 	err = s.read(ctx, "read limits", func(x executor) error {
 		limits, use = nil, nil // drops what a failed attempt read
-		err := x.each(qLimits, func(v []driver.Value) error {
+		err := x.query(qLimits, func(v []driver.Value) error {
 			l, err := scanLimit(v)
 			limits = append(limits, l)
 			return err
@@ -53,7 +53,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 		if err != nil {
 			return err
 		}
-		return x.each(qLimitUse, func(v []driver.Value) error {
+		return x.query(qLimitUse, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			use = append(use, store.PermitLineUse{
 				PermitLineKey: store.PermitLineKey{Limit: c.text(), Key: c.text()},

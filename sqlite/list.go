@@ -103,7 +103,7 @@ func prefixEnd(prefix string) driver.Value {
 
 func listPage(x executor, q queryID, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
 	args[0], args[1], args[2] = int64(shard), bindUUID(before), int64(limit)
-	err = x.each(q, func(v []driver.Value) error {
+	err = x.query(q, func(v []driver.Value) error {
 		row, err := scanRun(v)
 		runs = append(runs, &row.Run)
 		return err

@@ -29,7 +29,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
-		return s.wrap("attend", store.ErrClosed)
+		return s.wrapError("attend", store.ErrClosed)
 	}
 	s.listeners[&hear] = struct{}{}
 	s.activeListeners.Add(1)
@@ -49,14 +49,14 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 		s.pollCommits(ctx, hear) // returns early if its connection fails
 		if err := s.files.movedError(); err != nil {
 			sendHints(hear, store.HintClaim|store.HintNotification)
-			return s.wrap("attend", err)
+			return s.wrapError("attend", err)
 		}
 		if !s.waitForPoll(ctx) {
 			break
 		}
 	}
 	if s.closed.Load() && ctx.Err() == nil {
-		return s.wrap("attend", store.ErrClosed)
+		return s.wrapError("attend", store.ErrClosed)
 	}
 	return nil
 }

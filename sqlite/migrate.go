@@ -121,7 +121,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 
 // queryText returns the text that a statement selects.
 func queryText(x executor, q queryID) (text string, err error) {
-	err = x.each(q, func(v []driver.Value) error {
+	err = x.query(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		text = c.text()
 		return c.err
@@ -131,7 +131,7 @@ func queryText(x executor, q queryID) (text string, err error) {
 
 // queryInt returns the integer that a statement selects.
 func queryInt(x executor, q queryID, args ...driver.Value) (n int, err error) {
-	err = x.each(q, func(v []driver.Value) error {
+	err = x.query(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		n = int(c.int())
 		return c.err

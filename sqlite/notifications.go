@@ -25,7 +25,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		if err := addTerminated(x, worker, held, known, &news); err != nil {
 			return err
 		}
-		return x.each(qNotifications, func(v []driver.Value) error {
+		return x.query(qNotifications, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			a := store.PendingControl{Run: c.uuid(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
@@ -50,7 +50,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			err := x.each(qRunWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
+			err := x.query(qRunWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
 				c := columnReader{values: v}
 				news.Woken = append(news.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.Deadline) {
@@ -74,7 +74,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 // addTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
 func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
 	ended := make(map[uuid.UUID]bool)
-	err := x.each(qTerminationNoticesRead, func(v []driver.Value) error {
+	err := x.query(qTerminationNoticesRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		run, epoch := c.uuid(), store.EpochOf(c.int())
 		if l, ok := known[run]; ok && l.Epoch == epoch {

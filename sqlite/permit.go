@@ -50,7 +50,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 	for i, g := range keys {
 		l := &lines[i]
 		l.PermitLineKey = g
-		err := x.each(qPermitLineLock, func(v []driver.Value) error {
+		err := x.query(qPermitLineLock, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l.Now, l.RateUsedUntil, l.ClosedUntil = c.time(), c.time(), c.time()
 			return c.err
@@ -59,7 +59,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 			return nil, err
 		}
 		bounds := make(map[string]store.LimitSettings)
-		err = x.each(qPermitLimitBounds, func(v []driver.Value) (err error) {
+		err = x.query(qPermitLimitBounds, func(v []driver.Value) (err error) {
 			c := columnReader{values: v}
 			bounds[g.Limit] = scanBounds(&c)
 			return c.err
@@ -81,11 +81,11 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 			l.Permits = append(l.Permits, p)
 			return c.err
 		}
-		if err := x.each(qPermitsInUse, see, g.Limit, g.Key); err != nil {
+		if err := x.query(qPermitsInUse, see, g.Limit, g.Key); err != nil {
 			return nil, err
 		}
 		for _, missed := range []bool{true, false} {
-			if err := x.each(qPermitsWaiting, see, g.Limit, g.Key, bindBool(missed), int64(store.MaxPermitsRead)); err != nil {
+			if err := x.query(qPermitsWaiting, see, g.Limit, g.Key, bindBool(missed), int64(store.MaxPermitsRead)); err != nil {
 				return nil, err
 			}
 		}
@@ -97,7 +97,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.RequestedPermits, error) {
 	asked := &store.RequestedPermits{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	for _, a := range asks {
-		err := x.each(qPermitByStep, func(v []driver.Value) error {
+		err := x.query(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			asked.Had[a] = scanPermit(&c)
 			return c.err
@@ -167,7 +167,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 		lines = nil // drops what a failed attempt read
 		for len(lines) < limit {
 			found := false
-			err := x.each(qPermitNextWaitingLine, func(v []driver.Value) error {
+			err := x.query(qPermitNextWaitingLine, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				after, found = store.PermitLineKey{Limit: c.text(), Key: c.text()}, true
 				return c.err
@@ -186,7 +186,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPosition, err error) {
 	err = s.read(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
-		return x.each(qPermitsOfRun, func(v []driver.Value) error {
+		return x.query(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			p := store.PermitPosition{Permit: scanPermit(&c)}
 			p.Before = int(c.int())

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// insertPlace inserts the place of a new run, and marks a run that has to begin by a time.
-func insertPlace(x executor, w *store.StartWrite) error {
+// insertQueuePlace inserts the place of a new run, and marks a run that has to begin by a time.
+func insertQueuePlace(x executor, w *store.StartWrite) error {
 	p := w.Place
 	if p == nil {
 		return nil
@@ -28,7 +28,7 @@ func insertPlace(x executor, w *store.StartWrite) error {
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
 	err = s.read(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
-		return x.each(qQueueRows, func(v []driver.Value) error {
+		return x.query(qQueueRows, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			q := store.Queue{QueueRow: store.QueueRow{Name: c.text()}}
 			settings := c.text()
@@ -83,7 +83,7 @@ func (s *database) changeQueue(ctx context.Context, what string, q queryID, args
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
 	err = s.read(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
-		err := x.each(qQueues, func(v []driver.Value) error {
+		err := x.query(qQueues, func(v []driver.Value) error {
 			q, err := scanQueue(v)
 			all = append(all, q)
 			return err
@@ -93,7 +93,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 		}
 		for i := range all {
 			q := &all[i]
-			err := x.each(qQueueKeys, func(v []driver.Value) error {
+			err := x.query(qQueueKeys, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				q.Keys = append(q.Keys, store.QueueKeyUse{
 					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int()), Behind: int(c.int())},
@@ -137,7 +137,7 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.read(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
-		return x.each(qPlaceOfRun, func(v []driver.Value) error {
+		return x.query(qPlaceOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),

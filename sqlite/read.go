@@ -107,7 +107,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 	err = s.read(ctx, "history", func(x executor) error {
 		size := 0
 		steps, rest = nil, store.UnreadHistory{}
-		err := x.each(qHistoryPart, func(v []driver.Value) error {
+		err := x.query(qHistoryPart, func(v []driver.Value) error {
 			p, err := scanStep(v)
 			if err != nil {
 				return err
@@ -131,7 +131,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
 	err := s.read(ctx, "workers", func(x executor) error {
-		return x.each(qWorkers, func(v []driver.Value) error {
+		return x.query(qWorkers, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			w := store.Worker{
 				ID: c.uuid(), Name: c.text(), Version: c.text(),
@@ -176,7 +176,7 @@ func readHistory(x executor, run uuid.UUID) ([]store.Step, error) {
 }
 
 func querySteps(x executor, q queryID, args ...driver.Value) (rows []store.Step, err error) {
-	err = x.each(q, func(v []driver.Value) error {
+	err = x.query(q, func(v []driver.Value) error {
 		step, err := scanStep(v)
 		rows = append(rows, step)
 		return err
@@ -193,7 +193,7 @@ func runByName(x executor, name string, parent uuid.NullUUID, shard int16, with 
 }
 
 func queryRun(x executor, q queryID, args ...driver.Value) (row runRow, ok bool, err error) {
-	err = x.each(q, func(v []driver.Value) (err error) {
+	err = x.query(q, func(v []driver.Value) (err error) {
 		row, err = scanRun(v)
 		ok = true
 		return err
@@ -203,7 +203,7 @@ func queryRun(x executor, q queryID, args ...driver.Value) (row runRow, ok bool,
 
 // readRunState reads the columns that fence the writes of a run.
 func readRunState(x executor, id uuid.UUID) (state store.RunState, err error) {
-	err = x.each(qRunState, func(v []driver.Value) error {
+	err = x.query(qRunState, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 		return c.err

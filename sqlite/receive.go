@@ -15,7 +15,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	if err != nil {
 		return err
 	}
-	if had != nil && had.Status.Terminal() {
+	if had != nil && had.Status.IsTerminal() {
 		_, err := resolveReceive(x, w, had)
 		return err
 	}
@@ -27,7 +27,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	switch {
 	case waits:
 		completeWith(&step, &signal)
-	case !step.Status.Terminal():
+	case !step.Status.IsTerminal():
 		step.EndedAt = time.Time{} // the wait continues
 	}
 	n, err := upsertStep(x, &step, had != nil, blockedByControl)
@@ -82,7 +82,7 @@ func receivingStep(w *store.ReceiveWrite, had *store.Step) store.Step {
 func completeWith(step *store.Step, signal *store.SignalWrite) {
 	step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
 	if step.EndedAt.IsZero() {
-		step.EndedAt = latest(signal.CreatedAt, step.StartedAt)
+		step.EndedAt = laterTime(signal.CreatedAt, step.StartedAt)
 	}
 }
 
@@ -106,8 +106,8 @@ func resolveReceive(x executor, w *store.ReceiveWrite, had *store.Step) (resolve
 	return true, nil
 }
 
-// latest returns the later of two times.
-func latest(l, r time.Time) time.Time {
+// laterTime returns the later of two times.
+func laterTime(l, r time.Time) time.Time {
 	if r.After(l) {
 		return r
 	}

@@ -38,7 +38,7 @@ func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
 }
 
 func readRequeued(x executor, run uuid.UUID) (found *store.QueuedState, err error) {
-	err = x.each(qRequeueRead, func(v []driver.Value) error {
+	err = x.query(qRequeueRead, func(v []driver.Value) error {
 		found = new(store.QueuedState)
 		c := columnReader{values: v}
 		found.AdmissionRun = c.seenRun()

@@ -27,7 +27,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		if o.Choices, err = querySteps(x, qRunChoices, bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}
-		err = x.each(qRunLastLeaseLoss, func(v []driver.Value) error {
+		err = x.query(qRunLastLeaseLoss, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			o.LastLeaseLoss = store.LeaseLoss{At: c.time(), Worker: c.uuid()}
 			return c.err
@@ -49,7 +49,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			}
 			o.Maps = append(o.Maps, store.MapProgress{Step: m, Done: done})
 		}
-		return x.each(qRunTags, func(v []driver.Value) error {
+		return x.query(qRunTags, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			o.Tags = append(o.Tags, store.Tag{Key: c.text(), Value: c.text()})
 			return c.err
@@ -64,7 +64,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 // countItemsDone returns the number of items of a Map that have an outcome.
 func countItemsDone(x executor, run uuid.UUID, name string) (done int, err error) {
 	from, below := name+scopeSeparator, name+string(scopeSeparator[0]+1)
-	err = x.each(qMapItemsDoneCount, func(v []driver.Value) error {
+	err = x.query(qMapItemsDoneCount, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		done = int(c.int())
 		return c.err

@@ -13,7 +13,7 @@ import (
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	err = s.read(ctx, "look for due schedules", func(x executor) error {
 		due, next = nil, time.Time{}
-		err := x.each(qSchedulesDue, func(v []driver.Value) error {
+		err := x.query(qSchedulesDue, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			name, at := c.text(), c.time()
 			if !at.After(now) {
@@ -26,7 +26,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 		if err != nil {
 			return err
 		}
-		return x.each(qSchedulesWaitingReady, func(v []driver.Value) error {
+		return x.query(qSchedulesWaitingReady, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			if name := c.text(); !slices.Contains(due, name) {
 				due = append(due, name)
@@ -41,7 +41,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
 	err = s.read(ctx, "list schedules", func(x executor) error {
 		all = nil
-		return x.each(qSchedulesPage, func(v []driver.Value) error {
+		return x.query(qSchedulesPage, func(v []driver.Value) error {
 			row, err := scanSchedule(v)
 			all = append(all, row)
 			return err
@@ -60,7 +60,7 @@ func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.
 }
 
 func scheduleByName(x executor, name string) (row *store.Schedule, err error) {
-	err = x.each(qScheduleByName, func(v []driver.Value) error {
+	err = x.query(qScheduleByName, func(v []driver.Value) error {
 		found, err := scanSchedule(v)
 		row = &found
 		return err
@@ -98,7 +98,7 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 }
 
 func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.Fire, err error) {
-	err = x.each(q, func(v []driver.Value) error {
+	err = x.query(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		fires = append(fires, store.Fire{
 			Schedule: schedule, At: c.time(), FiredAt: c.time(), Kind: store.FireKind(c.int()), Outcome: store.FireOutcome(c.int()), Run: c.nullUUID(),
@@ -131,7 +131,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 				return err
 			}
 		}
-		w.Settle(state.Row)
+		w.PrepareForWrite(state.Row)
 		u.Written = w
 		return writeSchedule(x, u, w)
 	})
@@ -156,7 +156,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 		if err != nil {
 			return err
 		}
-		hour, bit := store.FoldedAt(at)
+		hour, bit := store.BitOfFire(at)
 		bits, err := readFolded(x, row.Name, hour)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 }
 
 func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err error) {
-	err = x.each(qFoldedFiresRead, func(v []driver.Value) error {
+	err = x.query(qFoldedFiresRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		bits = slices.Clone(c.bytes())
 		return c.err
@@ -222,8 +222,8 @@ func foldFires(x executor, row *store.Schedule) error {
 	}
 	for i := range old {
 		f := &old[i]
-		if f.Folds() {
-			hour, bit := store.FoldedAt(f.At)
+		if f.CanBeFolded() {
+			hour, bit := store.BitOfFire(f.At)
 			bits, err := readFolded(x, row.Name, hour)
 			if err != nil {
 				return err

@@ -49,7 +49,7 @@ func resolveSignalWrite(x executor, w *store.SignalWrite) error {
 	if err != nil {
 		return err
 	}
-	if state.Live() {
+	if state.IsLive() {
 		return fmt.Errorf("a signal to the %s run %s changed no row", state.Status, w.Run)
 	}
 	w.Outcome, w.State = store.Fenced, state
@@ -58,7 +58,7 @@ func resolveSignalWrite(x executor, w *store.SignalWrite) error {
 
 // querySignal returns the signal of a run that the statement selects.
 func querySignal(x executor, run uuid.UUID, q queryID, which ...driver.Value) (row store.SignalWrite, ok bool, err error) {
-	err = x.each(q, func(v []driver.Value) error {
+	err = x.query(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		row = store.SignalWrite{Run: run, ID: c.uuid(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
 		ok = true

@@ -139,7 +139,7 @@ func checkWritable(path, located string) error {
 // openAnchor opens the connection that stays open until Close, and records which files are open.
 func (s *database) openAnchor(ctx context.Context) (err error) {
 	if s.anchorConn, err = s.attendDB.Conn(ctx); err != nil {
-		return s.wrap("open", err)
+		return s.wrapError("open", err)
 	}
 	err = s.anchorConn.Raw(func(raw any) error {
 		c := raw.(*conn)
@@ -149,7 +149,7 @@ func (s *database) openAnchor(ctx context.Context) (err error) {
 		})
 	})
 	if err != nil {
-		return s.wrap("open", err)
+		return s.wrapError("open", err)
 	}
 	return s.files.recordIdentities()
 }

@@ -14,7 +14,7 @@ func writeStart(x *writeTx, w *store.StartWrite) error {
 	}
 	if n == 1 {
 		if err = setTags(x, w); err == nil {
-			err = insertPlace(x, w)
+			err = insertQueuePlace(x, w)
 		}
 	} else {
 		err = resolveStart(x, w)
@@ -31,7 +31,7 @@ func insertRun(x executor, w *store.StartWrite) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
 		return x.exec(
-			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.Lane()),
+			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.ClaimLane()),
 			int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
 		)
@@ -40,7 +40,7 @@ func insertRun(x executor, w *store.StartWrite) (int64, error) {
 		return 0, fmt.Errorf("%w: run %s is not in the shard of its parent %s", store.ErrBadData, r.UUID, r.Parent.UUID)
 	}
 	return x.exec(
-		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.Lane()),
+		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.ClaimLane()),
 		int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
 		bindShard(r.Parent.UUID), bindUUID(r.Parent.UUID), w.ParentEpoch.Number(),
@@ -64,7 +64,7 @@ func setTags(x executor, w *store.StartWrite) error {
 // parent is no longer running or has a control request.
 func resolveStart(x executor, w *store.StartWrite) error {
 	r := &w.Run
-	existing, err := runOfName(x, r)
+	existing, err := runWithName(x, r)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func resolveStart(x executor, w *store.StartWrite) error {
 	return nil
 }
 
-// runOfName returns the run with the name and the parent of r, or nil.
-func runOfName(x executor, r *store.Run) (*store.Run, error) {
+// runWithName returns the run with the name and the parent of r, or nil.
+func runWithName(x executor, r *store.Run) (*store.Run, error) {
 	row, found, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.UUID), store.AllPayloads)
 	if err != nil || !found {
 		return nil, err

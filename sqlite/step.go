@@ -50,7 +50,7 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 
 // noticedState returns the state if its owner learns of a control request by it, and else the zero state.
 func noticedState(state store.RunState, owner store.Epoch) store.RunState {
-	if state.OwnedAt(owner) && state.Control != 0 {
+	if state.IsOwnedAt(owner) && state.Control != 0 {
 		return state
 	}
 	return store.RunState{}
@@ -80,7 +80,7 @@ func upsertStep(x executor, p *store.Step, exists bool, bits int64) (int64, erro
 
 // queryStep returns the row of a step, or nil.
 func queryStep(x executor, p *store.Step) (row *store.Step, err error) {
-	err = x.each(qStepByName, func(v []driver.Value) error {
+	err = x.query(qStepByName, func(v []driver.Value) error {
 		found, err := scanStep(v)
 		row = &found
 		return err

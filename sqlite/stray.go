@@ -15,13 +15,13 @@ type strayLanes struct {
 	since   time.Time
 }
 
-func (l *strayLanes) old() bool {
+func (l *strayLanes) isOld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.since) > store.StrayCheckInterval
 }
 
-func (l *strayLanes) of(queue string) []store.ClaimLane {
+func (l *strayLanes) ofQueue(queue string) []store.ClaimLane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byQueue[queue]
@@ -29,7 +29,7 @@ func (l *strayLanes) of(queue string) []store.ClaimLane {
 
 // strayLanes returns the lanes of the queue with runs that no admission has seen.
 func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
-	if s.strays.old() {
+	if s.strays.isOld() {
 		byQueue := make(map[string][]store.ClaimLane)
 		for l, err := range lanes(ctx, x) {
 			if err != nil {
@@ -39,9 +39,9 @@ func (s *database) strayLanes(ctx context.Context, x executor, queue string) (st
 				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
 			}
 		}
-		s.strays.set(byQueue)
+		s.strays.setLanes(byQueue)
 	}
-	for _, l := range s.strays.of(queue) {
+	for _, l := range s.strays.ofQueue(queue) {
 		next, ok, err := nextLane(x, l-1)
 		if err != nil {
 			return nil, err
@@ -53,8 +53,8 @@ func (s *database) strayLanes(ctx context.Context, x executor, queue string) (st
 	return strays, nil
 }
 
-// set replaces the known lanes.
-func (l *strayLanes) set(byQueue map[string][]store.ClaimLane) {
+// setLanes replaces the known lanes.
+func (l *strayLanes) setLanes(byQueue map[string][]store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byQueue, l.since = byQueue, time.Now()

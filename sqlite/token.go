@@ -13,7 +13,7 @@ const tokenKeySize = 32
 func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	const what = "read the key of tokens"
 	read := func(x executor) error {
-		return x.each(qTokenKey, func(v []driver.Value) error {
+		return x.query(qTokenKey, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			key = c.bytes()
 			return c.err

@@ -13,7 +13,7 @@ import (
 // Tree implements store.Store.
 func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err error) {
 	err = s.read(ctx, "tree", func(x executor) error {
-		return x.each(qRunTree, func(v []driver.Value) error {
+		return x.query(qRunTree, func(v []driver.Value) error {
 			row, err := scanRun(v)
 			runs = append(runs, &row.Run)
 			return err
@@ -29,7 +29,7 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
 	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x executor) error {
-		err := x.each(qRunTreeCounts, func(v []driver.Value) error {
+		err := x.query(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			status := store.Status(c.int())
 			counts.Runs[status] = int(c.int())
@@ -39,7 +39,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 		if err != nil {
 			return err
 		}
-		return x.each(qRunTreeOpenCalls, func(v []driver.Value) error {
+		return x.query(qRunTreeOpenCalls, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			kind := store.Kind(c.int())
 			counts.Open[kind] = int(c.int())

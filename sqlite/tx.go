@@ -12,11 +12,11 @@ import (
 // withConn calls fn with a connection of db. It waits for a connection until ctx ends.
 func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
 	if err := s.files.movedError(); err != nil {
-		return s.wrap(what, err)
+		return s.wrapError(what, err)
 	}
 	lent, err := db.Conn(ctx)
 	if err != nil {
-		return s.wrap(what, err)
+		return s.wrapError(what, err)
 	}
 	defer lent.Close()
 	var failed error
@@ -30,7 +30,7 @@ func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn fun
 	if failed == nil {
 		failed = err
 	}
-	return s.wrap(what, failed)
+	return s.wrapError(what, failed)
 }
 
 // read calls fn with a connection for reading. Each statement sees the newest commit.
@@ -71,16 +71,16 @@ func (s *database) writer() *sql.DB { return s.writerDB }
 // checkpointIn writes one step in the caller's transaction, by the rules of Commit, and sets its outcome. The step may
 // have a row that is not terminal. After an error the transaction is open, and the caller must roll it back.
 func (s *database) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
-	return s.wrap("checkpoint", writeStep(s.userTx(ctx, tx), w))
+	return s.wrapError("checkpoint", writeStep(s.newUserTx(ctx, tx), w))
 }
 
 // startIn creates runs in the caller's transaction and sets their outcomes. Attend notices the commit as it notices
 // those of other processes.
 func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.StartWrite) error {
-	x := s.userTx(ctx, tx)
+	x := s.newUserTx(ctx, tx)
 	for _, w := range starts {
 		if err := writeStart(x, w); err != nil {
-			return s.wrap("start", err)
+			return s.wrapError("start", err)
 		}
 	}
 	return nil
@@ -88,20 +88,20 @@ func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Star
 
 // signalIn sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
 func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w *store.SignalWrite) error {
-	x := s.userTx(ctx, tx)
+	x := s.newUserTx(ctx, tx)
 	row, ok, err := findRun(x, ref, store.NoPayloads)
 	if err != nil {
-		return s.wrap("signal", err)
+		return s.wrapError("signal", err)
 	}
 	if !ok {
 		w.Outcome, w.Existing, w.State = store.Fenced, nil, store.RunState{}
 		return nil
 	}
 	w.Run = row.UUID
-	return s.wrap("signal", writeSignal(x, w))
+	return s.wrapError("signal", writeSignal(x, w))
 }
 
-func (s *database) userTx(ctx context.Context, tx *sql.Tx) *writeTx {
+func (s *database) newUserTx(ctx context.Context, tx *sql.Tx) *writeTx {
 	return &writeTx{executor: txSession{ctx, tx, s.texts}}
 }
 
@@ -124,7 +124,7 @@ func (x txSession) exec(q queryID, args ...driver.Value) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (x txSession) each(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
+func (x txSession) query(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
 	bound, err := bindAny(args)
 	if err != nil {
 		return err

@@ -33,13 +33,13 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 // returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
-		own, err := callersStore(s, tx)
+		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
 		}
 		return endedTxError(own.startIn(ctx, tx, starts))
 	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
-		own, err := callersStore(s, tx)
+		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 // ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
-		own, err := callersStore(s, tx)
+		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
 		}
@@ -79,17 +79,17 @@ func endedTxError(err error) error {
 	return err
 }
 
-// callersStore returns the database for a call in the caller's transaction tx.
-func callersStore(s store.Store, tx *sql.Tx) (*database, error) {
-	own, err := ownStore(s)
+// checkedDatabaseOf returns the database for a call in the caller's transaction tx.
+func checkedDatabaseOf(s store.Store, tx *sql.Tx) (*database, error) {
+	own, err := databaseOf(s)
 	if err == nil && tx == nil {
 		return nil, errNoTransaction
 	}
 	return own, err
 }
 
-// ownStore returns the database of a store of this package.
-func ownStore(s store.Store) (*database, error) {
+// databaseOf returns the database of a store of this package.
+func databaseOf(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
 		s = opened.engineMethods
 	}
@@ -103,7 +103,7 @@ func ownStore(s store.Store) (*database, error) {
 // runTx is the bridge.Transact of this store. It retries a transaction that the database rolled back, or whose commit
 // returned no reply. A retry first reads whether the step was recorded after all.
 func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
-	own, err := ownStore(s)
+	own, err := databaseOf(s)
 	if err != nil {
 		return err
 	}
@@ -129,20 +129,20 @@ func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(con
 func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
 	tx, err := s.writer().BeginTx(ctx, nil)
 	if err != nil {
-		return s.wrap("begin", err)
+		return s.wrapError("begin", err)
 	}
 	// After a commit this does nothing; its error says no more than the one answered.
 	defer func() { _ = tx.Rollback() }()
 	row, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
 	if err != nil {
-		return s.wrap("look for the checkpoint", err)
+		return s.wrapError("look for the checkpoint", err)
 	}
-	if row != nil && row.Status.Terminal() {
+	if row != nil && row.Status.IsTerminal() {
 		w.Outcome, w.Recorded = store.Adopted, row
 		return nil
 	}
 	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepointCreate]); err != nil {
-		return s.wrap("begin", err)
+		return s.wrapError("begin", err)
 	}
 	if err := work(ctx, tx); err != nil {
 		return err
@@ -152,10 +152,10 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepointRelease]); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: the transaction of a Tx step was ended before its function returned: leave Commit and Rollback to the step, and return the error of a statement that undid it: %w", durable.ErrInvalidConfig, err)
 	} else if err != nil {
-		return s.wrap("checkpoint", err)
+		return s.wrapError("checkpoint", err)
 	}
 	if err := s.checkpointIn(ctx, tx, w); err != nil || w.Outcome != store.Written {
 		return err
 	}
-	return s.wrap("commit", tx.Commit())
+	return s.wrapError("commit", tx.Commit())
 }

@@ -53,8 +53,8 @@ type lastClaimGates struct {
 	capped bool // it left out queues from which it might have taken some runs
 }
 
-// touch has the queue looked at, if it has a row, because a run of it has ended, waits or was claimed.
-func (a *queueAdmitter) touch(queue string) {
+// requestPass has the queue looked at, if it has a row, because a run of it has ended, waits or was claimed.
+func (a *queueAdmitter) requestPass(queue string) {
 	rows := a.rows.Load()
 	if rows == nil || !slices.Contains(rows.names, queue) {
 		return
@@ -68,8 +68,8 @@ func (a *queueAdmitter) touch(queue string) {
 	a.wanted.notify()
 }
 
-// touchAll has all queues looked at.
-func (a *queueAdmitter) touchAll() {
+// requestAllPasses has all queues looked at.
+func (a *queueAdmitter) requestAllPasses() {
 	if rows := a.rows.Load(); rows == nil || len(rows.names) == 0 {
 		return
 	}
@@ -79,8 +79,8 @@ func (a *queueAdmitter) touchAll() {
 	a.wanted.notify()
 }
 
-// take removes and returns the queues to be looked at, in any order, and whether these are all.
-func (a *queueAdmitter) take(all bool) (queues []string, every bool) {
+// takeRequested removes and returns the queues to be looked at, in any order, and whether these are all.
+func (a *queueAdmitter) takeRequested(all bool) (queues []string, every bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rows := a.rows.Load()
@@ -139,7 +139,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	again := make(map[string]time.Time)
 	wait := firstAdmission
 	for {
-		next := nextPass(w.e.clock, again, a.wanted)
+		next := newPassTimer(w.e.clock, again, a.wanted)
 		look := false
 		select {
 		case <-a.wanted:
@@ -156,7 +156,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			_, err = w.readQueues(ctx)
 		}
 		began := time.Now()
-		queues, all := a.take(look)
+		queues, all := a.takeRequested(look)
 		if all {
 			clear(again)
 		}
@@ -182,7 +182,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			w.log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
 			sleepCtx(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, longAdmission)
-			a.touchAll()
+			a.requestAllPasses()
 		case all && len(queues) > 0 && !look: // hints about all queues may follow each other without a pause
 			wait = firstAdmission
 			sleepCtx(ctx, min(time.Since(began), queuePoll))
@@ -192,8 +192,8 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	}
 }
 
-// nextPass wakes admissionLoop when a queue is to be looked at again.
-func nextPass(c clock.Clock, again map[string]time.Time, wanted notifier) clock.Timer {
+// newPassTimer wakes admissionLoop when a queue is to be looked at again.
+func newPassTimer(c clock.Clock, again map[string]time.Time, wanted notifier) clock.Timer {
 	var first time.Time
 	for _, at := range again {
 		if first.IsZero() || at.Before(first) {
@@ -229,10 +229,10 @@ func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err 
 	return w.e.clock.Now(), nil
 }
 
-// gate sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
+// setClaimGates sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
 // a queue than it may. It reports whether the claim leaves out queues from which it could take fewer runs than
 // its limit. The next claim takes from them.
-func (w *worker) gate(ctx context.Context, q *store.ClaimQuery) (capped bool) {
+func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped bool) {
 	a := &w.admission
 	rows := a.rows.Load()
 	if rows == nil {
@@ -268,7 +268,7 @@ func (w *worker) gate(ctx context.Context, q *store.ClaimQuery) (capped bool) {
 	}
 	slices.Sort(full)
 	if a.last.rows != rows || !slices.Equal(a.last.full, full) {
-		a.last.rows, a.last.full, a.last.gated = rows, full, store.NewGated(rows.live, full)
+		a.last.rows, a.last.full, a.last.gated = rows, full, store.NewQueueGates(rows.live, full)
 	}
 	a.last.capped = capped
 	q.Gated = a.last.gated

@@ -85,7 +85,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	parent := t.s.stepsCtx
 	var span trace.Span
 	if t.r.traced {
-		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), naming.Display(t.name), t.attempt)
+		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.logName(), naming.Display(t.name), t.attempt)
 	}
 	got := t.callOnce(parent)
 	if got.hadNoEffect {
@@ -111,7 +111,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	// its outcome is known.
 	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
 	if got.failure != nil && (t.s.stepsCtx.Err() != nil || met || got.failure.Left) {
-		return attemptResult{failure: got.failure}, t.interruption()
+		return attemptResult{failure: got.failure}, t.interruptionCause()
 	}
 	return got, nil
 }
@@ -131,8 +131,8 @@ func (t *stepTask) callOnce(parent context.Context) attemptResult {
 	}
 }
 
-// interruption returns the reason why an attempt was ended from outside.
-func (t *stepTask) interruption() error {
+// interruptionCause returns the reason why an attempt was ended from outside.
+func (t *stepTask) interruptionCause() error {
 	if err := t.s.checkOpen(); err != nil {
 		if errors.Is(err, ErrReturned) {
 			t.r.mu.Lock()
@@ -203,11 +203,11 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 		case got := <-results:
 			return t.markTimedOut(ctx, got, limit)
 		case <-t.r.ownedCtx.Done():
-			return attemptResult{err: t.interruption()}
+			return attemptResult{err: t.interruptionCause()}
 		}
 	}
 	if t.s.stepsCtx.Err() != nil {
-		return attemptResult{err: t.interruption()}
+		return attemptResult{err: t.interruptionCause()}
 	}
 	f := t.timeoutFailure(limit)
 	f.Message += " (the function ignored the end of its context and was left behind)"
@@ -288,7 +288,7 @@ func (t *stepTask) callChosenFunc(ctx context.Context) (got attemptResult) {
 	case t.outcomeUnknown:
 		return t.verify(ctx)
 	case t.spec.Transact != nil:
-		return t.transact(ctx)
+		return t.callTransact(ctx)
 	}
 	got.out, got.failure = t.spec.Attempt(ctx)
 	return got

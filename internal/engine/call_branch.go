@@ -39,7 +39,7 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	}
 	r := s.r
 	full := s.prefix + name
-	if s.nested() {
+	if s.isNested() {
 		return nil, nestedError(r, full)
 	}
 	r.mu.Lock()
@@ -65,7 +65,7 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 		return err
 	}
 	full := s.prefix + name
-	if s.nested() {
+	if s.isNested() {
 		return nestedError(s.r, full)
 	}
 	s.r.mu.Lock()
@@ -76,18 +76,18 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 // Scope returns the scope in which the branch makes its calls.
 func (b *Branch) Scope() *Scope { return b.scope }
 
-// Ended reports whether a recorded choice ended the branch before the branch had returned. Then the result
+// HasEnded reports whether a recorded choice ended the branch before the branch had returned. Then the result
 // of the branch is valid only if no call in it was refused.
-func (b *Branch) Ended() bool {
+func (b *Branch) HasEnded() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.end != nil && !b.end.returned
 }
 
-// Refused reports whether a call in the branch was refused because a choice had ended the branch or a
+// HasRefusedCall reports whether a call in the branch was refused because a choice had ended the branch or a
 // branch around it. Then the branch did not come to its own end. Otherwise all its calls are recorded, and
 // it returns the same result in every replay.
-func (b *Branch) Refused() bool {
+func (b *Branch) HasRefusedCall() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.callRefused
@@ -114,9 +114,9 @@ func (b *Branch) unblockChoices() {
 	}
 }
 
-// endedAt returns the earliest time at which the branch or a branch around it was ended. It returns zero
+// parentsEndTime returns the earliest time at which the branch or a branch around it was ended. It returns zero
 // if none was ended. b may be nil. The caller holds run.mu.
-func (b *Branch) endedAt() (first time.Time) {
+func (b *Branch) parentsEndTime() (first time.Time) {
 	for ; b != nil; b = b.parent {
 		if b.end != nil && (first.IsZero() || b.end.at.Before(first)) {
 			first = b.end.at
@@ -158,7 +158,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.nested() {
+	if s.isNested() {
 		return nil, nil, nestedError(s.r, full)
 	}
 	sub := s.subScope(full)
@@ -174,9 +174,9 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	return sub, func() { _, _ = s.r.e.journal.SettleMarker(entry) }, nil
 }
 
-// Begun reports which of the names in this scope have a row in history, and whether any of these rows is a
+// HaveBegun reports which of the names in this scope have a row in history, and whether any of these rows is a
 // failure. begun is nil if no name has a row.
-func (s *Scope) Begun(names []string) (begun []bool, failed bool) {
+func (s *Scope) HaveBegun(names []string) (begun []bool, failed bool) {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	if !r.beginGoroutine() {
 		return ErrSuspended
 	}
-	r.idle.branched()
+	r.idle.noteGoroutineStart()
 	go func() {
 		defer r.endGoroutine()
 		returned := false
@@ -268,5 +268,5 @@ func (s *Scope) HasOutcome(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	row := s.r.history[s.prefix+name]
-	return row != nil && row.Status.Terminal()
+	return row != nil && row.Status.IsTerminal()
 }

@@ -49,12 +49,12 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 		if had := record.FailuresOf(recorded).Workflow; had != "" && had != q.Workflow {
 			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow)
 		}
-		if recorded.Status.Terminal() {
+		if recorded.Status.IsTerminal() {
 			c.id = store.ChildUUID(r.row.UUID, full, recorded.StartedAt)
 			c.once.Do(func() { c.result = resultOf(recorded) })
 			return c, nil
 		}
-		if c.id, err = childUUID(recorded); err != nil {
+		if c.id, err = childUUIDOf(recorded); err != nil {
 			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address())
 		}
 		return c, nil
@@ -62,14 +62,14 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if err := naming.Check("child", q.Name); err != nil {
 		return nil, err
 	}
-	if s.nested() {
+	if s.isNested() {
 		return nil, nestedError(r, full)
 	}
 	return c, c.start(q)
 }
 
-// childUUID returns the UUID of the child from the row of its start.
-func childUUID(started *store.Step) (id uuid.UUID, err error) {
+// childUUIDOf returns the UUID of the child from the row of its start.
+func childUUIDOf(started *store.Step) (id uuid.UUID, err error) {
 	var text string
 	if err := json.Unmarshal(started.Output, &text); err != nil {
 		return id, err
@@ -98,11 +98,11 @@ func (c *Child) start(q StartRequest) error {
 	defer r.endGoroutine()
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
-	if err := r.inherit(&q); err != nil {
+	if err := r.inheritQueue(&q); err != nil {
 		r.suspendUnwritten("start child", c.name, err)
 		return ErrSuspended
 	}
-	w, free := r.e.reserve([]StartRequest{q})
+	w, free := r.e.reserveSlots([]StartRequest{q})
 	defer free.Release()
 	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]
@@ -150,7 +150,7 @@ func (c *Child) start(q StartRequest) error {
 		free.Release()
 	}
 	if own && !written && failed != nil {
-		w.addDoubtfulStart(starts, cmp.Or(err, failed))
+		w.addUncertainStart(starts, cmp.Or(err, failed))
 	}
 	if err := cmp.Or(err, left); err != nil {
 		spans.EndFailed(err)
@@ -159,7 +159,7 @@ func (c *Child) start(q StartRequest) error {
 	}
 	switch {
 	case left != nil && failed != nil: // the child may have been started: the next execution finds it
-		r.lose()
+		r.loseOwnership()
 		return ErrSuspended
 	case left != nil:
 		return left
@@ -169,7 +169,7 @@ func (c *Child) start(q StartRequest) error {
 	case err != nil:
 		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
-		r.applyRequest(start.State.Control)
+		r.applyControl(start.State.Control)
 		return c.s.checkOpen()
 	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
 		r.suspendUnwritten("start child", c.name, unknownChildError(start.Existing, c.id))
@@ -184,7 +184,7 @@ func (c *Child) start(q StartRequest) error {
 	if own {
 		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
 	} else {
-		r.w.hint()
+		r.w.hintWorkers()
 	}
 	return nil
 }
@@ -195,14 +195,14 @@ func (c *Child) UUID() uuid.UUID { return c.id }
 // Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
 // unloaded from memory meanwhile; the end of the child wakes it.
 func (c *Child) Wait() (CallResult, error) {
-	if c.s.nested() {
+	if c.s.isNested() {
 		return CallResult{}, nestedError(c.s.r, c.name)
 	}
-	c.once.Do(func() { c.result, c.err = c.wait() })
+	c.once.Do(func() { c.result, c.err = c.awaitEnd() })
 	return c.result, c.err
 }
 
-func (c *Child) wait() (CallResult, error) {
+func (c *Child) awaitEnd() (CallResult, error) {
 	r := c.s.r
 	if left := c.s.checkOpen(); left != nil {
 		return CallResult{}, left // reading whether the child has ended would count as a new call
@@ -219,8 +219,8 @@ func (c *Child) wait() (CallResult, error) {
 		r.idle.endWait(waiting)
 	}
 	switch {
-	case unwritable(err):
-		r.lose()
+	case isWriteRefused(err):
+		r.loseOwnership()
 	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
 		r.suspendUnwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
@@ -252,7 +252,7 @@ func (c *Child) readIfEnded() (*store.Run, error) {
 		return nil, nil
 	}
 	var ended []results.EndedRun
-	err := c.s.r.e.patiently(c.s.ctx, writeCaller{}, func() (err error) {
+	err := c.s.r.e.retryUntilPatienceEnds(c.s.ctx, writeCaller{}, func() (err error) {
 		ended, err = results.Ended(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
 		return err
 	})

@@ -73,7 +73,7 @@ func (r *run) loadBranchEnds() {
 		return
 	}
 	for _, row := range r.history {
-		if row.Status.Terminal() && row.Kind != store.KindCompensation {
+		if row.Status.IsTerminal() && row.Kind != store.KindCompensation {
 			for prefix := range naming.Scopes(row.Name) {
 				if e := r.branchEnds[prefix]; e != nil {
 					e.notReplayed++
@@ -122,7 +122,7 @@ type LoserBranch struct {
 	// reports whether the branch has returned.
 	WithholdResult func() (returned bool)
 	// DeliverResult is called once after Close has reported false. err is ErrCancelled, or ErrSuspended if the
-	// choice was not recorded. See [Branch.Refused].
+	// choice was not recorded. See [Branch.HasRefusedCall].
 	DeliverResult func(err error)
 }
 
@@ -144,14 +144,14 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	switch {
 	case err != nil:
 		return CallResult{}, err
-	case recorded != nil && recorded.Status.Terminal():
+	case recorded != nil && recorded.Status.IsTerminal():
 		return s.replayChoice(spec, recorded)
 	case recorded == nil:
 		if err := naming.Check("choice", spec.Name); err != nil {
 			return CallResult{}, err
 		}
 	}
-	if s.nested() {
+	if s.isNested() {
 		return CallResult{}, nestedError(r, full)
 	}
 	r.idle.beginBusy()
@@ -171,7 +171,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 	}
 	r := s.r
 	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
-		losers := ownLosers(r, spec.Losers(c.Won))
+		losers := losersOf(r, spec.Losers(c.Won))
 		t := &stepTask{r: r, s: s, name: row.Name}
 		unlock := lockLosers(losers)
 		_, _, closed := withholdResults(losers)
@@ -200,7 +200,7 @@ func (t *stepTask) choose(spec *ChoiceSpec) (CallResult, error) {
 	}
 	var losers []LoserBranch
 	if spec.Losers != nil {
-		losers = ownLosers(r, spec.Losers(won))
+		losers = losersOf(r, spec.Losers(won))
 	}
 	unlock := lockLosers(losers)
 	made := spec.newRecordWithDeciders(won)
@@ -220,7 +220,7 @@ func (t *stepTask) choose(spec *ChoiceSpec) (CallResult, error) {
 		// execution can continue.
 		if r.currentSuspension() == nil {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
-			r.lose()
+			r.loseOwnership()
 		}
 		unlock()
 		for _, l := range closed {
@@ -272,9 +272,9 @@ func (r *run) branchEndTime() time.Time {
 	return now
 }
 
-// ownLosers returns those of the losers that are branches of this execution, without duplicates and in the
+// losersOf returns those of the losers that are branches of this execution, without duplicates and in the
 // order of their prefixes.
-func ownLosers(r *run, losers []LoserBranch) []LoserBranch {
+func losersOf(r *run, losers []LoserBranch) []LoserBranch {
 	losers = slices.DeleteFunc(losers, func(l LoserBranch) bool { return l.Branch == nil || l.Branch.scope.r != r })
 	slices.SortFunc(losers, func(a, b LoserBranch) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
 	return slices.CompactFunc(losers, func(a, b LoserBranch) bool { return a.Branch == b.Branch })

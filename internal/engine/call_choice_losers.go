@@ -29,7 +29,7 @@ func (r *run) cancelLosersChildren(look bool) bool {
 		if err := r.cancelChildrenOf(choice, children, look); err != nil {
 			r.logger().Error("the children of branches that a choice ended could not be cancelled; another execution will do it",
 				telemetry.KeyStep, naming.Display(choice), telemetry.KeyError, err)
-			r.lose()
+			r.loseOwnership()
 			return false
 		}
 	}
@@ -48,7 +48,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 		}
 		children = children[:0]
 		for _, row := range rows {
-			if row != nil && !row.Detached && !row.Status.Terminal() && row.Control&store.CancelRequested == 0 {
+			if row != nil && !row.Detached && !row.Status.IsTerminal() && row.Control&store.CancelRequested == 0 {
 				children = append(children, row.UUID)
 			}
 		}

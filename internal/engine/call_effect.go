@@ -61,9 +61,9 @@ func (t *stepTask) startName() string {
 	return id + name
 }
 
-// unlessBranchLeft wraps a write that must not follow a choice which ends the branch of the scope. Either the
+// inOpenBranch wraps a write that must not follow a choice which ends the branch of the scope. Either the
 // choice waits for the write, or the wrapped write returns ErrEffectInterrupted and writes nothing.
-func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
+func (s *Scope) inOpenBranch(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
 	}
@@ -77,12 +77,12 @@ func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 	}
 }
 
-// settleEffect returns the error that the call records, if the target or the value of the effect caused
+// effectError returns the error that the call records, if the target or the value of the effect caused
 // it. For an error of the database it suspends the run and returns ErrEffectInterrupted.
-func (t *stepTask) settleEffect(what string, err error) error {
+func (t *stepTask) effectError(what string, err error) error {
 	var state *StateError
 	switch {
-	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), refusedStart(err):
+	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), isQueueRefusal(err):
 		return err
 	case errors.Is(err, fold.ErrLive), errors.Is(err, fold.ErrSkipped):
 		return err
@@ -98,7 +98,7 @@ func (t *stepTask) settleEffect(what string, err error) error {
 // effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
 func (t *stepTask) effectContext(ctx context.Context) (writes context.Context, by writeCaller) {
-	return context.WithoutCancel(ctx), writeCaller{over: t.s.stepsCtx.Done(), around: t.s.unlessBranchLeft}
+	return context.WithoutCancel(ctx), writeCaller{over: t.s.stepsCtx.Done(), around: t.s.inOpenBranch}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
@@ -122,7 +122,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 	if last := s.r.noteSignalSent(w.CreatedAt); !last.IsZero() {
 		t.endsAfter = last.UnixMicro()
 	}
-	return t.settleEffect("send signal", err)
+	return t.effectError("send signal", err)
 }
 
 // noteSignalSent notes that the run sent a signal at the given time, and returns the time of the latest signal
@@ -152,7 +152,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 		if err == nil {
 			err = started.Err
 		}
-		return started.Run.Address(), t.settleEffect("start run", err)
+		return started.Run.Address(), t.effectError("start run", err)
 	}
 	writes, by := t.effectContext(ctx)
 	started, err := s.r.e.startUnlessNameTaken(writes, by, []StartRequest{q})
@@ -162,7 +162,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 			err = nil // an earlier attempt of this call started the run, and that run counts
 		}
 	}
-	return q.Name, t.settleEffect("start run", err)
+	return q.Name, t.effectError("start run", err)
 }
 
 // CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
@@ -179,7 +179,7 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlOpe
 	if err == nil && !own.Results[0].Found {
 		err = notFound(id.String())
 	}
-	return t.settleEffect("cancel child", err)
+	return t.effectError("cancel child", err)
 }
 
 // SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrEffectInterrupted if the run or
@@ -192,7 +192,7 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	r := s.r
 	writes, by := t.effectContext(ctx)
 	fenced := false
-	err = r.e.patiently(writes, by, func() error {
+	err = r.e.retryUntilPatienceEnds(writes, by, func() error {
 		return by.attempt(func() error {
 			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch)
 			fenced = err == nil && !there
@@ -200,10 +200,10 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 		})
 	})
 	if fenced {
-		r.lose()
+		r.loseOwnership()
 		return ErrEffectInterrupted
 	}
-	return t.settleEffect("set tags", err)
+	return t.effectError("set tags", err)
 }
 
 // Time returns the database's time as this process estimates it.

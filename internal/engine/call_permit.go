@@ -60,13 +60,13 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.cfg.Version,
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 	}
-	giveBack = sync.OnceFunc(func() { r.w.permits.giveBack(r, a) })
+	giveBack = sync.OnceFunc(func() { r.w.permits.returnPermit(r, a) })
 	began := time.Now()
-	place := r.permitLines.join(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
-	defer r.permitLines.leave(place)
+	place := r.permitLines.addStep(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
+	defer r.permitLines.leaveLine(place)
 	defer r.w.permits.leave(place)
 	for {
-		if err := r.w.permits.ask(t.s.ctx, a); err != nil {
+		if err := r.w.permits.requestPermit(t.s.ctx, a); err != nil {
 			return t.endPermitWait(giveBack, err)
 		}
 		switch a.Outcome {

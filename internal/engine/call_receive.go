@@ -61,12 +61,12 @@ func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 		if err := naming.Check("receive", spec.Name); err != nil {
 			return CallResult{}, err
 		}
-		if s.nested() {
+		if s.isNested() {
 			return CallResult{}, nestedError(r, full)
 		}
 	}
 	w := &receiveCall{s: s, r: r, spec: spec, name: full}
-	if recorded == nil || !recorded.Status.Terminal() {
+	if recorded == nil || !recorded.Status.IsTerminal() {
 		if recorded, err = w.wait(recorded); err != nil {
 			return CallResult{}, err
 		}
@@ -101,7 +101,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 			if err != nil {
 				return nil, err
 			}
-			if found.Status.Terminal() {
+			if found.Status.IsTerminal() {
 				took = !w.late && found.Status == store.StepCompleted
 				return found, nil
 			}
@@ -127,7 +127,7 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 		return w.record(&row, false)
 	}
 	if w.spec.OnTimeout == TimeoutEscalates { // do not escalate if a signal arrived in time
-		if found, err := w.record(&row, false); err != nil || found.Status.Terminal() {
+		if found, err := w.record(&row, false); err != nil || found.Status.IsTerminal() {
 			return found, err
 		}
 	}
@@ -157,7 +157,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	})
 	switch {
 	case left != nil && failed: // the row may be recorded: the next execution reads it
-		r.lose()
+		r.loseOwnership()
 		return nil, ErrSuspended
 	case left != nil:
 		return nil, left
@@ -171,7 +171,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 		return nil, ErrSuspended
 	}
 	r.clearSuspect()
-	r.applyRequest(rec.State.Control)
+	r.applyControl(rec.State.Control)
 	w.reportTimeout(rec, late)
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, kindMismatchError(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
@@ -216,13 +216,13 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
 			w.r.suspendUnwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
-			w.r.endEarly(cancelledEnd())
+			w.r.forceEnd(cancelledEnd())
 		}
 		return CallResult{}, w.s.checkOpen()
 	case TimeoutExpires:
 		f := *res.Failure
 		f.Step = naming.Display(w.name)
-		w.r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
+		w.r.forceEnd(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
 		return CallResult{}, w.s.checkOpen()
 	}
 	return res, nil

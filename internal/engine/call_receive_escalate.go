@@ -41,12 +41,12 @@ func (x *Escalator) Signal(ref string, s *store.SignalWrite) error {
 // has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&Escalator{w.s, r.writeCtx, writeCaller{over: w.s.stepsCtx.Done(), around: w.s.unlessBranchLeft}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	err := w.spec.Escalate(&Escalator{w.s, r.writeCtx, writeCaller{over: w.s.stepsCtx.Done(), around: w.s.inOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
 	var state *StateError
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state), refusedStart(err):
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state), isQueueRefusal(err):
 		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, err)
 		return nil
 	case errors.Is(err, ErrEffectInterrupted), w.s.checkOpen() != nil:

@@ -133,18 +133,18 @@ func (in *signalInbox) wakeLocked() {
 		in.requestCount()
 		return
 	}
-	in.callAll()
+	in.wakeAllReceives()
 }
 
-// callAll calls all receives. Those that are querying will query once more. The caller holds in.mu.
-func (in *signalInbox) callAll() {
+// wakeAllReceives calls all receives. Those that are querying will query once more. The caller holds in.mu.
+func (in *signalInbox) wakeAllReceives() {
 	for l := range in.members {
-		in.summon(l)
+		in.wakeReceive(l)
 	}
 }
 
-// summon calls the receive, so that it queries for a signal. The caller holds in.mu.
-func (in *signalInbox) summon(l *waitingReceive) {
+// wakeReceive calls the receive, so that it queries for a signal. The caller holds in.mu.
+func (in *signalInbox) wakeReceive(l *waitingReceive) {
 	if l.place != nil {
 		l.queue.idle.Remove(l.place)
 		l.place = nil
@@ -178,7 +178,7 @@ func (in *signalInbox) beginCount() {
 func (in *signalInbox) deliverCounts(counts map[string]int, counted bool) {
 	in.mu.Lock()
 	if !counted {
-		in.callAll()
+		in.wakeAllReceives()
 	}
 	for name, n := range counts {
 		q := in.queues[name]
@@ -187,7 +187,7 @@ func (in *signalInbox) deliverCounts(counts map[string]int, counted bool) {
 		}
 		q.counts++
 		for n -= q.members - q.idle.Len(); n > 0 && q.idle.Len() > 0; n-- {
-			in.summon(q.idle.Front().Value.(*waitingReceive))
+			in.wakeReceive(q.idle.Front().Value.(*waitingReceive))
 		}
 	}
 	again := in.again

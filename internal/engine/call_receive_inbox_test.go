@@ -171,15 +171,19 @@ func TestAReceiveThatLeavesPassesItsCallOn(t *testing.T) {
 		leave func(in *signalInbox, l *waitingReceive)
 		calls bool
 	}{
-		"with a signal":             {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, true) }, false},
-		"with a signal, and called": {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.summon(l); in.removeReceive(l, true) }, true},
+		"with a signal": {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, true) }, false},
+		"with a signal, and called": {func(in *signalInbox, l *waitingReceive) {
+			in.beginQuery(l)
+			in.wakeReceive(l)
+			in.removeReceive(l, true)
+		}, true},
 		"with a signal, after a count": {func(in *signalInbox, l *waitingReceive) {
 			in.beginQuery(l)
 			l.queue.counts++
 			in.removeReceive(l, true)
 		}, true},
 		"without a signal":              {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, false) }, true},
-		"without a query, while called": {func(in *signalInbox, l *waitingReceive) { in.summon(l); in.removeReceive(l, false) }, true},
+		"without a query, while called": {func(in *signalInbox, l *waitingReceive) { in.wakeReceive(l); in.removeReceive(l, false) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

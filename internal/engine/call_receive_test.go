@@ -56,7 +56,7 @@ func (s *mailbox) receive(w *store.ReceiveWrite) {
 	}
 	row, bound := w.Step, time.Time{}
 	if had := s.rows[row.Name]; had != nil {
-		if had.Status.Terminal() {
+		if had.Status.IsTerminal() {
 			w.Outcome, w.Recorded = store.Adopted, had
 			return
 		}
@@ -198,7 +198,7 @@ func TestReceiveTimesOut(t *testing.T) {
 				if cancels := c.status == store.Cancelled; (len(s.orders) == 1) != cancels || cancels && s.orders[0].Verb != store.VerbCancel {
 					t.Errorf("ordered: %+v", s.orders)
 				}
-				if row := s.recorded("wait"); !row.Status.Terminal() || (row.Status == store.StepFailed) != (c.failed || c.status != 0) {
+				if row := s.recorded("wait"); !row.Status.IsTerminal() || (row.Status == store.StepFailed) != (c.failed || c.status != 0) {
 					t.Errorf("recorded: %+v", row)
 				}
 				r.rests(t)
@@ -323,8 +323,8 @@ func TestReceiveTakesNothing(t *testing.T) {
 			return s
 		}, want: ErrNestedStep},
 		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged},
-		"a suspended run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.lose(); return r.scope() }, want: ErrSuspended, gone: true},
-		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.endEarly(cancelledEnd()); return r.scope() }, want: ErrCancelled},
+		"a suspended run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.loseOwnership(); return r.scope() }, want: ErrSuspended, gone: true},
+		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.forceEnd(cancelledEnd()); return r.scope() }, want: ErrCancelled},
 		"a run of another process": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope { s.fenced = true; return r.scope() }, queries: 1, want: ErrSuspended, gone: true},
 		"a branch that ends while it waits": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope {
 			b, err := r.scope().Branch("branch", 0)

@@ -39,9 +39,9 @@ func (s *Scope) With(ctx context.Context) *Scope {
 	return &inside
 }
 
-// nested reports whether a durable call is made from inside the function of another durable call. It
+// isNested reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
-func (s *Scope) nested() bool { return s.inside || s.r.idle.executing() && inStep() }
+func (s *Scope) isNested() bool { return s.inside || s.r.idle.executing() && inStep() }
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is
 // suspended or must end. The context of a branch also ends when the branch is cancelled.
@@ -75,7 +75,7 @@ func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
-		s.branch.callRefused = s.branch.callRefused || !s.branch.endedAt().IsZero()
+		s.branch.callRefused = s.branch.callRefused || !s.branch.parentsEndTime().IsZero()
 	}
 	if d := s.r.mustEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCalls(err)
@@ -90,7 +90,7 @@ func (s *Scope) endReasonLocked() error {
 		return ErrSuspended
 	case s.compensating:
 		return nil
-	case !s.branch.endedAt().IsZero():
+	case !s.branch.parentsEndTime().IsZero():
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
 	case r.mustEnd != nil:
 		return r.mustEnd.cause
@@ -119,8 +119,8 @@ func (s *Scope) Replaying() bool { return !s.r.live.Load() }
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// Full returns a name in this scope as people see it.
-func (s *Scope) Full(name string) string { return naming.Display(s.prefix + name) }
+// DisplayName returns a name in this scope as people see it.
+func (s *Scope) DisplayName(name string) string { return naming.Display(s.prefix + name) }
 
 // beginCall marks the name as used in this execution, and returns its row in history, or nil. site is
 // where the user's code made the call. If there is no terminal row, beginCall returns an error if the
@@ -129,7 +129,7 @@ func (s *Scope) beginCall(full string, kind store.Kind, site uintptr) (*store.St
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	recorded, err := s.beginCallLocked(full, kind, site)
-	if err != nil || recorded != nil && (recorded.Status.Terminal() || kind == store.KindChild) {
+	if err != nil || recorded != nil && (recorded.Status.IsTerminal() || kind == store.KindChild) {
 		return recorded, err
 	}
 	return recorded, s.checkOpenLocked()
@@ -147,7 +147,7 @@ func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*st
 	if recorded != nil && recorded.Kind != kind {
 		return nil, kindMismatchError(&r.row, full, recorded.Kind, kind)
 	}
-	if recorded == nil || !recorded.Status.Terminal() {
+	if recorded == nil || !recorded.Status.IsTerminal() {
 		r.live.Store(true)
 		return recorded, nil
 	}
@@ -174,7 +174,7 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 		}
 		return ErrSuspended
 	}
-	if first, twice := r.use(full, site); twice {
+	if first, twice := r.useName(full, site); twice {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
 			ErrDuplicateStep, naming.Display(full), r.row.Address(), stack.Position(first), stack.Position(site))
 	}

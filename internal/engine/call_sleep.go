@@ -22,7 +22,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if err := naming.Check("sleep", name); err != nil {
 			return err
 		}
-		if s.nested() {
+		if s.isNested() {
 			return nestedError(r, full)
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
@@ -54,7 +54,7 @@ func (s *Scope) inEndedBranch() bool {
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	return !s.branch.endedAt().IsZero()
+	return !s.branch.parentsEndTime().IsZero()
 }
 
 // checkBranchOpen returns the result of left if a choice has ended the branch, and nil otherwise.
@@ -77,7 +77,7 @@ func (s *Scope) checkSleepEnded(due time.Time) error {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at := s.branch.endedAt(); !at.IsZero() && due.After(at) {
+	if at := s.branch.parentsEndTime(); !at.IsZero() && due.After(at) {
 		return s.checkOpenLocked()
 	}
 	if due.After(r.latestSleepEnd) {

@@ -104,7 +104,7 @@ func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) 
 // or until the run was paused or cancelled.
 func (t *stepTask) mayBegin() error {
 	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
-		t.r.lose()
+		t.r.loseOwnership()
 	}
 	return t.s.checkOpen()
 }

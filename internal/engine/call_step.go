@@ -47,8 +47,8 @@ type CallSpec struct {
 	Transact func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
-// retried reports whether the call consists of attempts.
-func (s *CallSpec) retried() bool { return s.Attempt != nil || s.Transact != nil }
+// canRetry reports whether the call consists of attempts.
+func (s *CallSpec) canRetry() bool { return s.Attempt != nil || s.Transact != nil }
 
 // CallOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
 // the caller need not decode them again. The value belongs to its attempt, because an attempt that was
@@ -93,7 +93,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	if err != nil {
 		return CallResult{}, err
 	}
-	if recorded != nil && recorded.Status.Terminal() {
+	if recorded != nil && recorded.Status.IsTerminal() {
 		return resultOf(recorded), nil
 	}
 	if recorded == nil {
@@ -101,7 +101,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 			return CallResult{}, err
 		}
 	}
-	if s.nested() {
+	if s.isNested() {
 		return CallResult{}, nestedError(r, name)
 	}
 	return s.execute(spec, name, recorded)
@@ -114,9 +114,9 @@ func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (Call
 	return t.execute()
 }
 
-// label returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
+// logName returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
 // Map's name, because the name of an item may be a key, such as an order's ID.
-func (t *stepTask) label() string {
+func (t *stepTask) logName() string {
 	if t.s.label != "" {
 		return t.s.label
 	}
@@ -222,7 +222,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
 		return CallResult{}, time.Time{}, err
 	}
-	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.label(), t.attempt, time.Since(began), got.failure.ErrorType())
+	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.logName(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
 		return t.recordFailure(got.failure)
 	}
@@ -313,7 +313,7 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}
 	}
-	if open := status == store.StepStarted && t.spec.retried(); open || t.failures != nil {
+	if open := status == store.StepStarted && t.spec.canRetry(); open || t.failures != nil {
 		w.Step.Failures = t.encodeFailures(open, f != nil)
 	}
 	return w
@@ -349,7 +349,7 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 		t.hasRow = true
 		t.reportFailure(w)
 		t.r.clearSuspect()
-		t.r.applyRequest(w.State.Control)
+		t.r.applyControl(w.State.Control)
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {

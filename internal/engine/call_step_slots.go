@@ -23,7 +23,7 @@ func (t *stepTask) awaitStepSlot() (leave func(), err error) {
 	}
 	slot, waited, err := t.r.e.steps.Acquire(t.s.ctx)
 	if err != nil {
-		return nil, t.interruption()
+		return nil, t.interruptionCause()
 	}
 	t.slot = slot
 	if waited {

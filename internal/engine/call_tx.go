@@ -62,9 +62,9 @@ func (x *TxAttempt) SetOutput(output []byte) error {
 	return nil
 }
 
-// Outlast returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
+// ContextWithPatience returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
 // The returned context ends at once when this process must no longer execute the run.
-func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+func ContextWithPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
@@ -84,12 +84,12 @@ func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return lasting, func() { stop(); end(nil) }
 }
 
-// transact executes an attempt that commits its own checkpoint. If the database rejects the commit,
+// callTransact executes an attempt that commits its own checkpoint. If the database rejects the commit,
 // transact calls the function again, for as long as other writes are retried.
-func (t *stepTask) transact(ctx context.Context) (got attemptResult) {
+func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 	ctx, leave := t.enterTransaction(ctx)
 	defer leave()
-	err := t.r.e.patiently(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
+	err := t.r.e.retryUntilPatienceEnds(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
 		x := &TxAttempt{t: t, w: w, own: true}
 		value, f := t.spec.Transact(ctx, w, x)

@@ -85,7 +85,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
-	capped := w.gate(ctx, &q)
+	capped := w.setClaimGates(ctx, &q)
 	claims, err := w.executeClaim(ctx, q)
 	if err != nil {
 		w.failedClaims.add(q)
@@ -98,7 +98,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			continue
 		}
 		w.startExecution(c, w.claimDelay(&c.Run, q.Now), free)
-		w.admission.touch(c.Run.Queue)
+		w.admission.requestPass(c.Run.Queue)
 	}
 	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit || capped, next: claims.Next}, nil
 }

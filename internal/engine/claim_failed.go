@@ -30,7 +30,7 @@ const (
 
 // failedClaims holds the queries of failed claims, and of failed starts, whose runs the worker searches for.
 type failedClaims struct {
-	added notifier // wakes giveBackLoop
+	added notifier // wakes failedClaimLoop
 
 	mu      sync.Mutex
 	queries []store.ClaimQuery
@@ -58,9 +58,9 @@ func (f *failedClaims) remove(q store.ClaimQuery) {
 	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
 }
 
-// addDoubtfulStart adds a start that failed with err, if this worker may own the runs of the start all the
+// addUncertainStart adds a start that failed with err, if this worker may own the runs of the start all the
 // same.
-func (w *worker) addDoubtfulStart(own []*store.StartWrite, err error) {
+func (w *worker) addUncertainStart(own []*store.StartWrite, err error) {
 	if len(own) == 0 || !mayHaveCommitted(err) {
 		return
 	}
@@ -70,15 +70,15 @@ func (w *worker) addDoubtfulStart(own []*store.StartWrite, err error) {
 	w.failedClaims.add(q)
 }
 
-// giveBackLoop releases the runs that failed claims have taken.
-func (w *worker) giveBackLoop(ctx context.Context) {
+// failedClaimLoop releases the runs that failed claims have taken.
+func (w *worker) failedClaimLoop(ctx context.Context) {
 	for {
 		select {
 		case <-w.failedClaims.added:
 		case <-ctx.Done():
 			return
 		}
-		for wait := firstGiveBack; w.giveBack(ctx); wait = min(2*wait, slowGiveBack) {
+		for wait := firstGiveBack; w.releaseFailedClaims(ctx); wait = min(2*wait, slowGiveBack) {
 			if !sleepCtx(ctx, wait) {
 				return
 			}
@@ -86,12 +86,12 @@ func (w *worker) giveBackLoop(ctx context.Context) {
 	}
 }
 
-// giveBack searches once for the runs of each failed claim, and releases them. It reports whether it must
+// releaseFailedClaims searches once for the runs of each failed claim, and releases them. It reports whether it must
 // be called again.
-func (w *worker) giveBack(ctx context.Context) (again bool) {
+func (w *worker) releaseFailedClaims(ctx context.Context) (again bool) {
 	for _, q := range w.failedClaims.all() {
 		over := w.e.clock.Now().After(q.LeaseUntil)
-		done, err := w.giveBackClaim(ctx, q)
+		done, err := w.releaseFailedClaim(ctx, q)
 		if err != nil && !over {
 			return true // the database is unavailable for the other claims too
 		}
@@ -102,8 +102,8 @@ func (w *worker) giveBack(ctx context.Context) (again bool) {
 	return len(w.failedClaims.all()) > 0
 }
 
-// giveBackClaim releases the runs that the claim has taken, and reports whether there were any.
-func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
+// releaseFailedClaim releases the runs that the claim has taken, and reports whether there were any.
+func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
 	looking, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
 	leases, err := w.e.store.ClaimedLeases(looking, q)
@@ -124,6 +124,6 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 		return false, err
 	}
 	w.log.Info("gave back runs of a claim or a start whose answer was lost", telemetry.KeyCount, len(leases))
-	w.hint()
+	w.hintWorkers()
 	return true, nil
 }

@@ -175,7 +175,7 @@ func TestClaimedAhead(t *testing.T) {
 		},
 		"a cancelled one is executed to its end": func(t *testing.T, c *crew) {
 			r := c.run("second")
-			r.endEarly(cancelledEnd())
+			r.forceEnd(cancelledEnd())
 			synctest.Wait()
 			if r.isSuspended() || c.w.slots.Counts().Places != 1 {
 				t.Error("it has left without being executed")
@@ -227,7 +227,7 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		if old.ownedCtx.Err() == nil {
 			t.Error("steps of the ownership that was lost go on: their contexts have not ended")
 		}
-		old.lose()
+		old.loseOwnership()
 		synctest.Wait()
 		c.ends(t)
 	})

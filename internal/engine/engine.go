@@ -206,7 +206,7 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	if err := e.Enqueue(ctx, requests); err != nil {
 		return nil, err
 	}
-	w, free := e.reserve(requests)
+	w, free := e.reserveSlots(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
 	local := make([]*store.StartWrite, 0, free.Slots())
@@ -230,7 +230,7 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
 	if err != nil {
 		free.Release()
-		w.addDoubtfulStart(local, err)
+		w.addUncertainStart(local, err)
 		spans.EndFailed(err)
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	}
 	free.Release()
 	if len(local) < len(starts) {
-		w.hint()
+		w.hintWorkers()
 	}
 	return e.FinishStarts(ctx, starts, &spans), nil
 }
@@ -259,7 +259,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 		// lists are in the order of UUIDs.
 		id, name := store.RootUUIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
 		span, trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue)
-		spans.keep(i, len(requests), span)
+		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
 			UUID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
@@ -268,7 +268,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 			rows[i].Run.Deadline = rows[i].Run.WakeAt.Add(q.Timeout)
 		}
 		rows[i].Tags = q.Tags
-		q.place(&rows[i])
+		q.setPlace(&rows[i])
 		starts[i] = &rows[i]
 	}
 	return starts, spans
@@ -316,8 +316,8 @@ func firstDifference(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// reserve reserves slots for the requests that can begin here at once.
-func (e *Engine) reserve(requests []StartRequest) (*worker, slots.Reservation) {
+// reserveSlots reserves slots for the requests that can begin here at once.
+func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
 	for i := range requests {
 		if q := &requests[i]; !q.enqueued && q.StartBy <= 0 && e.served.Includes(q.Queue, q.Workflow) {

@@ -18,7 +18,7 @@ func (e *Engine) CheckNames(ctx context.Context, requests []StartRequest) (map[i
 	var ids []uuid.UUID
 	var places []int
 	for i, q := range requests {
-		if id, is := store.ParseUUID(q.Name); is && id.Version() == 7 {
+		if id, is := store.ParseCanonicalUUID(q.Name); is && id.Version() == 7 {
 			ids, places = append(ids, id), append(places, i)
 		}
 	}
@@ -39,7 +39,7 @@ func (e *Engine) CheckNames(ctx context.Context, requests []StartRequest) (map[i
 		if err != nil {
 			return nil, err
 		}
-		if had.UUID == ids[i] && !store.NamedByUUID(had) {
+		if had.UUID == ids[i] && !store.IsNamedByUUID(had) {
 			if wrong == nil {
 				wrong = make(map[int]error)
 			}

@@ -33,9 +33,9 @@ func (e *StateError) State() string {
 	switch {
 	case e.Begun && (e.Status == store.Pending || e.Status == store.Paused):
 		return e.Status.String() + ", and has begun"
-	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelRequested == 0:
+	case e.Expiring && !e.Status.IsTerminal() && e.Control&store.CancelRequested == 0:
 		return e.Status.String() + ", and its time is over"
-	case e.Status.Terminal() || e.Control == 0:
+	case e.Status.IsTerminal() || e.Control == 0:
 		return e.Status.String()
 	case e.Control&store.CancelRequested != 0:
 		return e.Status.String() + ", being cancelled"
@@ -77,7 +77,7 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOp
 	e.reportCancel(o)
 	if w := e.worker(); w != nil {
 		w.news.notify()
-		w.hint()
+		w.hintWorkers()
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ var errRowLocked = &WriteError{Err: store.ErrLocked}
 
 // MayPassOnRetry reports whether, after err, nothing was written and the same write may succeed later.
 func MayPassOnRetry(err error) bool {
-	if err == nil || unwritable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || isWriteRefused(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrEffectInterrupted)
@@ -104,7 +104,7 @@ func (e *Engine) persistAlone(ctx context.Context, by writeCaller, apart func(),
 	if apart != nil && !doubtful {
 		apart()
 	}
-	return e.patiently(ctx, by, func() error {
+	return e.retryUntilPatienceEnds(ctx, by, func() error {
 		if err := last; err != nil {
 			last = nil
 			return err
@@ -124,7 +124,7 @@ func (e *Engine) persistAlone(ctx context.Context, by writeCaller, apart func(),
 // commitAlone calls commit, which writes in a transaction of its own, and retries it for Config.Patience. It
 // returns ErrClosed, ErrEffectInterrupted, or a *WriteError.
 func (e *Engine) commitAlone(ctx context.Context, by writeCaller, commit func() error) error {
-	err := e.patiently(ctx, by, func() error { return by.attempt(commit) })
+	err := e.retryUntilPatienceEnds(ctx, by, func() error { return by.attempt(commit) })
 	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
 		return err
 	}
@@ -134,8 +134,8 @@ func (e *Engine) commitAlone(ctx context.Context, by writeCaller, commit func() 
 	return &WriteError{MayHaveCommitted: !MayPassOnRetry(err), Err: err}
 }
 
-// cause returns the error that a WriteError wraps, or err itself if it is no WriteError.
-func cause(err error) error {
+// rootCause returns the error that a WriteError wraps, or err itself if it is no WriteError.
+func rootCause(err error) error {
 	if w, ok := errors.AsType[*WriteError](err); ok {
 		return w.Err
 	}
@@ -147,10 +147,10 @@ func mayHaveCommitted(err error) bool {
 	return ok && w.MayHaveCommitted
 }
 
-// patiently calls try until it succeeds or returns an error that is not retried, for at most
+// retryUntilPatienceEnds calls try until it succeeds or returns an error that is not retried, for at most
 // Config.Patience. If a write in a transaction of its own exceeds a limit of the database several times,
 // the value is at fault, and patiently returns store.ErrBadData.
-func (e *Engine) patiently(ctx context.Context, by writeCaller, try func() error) error {
+func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try func() error) error {
 	began := time.Now()
 	told, limits := false, 0
 	var last error
@@ -162,7 +162,7 @@ func (e *Engine) patiently(ctx context.Context, by writeCaller, try func() error
 		if !by.retries(err) {
 			return err
 		}
-		last = cause(err)
+		last = rootCause(err)
 		if errors.Is(err, store.ErrLimit) {
 			if limits++; limits > maxLimitTries { // the first time, the write may have been in a batch
 				return fmt.Errorf("%w: %w", store.ErrBadData, err)
@@ -175,7 +175,7 @@ func (e *Engine) patiently(ctx context.Context, by writeCaller, try func() error
 		}
 		if took > logRetryAfter && !told {
 			told = true
-			defer e.noteLongRetry(err)()
+			defer e.logLongRetry(err)()
 		}
 		pause := wait/2 + rand.N(wait)
 		if errors.Is(err, store.ErrLocked) && wait == firstRetryDelay {
@@ -202,9 +202,9 @@ func (e *Engine) Patience() time.Duration {
 	return journal.DefaultPatience
 }
 
-// noteLongRetry logs that the database rejects a write, unless it has logged this for another write that is
+// logLongRetry logs that the database rejects a write, unless it has logged this for another write that is
 // still being retried. The caller calls over when it stops retrying.
-func (e *Engine) noteLongRetry(err error) (over func()) {
+func (e *Engine) logLongRetry(err error) (over func()) {
 	if e.counts.retrying.Add(1) == 1 {
 		e.tel.Log.Warn("the database does not take a write; it is retried, alone, until Patience is over", telemetry.KeyError, err)
 	}
@@ -223,7 +223,7 @@ func holdReason(what, name string, err error) string {
 	if name != "" {
 		reason += " " + fmt.Sprintf("%.100q", naming.Display(name))
 	}
-	reason = record.Tidy(reason + ": " + cause(err).Error())
+	reason = record.Tidy(reason + ": " + rootCause(err).Error())
 	if len(reason) > maxReason {
 		reason = record.Tidy(reason[:maxReason]) + "..."
 	}
@@ -233,12 +233,12 @@ func holdReason(what, name string, err error) string {
 // suspendUnwritten suspends the run after one of its writes failed although the value was not at fault. If
 // nothing can be written at all, it ends the ownership of the run; otherwise it holds the run.
 func (r *run) suspendUnwritten(what, name string, err error) {
-	if !unwritable(err) {
+	if !isWriteRefused(err) {
 		r.suspendHeld(what, name, err)
 		return
 	}
 	r.logger().Error("a write of a run failed; the run leaves this process", telemetry.KeyReason, what, telemetry.KeyStep, naming.Display(name), telemetry.KeyError, err)
-	r.lose()
+	r.loseOwnership()
 }
 
 // reportHeld logs what happened to a run that was held.

@@ -27,11 +27,11 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
 	err = e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeQueue(ctx, c) })
-	e.queues.forget()
+	e.queues.invalidate()
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
-	e.worker().hint()
+	e.worker().hintWorkers()
 	return nil
 }
 
@@ -61,14 +61,14 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func
 		found = found || did
 		return err
 	})
-	e.queues.forget()
+	e.queues.invalidate()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s queue %q: %w", verb, name, err)
 	case !found:
 		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue or Config.QueueSettings", verb, name, ErrNotFound)
 	}
-	e.worker().hint()
+	e.worker().hintWorkers()
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 			return fmt.Errorf("declare queue %q: %w", d.Name, err)
 		}
 	}
-	w.e.queues.forget()
+	w.e.queues.invalidate()
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (e *Engine) Requeue(ctx context.Context, verb, ref string, m *store.Requeue
 	}
 	if !m.Done() {
 		e.reportRequeue(m)
-		e.worker().hint()
+		e.worker().hintWorkers()
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (e *Engine) Requeue(ctx context.Context, verb, ref string, m *store.Requeue
 // takesRun reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
 // ErrQueueClosed if the queue refuses a further root run.
 func (e *Engine) takesRun(ctx context.Context, queue string, at time.Time, root bool) (gated bool, err error) {
-	rows := e.queues.since(ctx, at)
+	rows := e.queues.rowsReadSince(ctx, at)
 	if rows.failed {
 		return false, fmt.Errorf("%w: the settings of queue %q cannot be read", store.ErrUnavailable, queue)
 	}
@@ -57,7 +57,7 @@ func (e *Engine) takesRun(ctx context.Context, queue string, at time.Time, root 
 		return false, nil
 	}
 	if root {
-		err = e.refusal(ctx, row, 1)
+		err = e.queueRefusal(ctx, row, 1)
 	}
 	return true, err
 }

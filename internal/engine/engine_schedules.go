@@ -55,7 +55,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
 	call := uuid.NewString()
 	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
-		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, at, call)
+		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart}, at, call)
 		return w, err
 	})
 	return id, err
@@ -74,7 +74,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 		if err := e.EnsureClock(ctx); err != nil {
 			return done, err
 		}
-		b := &schedule.Backfill{Firing: schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, From: from, To: to}
+		b := &schedule.Backfill{Firing: schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart}, From: from, To: to}
 		change := &store.ScheduleChange{Name: name, Times: b.Times, Plan: b.Plan}
 		if err := e.commitSchedule(ctx, change); err != nil {
 			return done, err

@@ -30,7 +30,7 @@ func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
 		return err
 	}
 	var live []store.Worker
-	err := e.patiently(ctx, userCaller, func() (err error) {
+	err := e.retryUntilPatienceEnds(ctx, userCaller, func() (err error) {
 		live, err = e.liveWorkers(ctx)
 		return err
 	})

@@ -30,7 +30,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) e
 // after.
 func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *store.SignalWrite, after time.Time) error {
 	var row *store.Run
-	err := e.patiently(ctx, by, func() (err error) {
+	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
 		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -43,7 +43,7 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 		return notFound(ref)
 	}
 	s.Run = row.UUID
-	e.stamp(s, after)
+	e.setSignalTime(s, after)
 	err = e.persist(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
@@ -57,16 +57,16 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 	return nil
 }
 
-// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal, even if
+// SetSignalTime sets the ID and the time of a signal. The time is later than that of the previous signal, even if
 // the estimate of the database's clock was corrected in between, so the signals of one sender keep their
 // order.
-func (e *Engine) StampSignal(s *store.SignalWrite) { e.stamp(s, time.Time{}) }
+func (e *Engine) SetSignalTime(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
 
-// stamp does the same as Stamp, with a time that is also later than after. So the signals of a run keep
+// setSignalTime does the same as Stamp, with a time that is also later than after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is
 // behind.
-func (e *Engine) stamp(s *store.SignalWrite, after time.Time) {
-	s.CreatedAt = e.stamps.next(e.clock.Now(), after)
+func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
+	s.CreatedAt = e.stamps.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.ArrivedAt()
 	s.ID = store.UUIDAt(0, s.CreatedAt)
 }
@@ -77,7 +77,7 @@ type increasingTimes struct {
 	last time.Time
 }
 
-func (s *increasingTimes) next(now, after time.Time) time.Time {
+func (s *increasingTimes) nextTime(now, after time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after.After(s.last) {
@@ -115,5 +115,5 @@ func (w *worker) wake(id uuid.UUID) {
 		r.recheckWaits()
 		return
 	}
-	w.hint()
+	w.hintWorkers()
 }

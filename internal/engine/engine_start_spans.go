@@ -17,8 +17,8 @@ type StartSpans struct {
 	Uncommitted bool
 }
 
-// keep stores the span of start i of n, if the span records.
-func (s *StartSpans) keep(i, n int, span trace.Span) {
+// addSpan stores the span of start i of n, if the span records.
+func (s *StartSpans) addSpan(i, n int, span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}

@@ -53,19 +53,19 @@ func (i *idleTracker) beginBusy() {
 func (i *idleTracker) endBusy() {
 	i.mu.Lock()
 	i.active--
-	i.watch()
+	i.startSettleTimer()
 	i.mu.Unlock()
 }
 
-// branched records that the run has goroutines of its own.
-func (i *idleTracker) branched() {
+// noteGoroutineStart records that the run has goroutines of its own.
+func (i *idleTracker) noteGoroutineStart() {
 	i.mu.Lock()
 	i.crowded = true
 	i.mu.Unlock()
 }
 
-// watch starts the settling timer if the run does nothing but wait. i.mu is held.
-func (i *idleTracker) watch() {
+// startSettleTimer starts the settling timer if the run does nothing but wait. i.mu is held.
+func (i *idleTracker) startSettleTimer() {
 	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
 		return // the test that moves the manual clock calls Engine.ParkWaitingRuns
 	}
@@ -74,12 +74,12 @@ func (i *idleTracker) watch() {
 		after = settleTime
 	}
 	after = max(after, i.longer)
-	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.park)
+	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
 }
 
-// park suspends the run if it still does nothing but wait, and none of its waits ends within
+// suspendIfIdle suspends the run if it still does nothing but wait, and none of its waits ends within
 // Config.ParkAfter.
-func (i *idleTracker) park() {
+func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
 	i.timer = nil
 	if i.active > 0 || len(i.waits) == 0 || i.stopped {
@@ -87,7 +87,7 @@ func (i *idleTracker) park() {
 		return
 	}
 	if stays := i.staysFor(); stays > 0 {
-		i.timer = time.AfterFunc(min(stays, settleTime), i.park)
+		i.timer = time.AfterFunc(min(stays, settleTime), i.suspendIfIdle)
 		i.mu.Unlock()
 		return
 	}
@@ -98,7 +98,7 @@ func (i *idleTracker) park() {
 		}
 	}
 	i.mu.Unlock()
-	if i.r.endsEarly() {
+	if i.r.isForcedToEnd() {
 		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
 	}
 	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {
@@ -136,7 +136,7 @@ func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
 	}
 	i.waits[w] = struct{}{}
 	i.crowded = i.crowded || i.active+len(i.waits) > 1
-	i.watch()
+	i.startSettleTimer()
 	i.mu.Unlock()
 	return w
 }
@@ -144,7 +144,7 @@ func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
 func (i *idleTracker) endWait(w *waitingCall) {
 	i.mu.Lock()
 	delete(i.waits, w)
-	i.watch() // this wait may have been the only one that kept the run in memory
+	i.startSettleTimer() // this wait may have been the only one that kept the run in memory
 	i.mu.Unlock()
 }
 

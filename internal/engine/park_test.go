@@ -20,7 +20,7 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 		"two waits after a call": {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.beginWait(time.Time{}); i.endBusy() }, settleTime},
 		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, settleTime},
 		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, settleTime},
-		"goroutines of its own":  {func(i *idleTracker) { i.branched(); i.beginWait(time.Time{}) }, settleTime},
+		"goroutines of its own":  {func(i *idleTracker) { i.noteGoroutineStart(); i.beginWait(time.Time{}) }, settleTime},
 		"parked too early once":  {func(i *idleTracker) { i.longer = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
 		"a short ParkAfter": {func(i *idleTracker) {
 			i.r.e.cfg.ParkAfter = 2 * time.Millisecond
@@ -63,7 +63,7 @@ func TestARunStaysInMemory(t *testing.T) {
 			r.idle.beginWait(r.e.clock.Now().Add(time.Hour))
 			r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
 		},
-		"it must end":            func(r *run) { r.endEarly(cancelledEnd()); r.idle.beginWait(time.Time{}) },
+		"it must end":            func(r *run) { r.forceEnd(cancelledEnd()); r.idle.beginWait(time.Time{}) },
 		"it has ended":           func(r *run) { r.idle.stop(); r.idle.beginWait(time.Time{}) },
 		"it ended while idle":    func(r *run) { r.idle.beginWait(time.Time{}); r.idle.stop() },
 		"a call began meanwhile": func(r *run) { r.idle.beginWait(time.Time{}); r.idle.beginBusy() },
@@ -112,8 +112,8 @@ func TestAWaitEnds(t *testing.T) {
 		"at its time":              {due: 500 * time.Millisecond, took: 500 * time.Millisecond},
 		"by news":                  {act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
 		"by news, in time":         {due: time.Second, act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
-		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.endEarly(cancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
-		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.lose() }, took: time.Millisecond, want: ErrSuspended},
+		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.forceEnd(cancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
+		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.loseOwnership() }, took: time.Millisecond, want: ErrSuspended},
 		"by being parked":          {due: time.Hour, took: settleTimeAlone, want: ErrSuspended},
 		"by being parked for good": {took: settleTimeAlone, want: ErrSuspended},
 	} {

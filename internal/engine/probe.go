@@ -80,7 +80,7 @@ func (e *Engine) attachProbe(s store.Store) {
 // notifyProbe notifies the probe of a call. recorded is the call's row in history, or nil.
 func (r *run) notifyProbe(name string, kind store.Kind, recorded *store.Step) {
 	if p := r.e.probe; p != nil {
-		p.OnCall(r.describeCall(name, kind, recorded != nil && recorded.Status.Terminal()))
+		p.OnCall(r.describeCall(name, kind, recorded != nil && recorded.Status.IsTerminal()))
 	}
 }
 
@@ -126,7 +126,7 @@ func (t *stepTask) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
 		return CallOutput{Bytes: encoded}, nil
 	})
 	if failure != nil {
-		return nil, t.interruption()
+		return nil, t.interruptionCause()
 	}
 	first, err := record.DecodeChoice(out.Bytes)
 	return slices.Concat(first.Won, first.Failed), err

@@ -64,7 +64,7 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 		return false
 	}
 	for _, r := range w.runs.all() {
-		r.idle.park()
+		r.idle.suspendIfIdle()
 		left = left || r.isSuspended()
 	}
 	return left
@@ -73,7 +73,7 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 // WakeAll makes the worker check for due runs and schedules, and the waiters check for results, now.
 func (e *Engine) WakeAll() {
 	if w := e.worker(); w != nil {
-		w.hint()
+		w.hintWorkers()
 		w.schedules.notify()
 		w.folds.notify()
 	}

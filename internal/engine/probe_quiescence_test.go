@@ -55,8 +55,8 @@ func TestQuiescence(t *testing.T) {
 		"a wait that is over":         {func(r *run) { r.idle.endWait(r.idle.beginWait(time.Time{})) }, "lone", 0, settleTimeAlone},
 		"a call":                      {func(r *run) { r.idle.beginBusy() }, "lone", 1, settleTimeAlone},
 		"two calls and a wait":        {func(r *run) { r.idle.beginBusy(); r.idle.beginBusy(); r.idle.beginWait(time.Time{}) }, "lone", 2, settleTime},
-		"waits in several goroutines": {func(r *run) { r.idle.branched(); r.idle.beginWait(time.Time{}) }, "", 0, settleTime},
-		"a suspended run":             {func(r *run) { r.idle.beginWait(time.Time{}); r.lose() }, "lone", 0, settleTimeAlone},
+		"waits in several goroutines": {func(r *run) { r.idle.noteGoroutineStart(); r.idle.beginWait(time.Time{}) }, "", 0, settleTime},
+		"a suspended run":             {func(r *run) { r.idle.beginWait(time.Time{}); r.loseOwnership() }, "lone", 0, settleTimeAlone},
 		"a function that has returned": {func(r *run) {
 			r.idle.beginWait(time.Time{})
 			r.goroutines.returned = true
@@ -114,21 +114,21 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 	at := f.now.Add(time.Hour)
 	r.deadline.set(at)
 	f.now = at
-	if r.deadline.onDue(); !r.expired() || r.deadline.hasCome.Load() || len(r.w.news) != 0 {
-		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.expired())
+	if r.deadline.onDue(); !r.hasExpired() || r.deadline.hasCome.Load() || len(r.w.news) != 0 {
+		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.hasExpired())
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newLoneRun(t, new(slate), store.ClaimedRun{Run: store.Run{Deadline: time.Now().Add(time.Minute)}})
-		if s := r.parked(time.Minute + time.Second); s != nil || r.expired() || !r.deadline.hasCome.Load() || len(r.w.news) != 1 {
-			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.expired(), r.deadline.hasCome.Load())
+		if s := r.parked(time.Minute + time.Second); s != nil || r.hasExpired() || !r.deadline.hasCome.Load() || len(r.w.news) != 1 {
+			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.hasExpired(), r.deadline.hasCome.Load())
 		}
 		r.deadline.set(time.Now().Add(time.Minute)) // another process has changed it
-		if r.deadline.expire(); r.expired() || r.deadline.hasCome.Load() {
-			t.Errorf("after the change the run has expired: %v; it is to be confirmed: %v", r.expired(), r.deadline.hasCome.Load())
+		if r.deadline.expire(); r.hasExpired() || r.deadline.hasCome.Load() {
+			t.Errorf("after the change the run has expired: %v; it is to be confirmed: %v", r.hasExpired(), r.deadline.hasCome.Load())
 		}
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
-		if r.deadline.expire(); !r.expired() {
+		if r.deadline.expire(); !r.hasExpired() {
 			t.Error("the run has not expired after the read that confirms its deadline")
 		}
 	})

@@ -8,15 +8,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// beginsInTime returns false if the run must not be executed: it has not begun by the time that its start has set, or its
+// clearStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, or its
 // queue has let it through without a place so that it expires. The first execution removes the mark of that time before anything
 // else is recorded, so that later ones do not look again.
-func (r *run) beginsInTime() bool {
+func (r *run) clearStartBy() bool {
 	noted := r.row.Control&store.StartByNoted != 0
 	if !noted && !r.mayPass() {
 		return true
 	}
-	own, err := r.place()
+	own, err := r.readPlace()
 	switch {
 	case err != nil:
 		r.suspendUnwritten("begin the run", "", err)
@@ -27,7 +27,7 @@ func (r *run) beginsInTime() bool {
 		return true
 	}
 	kept := false
-	err = r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+	err = r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
 		kept, err = r.e.store.StartByKept(r.writeCtx, r.row.UUID, r.row.Epoch)
 		return err
 	})
@@ -36,10 +36,10 @@ func (r *run) beginsInTime() bool {
 		r.suspendUnwritten("begin the run", "", err)
 		return false
 	case !kept:
-		r.lose()
+		r.loseOwnership()
 		return false
 	}
-	if at := own.StartBy; at.IsZero() || !r.neverCalled() || r.endsEarly() || !r.e.clock.Now().After(at) {
+	if at := own.StartBy; at.IsZero() || !r.isFirstExecution() || r.isForcedToEnd() || !r.e.clock.Now().After(at) {
 		return true
 	}
 	r.expireUnbegun(own.StartBy)
@@ -51,7 +51,7 @@ func (r *run) mayPass() bool {
 	if r.deadline.time().IsZero() {
 		return false
 	}
-	rows := r.e.queues.now()
+	rows := r.e.queues.cachedRows()
 	_, found := rows[r.row.Queue]
 	return found || rows == nil
 }
@@ -65,12 +65,12 @@ const passingPoll = 5 * time.Millisecond
 func (r *run) passes(own *store.QueuedRun) bool {
 	at := r.deadline.time()
 	if !own.Begun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
-		if !r.endsEarly() {
+		if !r.isForcedToEnd() {
 			r.expireUnbegun(own.StartBy)
 		}
 		return false
 	}
-	for !r.endsEarly() && !r.isSuspended() {
+	for !r.isForcedToEnd() && !r.isSuspended() {
 		if !r.deadline.time().Equal(at) {
 			r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
 			break
@@ -82,7 +82,7 @@ func (r *run) passes(own *store.QueuedRun) bool {
 
 // expireUnbegun ends the run, which has not begun by the given time.
 func (r *run) expireUnbegun(at time.Time) {
-	r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+	r.forceEnd(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
 		Message: fmt.Sprintf("the run had not begun by %s (StartBy)", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
 	}})
 }

@@ -43,7 +43,7 @@ func (q *queueRowCache) rows(ctx context.Context) (byName map[string]store.Queue
 	now := time.Now()
 	switch {
 	case r == nil || now.Sub(r.began) >= queueRowsUsed:
-		r = q.since(ctx, now.Add(-queueRowsKept))
+		r = q.rowsReadSince(ctx, now.Add(-queueRowsKept))
 	case now.Sub(r.began) >= queueRowsKept && q.mu.TryLock():
 		r = q.refresh(ctx, now.Add(-queueRowsKept))
 		q.mu.Unlock()
@@ -51,8 +51,8 @@ func (q *queueRowCache) rows(ctx context.Context) (byName map[string]store.Queue
 	return r.byName, r.known
 }
 
-// since returns the rows as of the given time or later, or older ones if they cannot be read.
-func (q *queueRowCache) since(ctx context.Context, at time.Time) *queueRowSnapshot {
+// rowsReadSince returns the rows as of the given time or later, or older ones if they cannot be read.
+func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueRowSnapshot {
 	if r := q.read.Load(); r != nil && r.began.After(at) {
 		return r
 	}
@@ -90,16 +90,16 @@ func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnap
 	return r
 }
 
-// now returns the rows that were read last, without a read.
-func (q *queueRowCache) now() map[string]store.QueueRow {
+// cachedRows returns the rows that were read last, without a read.
+func (q *queueRowCache) cachedRows() map[string]store.QueueRow {
 	if r := q.read.Load(); r != nil {
 		return r.byName
 	}
 	return nil
 }
 
-// forget makes the next use read the rows again, because this process has changed one.
-func (q *queueRowCache) forget() {
+// invalidate makes the next use read the rows again, because this process has changed one.
+func (q *queueRowCache) invalidate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if r := q.read.Load(); r != nil {

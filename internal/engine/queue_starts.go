@@ -23,7 +23,7 @@ var (
 func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
 	rows, _ := e.queues.rows(ctx)
-	if len(rows) == 0 && !needRow(requests) {
+	if len(rows) == 0 && !anyNeedsRow(requests) {
 		return nil
 	}
 	var fresh *queueRowSnapshot
@@ -33,11 +33,11 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 		row, found := rows[q.Queue]
 		if q.needsRow() && (!found || row.Deleted) {
 			if fresh == nil { // the queue may be new
-				fresh = e.queues.since(ctx, began)
+				fresh = e.queues.rowsReadSince(ctx, began)
 				rows = fresh.byName
 			}
 			if row, found = rows[q.Queue]; !found || row.Deleted {
-				return e.withoutRow(q, fresh.failed)
+				return e.queueWithoutRowError(q, fresh.failed)
 			}
 		}
 		if q.enqueued = found && !row.Deleted; q.enqueued && !q.child {
@@ -45,8 +45,8 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 		}
 	}
 	for name, n := range counts {
-		if refusal := e.refusal(ctx, rows[name], n); refusal != nil {
-			existing, err := e.existing(ctx, name, requests)
+		if refusal := e.queueRefusal(ctx, rows[name], n); refusal != nil {
+			existing, err := e.countExistingStarts(ctx, name, requests)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 // needsRow reports whether the request has an option for queues with settings.
 func (q *StartRequest) needsRow() bool { return q.GroupKey != "" && !q.inherited }
 
-func needRow(requests []StartRequest) bool {
+func anyNeedsRow(requests []StartRequest) bool {
 	for i := range requests {
 		if requests[i].needsRow() {
 			return true
@@ -70,7 +70,7 @@ func needRow(requests []StartRequest) bool {
 	return false
 }
 
-func (e *Engine) withoutRow(q *StartRequest, unread bool) error {
+func (e *Engine) queueWithoutRowError(q *StartRequest, unread bool) error {
 	if unread {
 		return fmt.Errorf("start workflow %q: %w: the settings of queue %q cannot be read", q.Workflow, store.ErrUnavailable, q.Queue)
 	}
@@ -78,9 +78,9 @@ func (e *Engine) withoutRow(q *StartRequest, unread bool) error {
 		ErrInvalidConfig, q.Workflow, q.GroupKey, q.Queue)
 }
 
-// refusal returns why the queue takes no n further starts, or nil. If the depth cannot be read, the start
+// queueRefusal returns why the queue takes no n further starts, or nil. If the depth cannot be read, the start
 // goes on, and fails by itself if the database is away.
-func (e *Engine) refusal(ctx context.Context, row store.QueueRow, n int) error {
+func (e *Engine) queueRefusal(ctx context.Context, row store.QueueRow, n int) error {
 	if row.Settings.Closed {
 		return fmt.Errorf("%w: queue %q is closed: start the run in another queue, or open the queue with SetQueue", ErrQueueClosed, row.Name)
 	}
@@ -95,13 +95,13 @@ func (e *Engine) refusal(ctx context.Context, row store.QueueRow, n int) error {
 	return nil
 }
 
-// refusedStart reports whether Enqueue has refused a start.
-func refusedStart(err error) bool {
+// isQueueRefusal reports whether Enqueue has refused a start.
+func isQueueRefusal(err error) bool {
 	return errors.Is(err, ErrInvalidConfig) || errors.Is(err, ErrQueueFull) || errors.Is(err, ErrQueueClosed)
 }
 
-// existing returns how many of the requests for the queue name a run that exists.
-func (e *Engine) existing(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
+// countExistingStarts returns how many of the requests for the queue name a run that exists.
+func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
 	var refs []store.RunRef
 	for i := range requests {
 		if q := &requests[i]; q.enqueued && q.Queue == queue && q.Name != "" && !q.child {
@@ -120,8 +120,8 @@ func (e *Engine) existing(ctx context.Context, queue string, requests []StartReq
 	return n, err
 }
 
-// place sets the gate and the place of a run that needs one.
-func (q *StartRequest) place(s *store.StartWrite) {
+// setPlace sets the gate and the place of a run that needs one.
+func (q *StartRequest) setPlace(s *store.StartWrite) {
 	if !q.enqueued && q.StartBy <= 0 {
 		return
 	}
@@ -137,9 +137,9 @@ func (q *StartRequest) place(s *store.StartWrite) {
 	}
 }
 
-// inherit sets the group key of a child that is started in the queue of its parent, and finds out whether
+// inheritQueue sets the group key of a child that is started in the queue of its parent, and finds out whether
 // the child needs a place.
-func (r *run) inherit(q *StartRequest) error {
+func (r *run) inheritQueue(q *StartRequest) error {
 	q.child = true
 	one := []StartRequest{*q}
 	if err := r.e.Enqueue(r.writeCtx, one); err != nil {
@@ -149,20 +149,20 @@ func (r *run) inherit(q *StartRequest) error {
 	if !q.enqueued || q.GroupKey != "" || q.Queue != r.row.Queue {
 		return nil
 	}
-	own, err := r.place()
+	own, err := r.readPlace()
 	if err == nil && own != nil {
 		q.GroupKey, q.Weight, q.inherited = own.Key, own.Weight, true
 	}
 	return err
 }
 
-// place returns the place of this run, or nil. The key in it does not change.
-func (r *run) place() (*store.QueuedRun, error) {
+// readPlace returns the place of this run, or nil. The key in it does not change.
+func (r *run) readPlace() (*store.QueuedRun, error) {
 	if p := r.placed.Load(); p != nil {
 		return p, nil
 	}
 	var p *store.QueuedRun
-	err := r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
 		p, err = r.e.store.PlaceOf(r.writeCtx, r.row.UUID)
 		return err
 	})

@@ -86,11 +86,11 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	r.addHistory(c.History)
 	if !r.historyRest.More {
 		r.loadBranchEnds()
-		r.complete()
+		r.historyComplete()
 	}
 	r.idle.r, r.inbox.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
-		r.endEarly(cancelledEnd())
+		r.forceEnd(cancelledEnd())
 	}
 	r.deadline.begin(row.Deadline)
 	return r
@@ -116,7 +116,7 @@ func (r *run) execute(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.historyRest.More && !r.readRest() || !r.beginsInTime() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.historyRest.More && !r.readRemainingHistory() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}
@@ -131,11 +131,11 @@ func (r *run) execute(late time.Duration) {
 	var output []byte
 	failure := &record.Failure{Message: "the workflow function left by runtime.Goexit", Codes: []string{record.CodeGoexit}}
 	defer func() { r.writeEnd(output, failure) }()
-	output, failure = r.call()
+	output, failure = r.callWorkflow()
 }
 
-// call calls the user's function, and converts a panic into a failure.
-func (r *run) call() (output []byte, failure *record.Failure) {
+// callWorkflow calls the user's function, and converts a panic into a failure.
+func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 	defer func() {
 		if v := recover(); v != nil {
 			output, failure = nil, panicFailure(v, debug.Stack())
@@ -162,7 +162,7 @@ func (r *run) writeEnd(output []byte, failure *record.Failure) {
 	r.idle.stop()
 	r.deadline.stop()
 	if s != nil && r.endIsWritten.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
-		r.release(r.writeCtx, s)
+		r.writeSuspension(r.writeCtx, s)
 	}
 }
 
@@ -176,16 +176,16 @@ func (r *run) currentSuspension() *suspension {
 // releaseStuck ends the ownership of a run whose function does not return. It tries to write the release until
 // ctx ends.
 func (r *run) releaseStuck(ctx context.Context) {
-	r.lose()
+	r.loseOwnership()
 	if r.endIsWritten.CompareAndSwap(false, true) {
-		r.release(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
+		r.writeSuspension(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	r.w.removeRun(r)
 }
 
-// overdueAfter returns how long a function may take to return when its run is suspended and none of its
+// maxReturnTime returns how long a function may take to return when its run is suspended and none of its
 // durable calls executes.
-func (r *run) overdueAfter() time.Duration {
+func (r *run) maxReturnTime() time.Duration {
 	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settleTime)
 }
 
@@ -197,7 +197,7 @@ func (r *run) releaseOverdue() {
 	r.mu.Lock()
 	s, back := r.suspended, r.goroutines.allReturned
 	if !back && r.idle.executing() {
-		r.returnTimer.Reset(r.overdueAfter())
+		r.returnTimer.Reset(r.maxReturnTime())
 		back = true
 	}
 	r.mu.Unlock()
@@ -205,9 +205,9 @@ func (r *run) releaseOverdue() {
 		return
 	}
 	r.logger().Error("a workflow function does not return although its run has left; the run goes on without it, its slot does not",
-		telemetry.KeyReason, s.cause, telemetry.KeyStack, stackOf(r))
+		telemetry.KeyReason, s.cause, telemetry.KeyStack, goroutineStackOf(r))
 	r.endOwnedCtx(s.cause)
-	r.release(r.writeCtx, s)
+	r.writeSuspension(r.writeCtx, s)
 	r.w.runs.remove(r)
 }
 
@@ -227,7 +227,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	}
 	outcome := telemetryOutcomes[status]
 	switch {
-	case err != nil && !unwritable(err):
+	case err != nil && !isWriteRefused(err):
 		r.endIsWritten.Store(false)
 		r.suspendHeld("write the end of the run", "", err)
 		return 0
@@ -248,7 +248,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
 		r.e.results.Deliver(&ended)
 		if r.row.Parent.Valid {
-			r.w.hint() // the parent may wait without being in memory
+			r.w.hintWorkers() // the parent may wait without being in memory
 		}
 		if status == store.Cancelled {
 			r.w.folds.notify() // a start may wait for this end
@@ -263,8 +263,8 @@ var telemetryOutcomes = map[store.Status]string{
 	store.Expired: telemetry.OutcomeExpired,
 }
 
-// release writes what a suspension specifies. If the write fails, the lease expires by itself.
-func (r *run) release(ctx context.Context, s *suspension) {
+// writeSuspension writes what a suspension specifies. If the write fails, the lease expires by itself.
+func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 	outcome := telemetry.OutcomeReleased
 	switch {
 	case s.cause == ErrLeaseLost:
@@ -296,7 +296,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	}
 	r.countEnd(outcome, "", 0)
 	if s.status == store.Waiting {
-		r.w.hint() // the claim loop may be pausing until after this run's wake time
+		r.w.hintWorkers() // the claim loop may be pausing until after this run's wake time
 	}
 }
 
@@ -309,7 +309,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.time(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.pauseAt()
+		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.crashesBeforePause()
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenHere.Load():
@@ -334,7 +334,7 @@ func (r *run) suspend(s suspension) {
 	if first {
 		r.suspended = &s
 		if !r.goroutines.allReturned {
-			r.returnTimer = time.AfterFunc(r.overdueAfter(), r.releaseOverdue)
+			r.returnTimer = time.AfterFunc(r.maxReturnTime(), r.releaseOverdue)
 		}
 	}
 	endUndo := r.compensations.end
@@ -351,10 +351,10 @@ func (r *run) suspend(s suspension) {
 // isSuspended reports whether the run was suspended. Another process may then bring it to its end.
 func (r *run) isSuspended() bool { return r.currentSuspension() != nil }
 
-// lose suspends a run whose lease has ended. If no worker has claimed the run since, it is still
+// loseOwnership suspends a run whose lease has ended. If no worker has claimed the run since, it is still
 // released, so that a lease which ended because the database was unavailable does not count as a crash.
 // Otherwise the fence rejects that write.
-func (r *run) lose() {
+func (r *run) loseOwnership() {
 	r.suspend(suspension{cause: ErrLeaseLost, status: store.Pending})
 	r.endOwnedCtx(ErrLeaseLost)
 }

@@ -41,21 +41,21 @@ func (c *replayState) addRows(rows []store.Step) {
 	for i := range rows {
 		c.history[rows[i].Name] = &rows[i]
 		c.seq.Store(max(c.seq.Load(), rows[i].Seq))
-		if rows[i].Status.Terminal() {
+		if rows[i].Status.IsTerminal() {
 			c.terminalCount++
 		}
 	}
 }
 
-// complete is called when the history is complete. A run without a recorded outcome replays nothing.
-func (c *replayState) complete() { c.live.Store(c.terminalCount == 0) }
+// historyComplete is called when the history is complete. A run without a recorded outcome replays nothing.
+func (c *replayState) historyComplete() { c.live.Store(c.terminalCount == 0) }
 
 // nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
 // the run.
 func (c *replayState) nextSeq() int32 { return c.seq.Add(1) }
 
-// use marks the name as called at site. If it was called before, use reports that and returns where.
-func (c *replayState) use(name string, site uintptr) (first uintptr, twice bool) {
+// useName marks the name as called at site. If it was called before, use reports that and returns where.
+func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {
 	if first, twice = c.usedNames[name]; !twice {
 		c.usedNames[name] = site
 	}

@@ -66,7 +66,7 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 	}
 	r := s.r
 	name := s.prefix + spec.Name
-	if s.nested() {
+	if s.isNested() {
 		return nestedError(r, name)
 	}
 	r.mu.Lock()
@@ -106,7 +106,7 @@ func (r *run) compensate() bool {
 		r.mu.Unlock()
 
 		res := CallResult{}
-		if recorded != nil && recorded.Status.Terminal() {
+		if recorded != nil && recorded.Status.IsTerminal() {
 			res = resultOf(recorded)
 		} else {
 			var err error

@@ -13,8 +13,8 @@ import (
 // The workflow function is not called, since it may be what kills the process. So no compensations are
 // registered, and none are executed.
 
-// pauseAt returns after how many crashes in a row the store pauses a run. Zero means never.
-func (c *Config) pauseAt() int {
+// crashesBeforePause returns after how many crashes in a row the store pauses a run. Zero means never.
+func (c *Config) crashesBeforePause() int {
 	if c.FailCrashed {
 		return 0
 	}
@@ -35,7 +35,7 @@ func (r *run) crashFailure() *record.Failure {
 		text += " (" + r.row.Reason + ")"
 	}
 	const skipped = "its compensations were not executed"
-	if r.endsEarly() {
+	if r.isForcedToEnd() {
 		r.compensations.failedTexts = append(r.compensations.failedTexts, text+": "+skipped)
 	}
 	return &record.Failure{Message: text + "; " + skipped, Type: "crash loop", Codes: []string{record.CodeCrashLoop}}

@@ -115,7 +115,7 @@ func (d *runDeadline) expire() {
 		d.arm(at)
 		return
 	}
-	d.r.endEarly(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+	d.r.forceEnd(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
 		Message: fmt.Sprintf("the run's time was over at %s", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
 	}})
 }
@@ -168,7 +168,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 			r.deadline.set(change.At) // other processes read it from the database
 		}
 		w.news.notify()
-		w.hint()
+		w.hintWorkers()
 	}
 	return nil
 }

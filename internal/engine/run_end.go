@@ -23,8 +23,8 @@ type forcedEnd struct {
 
 func cancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
 
-// endEarly marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
-func (r *run) endEarly(d forcedEnd) {
+// forceEnd marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
+func (r *run) forceEnd(d forcedEnd) {
 	r.mu.Lock()
 	takes := r.mustEnd == nil || d.status == store.Cancelled && r.mustEnd.status != store.Cancelled
 	if takes {
@@ -49,25 +49,25 @@ func (r *run) checkMayContinue() error {
 	return nil
 }
 
-// endsEarly reports whether the run must end.
-func (r *run) endsEarly() bool {
+// isForcedToEnd reports whether the run must end.
+func (r *run) isForcedToEnd() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.mustEnd != nil
 }
 
-// expired reports whether the run must end because of its deadline, and not because of a cancel.
-func (r *run) expired() bool {
+// hasExpired reports whether the run must end because of its deadline, and not because of a cancel.
+func (r *run) hasExpired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.mustEnd != nil && r.mustEnd.status == store.Expired
 }
 
-// applyRequest carries out a cancel or a pause that was requested for the run.
-func (r *run) applyRequest(bits store.ControlBits) {
+// applyControl carries out a cancel or a pause that was requested for the run.
+func (r *run) applyControl(bits store.ControlBits) {
 	switch {
 	case bits&store.CancelRequested != 0:
-		r.endEarly(cancelledEnd())
+		r.forceEnd(cancelledEnd())
 	case bits&store.PausedMask != 0:
 		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
 	}
@@ -93,7 +93,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			return
 		}
 		r.endIsWritten.Store(false)
-		r.applyRequest(asked)
+		r.applyControl(asked)
 	}
 }
 
@@ -139,7 +139,7 @@ func (r *run) cancelChildren() bool {
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
-	if err := r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
+	if err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
 		r.suspendUnwritten("cancel the children of the run, which ends", "", err)
 		return false
 	}

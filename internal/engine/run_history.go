@@ -8,16 +8,16 @@ func (r *run) addHistory(history []store.Step) {
 	r.replayState.addRows(history)
 	for i := range history {
 		row := &history[i]
-		if row.Status.Terminal() {
+		if row.Status.IsTerminal() {
 			if row.Kind == store.KindSignal && row.EndedAt.After(r.lastSignalAt) {
 				r.lastSignalAt = row.EndedAt
 			}
-		} else if id, err := childUUID(row); row.Kind == store.KindChild && err == nil {
+		} else if id, err := childUUIDOf(row); row.Kind == store.KindChild && err == nil {
 			r.addChild(row.Name, id)
 		}
 	}
 }
 
-// neverCalled reports whether no process has ever called the run's function, so that there is nothing to
+// isFirstExecution reports whether no process has ever called the run's function, so that there is nothing to
 // compensate.
-func (r *run) neverCalled() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }
+func (r *run) isFirstExecution() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }

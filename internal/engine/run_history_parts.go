@@ -14,9 +14,9 @@ const (
 	maxHistoryReads  = 2       // histories read at once, so that connections remain for everything else
 )
 
-// readRest reads the rest of the history. It reports false if the run is suspended before the history is
+// readRemainingHistory reads the rest of the history. It reports false if the run is suspended before the history is
 // complete.
-func (r *run) readRest() bool {
+func (r *run) readRemainingHistory() bool {
 	ctx, cancel := context.WithCancel(r.ownedCtx) // not r.ctx: a run that is to be cancelled is executed once more, for its compensations
 	defer cancel()
 	defer context.AfterFunc(r.ctx, func() {
@@ -49,6 +49,6 @@ func (r *run) readRest() bool {
 		r.historyRest = rest
 	}
 	r.loadBranchEnds()
-	r.complete()
+	r.historyComplete()
 	return true
 }

@@ -50,7 +50,7 @@ func (r *run) openCallError() error {
 func (t *stepTask) handleFencedStep(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
-	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.compensating && state.Status.Terminal()
+	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.compensating && state.Status.IsTerminal()
 	var err error = ErrSuspended
 	if stray {
 		err = r.openCallError()

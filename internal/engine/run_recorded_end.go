@@ -46,7 +46,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 		return false
 	}
 	if w.Outcome == store.Adopted { // another execution wrote the record and got further: the next execution replays it
-		r.lose()
+		r.loseOwnership()
 		return false
 	}
 	return true
@@ -95,7 +95,7 @@ func (r *run) keepRecordedCompensations() bool {
 		switch row := r.history[name]; {
 		case ok:
 			kept = append(kept, u)
-		case row == nil || !row.Status.Terminal():
+		case row == nil || !row.Status.IsTerminal():
 			missing = append(missing, shown)
 		case row.Status == store.StepFailed:
 			r.compensations.noteFailed(name, record.DecodeFailure(row.Error))

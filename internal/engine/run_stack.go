@@ -7,11 +7,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/stack"
 )
 
-// stackOf returns the stack of the goroutine that executes the run's function, which it finds by the
-// run's address in the frame of run.call. If there is none, stackOf returns the stacks of all goroutines
+// goroutineStackOf returns the stack of the goroutine that executes the run's function, which it finds by the
+// run's address in the frame of run.callWorkflow. If there is none, goroutineStackOf returns the stacks of all goroutines
 // that execute a workflow function or a step.
-func stackOf(r *run) string {
-	workflow, step := stack.Function((*run).call), stack.Function((*stepTask).call)
+func goroutineStackOf(r *run) string {
+	workflow, step := stack.Function((*run).callWorkflow), stack.Function((*stepTask).call)
 	own := fmt.Sprintf("%s(%p", workflow, r)
 	var stuck []string
 	for _, text := range stack.All() {

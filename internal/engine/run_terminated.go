@@ -23,7 +23,7 @@ func (r *run) suspendFenced(state store.RunState) {
 		r.suspendTerminated()
 		return
 	}
-	r.lose()
+	r.loseOwnership()
 }
 
 // suspendLost suspends runs whose leases could not be renewed. It queries the database for the runs among them
@@ -48,7 +48,7 @@ func (w *worker) suspendLost(ctx context.Context, runs []*run) {
 		if ended[r.row.UUID] {
 			r.suspendTerminated()
 		} else {
-			r.lose()
+			r.loseOwnership()
 		}
 	}
 }

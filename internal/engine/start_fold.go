@@ -17,8 +17,8 @@ import (
 // A start that folds has a transaction of its own, which locks the row of its key. It does not use the
 // journal, so a start that waits for the row delays no other write. Package fold decides what the start does.
 
-// folding returns the decision of a start that folds, before it is planned.
-func (e *Engine) folding(ctx context.Context, q *StartRequest, start *store.StartWrite) *fold.Start {
+// newFoldStart returns the decision of a start that folds, before it is planned.
+func (e *Engine) newFoldStart(ctx context.Context, q *StartRequest, start *store.StartWrite) *fold.Start {
 	p := &fold.Start{Spec: *q.Fold, Run: *start, Now: e.clock.Now}
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
@@ -56,7 +56,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 		return StartResult{}, err
 	}
 	starts, spans := e.PrepareStarts(ctx, requests)
-	p := e.folding(ctx, q, starts[0])
+	p := e.newFoldStart(ctx, q, starts[0])
 	change := p.Change()
 	unlock, err := e.folds.lock(ctx, change.Key)
 	if err != nil {
@@ -69,7 +69,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 		spans.EndFailed(err)
 		return StartResult{}, err
 	}
-	started := e.AnswerFold(ctx, q, starts[0], p, &spans)
+	started := e.FinishFold(ctx, q, starts[0], p, &spans)
 	e.afterFold(ctx, change.Key, p)
 	return started, nil
 }
@@ -94,18 +94,18 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 		return StartResult{}, err
 	}
 	spans.Uncommitted = true
-	return e.AnswerFold(ctx, q, starts[0], p, &spans), nil
+	return e.FinishFold(ctx, q, starts[0], p, &spans), nil
 }
 
-// AnswerFold returns the result of a start whose change was written, and ends its span.
-func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.StartWrite, p *fold.Start, spans *StartSpans) StartResult {
+// FinishFold returns the result of a start whose change was written, and ends its span.
+func (e *Engine) FinishFold(ctx context.Context, q *StartRequest, start *store.StartWrite, p *fold.Start, spans *StartSpans) StartResult {
 	switch {
 	case p.Err != nil:
 		spans.EndFailed(p.Err)
 		return StartResult{Err: p.Err}
 	case p.Named != nil && p.Named.UUID != start.Run.UUID:
 		start.Outcome, start.Existing = store.Adopted, p.Named
-		a := StartResult{Run: *p.Named, Err: foldConflict(&start.Run, p.Named, q)}
+		a := StartResult{Run: *p.Named, Err: foldConflictError(&start.Run, p.Named, q)}
 		spans.endSpan(0, start, a.Err)
 		return a
 	case p.Created != nil || p.Named != nil:
@@ -121,9 +121,9 @@ func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.S
 	return StartResult{Run: found}
 }
 
-// foldConflict is conflict for a start that folds. The input of a debounced run changes, so it is not
+// foldConflictError is conflict for a start that folds. The input of a debounced run changes, so it is not
 // compared.
-func foldConflict(asked, found *store.Run, q *StartRequest) error {
+func foldConflictError(asked, found *store.Run, q *StartRequest) error {
 	if q.Fold.Kind != store.FoldDebounce || asked.Workflow != found.Workflow {
 		return startConflictError(asked, found)
 	}
@@ -135,14 +135,14 @@ func foldConflict(asked, found *store.Run, q *StartRequest) error {
 func (e *Engine) afterFold(ctx context.Context, key store.FoldKey, p *fold.Start) {
 	w := e.worker()
 	if p.Created != nil && !p.Created.Run.Unreleased {
-		w.hint()
+		w.hintWorkers()
 	}
 	switch {
 	case p.Due.IsZero():
 	case w != nil:
 		w.folds.notify()
 	case !p.Due.After(e.clock.Now()):
-		if _, err := e.lookAtFold(ctx, key); err != nil {
+		if _, err := e.processDueFold(ctx, key); err != nil {
 			e.tel.Log.Debug("a start could not cancel the run that it replaces; a worker does it", telemetry.KeyWorkflow, key.Workflow, telemetry.KeyError, err)
 		}
 	}

@@ -27,7 +27,7 @@ func (w *worker) foldLoop(ctx context.Context) {
 		due, next, err := w.e.store.DueFolds(ctx, w.e.clock.Now(), foldPage)
 		done := 0
 		if err == nil {
-			done, err = w.lookAtFolds(ctx, due)
+			done, err = w.processDueFolds(ctx, due)
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -51,15 +51,15 @@ func (w *worker) foldLoop(ctx context.Context) {
 	}
 }
 
-// lookAtFolds looks at each key, in random order, so that several workers seldom meet. It returns at how many
+// processDueFolds looks at each key, in random order, so that several workers seldom meet. It returns at how many
 // it has looked.
-func (w *worker) lookAtFolds(ctx context.Context, due []store.FoldKey) (done int, err error) {
+func (w *worker) processDueFolds(ctx context.Context, due []store.FoldKey) (done int, err error) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	for _, key := range due {
 		if ctx.Err() != nil {
 			return done, nil
 		}
-		looked, failed := w.e.lookAtFold(ctx, key)
+		looked, failed := w.e.processDueFold(ctx, key)
 		if failed != nil {
 			err = fmt.Errorf("key %q of workflow %q: %w", key.Key, key.Workflow, failed)
 		} else if looked {
@@ -72,9 +72,9 @@ func (w *worker) lookAtFolds(ctx context.Context, due []store.FoldKey) (done int
 // foldLooks bounds how often one key is looked at in a row: to cancel, and then to release.
 const foldLooks = 4
 
-// lookAtFold does what is due for one key: it cancels runs that were replaced, and releases the run that
+// processDueFold does what is due for one key: it cancels runs that were replaced, and releases the run that
 // waits. It reports whether it saw the row; if not, another process has locked or deleted it.
-func (e *Engine) lookAtFold(ctx context.Context, key store.FoldKey) (looked bool, err error) {
+func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked bool, err error) {
 	rows, _ := e.queues.rows(ctx)
 	gated := func(queue string) bool {
 		row, found := rows[queue]
@@ -97,7 +97,7 @@ func (e *Engine) lookAtFold(ctx context.Context, key store.FoldKey) (looked bool
 		}
 		if l.Released != uuid.Nil {
 			e.tel.Log.Debug("a start that waited has begun", telemetry.KeyRun, l.Released, telemetry.KeyWorkflow, key.Workflow)
-			e.worker().hint()
+			e.worker().hintWorkers()
 		}
 		if len(l.Cancels) == 0 {
 			return seen, nil
@@ -122,6 +122,6 @@ func (e *Engine) cancelForFold(ctx context.Context, key store.FoldKey, runs []uu
 		return err
 	}
 	e.reportCancel(o)
-	e.worker().hint()
+	e.worker().hintWorkers()
 	return nil
 }

@@ -75,9 +75,9 @@ func newWorker(e *Engine) *worker {
 	return w
 }
 
-// serve registers the worker, runs its loops until ctx ends, and drains. It returns why the worker could
+// serveSession registers the worker, runs its loops until ctx ends, and drains. It returns why the worker could
 // not begin, or could not continue.
-func (w *worker) serve(ctx context.Context) (err error) {
+func (w *worker) serveSession(ctx context.Context) (err error) {
 	defer w.kill(ErrShutdown)
 	if len(w.workflows) == 0 { // a client: it executes nothing, and is not registered
 		w.log.Warn("Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out")
@@ -119,11 +119,11 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		taking.Go(func() { w.declareQueuesLater(begun) })
 	}
 	kept.Go(func() { w.renewLoop(keeping) })
-	kept.Go(func() { w.attendLoop(keeping) })
+	kept.Go(func() { w.presenceLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })
 	kept.Go(func() { w.countLoop(keeping) })
 	kept.Go(func() { w.permitLoop(keeping) })
-	kept.Go(func() { w.giveBackLoop(keeping) })
+	kept.Go(func() { w.failedClaimLoop(keeping) })
 	kept.Go(func() { w.unreceivedLoop(keeping) })
 
 	select {
@@ -131,7 +131,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	case err = <-w.fatalErrors:
 		w.log.Error("the database is of no more use; this worker stops", telemetry.KeyError, err)
 		for _, r := range w.runs.all() {
-			r.lose() // no step of the run can be recorded
+			r.loseOwnership() // no step of the run can be recorded
 		}
 	}
 	w.slots.Close()
@@ -184,12 +184,12 @@ func (w *worker) register(ctx context.Context) error {
 	}
 }
 
-// hint tells the claim loop that a run may be claimable, and the admission loop that one may be due. It does
+// hintWorkers tells the claim loop that a run may be claimable, and the admission loop that one may be due. It does
 // nothing for a nil worker.
-func (w *worker) hint() {
+func (w *worker) hintWorkers() {
 	if w != nil {
 		w.hints.notify()
-		w.admission.touchAll()
+		w.admission.requestAllPasses()
 	}
 }
 
@@ -216,7 +216,7 @@ func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *s
 	from.Assign(&r.slot)
 	w.noteSuspect(r)
 	if before := w.runs.add(r); before != nil {
-		before.lose() // nothing else would stop the earlier execution
+		before.loseOwnership() // nothing else would stop the earlier execution
 	}
 	if w.slots.IsClosed() { // the drain may have read which runs are in memory before this run was
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
@@ -230,7 +230,7 @@ func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
 	w.runs.remove(r)
 	r.slot.Leave()
-	w.admission.touch(r.row.Queue)
+	w.admission.requestPass(r.row.Queue)
 }
 
 // executing reports whether the run is in this worker's memory, and is not suspended.
@@ -256,7 +256,7 @@ func (w *worker) drain() {
 	defer cancel()
 	for _, r := range w.runs.all() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
+			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, goroutineStackOf(r))
 		r.releaseStuck(ctx)
 	}
 }
@@ -280,8 +280,8 @@ func (w *worker) recordDraining() {
 	}
 }
 
-// state returns the state of the worker that the registry shows.
-func (w *worker) state() store.WorkerState {
+// stateToRecord returns the state of the worker that the registry shows.
+func (w *worker) stateToRecord() store.WorkerState {
 	if w.slots.IsClosed() {
 		return store.WorkerDraining
 	}
@@ -293,7 +293,7 @@ func (w *worker) state() store.WorkerState {
 func (w *worker) deregister() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.e.cfg.Lease)
 	defer cancel()
-	w.giveBack(ctx)
+	w.releaseFailedClaims(ctx)
 	if _, err := w.e.store.EndLeases(ctx, []uuid.UUID{w.id}, w.newClaimQuery()); err != nil {
 		w.log.Warn("could not sign off; the leases expire by themselves", telemetry.KeyError, err)
 	}
@@ -304,20 +304,20 @@ func (w *worker) deregister() error {
 func (w *worker) newClaimQuery() store.ClaimQuery {
 	now := w.e.clock.Now()
 	q := store.ClaimQuery{
-		Worker: w.id, Nonce: store.NewNonce(), Served: w.e.served, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.pauseAt(),
+		Worker: w.id, Nonce: store.NewNonce(), Served: w.e.served, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
 	w.outage.setOutageBounds(&q, w.e.cfg.Lease)
 	return q
 }
 
-// attendLoop keeps the worker visible to other workers, and receives hints about claimable runs and about
+// presenceLoop keeps the worker visible to other workers, and receives hints about claimable runs and about
 // notifications.
-func (w *worker) attendLoop(ctx context.Context) {
+func (w *worker) presenceLoop(ctx context.Context) {
 	hear := func(h store.WakeHint) {
 		if h == store.HintNotification {
 			w.news.notify()
 		} else {
-			w.hint()
+			w.hintWorkers()
 		}
 	}
 	if err := w.e.store.Listen(ctx, w.id, hear); err != nil && ctx.Err() == nil {

@@ -86,13 +86,13 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		wait = min(2*wait, w.e.cfg.Lease/3)
 	}
 	for _, r := range runs {
-		r.inbox.deliverCounts(countsOf(r.row.UUID, &counts), true)
+		r.inbox.deliverCounts(signalCountsOf(r.row.UUID, &counts), true)
 	}
 }
 
-// countsOf removes the counts of one run from the front of all, which is in the order of the runs, and
+// signalCountsOf removes the counts of one run from the front of all, which is in the order of the runs, and
 // returns them by signal name.
-func countsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
+func signalCountsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
 	var names map[string]int
 	for len(*all) > 0 && (*all)[0].Run == run {
 		if names == nil {

@@ -31,9 +31,9 @@ const maxTakeoverLease = time.Minute
 func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for sleepCtx(ctx, min(wait-wait/8+rand.N(wait/4), w.untilLeaseEnds(w.runs.all()))) {
+	for sleepCtx(ctx, min(wait-wait/8+rand.N(wait/4), w.timeUntilLeaseEnds(w.runs.all()))) {
 		held := w.runs.all()
-		w.loseEnded(held)
+		w.loseExpiredRuns(held)
 		busy, err := w.renew(ctx, held)
 		if ctx.Err() != nil {
 			return
@@ -47,12 +47,12 @@ func (w *worker) renewLoop(ctx context.Context) {
 		if err != nil || busy {
 			wait = every / 8
 		}
-		w.loseEnded(held)
+		w.loseExpiredRuns(held)
 	}
 }
 
-// untilLeaseEnds returns how long the first of the leases lasts that have not ended.
-func (w *worker) untilLeaseEnds(held []*run) time.Duration {
+// timeUntilLeaseEnds returns how long the first of the leases lasts that have not ended.
+func (w *worker) timeUntilLeaseEnds(held []*run) time.Duration {
 	first, now := w.e.cfg.Lease, w.e.clock.Now()
 	for _, r := range held {
 		if left := r.leaseEndTime().Sub(now); left > 0 {
@@ -62,12 +62,12 @@ func (w *worker) untilLeaseEnds(held []*run) time.Duration {
 	return first
 }
 
-// loseEnded suspends the runs whose leases have ended.
-func (w *worker) loseEnded(held []*run) {
+// loseExpiredRuns suspends the runs whose leases have ended.
+func (w *worker) loseExpiredRuns(held []*run) {
 	now := w.e.clock.Now()
 	for _, r := range held {
 		if !now.Before(r.leaseEndTime()) {
-			r.lose()
+			r.loseOwnership()
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	// worker's deregistration.
 	//
 	// It ends with the first lease that it could not renew in time, because the run of that lease must end then.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cfg.Lease/3, w.untilLeaseEnds(held)))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cfg.Lease/3, w.timeUntilLeaseEnds(held)))
 	defer cancel()
 	now := w.e.clock.Now()
 	until, soon := now.Add(cfg.Lease), now.Add(cfg.Lease/3)
@@ -97,7 +97,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: cfg.Version,
-			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.state(), StartedAt: w.started,
+			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.stateToRecord(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
 		},
 		Leases: due, LeaseUntil: until,
@@ -186,7 +186,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		}
 		q := w.newClaimQuery()
 		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, maxTakeoverLease)) // the leases of those workers may be longer than ours
-		if q.OutageFrom.Before(q.Now) && q.EndedInOutage(q.Now) {
+		if q.OutageFrom.Before(q.Now) && q.LeaseEndedInOutage(q.Now) {
 			q.Now = q.OutageFrom // so that the detected death counts as a crash although it happened in an outage
 		}
 		freed, err := w.e.store.EndLeases(ctx, sure, q)
@@ -199,7 +199,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		}
 		if freed > 0 {
 			w.log.Info("took over from dead workers", telemetry.KeyCount, freed)
-			w.hint()
+			w.hintWorkers()
 		}
 	}
 }

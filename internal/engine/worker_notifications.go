@@ -109,7 +109,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	}
 	for _, a := range news.Requests {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {
-			r.applyRequest(a.Control)
+			r.applyControl(a.Control)
 		}
 	}
 	for _, id := range news.Woken {

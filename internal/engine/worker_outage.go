@@ -23,7 +23,7 @@ type renewalOutage struct {
 func (o *renewalOutage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.inOutage(lease) {
+	if o.isInOutage(lease) {
 		if o.lastSuccessSent.After(o.until) { // otherwise this outage continues the previous outage
 			o.from = o.lastSuccessSent
 		}
@@ -39,9 +39,9 @@ func (o *renewalOutage) noteFailure() {
 	o.failed = true
 }
 
-// inOutage reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
+// isInOutage reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
 // held.
-func (o *renewalOutage) inOutage(lease time.Duration) bool {
+func (o *renewalOutage) isInOutage(lease time.Duration) bool {
 	return !o.lastSuccessSent.IsZero() && (o.failed || time.Since(o.lastReplyAt) > lease/2)
 }
 
@@ -51,7 +51,7 @@ func (o *renewalOutage) setOutageBounds(q *store.ClaimQuery, lease time.Duration
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q.OutageFrom, q.OutageUntil = o.from, o.until
-	if o.inOutage(lease) {
+	if o.isInOutage(lease) {
 		if o.lastSuccessSent.After(o.until) {
 			q.OutageFrom = o.lastSuccessSent
 		}

@@ -30,8 +30,8 @@ type stepAwaitingPermit struct {
 	news    notifier // has a value when the step should ask
 }
 
-// join adds a step, which then asks.
-func (q *runPermitWaits) join(g store.PermitLineKey, step string) *stepAwaitingPermit {
+// addStep adds a step, which then asks.
+func (q *runPermitWaits) addStep(g store.PermitLineKey, step string) *stepAwaitingPermit {
 	s := &stepAwaitingPermit{run: q, line: g, step: step, asking: true, news: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,8 +80,8 @@ func (q *runPermitWaits) remove(s *stepAwaitingPermit) {
 	}
 }
 
-// leave removes a step that no longer waits, and lets the next ones ask.
-func (q *runPermitWaits) leave(s *stepAwaitingPermit) {
+// leaveLine removes a step that no longer waits, and lets the next ones ask.
+func (q *runPermitWaits) leaveLine(s *stepAwaitingPermit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)

@@ -15,7 +15,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	line, now := store.PermitLineKey{Limit: "l"}, time.Now()
 	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
 		var waits runPermitWaits
-		s := waits.join(line, "s")
+		s := waits.addStep(line, "s")
 		arrived := now.Add(after)
 		waits.recordPlace(s, arrived)
 		p.stand(s, &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: arrived})

@@ -34,7 +34,7 @@ type permitExchange struct {
 	returns        []pendingPermitReturn
 	standing       standing
 	nextLineChecks map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
-	checked        bool                              // warnOfOlder was called; owned by permitLoop
+	checked        bool                              // warnOfOlderWorkers was called; owned by permitLoop
 }
 
 // pendingPermitRequest is an ask that waits for its outcome.
@@ -51,9 +51,9 @@ type pendingPermitReturn struct {
 	r *run
 }
 
-// ask asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
+// requestPermit asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
 // unavailable, until ctx ends.
-func (p *permitExchange) ask(ctx context.Context, a *store.PermitRequest) error {
+func (p *permitExchange) requestPermit(ctx context.Context, a *store.PermitRequest) error {
 	own := *a // the loop may still use it when this caller has left
 	q := &pendingPermitRequest{PermitRequest: &own, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
@@ -69,8 +69,8 @@ func (p *permitExchange) ask(ctx context.Context, a *store.PermitRequest) error 
 	}
 }
 
-// giveBack gives a permit or a place in a line back, soon.
-func (p *permitExchange) giveBack(r *run, a *store.PermitRequest) {
+// returnPermit gives a permit or a place in a line back, soon.
+func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
 	p.returns = append(p.returns, pendingPermitReturn{a.Return(), r})
 	p.mu.Unlock()
@@ -78,9 +78,9 @@ func (p *permitExchange) giveBack(r *run, a *store.PermitRequest) {
 	p.wanted.notify()
 }
 
-// take removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
+// takePending removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
 // have given back already what such an ask would be granted.
-func (p *permitExchange) take() (asks []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
+func (p *permitExchange) takePending() (asks []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asks = slices.DeleteFunc(p.asks, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
@@ -90,8 +90,8 @@ func (p *permitExchange) take() (asks []*pendingPermitRequest, returns []pending
 	return asks, returns, len(p.asks) > 0
 }
 
-// putBack returns what a failed call did not do, except for callers that are gone.
-func (p *permitExchange) putBack(asks []*pendingPermitRequest, returns []pendingPermitReturn) {
+// requeuePending returns what a failed call did not do, except for callers that are gone.
+func (p *permitExchange) requeuePending(asks []*pendingPermitRequest, returns []pendingPermitReturn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left []*pendingPermitRequest
@@ -128,7 +128,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			look = true
 		case <-ctx.Done():
 			later.Stop()
-			w.exchange(context.Background(), nil) // gives back what the last steps held
+			w.exchangePermits(context.Background(), nil) // gives back what the last steps held
 			return
 		}
 		later.Stop()
@@ -148,7 +148,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			lines = p.dueLines(w.e.clock.Now())
 		}
 		for more := true; more && err == nil; {
-			more, err = w.exchange(ctx, lines)
+			more, err = w.exchangePermits(ctx, lines)
 			lines = nil
 		}
 		if err == nil {
@@ -226,27 +226,27 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitLineKey,
 	}
 }
 
-// exchange makes one call of Permits with what has gathered, and with the given lines, and reports whether
+// exchangePermits makes one call of Permits with what has gathered, and with the given lines, and reports whether
 // more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
-func (w *worker) exchange(ctx context.Context, lines []store.PermitLineKey) (more bool, err error) {
+func (w *worker) exchangePermits(ctx context.Context, lines []store.PermitLineKey) (more bool, err error) {
 	p := &w.permits
-	asks, returns, more := p.take()
+	asks, returns, more := p.takePending()
 	if len(asks)+len(returns)+len(lines) == 0 {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
 	for len(lines) > maxLinesPerCall {
-		b := w.permitBatch(nil, nil, lines[:maxLinesPerCall])
+		b := w.newPermitBatch(nil, nil, lines[:maxLinesPerCall])
 		if err := w.e.store.Permits(ctx, b); err != nil {
-			p.putBack(asks, returns)
+			p.requeuePending(asks, returns)
 			p.checkLinesNow(lines, b.Now)
 			return false, err
 		}
 		p.scheduleLineChecks(b.RecheckAt)
 		lines = lines[maxLinesPerCall:]
 	}
-	b := w.permitBatch(asks, returns, lines)
+	b := w.newPermitBatch(asks, returns, lines)
 	if err = w.e.store.Permits(ctx, b); err != nil {
 		p.checkLinesNow(lines, b.Now)
 	}
@@ -254,30 +254,30 @@ func (w *worker) exchange(ctx context.Context, lines []store.PermitLineKey) (mor
 	case err == nil:
 		p.scheduleLineChecks(b.RecheckAt)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
-		p.putBack(asks, returns)
+		p.requeuePending(asks, returns)
 		return false, err
 	default: // the callers wait as for any write that the database rejects
-		p.putBack(nil, returns)
+		p.requeuePending(nil, returns)
 	}
 	for _, a := range asks {
 		a.done <- err
 	}
 	if len(asks) > 0 && !p.checked {
 		p.checked = true
-		w.warnOfOlder(ctx)
+		w.warnOfOlderWorkers(ctx)
 	}
 	return more, err
 }
 
-// warnOfOlder logs if a worker lives that knows no limits. The steps of this worker get their permits
+// warnOfOlderWorkers logs if a worker lives that knows no limits. The steps of this worker get their permits
 // nevertheless: the calls of the older worker are not bounded either way.
-func (w *worker) warnOfOlder(ctx context.Context) {
+func (w *worker) warnOfOlderWorkers(ctx context.Context) {
 	if older, is := errors.AsType[*OlderWorkerError](w.e.checkWorkers(ctx, "limits")); is {
 		w.log.Warn("limits do not bound the steps of a worker with an older version of durable", telemetry.KeyError, older)
 	}
 }
 
-func (w *worker) permitBatch(asks []*pendingPermitRequest, returns []pendingPermitReturn, lines []store.PermitLineKey) *store.PermitBatch {
+func (w *worker) newPermitBatch(asks []*pendingPermitRequest, returns []pendingPermitReturn, lines []store.PermitLineKey) *store.PermitBatch {
 	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Lines: lines}
 	for _, a := range asks {
 		b.Requests = append(b.Requests, a.PermitRequest)

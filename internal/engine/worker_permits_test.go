@@ -15,11 +15,11 @@ func TestAskOfALostCallerIsDropped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}
-	if err := p.ask(ctx, a); err == nil {
+	if err := p.requestPermit(ctx, a); err == nil {
 		t.Fatal("the ask ends with its caller")
 	}
-	p.giveBack(nil, a)
-	asks, returns, _ := p.take()
+	p.returnPermit(nil, a)
+	asks, returns, _ := p.takePending()
 	if len(asks) != 0 || len(returns) != 1 {
 		t.Errorf("%d asks and %d returns, want only the return", len(asks), len(returns))
 	}
@@ -62,7 +62,7 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		w.e.clock.Set(time.Now(), time.Now())
 		now := w.e.clock.Now()
 		w.permits.checkLinesNow(c.due, now)
-		if _, err := w.exchange(t.Context(), w.permits.dueLines(now)); (err == nil) != (c.left == 0) {
+		if _, err := w.exchangePermits(t.Context(), w.permits.dueLines(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}
 		if left := w.permits.dueLines(now.Add(time.Hour)); len(left) != c.left {

@@ -74,16 +74,16 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			continue
 		}
 		failed = firstClaimRetryDelay
-		if w.fireAll(ctx, faulty.ready(due, time.Now()), faulty) {
+		if w.fireSchedules(ctx, faulty.readyToRetry(due, time.Now()), faulty) {
 			continue
 		}
-		w.awaitDue(ctx, w.schedules, faulty.next(time.Now(), w.e.cfg.Poll), next)
+		w.awaitDue(ctx, w.schedules, faulty.nextRetryIn(time.Now(), w.e.cfg.Poll), next)
 	}
 }
 
-// fireAll fires the schedules, each in a transaction of its own, firesAtOnce of them at the same time, and reports whether
+// fireSchedules fires the schedules, each in a transaction of its own, firesAtOnce of them at the same time, and reports whether
 // anything changed. It returns when all of them have been decided. Their order is random, so that several workers seldom meet.
-func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
+func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	var (
 		mu     sync.Mutex // of changed and faulty
@@ -97,13 +97,13 @@ func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedul
 				if i >= len(due) {
 					return
 				}
-				did, err := w.fire(ctx, due[i])
+				did, err := w.fireSchedule(ctx, due[i])
 				mu.Lock()
 				changed = changed || did
 				if err == nil {
 					delete(faulty, due[i])
 				} else if ctx.Err() == nil {
-					faulty.failed(due[i], time.Now())
+					faulty.noteFailure(due[i], time.Now())
 					w.stopIfFatal(err)
 					w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, due[i], telemetry.KeyError, err)
 				}
@@ -115,10 +115,10 @@ func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedul
 	return changed
 }
 
-// fire decides the due times of one schedule. It reports whether it changed the schedule.
-func (w *worker) fire(ctx context.Context, name string) (changed bool, err error) {
+// fireSchedule decides the due times of one schedule. It reports whether it changed the schedule.
+func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, err error) {
 	w.e.queues.rows(ctx)
-	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.startOfSchedule}
+	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.newScheduleStart}
 	var state store.ScheduleState
 	change := &store.ScheduleChange{Name: name, SkipLocked: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		state = s
@@ -152,13 +152,13 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 		return err
 	}
 	e.reportCancel(o)
-	e.worker().hint()
+	e.worker().hintWorkers()
 	return nil
 }
 
-// startOfSchedule returns the start of the run of a scheduled time. The run is claimable at once, by any
+// newScheduleStart returns the start of the run of a scheduled time. The run is claimable at once, by any
 // worker, or when an admission of its queue has let it through. No queue refuses it.
-func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
+func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
 	now := e.clock.Now()
 	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
 	start := &store.StartWrite{Run: store.Run{
@@ -171,8 +171,8 @@ func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time
 	for key, value := range s.Tags {
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
 	}
-	row, found := e.queues.now()[s.Queue]
-	(&StartRequest{enqueued: found && !row.Deleted}).place(start)
+	row, found := e.queues.cachedRows()[s.Queue]
+	(&StartRequest{enqueued: found && !row.Deleted}).setPlace(start)
 	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
 	return start
 }
@@ -204,7 +204,7 @@ func (e *Engine) reportFires(ctx context.Context, w *store.ScheduleWrite) {
 		}
 	}
 	if started {
-		e.worker().hint()
+		e.worker().hintWorkers()
 	}
 }
 

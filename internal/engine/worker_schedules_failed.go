@@ -17,8 +17,8 @@ type failedSchedule struct {
 	again time.Time
 }
 
-// ready returns those of the due schedules that are to be fired now, and forgets those that are no longer due.
-func (f failedSchedules) ready(due []string, now time.Time) []string {
+// readyToRetry returns those of the due schedules that are to be fired now, and forgets those that are no longer due.
+func (f failedSchedules) readyToRetry(due []string, now time.Time) []string {
 	if len(f) == 0 {
 		return due
 	}
@@ -34,16 +34,16 @@ func (f failedSchedules) ready(due []string, now time.Time) []string {
 	return slices.DeleteFunc(due, func(name string) bool { return f[name].again.After(now) })
 }
 
-// failed records a failure.
-func (f failedSchedules) failed(name string, now time.Time) {
+// noteFailure records a failure.
+func (f failedSchedules) noteFailure(name string, now time.Time) {
 	s := f[name]
 	s.wait = min(max(2*s.wait, firstClaimRetryDelay), longestFireRetry)
 	s.again = now.Add(s.wait)
 	f[name] = s
 }
 
-// next returns the time until the first of them is tried again, but at most longest.
-func (f failedSchedules) next(now time.Time, longest time.Duration) time.Duration {
+// nextRetryIn returns the time until the first of them is tried again, but at most longest.
+func (f failedSchedules) nextRetryIn(now time.Time, longest time.Duration) time.Duration {
 	for _, s := range f {
 		longest = min(longest, s.again.Sub(now))
 	}

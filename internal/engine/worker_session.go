@@ -77,7 +77,7 @@ func (e *Engine) joinSession(run bool) *workerSession {
 		e.session = s
 		go func() {
 			defer close(s.done)
-			if s.err = s.w.serve(ctx); s.err != nil {
+			if s.err = s.w.serveSession(ctx); s.err != nil {
 				close(s.failed)
 			}
 			e.mu.Lock()

@@ -127,16 +127,16 @@ func (w *worker) reportUnexecuted(seen map[store.QueueWorkflow]*unexecutedQueueW
 // HasNoWorker reports whether the run is due at now, and no live worker that takes new runs executes its
 // workflow in its queue.
 func (e *Engine) HasNoWorker(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
-	if r.Status.Terminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
+	if r.Status.IsTerminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
 		return false, nil
 	}
 	executed, err := e.store.AreExecuted(ctx, []store.QueueWorkflow{{Queue: r.Queue, Workflow: r.Workflow}})
 	return err == nil && !executed[0], err
 }
 
-// StateFor describes the run's state for the error of a caller whose context has ended. It returns an
+// DescribeState describes the run's state for the error of a caller whose context has ended. It returns an
 // empty string if the database does not return the state within finalReadTimeout.
-func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
+func (e *Engine) DescribeState(ctx context.Context, id uuid.UUID) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalReadTimeout)
 	defer cancel()
 	found, err := e.store.Find(ctx, []store.RunRef{{Text: id.String()}}, store.NoPayloads)

@@ -149,7 +149,7 @@ func (s *state) runs() []uuid.UUID {
 // alive reports whether the run exists and has not ended.
 func alive(s store.FoldState, id uuid.UUID) bool {
 	r, found := s.Runs[id]
-	return found && !r.Status.Terminal()
+	return found && !r.Status.IsTerminal()
 }
 
 // unbegun reports whether the run is live, was never executed, and is not to be cancelled.

@@ -71,12 +71,12 @@ func (v *View) StatusOf(row *store.Step) (status string, endedAt time.Time) {
 	if row.Kind == store.KindSleep {
 		due = row.NextAt
 	}
-	open := !row.Status.Terminal() || row.Kind == store.KindSleep
-	if at := v.left(row.Name); open && !at.IsZero() && (!row.Status.Terminal() || at.Before(due)) {
+	open := !row.Status.IsTerminal() || row.Kind == store.KindSleep
+	if at := v.left(row.Name); open && !at.IsZero() && (!row.Status.IsTerminal() || at.Before(due)) {
 		return StatusCancelled, at
 	}
 	switch {
-	case row.Kind != store.KindSleep || !row.Status.Terminal():
+	case row.Kind != store.KindSleep || !row.Status.IsTerminal():
 		return row.Status.String(), row.EndedAt
 	case due.After(v.now):
 		return store.StepStarted.String(), time.Time{}
@@ -124,7 +124,7 @@ func (v *View) countItems(steps []store.Step) {
 	for i := range steps {
 		row := &steps[i]
 		at := strings.LastIndex(row.Name, naming.Separator)
-		if at < 0 || !row.Status.Terminal() || row.Kind == store.KindCompensation {
+		if at < 0 || !row.Status.IsTerminal() || row.Kind == store.KindCompensation {
 			continue
 		}
 		m := v.maps[row.Name[:at]]
@@ -148,7 +148,7 @@ func (v *View) Waits(row *store.Step) bool {
 // left returns when the run or the branch that contains the name ended, whichever ended first. It returns
 // zero if neither has ended.
 func (v *View) left(name string) (first time.Time) {
-	if v.run.Status.Terminal() {
+	if v.run.Status.IsTerminal() {
 		first = v.run.EndedAt
 	}
 	if len(v.ended) == 0 {

@@ -38,9 +38,9 @@ func (j *Journal) newEntry() *Entry {
 	return e
 }
 
-// recycle returns an entry to the pool. The caller has received the result of the entry, and nobody
+// recycleEntry returns an entry to the pool. The caller has received the result of the entry, and nobody
 // else refers to the entry.
-func (j *Journal) recycle(e *Entry) {
+func (j *Journal) recycleEntry(e *Entry) {
 	*e = Entry{done: e.done}
 	j.entryPool.Put(e)
 }
@@ -62,16 +62,16 @@ func (e *Entry) addTo(b *store.Batch) {
 	}
 }
 
-// releasedRun returns the run that the entry releases without ending it.
-func (e *Entry) releasedRun() (run uuid.UUID, ok bool) {
-	if e.run == nil || e.run.Status.Terminal() {
+// runItReleases returns the run that the entry releases without ending it.
+func (e *Entry) runItReleases() (run uuid.UUID, ok bool) {
+	if e.run == nil || e.run.Status.IsTerminal() {
 		return uuid.UUID{}, false
 	}
 	return e.run.UUID, true
 }
 
-// recordedRun returns the run to whose history the entry adds.
-func (e *Entry) recordedRun() (run uuid.UUID, ok bool) {
+// runItRecords returns the run to whose history the entry adds.
+func (e *Entry) runItRecords() (run uuid.UUID, ok bool) {
 	switch {
 	case e.step != nil:
 		return e.step.Step.Run, true
@@ -103,39 +103,39 @@ type Writer interface {
 // Start implements Writer. Like the following methods, it shares its transaction with the writes of
 // other callers.
 func (j *Journal) Start(ctx context.Context, starts []*store.StartWrite) error {
-	return j.await(ctx, j.newStartEntry(starts))
+	return j.awaitEntry(ctx, j.newStartEntry(starts))
 }
 
 // Step is described at Writer.
 func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
-	return j.await(ctx, j.newStepEntry(w))
+	return j.awaitEntry(ctx, j.newStepEntry(w))
 }
 
 // Child is described at Writer.
 func (j *Journal) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
-	return j.await(ctx, j.newChildEntry(s, w))
+	return j.awaitEntry(ctx, j.newChildEntry(s, w))
 }
 
 // Receive is described at Writer.
 func (j *Journal) Receive(ctx context.Context, r *store.ReceiveWrite) error {
-	return j.await(ctx, j.newReceiveEntry(r))
+	return j.awaitEntry(ctx, j.newReceiveEntry(r))
 }
 
 // Signal is described at Writer.
 func (j *Journal) Signal(ctx context.Context, s *store.SignalWrite) error {
-	return j.await(ctx, j.newSignalEntry(s))
+	return j.awaitEntry(ctx, j.newSignalEntry(s))
 }
 
 // Run is described at Writer.
 func (j *Journal) Run(ctx context.Context, w *store.OwnershipEnd) error {
-	return j.await(ctx, j.newRunEntry(w))
+	return j.awaitEntry(ctx, j.newRunEntry(w))
 }
 
 // AppendMarker appends a started marker without waiting for its commit. The caller must call SettleMarker
 // before it writes the step again.
 func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	e := j.newStepEntry(w)
-	_, err := j.append(e, false)
+	_, err := j.appendEntry(e, false)
 	return e, err
 }
 
@@ -147,7 +147,7 @@ func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
 		return err == nil, err
 	default:
 	}
-	if j.withdraw(e) {
+	if j.withdrawEntry(e) {
 		return false, nil
 	}
 	err = <-e.done
@@ -201,12 +201,12 @@ func (j *Journal) newRunEntry(w *store.OwnershipEnd) *Entry {
 	return e
 }
 
-// await appends the entry and waits for its result. If ctx ends before, await withdraws the entry if
+// awaitEntry appends the entry and waits for its result. If ctx ends before, await withdraws the entry if
 // no flush contains it yet; otherwise the journal keeps the entry, and the caller must not access its
 // items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry
 // itself, which saves two goroutine switches.
-func (j *Journal) await(ctx context.Context, e *Entry) error {
-	own, err := j.append(e, ctx.Done() == nil)
+func (j *Journal) awaitEntry(ctx context.Context, e *Entry) error {
+	own, err := j.appendEntry(e, ctx.Done() == nil)
 	if err != nil {
 		return err
 	}
@@ -218,9 +218,9 @@ func (j *Journal) await(ctx context.Context, e *Entry) error {
 		if err != nil {
 			err = newWriteError(err, e.mayHaveCommitted)
 		}
-		j.recycle(e)
+		j.recycleEntry(e)
 		return err
 	case <-ctx.Done():
-		return &WriteError{MayHaveCommitted: !j.withdraw(e), Err: context.Cause(ctx)}
+		return &WriteError{MayHaveCommitted: !j.withdrawEntry(e), Err: context.Cause(ctx)}
 	}
 }

@@ -126,16 +126,16 @@ func (j *Journal) Depth() int {
 	return len(j.pending)
 }
 
-// append queues the entry. If no writer is active, or many entries are pending, it starts a writer.
+// appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer.
 // If the first writer is needed and callerMayWrite is true, append starts none and returns own; the
 // caller must then call writeOnce with it.
-func (j *Journal) append(e *Entry, callerMayWrite bool) (own *transactionRuns, err error) {
+func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRuns, err error) {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if len(j.awaitedLocks) > 0 && j.needsAwaitedLock(e) {
+	if len(j.awaitedLocks) > 0 && j.needsLockOfSoloWriter(e) {
 		j.mu.Unlock()
 		e.done <- errLockAwaited
 		return nil, nil
@@ -147,14 +147,14 @@ func (j *Journal) append(e *Entry, callerMayWrite bool) (own *transactionRuns, e
 	}
 	j.mu.Unlock()
 	if own != nil && !(first && callerMayWrite) {
-		go j.write(own, 0)
+		go j.writeUntilEmpty(own, 0)
 		return nil, nil
 	}
 	return own, nil
 }
 
-// withdraw removes the entry if it is still pending, and reports whether it was.
-func (j *Journal) withdraw(e *Entry) bool {
+// withdrawEntry removes the entry if it is still pending, and reports whether it was.
+func (j *Journal) withdrawEntry(e *Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i, p := range j.pending {
@@ -166,9 +166,9 @@ func (j *Journal) withdraw(e *Entry) bool {
 	return false
 }
 
-// write flushes until nothing is pending. The caller has registered the writer with addWriter.
+// writeUntilEmpty flushes until nothing is pending. The caller has registered the writer with addWriter.
 // returning is the number of callers that received results from the flush before, or zero.
-func (j *Journal) write(own *transactionRuns, returning int) {
+func (j *Journal) writeUntilEmpty(own *transactionRuns, returning int) {
 	var batch store.Batch
 	var entries []*Entry
 	for {
@@ -177,7 +177,7 @@ func (j *Journal) write(own *transactionRuns, returning int) {
 		if len(entries) == 0 {
 			return
 		}
-		j.flush(entries, &batch, false)
+		j.flushBatch(entries, &batch, false)
 		returning = len(entries)
 		clear(entries)
 	}
@@ -192,7 +192,7 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 	if len(entries) == 0 {
 		return // a second writer has taken all entries, and takeBatch has unregistered this one
 	}
-	j.flush(entries, &batch, false)
+	j.flushBatch(entries, &batch, false)
 	j.mu.Lock()
 	own.clear()
 	more := len(j.pending) > 0
@@ -201,7 +201,7 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 	}
 	j.mu.Unlock()
 	if more {
-		go j.write(own, len(entries))
+		go j.writeUntilEmpty(own, len(entries))
 	}
 }
 
@@ -264,7 +264,7 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 			rest = append(rest, j.pending[i:]...)
 			break
 		}
-		if other.conflicts(e) || len(j.soloInFlight) > 0 && j.conflictsWithSolo(e) {
+		if other.conflictsWith(e) || len(j.soloInFlight) > 0 && j.conflictsWithSolo(e) {
 			rest = append(rest, e)
 			continue
 		}
@@ -281,9 +281,9 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 	return entries
 }
 
-// flush commits the entries and sends each of them its result. If brief is true, statements wait
+// flushBatch commits the entries and sends each of them its result. If brief is true, statements wait
 // only a short time for locks.
-func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
+func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, brief bool) {
 	batch.Starts, batch.Steps, batch.Runs = batch.Starts[:0], batch.Steps[:0], batch.Runs[:0]
 	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], brief
 	bytes := 0
@@ -310,14 +310,14 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 		brief = true
 		if free := j.failEntriesThatLock(entries, err); free < len(entries) {
 			if free > 0 {
-				j.flush(entries[:free], batch, brief)
+				j.flushBatch(entries[:free], batch, brief)
 			}
 			return
 		}
 	}
 	half := len(entries) / 2
-	j.flush(entries[:half], batch, brief)
-	j.flush(entries[half:], batch, brief)
+	j.flushBatch(entries[:half], batch, brief)
+	j.flushBatch(entries[half:], batch, brief)
 }
 
 // commitWithRetry commits the batch. It retries while the database is unavailable, until the
@@ -367,7 +367,7 @@ func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	if !j.closed {
 		j.closed = true
-		if j.quiescent() {
+		if j.hasNoWriters() {
 			close(j.writersDone)
 		}
 	}

@@ -116,13 +116,13 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 	select {
 	case j.soloSlots <- struct{}{}:
 	case <-ctx.Done():
-		j.recycle(e)
+		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
 	own, err := a.register(e)
 	if err != nil {
 		<-j.soloSlots
-		j.recycle(e)
+		j.recycleEntry(e)
 		return err
 	}
 	// The transaction does not end with ctx: a transaction that is cancelled may have been committed.
@@ -151,7 +151,7 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 			return &WriteError{MayHaveCommitted: true, Err: context.Cause(ctx)}
 		}
 	}
-	j.recycle(e)
+	j.recycleEntry(e)
 	if err != nil {
 		return newWriteError(err, false)
 	}
@@ -173,7 +173,7 @@ func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
 			j.awaitedLocks[key]++
 		}
 	}
-	if j.writerInFlight[0].conflicts(e) || j.writerInFlight[1].conflicts(e) || j.conflictsWithSolo(e) {
+	if j.writerInFlight[0].conflictsWith(e) || j.writerInFlight[1].conflictsWith(e) || j.conflictsWithSolo(e) {
 		return nil, &WriteError{Err: errLockAwaited}
 	}
 	own := new(transactionRuns)
@@ -192,24 +192,24 @@ func (j *Journal) unregister(own *transactionRuns) {
 	if len(j.pending) > 0 && j.writers == 0 {
 		writer = j.addWriter()
 	}
-	if j.closed && j.quiescent() {
+	if j.closed && j.hasNoWriters() {
 		close(j.writersDone)
 	}
 	j.mu.Unlock()
 	if writer != nil {
-		go j.write(writer, 0)
+		go j.writeUntilEmpty(writer, 0)
 	}
 }
 
 // conflictsWithSolo reports whether the entry must not be written concurrently with a transaction
 // of SoloWriter that is in progress. The caller holds j.mu.
 func (j *Journal) conflictsWithSolo(e *Entry) bool {
-	return slices.ContainsFunc(j.soloInFlight, func(f *transactionRuns) bool { return f.conflicts(e) })
+	return slices.ContainsFunc(j.soloInFlight, func(f *transactionRuns) bool { return f.conflictsWith(e) })
 }
 
-// needsAwaitedLock reports whether the entry needs a lock for which another entry already waits.
+// needsLockOfSoloWriter reports whether the entry needs a lock for which another entry already waits.
 // The caller holds j.mu.
-func (j *Journal) needsAwaitedLock(e *Entry) bool {
+func (j *Journal) needsLockOfSoloWriter(e *Entry) bool {
 	return slices.ContainsFunc(e.lockKeys(), func(key string) bool { return j.awaitedLocks[key] > 0 })
 }
 
@@ -241,7 +241,7 @@ func (e *Entry) lockKeys() (keys []string) {
 		switch {
 		case s.Run.Parent.Valid:
 			add(s.Run.Parent.UUID)
-		case !store.NamedByUUID(&s.Run):
+		case !store.IsNamedByUUID(&s.Run):
 			keys = append(keys, "name "+s.Run.Name)
 		}
 	}

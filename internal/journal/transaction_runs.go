@@ -22,9 +22,9 @@ type transactionRuns struct {
 
 // add adds the run of the entry to the lists.
 func (f *transactionRuns) add(e *Entry) {
-	if run, leaves := e.releasedRun(); leaves {
+	if run, leaves := e.runItReleases(); leaves {
 		f.released = append(f.released, run)
-	} else if run, records := e.recordedRun(); records {
+	} else if run, records := e.runItRecords(); records {
 		f.recorded = append(f.recorded, run)
 	}
 }
@@ -32,15 +32,15 @@ func (f *transactionRuns) add(e *Entry) {
 // clear empties the lists after the transaction has ended.
 func (f *transactionRuns) clear() { f.recorded, f.released = f.recorded[:0], f.released[:0] }
 
-// conflicts reports whether the entry must not be written concurrently with the transaction.
-func (f *transactionRuns) conflicts(e *Entry) bool {
-	if run, leaves := e.releasedRun(); leaves {
+// conflictsWith reports whether the entry must not be written concurrently with the transaction.
+func (f *transactionRuns) conflictsWith(e *Entry) bool {
+	if run, leaves := e.runItReleases(); leaves {
 		return slices.Contains(f.recorded, run)
 	}
 	if len(f.released) == 0 {
 		return false
 	}
-	run, records := e.recordedRun()
+	run, records := e.runItRecords()
 	return records && slices.Contains(f.released, run)
 }
 
@@ -60,13 +60,13 @@ func (j *Journal) addWriter() *transactionRuns {
 func (j *Journal) removeWriter(own *transactionRuns) {
 	own.assigned = false
 	j.writers--
-	if j.closed && j.quiescent() {
+	if j.closed && j.hasNoWriters() {
 		close(j.writersDone)
 	}
 }
 
-// quiescent reports whether no transaction is in progress. The caller holds j.mu.
-func (j *Journal) quiescent() bool { return j.writers == 0 && len(j.soloInFlight) == 0 }
+// hasNoWriters reports whether no transaction is in progress. The caller holds j.mu.
+func (j *Journal) hasNoWriters() bool { return j.writers == 0 && len(j.soloInFlight) == 0 }
 
 // otherWriterRuns returns the runs in the transaction of the other writer; they are none if there is no
 // other writer. The caller holds j.mu.

@@ -52,7 +52,7 @@ func TestLeaveFliesAlone(t *testing.T) {
 				var wg sync.WaitGroup
 				add := func(e *Entry) {
 					e.items, e.done = 1, make(chan error, 1)
-					wg.Go(func() { must(t, j.await(t.Context(), e)) })
+					wg.Go(func() { must(t, j.awaitEntry(t.Context(), e)) })
 					synctest.Wait()
 				}
 				add(c.first)

@@ -40,12 +40,12 @@ func TestCallerThatWritesComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := New(new(fake).commit, nil, 0)
 		first := j.newStepEntry(step("first"))
-		own, err := j.append(first, true)
+		own, err := j.appendEntry(first, true)
 		if must(t, err); own == nil {
 			t.Fatal("the first caller is not told to write")
 		}
 		for i := range secondWriterThreshold - 1 {
-			_, err := j.append(j.newStepEntry(step(fmt.Sprint(i))), true)
+			_, err := j.appendEntry(j.newStepEntry(step(fmt.Sprint(i))), true)
 			must(t, err)
 		}
 		must(t, <-first.done) // by the second writer

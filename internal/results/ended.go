@@ -35,7 +35,7 @@ func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err 
 		switch {
 		case status == 0:
 			all = append(all, EndedRun{ID: ids[i]})
-		case status.Terminal():
+		case status.IsTerminal():
 			refs = append(refs, store.RunRef{Text: ids[i].String()})
 		}
 	}

@@ -89,7 +89,7 @@ func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, e
 		return nil, err
 	}
 	times, next, missed := f.due(o.was, t, o.state.NextTime)
-	d := decision{f: f, o: o, live: !s.LastStatus.Terminal() && s.LastStatus != 0, last: -1}
+	d := decision{f: f, o: o, live: !s.LastStatus.IsTerminal() && s.LastStatus != 0, last: -1}
 	if !missed.IsZero() {
 		d.add(missed, store.FireMissed)
 		o.state.Cursor = f.oldest(o.was, t)

@@ -48,7 +48,7 @@ const (
 	// urgent run passes those that wait.
 	MaxAdmitted = 256
 
-	// MaxRunsRead is how many runs of each kind a store reads for one pass; see QueueState.Add.
+	// MaxRunsRead is how many runs of each kind a store reads for one pass; see QueueState.AddRuns.
 	MaxRunsRead = 500
 
 	// MaxBehindRead is how many runs behind one key, in each of its lines, a store reads for one pass.
@@ -64,8 +64,10 @@ const (
 // LinePositions has a position in the line for each priority, from the lowest.
 type LinePositions [5]int64
 
-// of returns the position for a priority.
-func (t *LinePositions) of(priority int16) *int64 { return &t[min(max(int(priority)+2, 0), len(t)-1)] }
+// ofPriority returns the position for a priority.
+func (t *LinePositions) ofPriority(priority int16) *int64 {
+	return &t[min(max(int(priority)+2, 0), len(t)-1)]
+}
 
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.
 type QueueState struct {
@@ -96,9 +98,9 @@ type QueueState struct {
 	more bool
 }
 
-// Add adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that
+// AddRuns adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that
 // are due and not admitted, strays, or, if the queue is deleted, those with a place. A run may be of two kinds.
-func (s *QueueState) Add(runs []AdmissionRun) {
+func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seen == nil {
 		s.seen = make(map[uuid.UUID]struct{}, len(runs))
 	}
@@ -126,8 +128,8 @@ func (s *QueueState) LineLimit() int {
 	return max(n, 0)
 }
 
-// KeyNames returns the keys of the runs that were read, each once, and those that the store adds.
-func (s *QueueState) KeyNames(more []string) []string {
+// KeysOfRuns returns the keys of the runs that were read, each once, and those that the store adds.
+func (s *QueueState) KeysOfRuns(more []string) []string {
 	s.more = s.more || len(more) >= MaxKeysRead
 	keys := slices.Clone(more)
 	for i := range s.Runs {
@@ -142,18 +144,18 @@ func (s *QueueState) KeyNames(more []string) []string {
 	return slices.Compact(keys)
 }
 
-// Idle reports whether a pass would change nothing, after the store has read the queue without a lock. again is the
+// HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. again is the
 // time from which a pass may change something although no run starts, ends or becomes due.
-func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
+func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	if s.Found || s.Deleted || s.Applied != s.Recorded || begun != "" && s.Begun != begun {
 		return false, time.Time{}
 	}
 	s.advance()
 	a := admissionPlanner{QueueState: s}
-	a.again(s.Next)
+	a.passAgainAt(s.Next)
 	if s.Settings.Executing == 0 || s.Use.Executing < s.Settings.Executing {
 		for class, lined := range s.Lined {
-			if lined && a.open(class) {
+			if lined && a.canAdmitClass(class) {
 				return false, time.Time{}
 			}
 		}
@@ -162,7 +164,7 @@ func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
 }
 
 // advance sets the clock for this pass.
-func (s *QueueState) advance() { s.Clock = latest(s.Clock, s.Now) }
+func (s *QueueState) advance() { s.Clock = laterTime(s.Clock, s.Now) }
 
 // AdmissionRun is a run of the queue, locked by the admission.
 type AdmissionRun struct {
@@ -184,12 +186,12 @@ func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 
 // PlaceEnds reports whether the place of the run is deleted instead of written, because the run has ended. A run that leaves a
 // queue which is being deleted keeps its row, with its key: the queue may get settings again.
-func (r *AdmissionRun) PlaceEnds() bool { return r.State == PlaceGone && r.Status.Terminal() }
+func (r *AdmissionRun) PlaceEnds() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
 
-// class tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
+// lineClass tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
 // needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
 // to be open.
-func (p *QueuePlace) class() int {
+func (p *QueuePlace) lineClass() int {
 	switch {
 	case p.Begun:
 		return 0
@@ -213,18 +215,20 @@ var LineParts = [...]QueueLinePart{{true, true}, {true, false}, {false, false}, 
 
 // AddLine adds the beginning of a part of the queue's line. more tells that it is longer.
 func (s *QueueState) AddLine(part QueueLinePart, runs []AdmissionRun, more bool) {
-	s.Line[part.class()].merge(runs, more, comparePlaces)
+	s.Line[part.lineClass()].mergeRuns(runs, more, comparePlaces)
 }
 
 // AddBehind adds the beginning of a part of those behind the key. more tells that it is longer.
 func (k *QueueKeyState) AddBehind(part QueueLinePart, runs []AdmissionRun, more bool) {
-	k.First[part.class()].merge(runs, more, compareBehind)
+	k.First[part.lineClass()].mergeRuns(runs, more, compareBehind)
 }
 
-func (p QueueLinePart) class() int { return (&QueuePlace{Begun: p.Begun, Root: p.Root}).class() }
+func (p QueueLinePart) lineClass() int {
+	return (&QueuePlace{Begun: p.Begun, Root: p.Root}).lineClass()
+}
 
-// merge adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
-func (w *QueueLineHead) merge(runs []AdmissionRun, more bool, compare func(a, b *QueuePlace) int) {
+// mergeRuns adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
+func (w *QueueLineHead) mergeRuns(runs []AdmissionRun, more bool, compare func(a, b *QueuePlace) int) {
 	less := func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) }
 	all := slices.Concat(w.Runs, runs)
 	slices.SortFunc(all, less)

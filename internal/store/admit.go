@@ -43,19 +43,19 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	a := &admissionPlanner{QueueState: s, written: make(map[uuid.UUID]int)}
 	a.plan.At = s.Clock
 	for i := range s.Runs {
-		a.judge(&s.Runs[i])
+		a.decideRun(&s.Runs[i])
 	}
 	if !s.Deleted { // otherwise judge has let through those in line, too
 		for _, k := range s.Keys {
-			a.promote(k)
+			a.moveIntoLine(k)
 		}
-		a.admit()
+		a.admitInOrder()
 	}
 	a.finishKeys()
-	a.again(s.Next)
+	a.passAgainAt(s.Next)
 	for i := range a.plan.Runs {
 		if r := &a.plan.Runs[i]; r.Gate == GateArrived || r.Gate == GateInLine {
-			a.again(r.WakeAt)
+			a.passAgainAt(r.WakeAt)
 		}
 	}
 	a.plan.LookAll = s.Applied != s.Recorded
@@ -64,19 +64,19 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	return a.plan
 }
 
-// judge decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
-func (a *admissionPlanner) judge(r *AdmissionRun) {
+// decideRun decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
+func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 	due := !r.WakeAt.IsZero() && !r.WakeAt.After(a.Now)
 	over := !r.Deadline.IsZero() && !r.Deadline.After(a.Now) || !r.Begun && !r.StartBy.IsZero() && !r.StartBy.After(a.Now)
 	switch {
-	case r.Status.Terminal():
-		a.leave(r)
-		a.end(r)
+	case r.Status.IsTerminal():
+		a.uncountRun(r)
+		a.removePlace(r)
 	case r.Gate >= GateAdmitted && r.Status != Pending && r.Status != Running:
-		a.leave(r)
-		a.outside(r)
+		a.uncountRun(r)
+		a.waitUntilDue(r)
 		if due && r.Gate == GateArrived {
-			a.judge(r)
+			a.decideRun(r)
 			return
 		}
 	case r.Gate == GateAdmitted:
@@ -85,100 +85,100 @@ func (a *admissionPlanner) judge(r *AdmissionRun) {
 		if r.Gate == GateInLine {
 			r.WakeAt = a.Now
 		}
-		a.leave(r)
-		a.end(r)
+		a.uncountRun(r)
+		a.removePlace(r)
 	case r.Status == Running: // the run began before its queue had a row
-		a.begin(r)
-		a.execute(r)
+		a.countOpen(r)
+		a.countExecuting(r)
 	case r.Gate == GateFree && r.Started && !r.Begun: // likewise
-		a.begin(r)
-		a.judge(r)
+		a.countOpen(r)
+		a.decideRun(r)
 		return
 	case !due && r.Gate != GateInLine:
-		a.outside(r)
+		a.waitUntilDue(r)
 	case over || r.Control&CancelRequested != 0:
-		a.leave(r)
+		a.uncountRun(r)
 		r.State, r.Gate, r.Status, r.WakeAt = PlacePassing, GateAdmitted, Pending, a.Now
 		a.plan.Admitted++
 	case r.Gate == GateInLine:
-		r.WakeAt = r.expiry() // something else woke it
+		r.WakeAt = r.leaseExpiry() // something else woke it
 		if r.State == PlaceInLine {
-			a.Line[r.class()].add(*r, comparePlaces)
+			a.Line[r.lineClass()].addRun(*r, comparePlaces)
 		} else {
-			a.count(r.Key).First[r.class()].add(*r, compareBehind)
+			a.changedKey(r.Key).First[r.lineClass()].addRun(*r, compareBehind)
 		}
 	default:
-		a.arrive(r)
+		a.putBehindKey(r)
 	}
-	a.write(r)
+	a.addToPlan(r)
 }
 
-// end removes the place of a run.
-func (a *admissionPlanner) end(r *AdmissionRun) {
+// removePlace removes the place of a run.
+func (a *admissionPlanner) removePlace(r *AdmissionRun) {
 	if r.Root && r.Begun && r.State != PlaceGone {
 		a.Use.Open--
-		a.count(r.Key).Use.Open--
+		a.changedKey(r.Key).Use.Open--
 	}
 	r.State, r.Gate, r.Begun = PlaceGone, GateFree, false // if the queue is set again, what lives counts anew
 }
 
-// outside lets a run wait until it is due.
-func (a *admissionPlanner) outside(r *AdmissionRun) {
+// waitUntilDue lets a run wait until it is due.
+func (a *admissionPlanner) waitUntilDue(r *AdmissionRun) {
 	if a.Deleted {
-		a.end(r)
+		a.removePlace(r)
 		return
 	}
 	r.State, r.Gate = PlaceOutside, GateArrived
 }
 
-// leave takes a run out of the counts of its state.
-func (a *admissionPlanner) leave(r *AdmissionRun) {
-	k := a.count(r.Key)
+// uncountRun takes a run out of the counts of its state.
+func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
+	k := a.changedKey(r.Key)
 	switch r.State {
 	case PlaceExecuting:
 		a.Use.Executing--
 		k.Use.Executing--
 	case PlaceInLine:
 		a.Use.Waiting--
-		k.Lined[r.class()]--
+		k.Lined[r.lineClass()]--
 	case PlaceBehind:
 		a.Use.Waiting--
 		k.Behind--
 	}
 }
 
-// begin counts a run as open if it is a root.
-func (a *admissionPlanner) begin(r *AdmissionRun) {
+// countOpen counts a run as open if it is a root.
+func (a *admissionPlanner) countOpen(r *AdmissionRun) {
 	if !r.Begun && r.Root {
 		a.Use.Open++
-		a.count(r.Key).Use.Open++
+		a.changedKey(r.Key).Use.Open++
 	}
 	r.Begun = true
 }
 
-// execute counts a run as executing.
-func (a *admissionPlanner) execute(r *AdmissionRun) {
+// countExecuting counts a run as executing.
+func (a *admissionPlanner) countExecuting(r *AdmissionRun) {
 	a.Use.Executing++
-	a.count(r.Key).Use.Executing++
+	a.changedKey(r.Key).Use.Executing++
 	r.State, r.Gate = PlaceExecuting, GateAdmitted
 }
 
-// expiry returns when a run in line expires, or zero.
-func (r *AdmissionRun) expiry() time.Time {
+// leaseExpiry returns when a run in line expires, or zero.
+func (r *AdmissionRun) leaseExpiry() time.Time {
 	if r.Begun || r.StartBy.IsZero() || !r.Deadline.IsZero() && r.Deadline.Before(r.StartBy) {
 		return r.Deadline
 	}
 	return r.StartBy
 }
 
-// admit gives places to those in line, in the order of their priorities and turns, while there is room.
-func (a *admissionPlanner) admit() {
+// admitInOrder gives places to those in line, in the order of their priorities and turns, while there is room.
+func (a *admissionPlanner) admitInOrder() {
 	s := &a.Settings
 	for a.canExecute() {
 		best := -1
 		for class := range a.Line {
 			w := &a.Line[class]
-			if len(w.Runs) > 0 && a.open(class) && (best < 0 || comparePlaces(&w.Runs[0].QueuePlace, &a.Line[best].Runs[0].QueuePlace) < 0) {
+			if len(w.Runs) > 0 && a.canAdmitClass(class) && (best < 0 || comparePlaces(&w.Runs[0].QueuePlace, &a.Line[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
@@ -187,36 +187,36 @@ func (a *admissionPlanner) admit() {
 		}
 		r := a.Line[best].Runs[0]
 		a.Line[best].Runs = a.Line[best].Runs[1:]
-		k := a.count(r.Key)
+		k := a.changedKey(r.Key)
 		k.Lined[best]--
 		if !a.hasRoom(k, best, 0) {
 			k.Behind++
 			r.State = PlaceBehind
-			k.First[best].add(r, compareBehind)
-			a.write(&r)
+			k.First[best].addRun(r, compareBehind)
+			a.addToPlan(&r)
 			continue
 		}
 		if !r.Begun && s.Rate.Count > 0 {
-			a.Paid = s.Rate.pay(a.Paid, a.Clock, 1)
+			a.Paid = s.Rate.payUnits(a.Paid, a.Clock, 1)
 		}
 		if !r.Begun && s.KeyRate.Count > 0 {
-			k.Paid = s.KeyRate.pay(k.Paid, a.Clock, 1)
+			k.Paid = s.KeyRate.payUnits(k.Paid, a.Clock, 1)
 		}
-		a.begin(&r)
-		a.execute(&r)
+		a.countOpen(&r)
+		a.countExecuting(&r)
 		a.Use.Waiting--
 		a.Admitted++
 		a.plan.Admitted++
 		r.WakeAt = a.Now
-		turn := a.Turns.of(r.Priority)
+		turn := a.Turns.ofPriority(r.Priority)
 		*turn = max(*turn, r.Turn)
-		a.write(&r)
+		a.addToPlan(&r)
 		if k.Behind > 0 {
-			a.promote(k)
+			a.moveIntoLine(k)
 		}
 	}
 	for class := range a.Line {
-		if w := &a.Line[class]; len(w.Runs) == 0 && w.More && a.canExecute() && a.open(class) {
+		if w := &a.Line[class]; len(w.Runs) == 0 && w.More && a.canExecute() && a.canAdmitClass(class) {
 			a.plan.More = true
 		}
 	}
@@ -227,8 +227,8 @@ func (a *admissionPlanner) canExecute() bool {
 	return a.Admitted < MaxAdmitted && (a.Settings.Executing == 0 || a.Use.Executing < a.Settings.Executing)
 }
 
-// open reports whether runs of the class can be admitted.
-func (a *admissionPlanner) open(class int) bool {
+// canAdmitClass reports whether runs of the class can be admitted.
+func (a *admissionPlanner) canAdmitClass(class int) bool {
 	s := &a.Settings
 	switch {
 	case class == 0:
@@ -236,26 +236,26 @@ func (a *admissionPlanner) open(class int) bool {
 	case !a.PausedAt.IsZero():
 		return false
 	case a.Shut.After(a.Clock):
-		a.again(a.Shut)
+		a.passAgainAt(a.Shut)
 		return false
 	case class == 2 && s.Open > 0 && a.Use.Open >= s.Open:
 		return false
-	case s.Rate.Count > 0 && s.Rate.free(a.Paid, a.Clock) == 0:
-		a.again(s.Rate.after(a.Paid, 1))
+	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.Paid, a.Clock) == 0:
+		a.passAgainAt(s.Rate.timeWhenFree(a.Paid, 1))
 		return false
 	}
 	return true
 }
 
-// again records when there is more to do.
-func (a *admissionPlanner) again(at time.Time) {
+// passAgainAt records when there is more to do.
+func (a *admissionPlanner) passAgainAt(at time.Time) {
 	if !at.IsZero() && (a.plan.Again.IsZero() || at.Before(a.plan.Again)) {
 		a.plan.Again = at
 	}
 }
 
-// write adds a run to the plan, or changes what the plan writes of it.
-func (a *admissionPlanner) write(r *AdmissionRun) {
+// addToPlan adds a run to the plan, or changes what the plan writes of it.
+func (a *admissionPlanner) addToPlan(r *AdmissionRun) {
 	if i, ok := a.written[r.Run]; ok {
 		a.plan.Runs[i] = *r
 		return

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// arrive puts a run that is due behind its key. promote takes those into the line for which there is room.
-func (a *admissionPlanner) arrive(r *AdmissionRun) {
+// putBehindKey puts a run that is due behind its key. promote takes those into the line for which there is room.
+func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	if r.ArrivedAt.IsZero() {
 		r.ArrivedAt = r.WakeAt
 	}
-	k := a.count(r.Key)
+	k := a.changedKey(r.Key)
 	k.Behind++
 	a.Use.Waiting++
-	r.State, r.Gate, r.Status, r.WakeAt = PlaceBehind, GateInLine, Pending, r.expiry()
-	k.First[r.class()].add(*r, compareBehind)
+	r.State, r.Gate, r.Status, r.WakeAt = PlaceBehind, GateInLine, Pending, r.leaseExpiry()
+	k.First[r.lineClass()].addRun(*r, compareBehind)
 }
 
-// add adds a run, unless others that are not known may be before it.
-func (w *QueueLineHead) add(r AdmissionRun, compare func(a, b *QueuePlace) int) {
+// addRun adds a run, unless others that are not known may be before it.
+func (w *QueueLineHead) addRun(r AdmissionRun, compare func(a, b *QueuePlace) int) {
 	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) })
 	if i < len(w.Runs) || !w.More {
 		w.Runs = slices.Insert(w.Runs, i, r)
 	}
 }
 
-// promote takes runs behind a key into the line of the queue, as long as the key has room for them.
-func (a *admissionPlanner) promote(k *QueueKeyState) {
+// moveIntoLine takes runs behind a key into the line of the queue, as long as the key has room for them.
+func (a *admissionPlanner) moveIntoLine(k *QueueKeyState) {
 	for k.Behind > 0 {
 		best := -1
 		for class := range k.First {
 			w := &k.First[class]
-			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promised(class)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.First[best].Runs[0].QueuePlace) < 0) {
+			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promisedRoom(class)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.First[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
@@ -41,20 +41,20 @@ func (a *admissionPlanner) promote(k *QueueKeyState) {
 		}
 		r := k.First[best].Runs[0]
 		k.First[best].Runs = k.First[best].Runs[1:]
-		turn := k.Turns.of(r.Priority)
-		*turn = max(*turn, *a.Turns.of(r.Priority)) + turnLength/int64(max(1, r.Weight))
+		turn := k.Turns.ofPriority(r.Priority)
+		*turn = max(*turn, *a.Turns.ofPriority(r.Priority)) + turnLength/int64(max(1, r.Weight))
 		r.State, r.Turn = PlaceInLine, *turn
 		k.Behind--
 		k.Lined[best]++
 		k.changed = true
-		a.Line[best].add(r, comparePlaces)
-		a.write(&r)
+		a.Line[best].addRun(r, comparePlaces)
+		a.addToPlan(&r)
 	}
 }
 
-// promised returns how many runs in line have been promised room that a run of the class would take. Those of
+// promisedRoom returns how many runs in line have been promised room that a run of the class would take. Those of
 // higher classes may be kept waiting by something that they alone need, so they hold up no run that could go on.
-func (k *QueueKeyState) promised(class int) (n int) {
+func (k *QueueKeyState) promisedRoom(class int) (n int) {
 	for _, lined := range k.Lined[:class+1] {
 		n += lined
 	}
@@ -72,14 +72,14 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 		return false
 	case class == 2 && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
 		return false
-	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.free(k.Paid, a.Clock) <= promised:
+	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.Paid, a.Clock) <= promised:
 		return false
 	}
 	return true
 }
 
-// count returns the row of a key, which changes.
-func (a *admissionPlanner) count(key string) *QueueKeyState {
+// changedKey returns the row of a key, which changes.
+func (a *admissionPlanner) changedKey(key string) *QueueKeyState {
 	k := a.Keys[key]
 	if k == nil {
 		k = &QueueKeyState{Key: key}
@@ -96,12 +96,12 @@ func (a *admissionPlanner) count(key string) *QueueKeyState {
 func (a *admissionPlanner) finishKeys() {
 	for _, k := range a.Keys {
 		before := k.LookAt
-		k.LookAt = a.lookAt(k)
+		k.LookAt = a.nextCheckOf(k)
 		switch {
 		case !k.LookAt.IsZero() && !k.LookAt.After(a.Now):
 			a.plan.More = true
 		case !k.LookAt.IsZero():
-			a.again(k.LookAt)
+			a.passAgainAt(k.LookAt)
 		}
 		switch {
 		case k.Use.Executing == 0 && k.Use.Open == 0 && k.Lined == [3]int{} && k.Behind == 0 && k.LookAt.IsZero():
@@ -114,12 +114,12 @@ func (a *admissionPlanner) finishKeys() {
 	slices.SortFunc(a.plan.Keys, func(x, y QueueKeyState) int { return cmp.Compare(x.Key, y.Key) })
 }
 
-// lookAt returns when those behind a key are looked at again, although nothing happens to its other runs.
-func (a *admissionPlanner) lookAt(k *QueueKeyState) time.Time {
+// nextCheckOf returns when those behind a key are looked at again, although nothing happens to its other runs.
+func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 	rate := a.Settings.KeyRate
 	var allowed time.Time // by the rate
 	if rate.Count > 0 {
-		allowed = rate.after(k.Paid, 1)
+		allowed = rate.timeWhenFree(k.Paid, 1)
 	}
 	switch {
 	case k.Behind == 0 && k.Paid.After(a.Clock):
@@ -128,7 +128,7 @@ func (a *admissionPlanner) lookAt(k *QueueKeyState) time.Time {
 		return time.Time{}
 	}
 	for class := range k.First {
-		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promised(class)) {
+		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class)) {
 			return a.Now // more of them are to be read
 		}
 	}

@@ -60,7 +60,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s := q.state
 	due := func(r *AdmissionRun) bool { return !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) }
 	read := func(r *AdmissionRun) bool {
-		departed := r.Gate > GateFree && r.Status.Terminal() || r.Gate >= GateAdmitted && (r.Status == Waiting || r.Status == Paused)
+		departed := r.Gate > GateFree && r.Status.IsTerminal() || r.Gate >= GateAdmitted && (r.Status == Waiting || r.Status == Paused)
 		return departed || due(r) && r.Gate != GateAdmitted || r.Gate == GateFree && r.Status == Running
 	}
 	s.Runs = q.sorted(read)
@@ -68,7 +68,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Gate == GateAdmitted && r.Status == Pending && due(r) }))
 	for class := range s.Line {
 		s.Line[class] = head(q.sorted(func(r *AdmissionRun) bool {
-			return r.State == PlaceInLine && r.class() == class && r.Status == Pending && !due(r)
+			return r.State == PlaceInLine && r.lineClass() == class && r.Status == Pending && !due(r)
 		}), limit, comparePlaces)
 	}
 	s.Keys = make(map[string]*QueueKeyState)
@@ -82,7 +82,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		}
 		for class := range k.First {
 			k.First[class] = head(q.sorted(func(r *AdmissionRun) bool {
-				return r.State == PlaceBehind && r.Key == key && r.class() == class && r.Status == Pending && !due(r)
+				return r.State == PlaceBehind && r.Key == key && r.lineClass() == class && r.Status == Pending && !due(r)
 			}), limit, compareBehind)
 		}
 		s.Keys[key] = &k
@@ -130,7 +130,7 @@ func (q *queueInMemory) check() error {
 		case PlaceExecuting:
 			all.Executing, k.Use.Executing = all.Executing+1, k.Use.Executing+1
 		case PlaceInLine:
-			all.Waiting, k.Lined = all.Waiting+1, lined(k.Lined, r.class())
+			all.Waiting, k.Lined = all.Waiting+1, lined(k.Lined, r.lineClass())
 		case PlaceBehind:
 			all.Waiting, k.Behind = all.Waiting+1, k.Behind+1
 		}
@@ -172,13 +172,13 @@ func (q *queueInMemory) idle() error {
 			continue
 		}
 		k := q.keys[r.Key]
-		class := r.class()
+		class := r.lineClass()
 		switch {
 		case class == 2 && s.Open > 0 && q.state.Use.Open >= s.Open,
-			class > 0 && s.Rate.Count > 0 && s.Rate.free(q.state.Paid, q.state.Now) == 0,
+			class > 0 && s.Rate.Count > 0 && s.Rate.freeUnitsAt(q.state.Paid, q.state.Now) == 0,
 			r.Key != "" && s.KeyExecuting > 0 && k.Use.Executing >= s.KeyExecuting,
 			r.Key != "" && class == 2 && s.KeyOpen > 0 && k.Use.Open >= s.KeyOpen,
-			r.Key != "" && class > 0 && s.KeyRate.Count > 0 && s.KeyRate.free(k.Paid, q.state.Now) == 0:
+			r.Key != "" && class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.Paid, q.state.Now) == 0:
 			continue
 		}
 		return fmt.Errorf("run %v of key %q, class %d, waits although there is room: %+v, key %+v", r.Run, r.Key, class, q.state.Use, k)
@@ -221,7 +221,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 		q := newQueueInMemory(QueueSettings{Executing: some(5), Open: some(6), KeyExecuting: some(3), KeyOpen: some(3), Rate: rate(), KeyRate: rate()})
 		limit := 1 + x.IntN(6)
 		for step := range 150 {
-			live := q.sorted(func(r *AdmissionRun) bool { return !r.Status.Terminal() })
+			live := q.sorted(func(r *AdmissionRun) bool { return !r.Status.IsTerminal() })
 			switch n := x.IntN(10); {
 			case n < 4 || len(live) == 0:
 				q.start([]string{"", "a", "b", "c"}[x.IntN(4)], int16(x.IntN(5)-2), int32(1+x.IntN(3)), x.IntN(4) > 0)
@@ -259,7 +259,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 				t.Fatalf("seed %d, at the end: %v", seed, err)
 			}
 		}
-		live := func() []AdmissionRun { return q.sorted(func(r *AdmissionRun) bool { return !r.Status.Terminal() }) }
+		live := func() []AdmissionRun { return q.sorted(func(r *AdmissionRun) bool { return !r.Status.IsTerminal() }) }
 		for round := 0; len(live()) > 0; round++ { // everything ends
 			if round == 10_000 {
 				t.Fatalf("seed %d: %d runs never ended, such as %+v", seed, len(live()), live()[0])
@@ -286,10 +286,10 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 // A store may not know the point of the database's history. That alone is nothing to do.
 func TestQueueIsIdleThoughItsHistoryIsUnknown(t *testing.T) {
 	s := QueueState{Begun: "1/A0"}
-	if idle, _ := s.Idle(""); !idle {
+	if idle, _ := s.HasNothingToDo(""); !idle {
 		t.Error("each look at the queue would write")
 	}
-	if idle, _ := s.Idle("2/A0"); idle {
+	if idle, _ := s.HasNothingToDo("2/A0"); idle {
 		t.Error("a failover is not noticed")
 	}
 }

@@ -218,9 +218,9 @@ type ClaimQuery struct {
 	OutageFrom, OutageUntil time.Time
 }
 
-// EndedInOutage reports whether the loss of a lease with this end counts no crash, because it ended during
+// LeaseEndedInOutage reports whether the loss of a lease with this end counts no crash, because it ended during
 // the worker's outage.
-func (q *ClaimQuery) EndedInOutage(leaseEnd time.Time) bool {
+func (q *ClaimQuery) LeaseEndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }
 

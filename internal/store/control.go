@@ -112,7 +112,7 @@ type ControlChange struct {
 
 // Ends reports whether the change ends the run. Then EndedAt and the operation's Error are set, and the
 // owner becomes NULL.
-func (c *ControlChange) Ends() bool { return c.Status.Terminal() }
+func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
 
 // Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended.
 // The nodes are the runs in ControlOperation.Runs with all their ancestors and descendants, each once. They
@@ -190,9 +190,9 @@ func (p *controlPlanner) countRequested(n *plannedRun) {
 // cancel was requested; descendants to which that cancel did not apply are paused.
 func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	switch {
-	case bit == PausedItself && (n.Status.Terminal() || n.Control&CancelRequested != 0):
+	case bit == PausedItself && (n.Status.IsTerminal() || n.Control&CancelRequested != 0):
 		return // nothing changes; the caller sees the reason in the result's Status and Control
-	case n.Status.Terminal() || n.Control&CancelRequested != 0:
+	case n.Status.IsTerminal() || n.Control&CancelRequested != 0:
 	default:
 		if n.Control&bit == 0 {
 			if bit == PausedItself || n.Control&PausedItself == 0 {
@@ -221,7 +221,7 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		bit |= PausedByAncestor
 	}
 	switch {
-	case n.Status.Terminal():
+	case n.Status.IsTerminal():
 		if bit == PausedItself { // a paused ancestor keeps the descendants paused
 			return
 		}
@@ -251,7 +251,7 @@ func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
 		if n = p.after[n.Parent.UUID]; n == nil {
 			return false
 		}
-		if !n.Status.Terminal() && n.Control&PausedItself != 0 {
+		if !n.Status.IsTerminal() && n.Control&PausedItself != 0 {
 			return true
 		}
 	}
@@ -261,13 +261,13 @@ func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
 func (p *controlPlanner) cancel(n *plannedRun) {
 	switch p.control.Scope {
 	case RunItself, NotStarted:
-		onlyItself := !n.Status.Terminal() && n.Control&PausedMask == PausedItself
+		onlyItself := !n.Status.IsTerminal() && n.Control&PausedMask == PausedItself
 		p.cancelRun(n)
 		if p.control.Scope == NotStarted {
 			p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 		}
 		for _, child := range p.children[n.UUID] {
-			if !child.Status.Terminal() && child.Control&CancelRequested == 0 {
+			if !child.Status.IsTerminal() && child.Control&CancelRequested == 0 {
 				child.Detached = true
 			}
 			if onlyItself { // the descendants were paused with n only
@@ -306,7 +306,7 @@ func (p *controlPlanner) cancelDescendants(n *plannedRun, chosen func(*plannedRu
 // have effects too, because a step can take effect and be interrupted before it is recorded. The first
 // reason is kept.
 func (p *controlPlanner) cancelRun(n *plannedRun) {
-	if n.Status.Terminal() {
+	if n.Status.IsTerminal() {
 		return
 	}
 	if n.Control&CancelRequested != 0 {
@@ -330,7 +330,7 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 // terminate ends n and all its descendants at once, even if they are being executed. A run whose
 // cancel was requested before keeps that reason.
 func (p *controlPlanner) terminate(n *plannedRun) {
-	if !n.Status.Terminal() {
+	if !n.Status.IsTerminal() {
 		if n.Control&CancelRequested == 0 {
 			n.audit = AuditCancel
 		}
@@ -350,8 +350,8 @@ func (p *controlPlanner) changes() (changes []ControlChange, wake []uuid.UUID) {
 			continue
 		}
 		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.audit, Detached: n.Detached})
-		if n.Status.Terminal() && n.Parent.Valid {
-			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
+		if n.Status.IsTerminal() && n.Parent.Valid {
+			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.IsTerminal() {
 				woken[n.Parent.UUID] = true
 			}
 		}

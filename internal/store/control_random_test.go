@@ -70,7 +70,7 @@ func (l *life) order(o *store.ControlOperation) {
 		switch {
 		case changed >= 0 && changes[changed].Before != was:
 			l.fail("%s: the change is of %+v, it was %+v", name, changes[changed].Before, was)
-		case changed >= 0 && was.Status.Terminal():
+		case changed >= 0 && was.Status.IsTerminal():
 			l.fail("%s has ended, and is changed", name)
 		case was.Control&store.CancelRequested != 0 && now.Control&store.CancelRequested == 0:
 			l.fail("%s was to be cancelled, and is not any more", name)
@@ -82,8 +82,8 @@ func (l *life) order(o *store.ControlOperation) {
 			l.fail("%s is to be cancelled by verb %d", name, o.Verb)
 		}
 		l.consistent(&now)
-		ended := now.Status.Terminal() && !was.Status.Terminal()
-		if parent := l.nodes.find(was.Parent.UUID); ended && parent != nil && !parent.Status.Terminal() && !slices.Contains(wake, parent.UUID) {
+		ended := now.Status.IsTerminal() && !was.Status.IsTerminal()
+		if parent := l.nodes.find(was.Parent.UUID); ended && parent != nil && !parent.Status.IsTerminal() && !slices.Contains(wake, parent.UUID) {
 			l.fail("%s ended, and its parent is not woken", name)
 		}
 	}
@@ -119,7 +119,7 @@ func (l *life) concerned(runs []uuid.UUID) (nodes tree) {
 // not executed.
 func (l *life) consistent(n *store.ControlledRun) {
 	l.Helper()
-	if n.Status.Terminal() || n.Status == store.Running {
+	if n.Status.IsTerminal() || n.Status == store.Running {
 		return
 	}
 	if (n.Status == store.Paused) != (n.Control&store.PausedMask != 0) {
@@ -130,7 +130,7 @@ func (l *life) consistent(n *store.ControlledRun) {
 // above is whether a run that is paused itself, and neither ended nor ends, is above n.
 func (l *life) above(n *store.ControlledRun) bool {
 	for up := l.nodes.find(n.Parent.UUID); up != nil; up = l.nodes.find(up.Parent.UUID) {
-		if !up.Status.Terminal() && up.Control&store.PausedItself != 0 {
+		if !up.Status.IsTerminal() && up.Control&store.PausedItself != 0 {
 			return true
 		}
 	}
@@ -159,7 +159,7 @@ func (l *life) move(paused bool) {
 		n.Status = store.Cancelled
 	case n.Control&store.PausedMask == 0 || paused && l.IntN(2) == 0:
 		n.Status = []store.Status{store.Waiting, store.Completed, store.Failed}[l.IntN(3)]
-		if !n.Status.Terminal() && n.Control != 0 {
+		if !n.Status.IsTerminal() && n.Control != 0 {
 			n.Status = store.Paused
 		}
 	default:
@@ -191,7 +191,7 @@ func TestPlanAnyTree(t *testing.T) {
 			}
 			l.order(o)
 			for _, n := range l.nodes {
-				live := !n.Status.Terminal() && n.Control&store.CancelRequested == 0
+				live := !n.Status.IsTerminal() && n.Control&store.CancelRequested == 0
 				if live && l.above(&n) != (n.Control&store.PausedByAncestor != 0) {
 					l.fail("seed %d: %c has the bits %q, and above it is one paused: %v", seed, n.UUID[10], bits(n.Control), l.above(&n))
 				}
@@ -216,7 +216,7 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 			l.order(&store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
 		}
 		for _, n := range l.nodes {
-			if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {
+			if !n.Status.IsTerminal() && n.Control&store.PausedMask != 0 {
 				l.fail("seed %d: every run was resumed, and %c is %s with the bits %q", seed, n.UUID[10], n.Status, bits(n.Control))
 			}
 		}

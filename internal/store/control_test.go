@@ -347,7 +347,7 @@ func TestPlanResumable(t *testing.T) {
 				nodes = nodes.apply(changes)
 			}
 			for _, n := range nodes {
-				if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {
+				if !n.Status.IsTerminal() && n.Control&store.PausedMask != 0 {
 					t.Errorf("of %s, when each was resumed: %c is %s with the bits %q", c.tree, n.UUID[10], n.Status, bits(n.Control))
 				}
 			}

@@ -117,4 +117,4 @@ type FoldRelease struct {
 
 // FoldLane is the lane of runs that are not released. Claims take no run from it, and no queue has an empty
 // name.
-var FoldLane = LaneOf("", "", 0).WithGate(GateArrived)
+var FoldLane = ClaimLaneOf("", "", 0).WithGate(GateArrived)

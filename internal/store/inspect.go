@@ -78,9 +78,9 @@ const (
 	EventExpired   EventType = 109
 )
 
-// EventOf returns the event for a run that reached the status, which is Paused or terminal. The SQL
+// EndEventOf returns the event for a run that reached the status, which is Paused or terminal. The SQL
 // statements add the same 100.
-func EventOf(s Status) EventType { return EventType(s) + 100 }
+func EndEventOf(s Status) EventType { return EventType(s) + 100 }
 
 // Event is one row of the outbox.
 type Event struct {

@@ -41,8 +41,8 @@ const gateMask = 3
 // queue before its row was created.
 const StrayCheckInterval = time.Second
 
-// LaneOf returns the lane of a run with GateFree.
-func LaneOf(queue, workflow string, priority int16) ClaimLane {
+// ClaimLaneOf returns the lane of a run with GateFree.
+func ClaimLaneOf(queue, workflow string, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
 	b = append(append(b, queue...), workflow...)
@@ -51,12 +51,12 @@ func LaneOf(queue, workflow string, priority int16) ClaimLane {
 	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>3) << 2
 }
 
-// Lane returns the lane of the run, with its gate.
-func (r *Run) Lane() ClaimLane {
+// ClaimLane returns the lane of the run, with its gate.
+func (r *Run) ClaimLane() ClaimLane {
 	if r.Unreleased {
 		return FoldLane
 	}
-	return LaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate)
+	return ClaimLaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate)
 }
 
 // Gate returns the gate of the lane.
@@ -88,9 +88,9 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 // change. Nil means that no queue has a row.
 type QueueGates struct{ queues map[string]bool } // false: the worker takes nothing
 
-// NewGated returns the queues with a row that are not deleted. The worker takes nothing from those in full,
+// NewQueueGates returns the queues with a row that are not deleted. The worker takes nothing from those in full,
 // because it executes as many runs of them as it may.
-func NewGated(queues, full []string) *QueueGates {
+func NewQueueGates(queues, full []string) *QueueGates {
 	g := &QueueGates{make(map[string]bool, len(queues))}
 	for _, q := range queues {
 		g.queues[q] = true
@@ -101,9 +101,9 @@ func NewGated(queues, full []string) *QueueGates {
 	return g
 }
 
-// Permits reports whether a claim may take runs of a lane in the queue. A run of GateFree in a queue with a row is a
+// AllowsClaim reports whether a claim may take runs of a lane in the queue. A run of GateFree in a queue with a row is a
 // stray: its start did not know the row. An admission looks at it first.
-func (g *QueueGates) Permits(l ClaimLane, queue string) bool {
+func (g *QueueGates) AllowsClaim(l ClaimLane, queue string) bool {
 	if !l.Claimable() {
 		return false
 	}

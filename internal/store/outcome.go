@@ -25,18 +25,18 @@ type RunState struct {
 // The guards. Each write is one statement with its guards in SQL, which the suite in storetest compares
 // with the functions below.
 
-// OwnedAt reports whether the run is still running at the writer's epoch. Otherwise the write is Fenced.
-func (s RunState) OwnedAt(epoch Epoch) bool {
+// IsOwnedAt reports whether the run is still running at the writer's epoch. Otherwise the write is Fenced.
+func (s RunState) IsOwnedAt(epoch Epoch) bool {
 	return s.Found && s.Status == Running && s.Epoch == epoch
 }
 
-// Live reports whether the run exists and has not ended. A run that has ended never changes.
-func (s RunState) Live() bool { return s.Found && !s.Status.Terminal() }
+// IsLive reports whether the run exists and has not ended. A run that has ended never changes.
+func (s RunState) IsLive() bool { return s.Found && !s.Status.IsTerminal() }
 
 // CancelForbidsEnd reports whether the run with this Control cannot end as the write wants: a run whose
 // cancel was requested can end only as Cancelled.
 func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
-	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
+	return control&CancelRequested != 0 && w.Status.IsTerminal() && w.Status != Cancelled
 }
 
 // The outcomes of writes that changed no row. A store calls Judge with the rows that it has read since. The
@@ -50,7 +50,7 @@ func (w *StartWrite) Judge(parent RunState, existing *Run) Outcome {
 	switch {
 	case existing != nil && existing.UUID == w.Run.UUID:
 		return Written // the result of an earlier try was lost
-	case child && !parent.OwnedAt(w.ParentEpoch):
+	case child && !parent.IsOwnedAt(w.ParentEpoch):
 		return Fenced // a superseded writer adopts nothing
 	case existing != nil:
 		return Adopted
@@ -66,9 +66,9 @@ func (w *StepWrite) Judge(run RunState, row *Step) Outcome {
 	switch {
 	case row != nil && w.AlreadyWritten(row):
 		return Written // the result of an earlier try was lost
-	case !run.OwnedAt(w.Step.Epoch):
+	case !run.IsOwnedAt(w.Step.Epoch):
 		return Fenced
-	case row != nil && row.Status.Terminal():
+	case row != nil && row.Status.IsTerminal():
 		return Adopted
 	case run.Control != 0 && w.StartsChild():
 		return Fenced // as the start of the child is
@@ -88,11 +88,11 @@ func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 // Judge returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns
 // zero if the receive can still be made.
 func (w *ReceiveWrite) Judge(run RunState, row *Step) Outcome {
-	ended := row != nil && row.Status.Terminal()
+	ended := row != nil && row.Status.IsTerminal()
 	switch {
 	case ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt:
 		return Adopted // perhaps the result of an earlier try of this receive was lost
-	case !run.OwnedAt(w.Step.Epoch):
+	case !run.IsOwnedAt(w.Step.Epoch):
 		return Fenced
 	case ended:
 		return Adopted
@@ -107,7 +107,7 @@ func (w *OwnershipEnd) Judge(run RunState, row *Run) Outcome {
 	switch {
 	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):
 		return Written // the result of an earlier try was lost
-	case !run.OwnedAt(w.Epoch), w.CancelForbidsEnd(run.Control):
+	case !run.IsOwnedAt(w.Epoch), w.CancelForbidsEnd(run.Control):
 		return Fenced
 	}
 	return 0
@@ -115,7 +115,7 @@ func (w *OwnershipEnd) Judge(run RunState, row *Run) Outcome {
 
 // alreadyOverruled reports whether the row has the state into which a control request turns this write.
 func (w *OwnershipEnd) alreadyOverruled(row *Run) bool {
-	if w.Status.Terminal() || row.Epoch != w.Epoch {
+	if w.Status.IsTerminal() || row.Epoch != w.Epoch {
 		return false
 	}
 	switch row.Status {
@@ -139,7 +139,7 @@ func (w *StepWrite) AlreadyWritten(row *Step) bool {
 // later state since. step_update.sql has the same rule.
 func (w *StepWrite) OlderThan(row *Step) bool {
 	want := &w.Step
-	if want.Status.Terminal() || row.Epoch != want.Epoch {
+	if want.Status.IsTerminal() || row.Epoch != want.Epoch {
 		return false
 	}
 	return row.Attempt > want.Attempt || row.Attempt == want.Attempt && row.Status > want.Status
@@ -148,7 +148,7 @@ func (w *StepWrite) OlderThan(row *Step) bool {
 // StartsChild reports whether the write is the Started row of a child. It is written together with the
 // child's start, or not at all.
 func (w *StepWrite) StartsChild() bool {
-	return w.Step.Kind == KindChild && !w.Step.Status.Terminal()
+	return w.Step.Kind == KindChild && !w.Step.Status.IsTerminal()
 }
 
 // AlreadyWritten reports whether the row has the values of this write; see StepWrite.AlreadyWritten.

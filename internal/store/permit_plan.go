@@ -99,7 +99,7 @@ type RequestedPermits struct {
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
 // database's history now.
 func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string) PermitPlan {
-	plan := PermitPlan{RateUsedUntil: l.paid(), ClosedUntil: l.ClosedUntil}
+	plan := PermitPlan{RateUsedUntil: l.paidUntil(), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
 	}
@@ -110,7 +110,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string)
 			asks, asking[stepKey{a.Run, a.Step}] = append(asks, a), a
 		}
 	}
-	free, end := l.free(&plan), l.lastRead()
+	free, end := l.freeUnits(&plan), l.lastRead()
 	var line []PermitWithRun
 	for i := range l.Permits {
 		p := &l.Permits[i]
@@ -149,13 +149,13 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string)
 	return plan
 }
 
-// paid returns the time up to which the rate is used up. Under unchanged bounds it is never later than the time of a
+// paidUntil returns the time up to which the rate is used up. Under unchanged bounds it is never later than the time of a
 // whole burst. After a change it is cut to that, so that a raised rate applies at once.
-func (l *PermitLine) paid() time.Time {
+func (l *PermitLine) paidUntil() time.Time {
 	if l.Settings.Rate == 0 {
 		return l.RateUsedUntil
 	}
-	if most := l.Settings.rate().pay(l.Now, l.Now, l.Settings.Burst); l.RateUsedUntil.After(most) {
+	if most := l.Settings.rate().payUnits(l.Now, l.Now, l.Settings.Burst); l.RateUsedUntil.After(most) {
 		return most
 	}
 	return l.RateUsedUntil
@@ -242,7 +242,7 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 		}
 		switch {
 		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
-			a.RetryAt = latest(plan.ClosedUntil, rate.after(plan.RateUsedUntil, before+units))
+			a.RetryAt = laterTime(plan.ClosedUntil, rate.timeWhenFree(plan.RateUsedUntil, before+units))
 			before += units
 		case blocked:
 			if a != nil && plan.ClosedUntil.After(l.Now) {
@@ -253,10 +253,10 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 			free.take(units, true)
 			a.Outcome, a.GrantedAt = Written, l.Now
 			if rate.Count > 0 {
-				plan.RateUsedUntil = rate.pay(plan.RateUsedUntil, l.Now, units)
+				plan.RateUsedUntil = rate.payUnits(plan.RateUsedUntil, l.Now, units)
 			}
 			p.Status, p.GrantedAt = PermitHeld, l.Now
-			plan.replace(p.Permit, l.Settings.Concurrent > 0)
+			plan.replaceOrAdd(p.Permit, l.Settings.Concurrent > 0)
 		default:
 			free.take(units, true)
 			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
@@ -291,12 +291,12 @@ func (l *PermitLine) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) t
 	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
 		return time.Time{}
 	}
-	return latest(l.Now, l.Settings.rate().after(plan.RateUsedUntil, units))
+	return laterTime(l.Now, l.Settings.rate().timeWhenFree(plan.RateUsedUntil, units))
 }
 
-// replace writes a granted permit instead of the place that the plan has written for it. A limit without
+// replaceOrAdd writes a granted permit instead of the place that the plan has written for it. A limit without
 // Concurrent needs no record of what is held.
-func (p *PermitPlan) replace(granted Permit, recorded bool) {
+func (p *PermitPlan) replaceOrAdd(granted Permit, recorded bool) {
 	p.Write = slices.DeleteFunc(p.Write, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
 	if recorded {
 		p.Write = append(p.Write, granted)
@@ -313,11 +313,11 @@ type freeUnits struct {
 	noRate    bool // there is no Rate
 }
 
-// free returns what the line can grant before anything is counted as held.
-func (l *PermitLine) free(plan *PermitPlan) *freeUnits {
+// freeUnits returns what the line can grant before anything is counted as held.
+func (l *PermitLine) freeUnits(plan *PermitPlan) *freeUnits {
 	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
 	if !f.noRate {
-		f.rate = l.Settings.rate().free(plan.RateUsedUntil, l.Now)
+		f.rate = l.Settings.rate().freeUnitsAt(plan.RateUsedUntil, l.Now)
 	}
 	if plan.ClosedUntil.After(l.Now) || !l.Known {
 		*f = freeUnits{}
@@ -337,7 +337,7 @@ func (f *freeUnits) fits(units int) bool {
 	return (f.unbounded || f.units >= units) && (f.noRate || f.rate >= units)
 }
 
-func latest(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -19,19 +19,19 @@ func (r Rate) interval() time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// free returns how many units can be granted now.
-func (r Rate) free(paid, now time.Time) int {
+// freeUnitsAt returns how many units can be granted now.
+func (r Rate) freeUnitsAt(paid, now time.Time) int {
 	interval := r.interval()
-	left := now.Add(time.Duration(r.Burst) * interval).Sub(latest(paid, now))
+	left := now.Add(time.Duration(r.Burst) * interval).Sub(laterTime(paid, now))
 	return max(0, int(left/interval))
 }
 
-// after returns when a number of units can be granted.
-func (r Rate) after(paid time.Time, units int) time.Time {
+// timeWhenFree returns when a number of units can be granted.
+func (r Rate) timeWhenFree(paid time.Time, units int) time.Time {
 	return paid.Add(time.Duration(units-r.Burst) * r.interval())
 }
 
-// pay returns up to when the rate is used up, after units were granted now.
-func (r Rate) pay(paid, now time.Time, units int) time.Time {
-	return latest(paid, now).Add(time.Duration(units) * r.interval())
+// payUnits returns up to when the rate is used up, after units were granted now.
+func (r Rate) payUnits(paid, now time.Time, units int) time.Time {
+	return laterTime(paid, now).Add(time.Duration(units) * r.interval())
 }

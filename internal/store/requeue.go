@@ -106,7 +106,7 @@ func (m *Requeue) Plan(q *QueueState, found *QueuedState) *RequeuePlan {
 	}
 	r.Queue = r.Name
 	if r.Lane != FoldLane { // a worker that releases the run sets the lane
-		r.Lane = LaneOf(r.Name, r.Workflow, r.Level).WithGate(r.Gate)
+		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.Level).WithGate(r.Gate)
 	}
 	return p
 }
@@ -116,12 +116,12 @@ func (p *RequeuePlan) withdraw(q *QueueState) {
 	r := &p.Run
 	if q != nil && r.Known {
 		a, before := &admissionPlanner{QueueState: q}, q.Use
-		a.leave(&r.AdmissionRun)
+		a.uncountRun(&r.AdmissionRun)
 		if p.Moved {
-			a.end(&r.AdmissionRun)
+			a.removePlace(&r.AdmissionRun)
 		}
 		if q.Use != before {
-			p.Key = a.count(r.Key)
+			p.Key = a.changedKey(r.Key)
 			p.Key.LookAt = q.Now // an admission looks who is next
 		}
 	}

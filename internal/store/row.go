@@ -22,8 +22,8 @@ const (
 	Expired Status = 9 // its deadline passed
 )
 
-// Terminal reports whether the run has ended. A terminal state never changes.
-func (s Status) Terminal() bool { return s >= Completed }
+// IsTerminal reports whether the run has ended. A terminal state never changes.
+func (s Status) IsTerminal() bool { return s >= Completed }
 
 var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", 8: "", 9: "expired"}
 
@@ -94,8 +94,8 @@ const (
 	StepFailed    StepStatus = 4 // without further attempts; a replay returns the recorded error
 )
 
-// Terminal reports whether the step has its final outcome, which never changes.
-func (s StepStatus) Terminal() bool { return s >= StepCompleted }
+// IsTerminal reports whether the step has its final outcome, which never changes.
+func (s StepStatus) IsTerminal() bool { return s >= StepCompleted }
 
 var stepWords = [...]string{"unknown", "started", "backoff", "completed", "failed"}
 

@@ -146,9 +146,9 @@ type Fire struct {
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
 
-// Settle sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.Fires. Stores call it after they have
+// PrepareForWrite sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.Fires. Stores call it after they have
 // inserted the runs. before is the row as it was, or nil if there was none.
-func (w *ScheduleWrite) Settle(before *Schedule) {
+func (w *ScheduleWrite) PrepareForWrite(before *Schedule) {
 	w.Row.Fires = len(w.Fires)
 	if before != nil {
 		w.Row.Fires += before.Fires
@@ -180,14 +180,14 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 // foldUnit is the length of the time that one row of folded fires describes.
 const foldUnit = time.Hour
 
-// FoldedAt returns the hour that holds the time, and the number of its bit there. Scheduled times are whole seconds.
-func FoldedAt(at time.Time) (hour time.Time, bit int) {
+// BitOfFire returns the hour that holds the time, and the number of its bit there. Scheduled times are whole seconds.
+func BitOfFire(at time.Time) (hour time.Time, bit int) {
 	hour = at.UTC().Truncate(foldUnit)
 	return hour, int(at.Sub(hour) / time.Second)
 }
 
-// Folds reports whether a folded fire leaves a bit: a run was started at a scheduled time.
-func (f *Fire) Folds() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
+// CanBeFolded reports whether a folded fire leaves a bit: a run was started at a scheduled time.
+func (f *Fire) CanBeFolded() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
 
 // SetBit sets a bit of folded fires, which grow as needed.
 func SetBit(bits []byte, bit int) []byte {

@@ -14,8 +14,8 @@ import (
 // UUID identifies a run, a worker or a signal. It is a UUIDv7.
 type UUID = uuid.UUID
 
-// ParseUUID parses a UUID in its canonical form, and reports whether the text is one.
-func ParseUUID(text string) (UUID, bool) { return parseCanonical(text) }
+// ParseCanonicalUUID parses a UUID in its canonical form, and reports whether the text is one.
+func ParseCanonicalUUID(text string) (UUID, bool) { return parseCanonical(text) }
 
 // OwnedBy returns the value of Run.Owner for a run that this worker owns.
 func OwnedBy(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
@@ -103,8 +103,8 @@ func RootUUIDAt(name string, at time.Time) (uuid.UUID, string) {
 	return UUIDAt(ShardOfName(name), at), name
 }
 
-// NamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
-func NamedByUUID(r *Run) bool {
+// IsNamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
+func IsNamedByUUID(r *Run) bool {
 	id, ok := parseCanonical(r.Name)
 	return ok && id == r.UUID
 }

@@ -100,7 +100,7 @@ func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 // claimRun applies a claim to one run.
 func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	lost := r.Status == store.Running
-	excused := q.EndedInOutage(r.WakeAt)
+	excused := q.LeaseEndedInOutage(r.WakeAt)
 	halted := lost && r.Control&store.PausedMask != 0 // a lost lease counts no crash if a pause was requested
 	if lost && !halted && !excused {
 		reached := r.terminalSteps()

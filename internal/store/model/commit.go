@@ -63,7 +63,7 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 	}
 	parent := m.State(w.Run.Parent.UUID)
 	switch {
-	case w.Run.Parent.Valid && (!parent.OwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
+	case w.Run.Parent.Valid && (!parent.IsOwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
 		w.Outcome, w.State = store.Fenced, parent
 		return
 	case had != nil:
@@ -88,7 +88,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 		fence = m.Fence
 	}
 	state := fence.State(w.Step.Run)
-	own := state.OwnedAt(w.Step.Epoch)
+	own := state.IsOwnedAt(w.Step.Epoch)
 	if own && state.Control != 0 {
 		w.State = state
 	}
@@ -97,12 +97,12 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	if r := m.Runs[w.Step.Run]; r != nil {
 		row, recorded = r.Steps[w.Step.Name]
 	}
-	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && isOlderWrite(&w.Step, &row))
+	simple := w.Exists == recorded && !row.Status.IsTerminal() && !(recorded && isOlderWrite(&w.Step, &row))
 	switch {
-	case recorded && w.AlreadyWritten(&row) && !(own && !row.Status.Terminal() && m.mayHappen()): // a store may also update the times of the row
+	case recorded && w.AlreadyWritten(&row) && !(own && !row.Status.IsTerminal() && m.mayHappen()): // a store may also update the times of the row
 	case !own, released && !simple && m.mayHappen():
 		w.Outcome, w.State = store.Fenced, state
-	case recorded && row.Status.Terminal():
+	case recorded && row.Status.IsTerminal():
 		w.Outcome, w.Recorded = store.Adopted, &row
 	case state.Control != 0 && w.Step.Kind == store.KindChild && w.Step.Status == store.StepStarted:
 		w.Outcome = store.Fenced
@@ -119,7 +119,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 // isOlderWrite reports whether a marker or backoff is older than a row that the same epoch has
 // written.
 func isOlderWrite(w, row *store.Step) bool {
-	if w.Status.Terminal() || row.Epoch != w.Epoch {
+	if w.Status.IsTerminal() || row.Epoch != w.Epoch {
 		return false
 	}
 	return row.Attempt > w.Attempt || row.Attempt == w.Attempt && row.Status > w.Status
@@ -128,14 +128,14 @@ func isOlderWrite(w, row *store.Step) bool {
 func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	state := m.State(w.Step.Run)
-	own := state.OwnedAt(w.Step.Epoch)
+	own := state.IsOwnedAt(w.Step.Epoch)
 	var row store.Step
 	recorded := false
 	r := m.Runs[w.Step.Run]
 	if r != nil {
 		row, recorded = r.Steps[w.Step.Name]
 	}
-	ended := recorded && row.Status.Terminal()
+	ended := recorded && row.Status.IsTerminal()
 	replayed := ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt
 	if !replayed && (!own || ended && released && m.mayHappen()) {
 		w.Outcome, w.State = store.Fenced, state
@@ -169,7 +169,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 		s.Taken = true
 		now.Status, now.Output, now.Error = store.StepCompleted, s.Payload, nil
 	}
-	if !now.Status.Terminal() {
+	if !now.Status.IsTerminal() {
 		now.EndedAt = time.Time{} // as documented at Step.EndedAt
 	}
 	r.Steps[now.Name] = now
@@ -210,7 +210,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 			}
 		}
 	}
-	if state := m.State(w.Run); !state.Live() {
+	if state := m.State(w.Run); !state.IsLive() {
 		w.Outcome, w.State = store.Fenced, state
 		return false
 	}
@@ -226,15 +226,15 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	state := m.State(w.UUID)
 	r := m.Runs[w.UUID]
 	cancel, pause := state.Control&store.CancelRequested != 0, state.Control&store.PausedMask != 0
-	if !state.OwnedAt(w.Epoch) {
+	if !state.IsOwnedAt(w.Epoch) {
 		// A pause or cancel request may have changed the state that the write wanted.
-		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
+		overruled := r != nil && !w.Status.IsTerminal() && r.Epoch == w.Epoch &&
 			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
 		if r == nil || !w.AlreadyWritten(&r.Run) && !overruled {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		// The child has ended, by this write or by another one. A store may wake its parent again.
-		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.mayHappen()
+		return r != nil && w.Parent.Valid && w.Status.IsTerminal() && r.Status.IsTerminal() && m.mayHappen()
 	}
 	if w.CancelForbidsEnd(state.Control) {
 		w.Outcome, w.State = store.Fenced, state
@@ -253,7 +253,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		r.Trace = w.Trace
 	}
 	switch {
-	case w.Status.Terminal():
+	case w.Status.IsTerminal():
 	case cancel:
 		r.Status, r.WakeAt = store.Pending, w.Now
 	case pause:
@@ -271,9 +271,9 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		r.Reason = reason // the reason of an earlier hold remains
 	}
 	if r.Status >= store.Paused {
-		m.recordEvent(r, store.EventOf(r.Status), w.Now)
+		m.recordEvent(r, store.EndEventOf(r.Status), w.Now)
 	}
-	return w.Parent.Valid && w.Status.Terminal()
+	return w.Parent.Valid && w.Status.IsTerminal()
 }
 
 // holdRun models a OwnershipEnd with Held.

@@ -71,7 +71,7 @@ func (m *Model) applyChange(o *store.ControlOperation, c *store.ControlChange) {
 		m.recordEvent(r, store.EventLeaseLost, o.Now)
 	}
 	if c.Status >= store.Paused && c.Status != c.Before.Status {
-		m.recordEvent(r, store.EventOf(c.Status), o.Now)
+		m.recordEvent(r, store.EndEventOf(c.Status), o.Now)
 	}
 }
 
@@ -79,7 +79,7 @@ func (m *Model) applyChange(o *store.ControlOperation, c *store.ControlChange) {
 func (m *Model) SetDeadline(d *store.DeadlineChange) {
 	d.Outcome, d.State = store.Fenced, m.State(d.Run)
 	r := m.Runs[d.Run]
-	if r == nil || r.Status.Terminal() || r.Control&store.CancelRequested != 0 {
+	if r == nil || r.Status.IsTerminal() || r.Control&store.CancelRequested != 0 {
 		return
 	}
 	pending := r.Deadline.IsZero() || r.Deadline.After(d.Now)
@@ -108,11 +108,11 @@ func (r *Run) shiftTimers(since, until time.Time) {
 	}
 	moved := make(map[string]store.Step)
 	for name, s := range r.Steps {
-		if s.NextAt.After(since) && (!s.Status.Terminal() || s.Kind == store.KindSleep && !r.passed(&s)) {
+		if s.NextAt.After(since) && (!s.Status.IsTerminal() || s.Kind == store.KindSleep && !r.passed(&s)) {
 			s.NextAt = s.NextAt.Add(pause)
 		}
 		tried := s.Kind == store.KindStep || s.Kind == store.KindTx || s.Kind == store.KindCompensation
-		if tried && !s.Status.Terminal() { // its total timeout counts from its start
+		if tried && !s.Status.IsTerminal() { // its total timeout counts from its start
 			if s.StartedAt = s.StartedAt.Add(pause); s.StartedAt.After(until) {
 				s.StartedAt = until
 			}

@@ -77,7 +77,7 @@ func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) 
 		if s.Kind == store.KindChoice && s.Status == store.StepCompleted {
 			o.Choices = append(o.Choices, s)
 		}
-		if !s.Status.Terminal() || s.Kind == store.KindSleep && s.NextAt.After(now) {
+		if !s.Status.IsTerminal() || s.Kind == store.KindSleep && s.NextAt.After(now) {
 			o.Open = append(o.Open, s)
 		}
 		if s.Kind == store.KindMap {
@@ -97,7 +97,7 @@ func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) 
 func (r *Run) itemsDone(name string) (n int) {
 	for _, s := range r.Steps {
 		item, ok := strings.CutPrefix(s.Name, name+"\x1f")
-		if ok && s.Status.Terminal() && !strings.Contains(item, "\x1f") {
+		if ok && s.Status.IsTerminal() && !strings.Contains(item, "\x1f") {
 			n++
 		}
 	}
@@ -199,7 +199,7 @@ func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
 			counts.Delayed++
 		}
 		for _, s := range r.Steps {
-			if !r.Status.Terminal() && (!s.Status.Terminal() || s.Kind == store.KindSleep && s.NextAt.After(now)) {
+			if !r.Status.IsTerminal() && (!s.Status.IsTerminal() || s.Kind == store.KindSleep && s.NextAt.After(now)) {
 				counts.Open[s.Kind]++
 			}
 		}

@@ -191,7 +191,7 @@ func (r *Run) history() []store.Step {
 // terminalSteps returns the number of terminal checkpoints.
 func (r *Run) terminalSteps() (n int) {
 	for _, s := range r.Steps {
-		if s.Status.Terminal() {
+		if s.Status.IsTerminal() {
 			n++
 		}
 	}

@@ -29,11 +29,11 @@ func (q *queueCheck) read() *queueSight {
 	for _, r := range all {
 		p, err := s.PlaceOf(q.ctx, r.UUID)
 		fail(err)
-		if !r.Status.Terminal() {
+		if !r.Status.IsTerminal() {
 			seen.runs = append(seen.runs, r)
 		}
 		if p == nil {
-			if !r.Status.Terminal() {
+			if !r.Status.IsTerminal() {
 				seen.strays++
 			}
 			continue

@@ -218,7 +218,7 @@ func (q *queueCheck) claim() (string, call) {
 		Worker: workers[0], Nonce: q.nonce(), Served: served[0], Limit: 1 + q.dice("limit", 4), Suspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
 	}
 	if q.live {
-		c.Gated = store.NewGated([]string{flowQueue}, nil)
+		c.Gated = store.NewQueueGates([]string{flowQueue}, nil)
 	}
 	return fmt.Sprint("claim ", c.Limit), func(ctx context.Context, s store.Store) error {
 		_, err := s.Claim(ctx, c)

@@ -246,7 +246,7 @@ func admitLeftOut(b *bed) {
 	stranger := q.queued("stranger", q.now)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.Gated = store.NewGated([]string{boundedQueue}, []string{boundedQueue})
+	query.Gated = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue})
 	q.claimOne(query, stranger.UUID)
 	q.begins("of a worker that takes from the queue", q.in(time.Second), r...)
 }
@@ -270,7 +270,7 @@ func admitRandom(b *bed) {
 		q.order(o)
 	}
 	for range 60 {
-		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.Terminal() })
+		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.IsTerminal() })
 		n := x.IntN(10)
 		if n < 4 || len(live) == 0 {
 			q.start([]string{"", "a", "b"}[x.IntN(3)], withPriority(int16(x.IntN(5)-2)))
@@ -300,7 +300,7 @@ func admitRandom(b *bed) {
 		claim()
 	}
 	for range 200 {
-		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.Terminal() })
+		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.IsTerminal() })
 		if len(live) == 0 {
 			break
 		}

@@ -129,7 +129,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 			b.Errorf("round %d: the end was answered %s", round, outcomeWords[end.Outcome])
 		}
 		b.order(o)
-		if after := b.row(r.UUID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.Terminal() {
+		if after := b.row(r.UUID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.IsTerminal() {
 			b.Errorf("round %d: after a second cancel it is %s", round, after.Status)
 		}
 	}

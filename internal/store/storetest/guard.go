@@ -14,7 +14,7 @@ import (
 var guards = []test{
 	{"an end that CancelForbids is fenced", guardCancel},
 	{"no write changes an ended run", guardEnded},
-	{"only a run that is OwnedAt the epoch takes writes", guardOwned},
+	{"only a run that is IsOwnedAt the epoch takes writes", guardOwned},
 }
 
 // ends are the writes that end an ownership, one for each status.
@@ -60,7 +60,7 @@ func guardCancel(b *bed) {
 					continue
 				}
 				wantOutcome(b, what, w.Outcome, store.Written)
-				if after.Status == store.Running || before.Control&store.CancelRequested != 0 && after.Status.Terminal() && after.Status != store.Cancelled {
+				if after.Status == store.Running || before.Control&store.CancelRequested != 0 && after.Status.IsTerminal() && after.Status != store.Cancelled {
 					b.Errorf("%s: the run became %s", what, after.Status)
 				}
 			}
@@ -71,7 +71,7 @@ func guardCancel(b *bed) {
 // guardEnded tries every write of a worker and every control request on a run with each terminal status.
 func guardEnded(b *bed) {
 	for i, end := range b.ends(uuid.UUID{}, epochAt(1)) {
-		if !end.Status.Terminal() {
+		if !end.Status.IsTerminal() {
 			continue
 		}
 		r := b.started("")
@@ -128,7 +128,7 @@ func guardOwned(b *bed) {
 			before := b.row(r.UUID)
 			state := store.RunState{Found: true, Status: before.Status, Epoch: before.Epoch, Control: before.Control}
 			want := store.Fenced
-			if state.OwnedAt(epoch) {
+			if state.IsOwnedAt(epoch) {
 				want = store.Written
 			}
 			end := b.finish(r.UUID, epoch)

@@ -22,7 +22,7 @@ func (b *bed) place(p store.QueueWorkflow, name string, wakeAt time.Time) store.
 	r := b.pending(name, wakeAt)
 	r.Queue, r.Workflow = p.Queue, p.Workflow
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
-	return store.OverdueLane{QueueWorkflow: p, Lane: r.Lane(), Run: r.UUID, Since: r.WakeAt}
+	return store.OverdueLane{QueueWorkflow: p, Lane: r.ClaimLane(), Run: r.UUID, Since: r.WakeAt}
 }
 
 func (b *bed) overdue(after store.ClaimLane, limit int) []store.OverdueLane {
@@ -48,7 +48,7 @@ func overduePlaces(b *bed) {
 		b.place(store.QueueWorkflow{Queue: "c", Workflow: "one"}, "last", b.in(-time.Second)),
 	}
 	urgent := b.inLane("c", "one", 2, b.in(-time.Hour))
-	want = append(want, store.OverdueLane{QueueWorkflow: store.QueueWorkflow{Queue: "c", Workflow: "one"}, Lane: urgent.Lane(), Run: urgent.UUID, Since: urgent.WakeAt})
+	want = append(want, store.OverdueLane{QueueWorkflow: store.QueueWorkflow{Queue: "c", Workflow: "one"}, Lane: urgent.ClaimLane(), Run: urgent.UUID, Since: urgent.WakeAt})
 	slices.SortFunc(want, func(l, r store.OverdueLane) int { return cmp.Compare(l.Lane, r.Lane) })
 	check := func(what string, got, want []store.OverdueLane) {
 		b.Helper()

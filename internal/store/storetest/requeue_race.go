@@ -27,7 +27,7 @@ func requeueUnreleased(b *bed) {
 			more = a.More
 		}
 		query := b.query(at)
-		query.Gated = store.NewGated([]string{"elsewhere"}, nil)
+		query.Gated = store.NewQueueGates([]string{"elsewhere"}, nil)
 		for _, c := range b.claim(query).Runs {
 			got = append(got, c.Run.UUID)
 		}
@@ -41,7 +41,7 @@ func requeueUnreleased(b *bed) {
 		if plans++; plans > 1 {
 			return nil
 		}
-		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Lane: store.LaneOf(r.Queue, r.Workflow, 0), WakeAt: b.now}}
+		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, 0), WakeAt: b.now}}
 	}})
 	if row := b.row(r.UUID); !row.WakeAt.IsZero() {
 		b.Errorf("a release for another queue has changed the run: %+v", row)
@@ -89,7 +89,7 @@ func requeueRace(b *bed) {
 	claimed := make(map[uuid.UUID]string) // the queues in which the runs were claimed
 	claim := func() {
 		query := q.query(at)
-		query.Limit, query.Gated = 2, store.NewGated([]string{boundedQueue, "elsewhere"}, nil)
+		query.Limit, query.Gated = 2, store.NewQueueGates([]string{boundedQueue, "elsewhere"}, nil)
 		got, err := q.s.Claim(q.ctx, query)
 		if err != nil {
 			q.Errorf("Claim: %v", err)

@@ -277,7 +277,8 @@ func (q *queueCheck) drain() {
 		})
 		q.paused = false
 	}
-	for range 200 {
+	// Stores look for strays at most once per store.StrayCheckInterval of real time.
+	for began := time.Now(); time.Since(began) < time.Minute; {
 		q.admit()
 		seen := q.read()
 		if len(seen.runs) == 0 {

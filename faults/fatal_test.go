@@ -16,6 +16,7 @@ const lastPoint = 11
 // fatalPoint is the point of a transaction at which the process dies. It is also the tracer of the connections to PostgreSQL, and
 // counts their round trips.
 type fatalPoint struct {
+	last   int64  // the point after the commit; zero: lastPoint
 	point  int64  // 0: before the transaction; then the number of a round trip; SQLite has none, and dies a while after the decision
 	kind   string // of the store
 	inside atomic.Bool
@@ -50,7 +51,7 @@ func (f *fatalPoint) committed() {
 }
 
 func (f *fatalPoint) trip() {
-	if f.inside.Load() && f.trips.Add(1) == f.point && f.point < lastPoint {
+	if f.inside.Load() && f.trips.Add(1) == f.point && f.point < max(f.last, lastPoint) {
 		die()
 	}
 }

@@ -81,7 +81,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
 		{"control_apply.sql", append(changeArgs([]store.ControlChange{change}), pgTime(at), nil, nil, nil, "channel",
-			uuidArray{1, func(int) *uuid.UUID { return &owner }}, boolArray{1, func(int) bool { return false }})},
+			uuidArray{1, func(int) *uuid.UUID { return &owner }}, boolArray{1, func(int) bool { return false }}, int64(store.FoldLane))},
 		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
 		{"run_choices.sql", key},

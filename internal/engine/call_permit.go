@@ -43,7 +43,7 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 			vacate()
 			giveBack()
 		}
-		aged := t.spec.Permit.Settings.Rate > 0 && !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxGrantAge
+		aged := !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxGrantAge
 		if !aged || try == maxGrantTries {
 			return leave, nil
 		}
@@ -53,7 +53,8 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 
 // awaitPermit waits in the line of the limit until the attempt has its permit. Meanwhile the run may leave
 // memory, and keeps its place. If the step's total timeout is over first, awaitPermit returns without a
-// permit and a zero time, because the attempt then fails without calling its function.
+// permit and a zero time, because the attempt then fails without calling its function. If the limit has no rate, the time is
+// zero, too.
 func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	r, p := t.r, t.spec.Permit
 	a := &store.PermitRequest{
@@ -76,6 +77,9 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 				return time.Time{}, nil, err
 			}
 			r.e.tel.Permitted(r.ctx, p.Limit, time.Since(began))
+			if !a.Rated { // the bounds that apply, whatever the code declares
+				return time.Time{}, giveBack, nil
+			}
 			return a.GrantedAt, giveBack, nil
 		case store.Fenced:
 			return time.Time{}, nil, t.handleFencedStep(a.State)

@@ -129,6 +129,7 @@ type PermitRequest struct {
 	// not running at the epoch.
 	Outcome   Outcome
 	GrantedAt time.Time // when the permit was granted
+	Rated     bool      // the limit has a rate, so that the grant must be used soon
 	RetryAt   time.Time // when the attempt should ask again; zero: its run will be woken
 	ArrivedAt time.Time // its place in the line, with Locked
 	State     RunState  // of the run, with Fenced

@@ -99,7 +99,7 @@ type RequestedPermits struct {
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
 // database's history now.
 func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string) PermitPlan {
-	plan := PermitPlan{RateUsedUntil: l.paidUntil(), ClosedUntil: l.ClosedUntil}
+	plan := PermitPlan{RateUsedUntil: l.Settings.rate().cutToBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
 	}
@@ -149,18 +149,6 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string)
 	return plan
 }
 
-// paidUntil returns the time up to which the rate is used up. Under unchanged bounds it is never later than the time of a
-// whole burst. After a change it is cut to that, so that a raised rate applies at once.
-func (l *PermitLine) paidUntil() time.Time {
-	if l.Settings.Rate == 0 {
-		return l.RateUsedUntil
-	}
-	if most := l.Settings.rate().payUnits(l.Now, l.Now, l.Settings.Burst); l.RateUsedUntil.After(most) {
-		return most
-	}
-	return l.RateUsedUntil
-}
-
 // yieldsToMissed reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
 // served first: of the steps of one run, those ask which are first in the line.
 func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *RequestedPermits) bool {
@@ -195,7 +183,7 @@ func (l *PermitLine) lastRead() (last *Permit) {
 // if the ask has its outcome already.
 func (l *PermitLine) judgeAsk(a *PermitRequest, asked *RequestedPermits, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	state := asked.Runs[a.Run]
-	a.GrantedAt, a.RetryAt, a.State = time.Time{}, time.Time{}, RunState{}
+	a.GrantedAt, a.RetryAt, a.State, a.Rated = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {
 		a.Outcome, a.State = Fenced, state
 		return PermitWithRun{}, false

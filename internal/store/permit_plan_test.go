@@ -200,3 +200,23 @@ func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitR
 	}
 	t.Fatal("never served: ", fmt.Sprint(left))
 }
+
+// A grant tells whether a rate applies now, whatever the code of the step declares: then it must be used soon.
+func TestAGrantTellsWhetherItIsRated(t *testing.T) {
+	now, run := time.Unix(1000, 0), uuid.UUID{1}
+	for _, rated := range []bool{true, false} {
+		l := store.PermitLine{PermitLineKey: store.PermitLineKey{Limit: "l"}, Known: true, Now: now}
+		a := &store.PermitRequest{Limit: "l", Run: run, Epoch: store.Epoch{Count: 1}, Units: 1}
+		declared := store.LimitSettings{Rate: 1, Period: time.Second, Burst: 1}
+		if rated {
+			l.Settings = declared
+		} else {
+			a.Settings = declared
+		}
+		state := store.RunState{Found: true, Status: store.Running, Epoch: a.Epoch}
+		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestedPermits{Runs: map[uuid.UUID]store.RunState{run: state}}, "")
+		if a.Outcome != store.Written || a.Rated != rated {
+			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.Rated, rated)
+		}
+	}
+}

@@ -15,7 +15,10 @@ type Rate struct {
 
 // interval returns the time that one unit takes, rounded up to a microsecond.
 func (r Rate) interval() time.Duration {
-	d := (r.Period + time.Duration(r.Count) - 1) / time.Duration(r.Count)
+	d := r.Period / time.Duration(r.Count)
+	if r.Period%time.Duration(r.Count) > 0 {
+		d++
+	}
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
@@ -34,4 +37,16 @@ func (r Rate) timeWhenFree(paid time.Time, units int) time.Time {
 // payUnits returns up to when the rate is used up, after units were granted now.
 func (r Rate) payUnits(paid, now time.Time, units int) time.Time {
 	return laterTime(paid, now).Add(time.Duration(units) * r.interval())
+}
+
+// cutToBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
+// burst. After a change it is cut to that, so that a raised rate applies at once.
+func (r Rate) cutToBurst(paid, now time.Time) time.Time {
+	if r.Count == 0 {
+		return paid
+	}
+	if most := r.payUnits(now, now, r.Burst); paid.After(most) {
+		return most
+	}
+	return paid
 }

@@ -287,11 +287,12 @@ func (s *seenRow) set(r *store.AdmissionRun) {
 // scanKey scans the row of a key.
 func scanKey(rows pgx.Rows) (*store.QueueKeyState, error) {
 	k := new(store.QueueKeyState)
-	var turns []int64
+	var turns, levels []int64
 	var lined, begun, children int
-	err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
+	err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, &levels, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
 		(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.Behind))
 	copy(k.Turns[:], turns)
+	copy(k.Levels[:], levels)
 	k.Lined = [3]int{begun, children, lined - begun - children}
 	return k, err
 }

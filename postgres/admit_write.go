@@ -170,8 +170,11 @@ func keyArgs(queue string, keys []store.QueueKeyState) []any {
 		timeArray{n, func(i int) *time.Time { return &keys[i].Paid }},
 		timeArray{n, func(i int) *time.Time { return &keys[i].LookAt }},
 	}
-	for turn := range len(store.LinePositions{}) {
-		args = append(args, int8Array{n, func(i int) int64 { return keys[i].Turns[turn] }})
+	for level := range len(store.PerPriority{}) {
+		args = append(args, int8Array{n, func(i int) int64 { return keys[i].Turns[level] }})
+	}
+	for level := range len(store.PerPriority{}) {
+		args = append(args, int8Array{n, func(i int) int64 { return keys[i].Levels[level] }})
 	}
 	for _, count := range []func(*store.QueueKeyState) int{
 		func(k *store.QueueKeyState) int { return k.Use.Executing },

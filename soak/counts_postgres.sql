@@ -6,6 +6,11 @@ WITH counted AS (
     count(*) FILTER (WHERE state = 2) AS lined,
     count(*) FILTER (WHERE state = 2 AND begun) AS lined_begun,
     count(*) FILTER (WHERE state = 2 AND NOT begun AND NOT root) AS lined_children,
+    ARRAY[count(*) FILTER (WHERE state = 2 AND priority = -2)::bigint,
+      count(*) FILTER (WHERE state = 2 AND priority = -1)::bigint,
+      count(*) FILTER (WHERE state = 2 AND priority = 0)::bigint,
+      count(*) FILTER (WHERE state = 2 AND priority = 1)::bigint,
+      count(*) FILTER (WHERE state = 2 AND priority = 2)::bigint] AS levels,
     count(*) FILTER (WHERE state = 3) AS behind
   FROM durable.place
   GROUP BY queue, key
@@ -17,10 +22,10 @@ FROM durable.queue AS q LEFT JOIN whole AS w ON w.queue = q.name
 WHERE (q.executing, q.open, q.waiting) IS DISTINCT FROM (coalesce(w.executing, 0), coalesce(w.open, 0), coalesce(w.waiting, 0))
 UNION ALL
 SELECT format('key %s of queue %s counts %s, and its places are %s', coalesce(k.key, c.key), coalesce(k.queue, c.queue),
-  (k.executing, k.open, k.lined, k.lined_begun, k.lined_children, k.behind), (c.executing, c.open, c.lined, c.lined_begun, c.lined_children, c.behind))
+  (k.executing, k.open, k.lined, k.lined_begun, k.lined_children, k.levels, k.behind), (c.executing, c.open, c.lined, c.lined_begun, c.lined_children, c.levels, c.behind))
 FROM durable.queue_key AS k FULL JOIN counted AS c ON c.queue = k.queue AND c.key = k.key
-WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.behind, 0))
-  IS DISTINCT FROM (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.behind, 0))
+WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.levels, '{0,0,0,0,0}'), coalesce(k.behind, 0))
+  IS DISTINCT FROM (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.levels, '{0,0,0,0,0}'), coalesce(c.behind, 0))
 UNION ALL
 SELECT format('run %s has a place in state %s of queue %s, and gate %s', p.run_id, p.state, p.queue, r.lane & 3)
 FROM durable.place AS p JOIN durable.queue AS q ON q.name = p.queue JOIN durable.run AS r ON r.shard = p.shard AND r.id = p.run_id

@@ -6,6 +6,11 @@ WITH counted AS (
     count(*) FILTER (WHERE state = 2) AS lined,
     count(*) FILTER (WHERE state = 2 AND begun) AS lined_begun,
     count(*) FILTER (WHERE state = 2 AND NOT begun AND NOT root) AS lined_children,
+    json_array(count(*) FILTER (WHERE state = 2 AND priority = -2),
+      count(*) FILTER (WHERE state = 2 AND priority = -1),
+      count(*) FILTER (WHERE state = 2 AND priority = 0),
+      count(*) FILTER (WHERE state = 2 AND priority = 1),
+      count(*) FILTER (WHERE state = 2 AND priority = 2)) AS levels,
     count(*) FILTER (WHERE state = 3) AS behind
   FROM durable_place
   GROUP BY queue, key
@@ -19,8 +24,8 @@ UNION ALL
 SELECT printf('key %s of queue %s counts %d %d %d %d %d %d, and its places are %d %d %d %d %d %d', coalesce(k.key, c.key), coalesce(k.queue, c.queue),
   k.executing, k.open, k.lined, k.lined_begun, k.lined_children, k.behind, c.executing, c.open, c.lined, c.lined_begun, c.lined_children, c.behind)
 FROM durable_queue_key AS k FULL JOIN counted AS c ON c.queue = k.queue AND c.key = k.key
-WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.behind, 0))
-  <> (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.behind, 0))
+WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.levels, '[0,0,0,0,0]'), coalesce(k.behind, 0))
+  <> (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.levels, '[0,0,0,0,0]'), coalesce(c.behind, 0))
 UNION ALL
 SELECT printf('run %s has a place in state %d of queue %s, and gate %d', hex(p.run_id), p.state, p.queue, r.lane & 3)
 FROM durable_place AS p JOIN durable_queue AS q ON q.name = p.queue JOIN durable_run AS r ON r.id = p.run_id

@@ -234,14 +234,17 @@ func readKey(x executor, queue, key string) (k *store.QueueKeyState, err error) 
 		k = &store.QueueKeyState{}
 		c := columnReader{values: v}
 		k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
-		turns := c.text()
+		turns, levels := c.text(), c.text()
 		k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
 		lined, begun, children := int(c.int()), int(c.int()), int(c.int())
 		k.Lined, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
 		if c.err != nil {
 			return c.err
 		}
-		return json.Unmarshal([]byte(turns), &k.Turns)
+		if err := json.Unmarshal([]byte(turns), &k.Turns); err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(levels), &k.Levels)
 	}, queue, key)
 	return k, err
 }
@@ -307,19 +310,19 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 
 // writeKey writes the counts of a key.
 func writeKey(x executor, queue string, k *store.QueueKeyState) error {
-	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
-		int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
+	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.Paid), bindTime(k.LookAt), priorityText(k.Turns), priorityText(k.Levels),
+		int64(k.Use.Executing), int64(k.Use.Open), int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
 	return checkOneQueueRow("writing a key", queue, n, err)
 }
 
 // writeCounts writes the counts of a queue.
 func writeCounts(x executor, q *store.QueueState) error {
-	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Clock), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
+	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Clock), bindTime(q.Paid), bindTime(q.Shut), priorityText(q.Turns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
 	return checkOneQueueRow("writing the row", q.Name, n, err)
 }
 
-func turnsText(t store.LinePositions) string {
+func priorityText(t store.PerPriority) string {
 	b, err := json.Marshal(t)
 	if err != nil {
 		panic("sqlite: numbers do not encode: " + err.Error())

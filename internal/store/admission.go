@@ -61,23 +61,23 @@ const (
 	turnLength = 1_000_000
 )
 
-// LinePositions has a position in the line for each priority, from the lowest.
-type LinePositions [5]int64
+// PerPriority has a number for each priority, from the lowest.
+type PerPriority [5]int64
 
-// ofPriority returns the position for a priority.
-func (t *LinePositions) ofPriority(priority int16) *int64 {
+// ofPriority returns the number for a priority.
+func (t *PerPriority) ofPriority(priority int16) *int64 {
 	return &t[min(max(int(priority)+2, 0), len(t)-1)]
 }
 
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.
 type QueueState struct {
 	QueueRow
-	Now   time.Time     // of the pass; it may be before that of an earlier one
-	Clock time.Time     // of the rates, with Paid and Shut; Now, but never before that of an earlier pass
-	Paid  time.Time     // up to this time the rate is used up
-	Shut  time.Time     // nothing begins before this time
-	Begun string        // the point of the database's history at the last admission; empty: unknown
-	Turns LinePositions // of the runs that were admitted last
+	Now   time.Time   // of the pass; it may be before that of an earlier one
+	Clock time.Time   // of the rates, with Paid and Shut; Now, but never before that of an earlier pass
+	Paid  time.Time   // up to this time the rate is used up
+	Shut  time.Time   // nothing begins before this time
+	Begun string      // the point of the database's history at the last admission; empty: unknown
+	Turns PerPriority // of the runs that were admitted last
 	Use   QueueUse
 
 	Recorded string // the recorded settings
@@ -163,8 +163,14 @@ func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	return true, a.plan.Again
 }
 
-// advance sets the clock for this pass.
-func (s *QueueState) advance() { s.Clock = laterTime(s.Clock, s.Now) }
+// advance sets the clock for this pass, and cuts what was used of the rates; see cutToBurst.
+func (s *QueueState) advance() {
+	s.Clock = laterTime(s.Clock, s.Now)
+	s.Paid = s.Settings.Rate.cutToBurst(s.Paid, s.Clock)
+	for _, k := range s.Keys {
+		k.Paid = s.Settings.KeyRate.cutToBurst(k.Paid, s.Clock)
+	}
+}
 
 // AdmissionRun is a run of the queue, locked by the admission.
 type AdmissionRun struct {
@@ -252,9 +258,10 @@ type QueueKeyState struct {
 	Key    string
 	Paid   time.Time
 	LookAt time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
-	Turns  LinePositions
+	Turns  PerPriority
 	Use    QueueUse         // Waiting does not count
 	Lined  [3]int           // runs in the line of the queue, by class
+	Levels PerPriority      // the same runs, by priority
 	Behind int              // runs behind them
 	First  [3]QueueLineHead // of those behind, by class, at most MaxBehindRead
 

@@ -140,7 +140,7 @@ func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
 		k.Use.Executing--
 	case PlaceInLine:
 		a.Use.Waiting--
-		k.Lined[r.lineClass()]--
+		k.countLined(r, -1)
 	case PlaceBehind:
 		a.Use.Waiting--
 		k.Behind--
@@ -188,7 +188,7 @@ func (a *admissionPlanner) admitInOrder() {
 		r := a.Line[best].Runs[0]
 		a.Line[best].Runs = a.Line[best].Runs[1:]
 		k := a.changedKey(r.Key)
-		k.Lined[best]--
+		k.countLined(&r, -1)
 		if !a.hasRoom(k, best, 0) {
 			k.Behind++
 			r.State = PlaceBehind

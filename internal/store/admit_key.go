@@ -32,7 +32,7 @@ func (a *admissionPlanner) moveIntoLine(k *QueueKeyState) {
 		best := -1
 		for class := range k.First {
 			w := &k.First[class]
-			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promisedRoom(class)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.First[best].Runs[0].QueuePlace) < 0) {
+			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promisedRoom(class, w.Runs[0].Priority)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.First[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
@@ -45,20 +45,35 @@ func (a *admissionPlanner) moveIntoLine(k *QueueKeyState) {
 		*turn = max(*turn, *a.Turns.ofPriority(r.Priority)) + turnLength/int64(max(1, r.Weight))
 		r.State, r.Turn = PlaceInLine, *turn
 		k.Behind--
-		k.Lined[best]++
+		k.countLined(&r, 1)
 		k.changed = true
 		a.Line[best].addRun(r, comparePlaces)
 		a.addToPlan(&r)
 	}
 }
 
-// promisedRoom returns how many runs in line have been promised room that a run of the class would take. Those of
-// higher classes may be kept waiting by something that they alone need, so they hold up no run that could go on.
-func (k *QueueKeyState) promisedRoom(class int) (n int) {
+// countLined counts a run that enters the line or leaves it.
+func (k *QueueKeyState) countLined(r *AdmissionRun, n int) {
+	k.Lined[r.lineClass()] += n
+	*k.Levels.ofPriority(r.Priority) += int64(n)
+}
+
+// highestPriority is the highest priority of a run.
+const highestPriority = 2
+
+// promisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
+// more. Those of higher classes may be kept waiting by something that they alone need, and those of lower priorities by other
+// runs of the queue, so they hold up no run that could go on. A run in line whose room was taken goes behind its key when it is
+// its turn.
+func (k *QueueKeyState) promisedRoom(class int, priority int16) int {
+	classes, priorities := 0, 0
 	for _, lined := range k.Lined[:class+1] {
-		n += lined
+		classes += lined
 	}
-	return n
+	for p := priority; p <= highestPriority; p++ {
+		priorities += int(*k.Levels.ofPriority(p))
+	}
+	return min(classes, priorities)
 }
 
 // hasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
@@ -128,7 +143,7 @@ func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 		return time.Time{}
 	}
 	for class := range k.First {
-		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class)) {
+		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class, highestPriority)) {
 			return a.Now // more of them are to be read
 		}
 	}

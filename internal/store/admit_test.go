@@ -130,7 +130,8 @@ func (q *queueInMemory) check() error {
 		case PlaceExecuting:
 			all.Executing, k.Use.Executing = all.Executing+1, k.Use.Executing+1
 		case PlaceInLine:
-			all.Waiting, k.Lined = all.Waiting+1, lined(k.Lined, r.lineClass())
+			all.Waiting++
+			k.countLined(r, 1)
 		case PlaceBehind:
 			all.Waiting, k.Behind = all.Waiting+1, k.Behind+1
 		}
@@ -142,7 +143,7 @@ func (q *queueInMemory) check() error {
 		return fmt.Errorf("counted %+v, recorded %+v", all, q.state.Use)
 	}
 	for key, k := range keys {
-		if r := q.keys[key]; k.Use != r.Use || k.Lined != r.Lined || k.Behind != r.Behind {
+		if r := q.keys[key]; k.Use != r.Use || k.Lined != r.Lined || k.Levels != r.Levels || k.Behind != r.Behind {
 			return fmt.Errorf("key %q: counted %+v %v %d, recorded %+v %v %d", key, k.Use, k.Lined, k.Behind, r.Use, r.Lined, r.Behind)
 		}
 	}
@@ -194,11 +195,6 @@ func (q *queueInMemory) claim() (claimed []*AdmissionRun) {
 		claimed = append(claimed, run)
 	}
 	return claimed
-}
-
-func lined(n [3]int, class int) [3]int {
-	n[class]++
-	return n
 }
 
 func (r *AdmissionRun) endIt() { r.Status, r.WakeAt = Completed, time.Time{} }

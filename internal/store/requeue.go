@@ -93,7 +93,7 @@ func (m *Requeue) Plan(q *QueueState, found *QueuedState) *RequeuePlan {
 	m.Outcome, p.HasPlace = Written, r.Known
 	was := r.AdmissionRun
 	if p.Moved || r.Gate == GateInLine {
-		p.withdraw(q)
+		p.withdraw(q, &found.AdmissionRun)
 		if r.Status == Pending && was.Gate >= GateAdmitted {
 			r.WakeAt = m.Now
 			if !was.ArrivedAt.IsZero() {
@@ -111,12 +111,12 @@ func (m *Requeue) Plan(q *QueueState, found *QueuedState) *RequeuePlan {
 	return p
 }
 
-// withdraw takes the run out of its place or its line, so that it arrives again.
-func (p *RequeuePlan) withdraw(q *QueueState) {
+// withdraw takes the run, as it was found, out of its place or its line, so that it arrives again.
+func (p *RequeuePlan) withdraw(q *QueueState, was *AdmissionRun) {
 	r := &p.Run
 	if q != nil && r.Known {
 		a, before := &admissionPlanner{QueueState: q}, q.Use
-		a.uncountRun(&r.AdmissionRun)
+		a.uncountRun(was)
 		if p.Moved {
 			a.removePlace(&r.AdmissionRun)
 		}

@@ -171,6 +171,7 @@ CREATE TABLE durable.queue_key (
     paid_at   timestamptz,
     look_at   timestamptz,                         -- when an admission looks at those behind
     turns     bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- of its run that entered the line last, for each priority from -2
+    levels    bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- places with state 2, for each priority from -2
     executing integer NOT NULL DEFAULT 0,
     open      integer NOT NULL DEFAULT 0,
     lined     integer NOT NULL DEFAULT 0,          -- places with state 2

@@ -144,6 +144,7 @@ CREATE TABLE durable_queue_key (
     paid_at   INTEGER,
     look_at   INTEGER,                             -- when an admission looks at those behind
     turns     TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of its run that entered the line last, for each priority from -2
+    levels    TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: places with state 2, for each priority from -2
     executing INTEGER NOT NULL DEFAULT 0,
     open      INTEGER NOT NULL DEFAULT 0,
     lined     INTEGER NOT NULL DEFAULT 0,          -- places with state 2

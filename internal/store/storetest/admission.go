@@ -17,6 +17,8 @@ var admissions = []test{
 	{"a run that waits gives its place to execute back, and stays open", admitOpen},
 	{"one open run of a key at a time, in order of start", admitKeyOpen},
 	{"no more runs begin than the rate allows", admitRate},
+	{"a raised rate applies at once", admitRateRaised},
+	{"an urgent run passes those of its key in line", admitUrgentOfKey},
 	{"a clock that goes back delays no run, and wakes none too early", admitClockBack},
 	{"nothing of a paused queue begins, and what has begun goes on", admitPaused},
 	{"changed settings apply to those that wait behind their keys", admitSettings},

@@ -59,7 +59,7 @@ func decodeInto[T any](b []byte, v *T) error {
 }
 
 // encodeAndDecode encodes v, and returns the JSON and the value that it decodes to, as every replay gets it. If a method of v panics,
-// roundTrip returns an error: v is often the result of a step that has taken effect, and a panic would let the step be executed
+// encodeAndDecode returns an error: v is often the result of a step that has taken effect, and a panic would let the step be executed
 // again.
 func encodeAndDecode[T any](v T, limit int) (b []byte, back *T, err error) {
 	defer func() {

@@ -105,7 +105,7 @@ func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWr
 	if err := engine.CheckRef(id); err != nil {
 		return err
 	}
-	e.inner.SetSignalTime(signal)
+	e.inner.StampSignal(signal)
 	if err := insert(ctx, e.inner.Store(), store.RunRef{Text: id}, signal); err != nil {
 		return err
 	}

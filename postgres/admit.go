@@ -27,7 +27,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	if idle, a.Again = q.HasNothingToDo(s.timeline.timelineText()); idle {
 		return nil
 	}
-	return s.runTransaction(ctx, "admit runs", func(ask roundTrip) error {
+	return s.runTransaction(ctx, "admit runs", func(ask roundTripFunc) error {
 		if found {
 			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
 				return err
@@ -108,7 +108,7 @@ func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission
 }
 
 // lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
-func (s *database) lockQueue(ask roundTrip, a *store.QueueAdmission) (q *store.QueueState, busy bool, err error) {
+func (s *database) lockQueue(ask roundTripFunc, a *store.QueueAdmission) (q *store.QueueState, busy bool, err error) {
 	q, busy = newQueueState(a), true
 	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitQueueLock, a.Queue) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -125,7 +125,7 @@ func (s *database) lockQueue(ask roundTrip, a *store.QueueAdmission) (q *store.Q
 }
 
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
-func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.ClaimLane) error {
+func (s *database) readAdmission(ask roundTripFunc, q *store.QueueState, strays []store.ClaimLane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), q.Deleted)
 		batch.Queue(s.sql.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
@@ -168,7 +168,7 @@ var (
 )
 
 // readLine reads the beginning of the queue's line, and the names of the keys to be looked at.
-func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, err error) {
+func (s *database) readLine(ask roundTripFunc, q *store.QueueState) (look []string, err error) {
 	limit := q.LineLimit()
 	if limit > 0 {
 		limit += lockedInLine
@@ -206,7 +206,7 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 }
 
 // readKeys reads the keys of the runs, with the first of those behind each.
-func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) error {
+func (s *database) readKeys(ask roundTripFunc, q *store.QueueState, look []string) error {
 	names := q.KeysOfRuns(look)
 	if len(names) == 0 {
 		return nil

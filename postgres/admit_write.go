@@ -11,7 +11,7 @@ import (
 )
 
 // writeAdmission writes what a pass has decided. It writes the queue and its keys only if the queue has a row.
-func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *store.AdmissionPlan, found bool) error {
+func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *store.AdmissionPlan, found bool) error {
 	runs, keys := plan.Runs, plan.Keys
 	var placed, ended []store.AdmissionRun
 	for i := range runs {

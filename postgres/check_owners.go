@@ -30,7 +30,7 @@ func (e *OwnerError) Error() string {
 
 // checkOwners returns an *OwnerError if a role that is not trusted owns the schema, or a table or view of
 // durable in it.
-func (s *database) checkOwners(ask roundTrip) error {
+func (s *database) checkOwners(ask roundTripFunc) error {
 	var stranger *OwnerError
 	owners := s.owners
 	if owners == nil {

@@ -16,12 +16,12 @@ import (
 // Control implements store.Store.
 func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "order", func(ask roundTrip) error { return s.tryControl(ask, o) })
+		return s.runTransaction(ctx, "order", func(ask roundTripFunc) error { return s.tryControl(ask, o) })
 	})
 }
 
 // tryControl makes one try: it locks all runs concerned, plans the changes, and writes them.
-func (s *database) tryControl(ask roundTrip, o *store.ControlOperation) error {
+func (s *database) tryControl(ask roundTripFunc, o *store.ControlOperation) error {
 	nodes, err := s.lockTree(ask, o.Runs)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *database) tryControl(ask roundTrip, o *store.ControlOperation) error {
 
 // lockTree locks all runs that a control request may change. It returns them as they are after that, with
 // the ended runs between them.
-func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.ControlledRun, error) {
+func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.ControlledRun, error) {
 	var nodes []store.ControlledRun
 	for {
 		locked, live := 0, 0
@@ -126,7 +126,7 @@ func changeArgs(items []store.ControlChange) []any {
 
 // runTransaction calls work in one transaction of several round trips, with the settings that every transaction
 // of the engine has. In a session that has these settings, the first round trip of work also begins the transaction.
-func (s *database) runTransaction(ctx context.Context, what string, work func(roundTrip) error) (err error) {
+func (s *database) runTransaction(ctx context.Context, what string, work func(roundTripFunc) error) (err error) {
 	conn, err := s.acquire(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)

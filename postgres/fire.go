@@ -49,7 +49,7 @@ func readFires(schedule string, fires *[]store.Fire) func(statementResults) erro
 }
 
 // startFires inserts the runs of the fires, and sets the outcomes of their starts.
-func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
+func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 	starts := w.Starts()
 	if len(starts) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 }
 
 // foldFires folds the fires that are not among the latest.
-func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
+func (s *database) foldFires(ask roundTripFunc, row *store.Schedule) error {
 	key := scheduleKey(row.Name)
 	var old []store.Fire
 	err := ask("read old fires", func(batch *pgx.Batch) {

@@ -51,7 +51,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 // ChangeFold implements store.FoldStore.
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "change a key", func(ask roundTrip) error {
+		return s.runTransaction(ctx, "change a key", func(ask roundTripFunc) error {
 			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, patientFold) },
 				func(res statementResults) error { return readRowCount(res, 1, nil) })
 			if err != nil {
@@ -72,7 +72,7 @@ func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) e
 var errFoldCreated = errors.New("the row exists by now")
 
 // changeFold makes one try. If the row was created meanwhile, it plans again with that row.
-func (s *database) changeFold(ask roundTrip, c *store.FoldChange) error {
+func (s *database) changeFold(ask roundTripFunc, c *store.FoldChange) error {
 	for try := 1; ; try++ {
 		err := s.tryFold(ask, c)
 		if !errors.Is(err, errFoldCreated) {
@@ -84,7 +84,7 @@ func (s *database) changeFold(ask roundTrip, c *store.FoldChange) error {
 	}
 }
 
-func (s *database) tryFold(ask roundTrip, c *store.FoldChange) error {
+func (s *database) tryFold(ask roundTripFunc, c *store.FoldChange) error {
 	c.Written = nil
 	state, err := s.readFold(ask, c)
 	if err != nil || state.Row == nil && c.Skip {
@@ -112,7 +112,7 @@ func (s *database) tryFold(ask roundTrip, c *store.FoldChange) error {
 }
 
 // readFold locks the row, and reads it and what Plan decides about.
-func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.FoldState, err error) {
+func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store.FoldState, err error) {
 	lock := s.sql.foldKeyLock
 	if c.Skip {
 		lock = s.sql.foldKeyTryLock
@@ -163,7 +163,7 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 }
 
 // writeFold writes or deletes the row, which this transaction has locked if it was found.
-func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWrite, found bool) error {
+func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.FoldWrite, found bool) error {
 	args, statement := foldKey(c.Key), s.sql.foldKeyDelete
 	if !w.Delete {
 		row := &w.Row
@@ -191,7 +191,7 @@ func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWr
 }
 
 // startFolded inserts the run of a start that folds, and sets its outcome.
-func (s *database) startFolded(ask roundTrip, item *store.StartWrite) error {
+func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error {
 	w := &sortedBatch{met: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{item}})
 	w.hints = w.hints && !item.Run.Unreleased
@@ -208,7 +208,7 @@ func (s *database) startFolded(ask roundTrip, item *store.StartWrite) error {
 }
 
 // releaseFoldedRun makes a run claimable.
-func (s *database) releaseFoldedRun(ask roundTrip, r *store.FoldRelease) error {
+func (s *database) releaseFoldedRun(ask roundTripFunc, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority)

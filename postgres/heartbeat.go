@@ -80,7 +80,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 }
 
 // roundTripOnHeartbeatPool returns an asker that uses transactions of their own on the pool for heartbeats.
-func (s *database) roundTripOnHeartbeatPool(ctx context.Context) roundTrip {
+func (s *database) roundTripOnHeartbeatPool(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.heartbeatPool, what, fill, read)
 	}

@@ -176,7 +176,7 @@ func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) 
 // findLostRuns checks whether the database has the acknowledged checkpoints of all held runs. It releases each
 // run that lacks one, so that the run is replayed; the old execution is fenced from then on. It returns
 // what is lost. The caller holds s.timeline.mu.
-func (s *database) findLostRuns(ctx context.Context, ask roundTrip) (lost []store.LostRun, err error) {
+func (s *database) findLostRuns(ctx context.Context, ask roundTripFunc) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0
 	for id, h := range s.timeline.held {
@@ -197,7 +197,7 @@ func (s *database) findLostRuns(ctx context.Context, ask roundTrip) (lost []stor
 	return append(lost, some...), nil
 }
 
-func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid.UUID) (lost []store.LostRun, err error) {
+func (s *database) findLostAmong(ctx context.Context, ask roundTripFunc, runs []uuid.UUID) (lost []store.LostRun, err error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}

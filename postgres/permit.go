@@ -18,7 +18,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	if len(lineKeys) == 0 {
 		return nil
 	}
-	return s.runTransaction(ctx, "grant permits", func(ask roundTrip) error {
+	return s.runTransaction(ctx, "grant permits", func(ask roundTripFunc) error {
 		r := &permitReader{lines: make([]store.PermitLine, len(lineKeys)), busy: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
 			r.lines[i].PermitLineKey = g
@@ -55,7 +55,7 @@ const (
 // permitReader holds what a transaction has read of its lines, which it has locked.
 type permitReader struct {
 	lines []store.PermitLine
-	asked store.RequestedPermits
+	asked store.StateOfAskers
 	busy  map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
@@ -69,7 +69,7 @@ func (r *permitReader) keys() textArray {
 
 // lockLines locks the lines, gives permits back, and reads the bounds of the limits, the lines and the asking steps.
 // Each statement of the round trip sees what was committed before it began, so the reads see the lines as they are locked.
-func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, r *permitReader) error {
+func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitReader) error {
 	at := make(map[store.PermitLineKey]int, len(r.lines))
 	for i := range r.lines {
 		at[r.lines[i].PermitLineKey] = i
@@ -149,7 +149,7 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 	for i := range r.lines {
 		r.lines[i].Permits = nil
 	}
-	r.asked = store.RequestedPermits{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	r.asked = store.StateOfAskers{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	err := eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		var p store.PermitWithRun
@@ -202,7 +202,7 @@ func (s *database) planPermits(b *store.PermitBatch, r *permitReader) []store.Pe
 // writePermits writes the plans of the lines. It adds the runs that another transaction has locked to busy, and
 // returns the lines in which they have got no offer.
 func (s *database) writePermits(
-	ask roundTrip, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
+	ask roundTripFunc, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
 ) (locked []store.PermitLineKey, err error) {
 	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit

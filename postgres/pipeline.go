@@ -40,7 +40,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 		var framing pgx.Batch
 		framing.Queue(beginSQL)
 		s.queueSettings(&framing)
-		first := 2 + s.queueMark(&framing)
+		first := 2 + s.addWriterMark(&framing)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
 		err = readAndClose(conn.SendBatch(ctx, &framing), readFramed(first, read))
@@ -129,7 +129,7 @@ func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *p
 	}
 	var settings pgx.Batch
 	s.queueSettings(&settings)
-	marks := s.queueMark(&settings)
+	marks := s.addWriterMark(&settings)
 	err := readAndClose(conn.SendBatch(ctx, &settings), func(res statementResults) error {
 		if err := readRowCount(res, 1, nil); err != nil {
 			return err

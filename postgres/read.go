@@ -49,7 +49,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
-func (s *database) findRuns(ask roundTrip, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
@@ -112,7 +112,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 }
 
 // readHistoryParts reads a part of the history of each run that which lists, in one round trip.
-func (s *database) readHistoryParts(ask roundTrip, runs []store.ClaimedRun, which []int, from string, bytes int) error {
+func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
 			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))

@@ -14,7 +14,7 @@ import (
 // acknowledges what it has read also executes wait_for_standbys.sql.
 
 // readDurably calls ask with the statements and wait_for_standbys.sql, so that the commit waits like that of a write.
-func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+func (s *database) readDurably(ask roundTripFunc, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.sql.waitForStandbys)
@@ -28,7 +28,7 @@ func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch)
 }
 
 // durableRoundTrip returns an asker that executes statements as readDurably does, in a transaction of its own.
-func (s *database) durableRoundTrip(ctx context.Context) roundTrip {
+func (s *database) durableRoundTrip(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, read)
 	}

@@ -15,7 +15,7 @@ const requeueLockTimeout = "100ms"
 
 // Requeue implements store.RequeueStore. It locks the row of the queue and then the run, as an admission does.
 func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
-	return s.runTransaction(ctx, "requeue a run", func(ask roundTrip) error {
+	return s.runTransaction(ctx, "requeue a run", func(ask roundTripFunc) error {
 		err := ask("requeue a run", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, requeueLockTimeout) },
 			func(res statementResults) error { return readRowCount(res, 1, nil) })
 		if err != nil {
@@ -34,7 +34,7 @@ func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
 }
 
 // readRequeued locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
-func (s *database) readRequeued(ask roundTrip, m *store.Requeue) (q *store.QueueState, found *store.QueuedState, err error) {
+func (s *database) readRequeued(ask roundTripFunc, m *store.Requeue) (q *store.QueueState, found *store.QueuedState, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""
 	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.sql.requeueQueueOf, run...) }, func(res statementResults) error {
@@ -95,7 +95,7 @@ func scanRequeued(rows pgx.Rows) (*store.QueuedState, error) {
 }
 
 // writeRequeued writes what the plan has decided.
-func (s *database) writeRequeued(ask roundTrip, m *store.Requeue, q *store.QueueState, plan *store.RequeuePlan) error {
+func (s *database) writeRequeued(ask roundTripFunc, m *store.Requeue, q *store.QueueState, plan *store.RequeuePlan) error {
 	r := &plan.Run
 	n := len(plan.Events)
 	return ask("requeue a run", func(batch *pgx.Batch) {

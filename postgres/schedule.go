@@ -95,12 +95,12 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
 	return retryUnavailable(ctx, func() error {
 		u.Found, u.Written = false, nil
-		return s.runTransaction(ctx, "change a schedule", func(ask roundTrip) error { return s.changeSchedule(ask, u) })
+		return s.runTransaction(ctx, "change a schedule", func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
 	})
 }
 
 // changeSchedule makes one try.
-func (s *database) changeSchedule(ask roundTrip, u *store.ScheduleChange) error {
+func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChange) error {
 	state := store.ScheduleState{}
 	lock := s.sql.scheduleLock
 	if u.SkipLocked {
@@ -131,7 +131,7 @@ func (s *database) changeSchedule(ask roundTrip, u *store.ScheduleChange) error 
 }
 
 // readScheduleState reads which of the times have been fired, and the state of the last run.
-func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, state *store.ScheduleState) error {
+func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange, state *store.ScheduleState) error {
 	row := state.Row
 	var times, hours []time.Time
 	if u.Times != nil {
@@ -177,7 +177,7 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 }
 
 // writeSchedule writes the fires and the row, and folds old fires.
-func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *store.ScheduleWrite) error {
 	key, row := scheduleKey(u.Name), &w.Row
 	if w.Delete {
 		return ask("delete a schedule", func(batch *pgx.Batch) {

@@ -11,19 +11,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// roundTrip sends statements in one round trip: in a transaction of their own, or in the caller's.
-type roundTrip func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
+// roundTripFunc sends statements in one round trip: in a transaction of their own, or in the caller's.
+type roundTripFunc func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
 
 // roundTripOnEnginePool returns an asker that uses a new transaction, whose snapshot sees the writes that caused a
 // conflict.
-func (s *database) roundTripOnEnginePool(ctx context.Context) roundTrip {
+func (s *database) roundTripOnEnginePool(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.enginePool, what, fill, read)
 	}
 }
 
 // roundTripInTx returns an asker that uses a given transaction. Each call is one round trip.
-func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTrip {
+func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
 		fill(&batch)
@@ -34,7 +34,7 @@ func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTrip {
 // resolveStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
 // be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
 // was removed.
-func (s *database) resolveStarts(ask roundTrip, items []*store.StartWrite) (left []*store.StartWrite, err error) {
+func (s *database) resolveStarts(ask roundTripFunc, items []*store.StartWrite) (left []*store.StartWrite, err error) {
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
 	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
@@ -89,7 +89,7 @@ type existingStep struct {
 
 // resolveSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
 // that need a second try.
-func (s *database) resolveSteps(ask roundTrip, items []*store.StepWrite) error {
+func (s *database) resolveSteps(ask roundTripFunc, items []*store.StepWrite) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (s *database) resolveSteps(ask roundTrip, items []*store.StepWrite) error {
 
 // judgeSteps sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
 // is Locked. judgeSteps returns the undecided writes that need a second try.
-func (s *database) judgeSteps(ask roundTrip, items []*store.StepWrite) (second *sortedBatch, err error) {
+func (s *database) judgeSteps(ask roundTripFunc, items []*store.StepWrite) (second *sortedBatch, err error) {
 	states, err := s.readSteps(ask, items)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (s *database) judgeSteps(ask roundTrip, items []*store.StepWrite) (second *
 	return second, nil
 }
 
-func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]existingStep, error) {
+func (s *database) readSteps(ask roundTripFunc, items []*store.StepWrite) ([]existingStep, error) {
 	states := make([]existingStep, len(items))
 	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.stepState, stepKeys(items)...)
@@ -167,7 +167,7 @@ func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]existin
 }
 
 // resolveOwnershipEnds sets the outcomes of run writes, some of which changed no row.
-func (s *database) resolveOwnershipEnds(ask roundTrip, items []*store.OwnershipEnd) error {
+func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.OwnershipEnd) error {
 	if len(items) == 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ func signalRuns(items []*store.SignalWrite) []any {
 }
 
 // resolveSignals sets the outcomes of signals, some of which were not new.
-func (s *database) resolveSignals(ask roundTrip, items []*store.SignalWrite) error {
+func (s *database) resolveSignals(ask roundTripFunc, items []*store.SignalWrite) error {
 	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
 	}, func(res statementResults) error {

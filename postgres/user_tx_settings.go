@@ -10,7 +10,7 @@ import (
 // for the user's own statements. The statements of durable qualify all names, so they do not depend on
 // the search_path. If the session would send text or values in another form than durable uses, they are
 // executed between user_tx_settings.sql and user_tx_restore_settings.sql.
-func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTrip {
+func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.roundTripInTx(ctx, tx)
 	if sendsBinaryUTF8(tx.Conn()) {
@@ -46,7 +46,7 @@ func sendsBinaryUTF8(conn *pgx.Conn) bool {
 
 // withSyncCommit returns an asker for statements of a user's transaction whose effect is acknowledged when it
 // commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
-func (s *database) withSyncCommit(ask roundTrip) roundTrip {
+func (s *database) withSyncCommit(ask roundTripFunc) roundTripFunc {
 	if s.async {
 		return ask
 	}

@@ -38,9 +38,9 @@ func (s *database) probeMark(ctx context.Context) {
 	s.cannotMark = isMarkRefused(err)
 }
 
-// queueMark adds the statement that takes the mark for one transaction, for sessions behind a pooler. It
+// addWriterMark adds the statement that takes the mark for one transaction, for sessions behind a pooler. It
 // returns the number of its results.
-func (s *database) queueMark(batch *pgx.Batch) int {
+func (s *database) addWriterMark(batch *pgx.Batch) int {
 	if s.cannotMark {
 		return 0
 	}

@@ -139,7 +139,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	again := make(map[string]time.Time)
 	wait := firstAdmission
 	for {
-		next := newPassTimer(w.e.clock, again, a.wanted)
+		next := newAdmissionTimer(w.e.clock, again, a.wanted)
 		look := false
 		select {
 		case <-a.wanted:
@@ -192,8 +192,8 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	}
 }
 
-// newPassTimer wakes admissionLoop when a queue is to be looked at again.
-func newPassTimer(c clock.Clock, again map[string]time.Time, wanted notifier) clock.Timer {
+// newAdmissionTimer wakes admissionLoop when a queue is to be looked at again.
+func newAdmissionTimer(c clock.Clock, again map[string]time.Time, wanted notifier) clock.Timer {
 	var first time.Time
 	for _, at := range again {
 		if first.IsZero() || at.Before(first) {

@@ -39,7 +39,7 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	}
 	r := s.r
 	full := s.prefix + name
-	if s.isNested() {
+	if s.isInsideCall() {
 		return nil, nestedError(r, full)
 	}
 	r.mu.Lock()
@@ -65,7 +65,7 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 		return err
 	}
 	full := s.prefix + name
-	if s.isNested() {
+	if s.isInsideCall() {
 		return nestedError(s.r, full)
 	}
 	s.r.mu.Lock()
@@ -158,7 +158,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.isNested() {
+	if s.isInsideCall() {
 		return nil, nil, nestedError(s.r, full)
 	}
 	sub := s.subScope(full)

@@ -62,7 +62,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if err := naming.Check("child", q.Name); err != nil {
 		return nil, err
 	}
-	if s.isNested() {
+	if s.isInsideCall() {
 		return nil, nestedError(r, full)
 	}
 	return c, c.start(q)
@@ -195,7 +195,7 @@ func (c *Child) UUID() uuid.UUID { return c.id }
 // Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
 // unloaded from memory meanwhile; the end of the child wakes it.
 func (c *Child) Wait() (CallResult, error) {
-	if c.s.isNested() {
+	if c.s.isInsideCall() {
 		return CallResult{}, nestedError(c.s.r, c.name)
 	}
 	c.once.Do(func() { c.result, c.err = c.awaitEnd() })

@@ -151,7 +151,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 			return CallResult{}, err
 		}
 	}
-	if s.isNested() {
+	if s.isInsideCall() {
 		return CallResult{}, nestedError(r, full)
 	}
 	r.idle.beginBusy()

@@ -10,7 +10,7 @@ import (
 // call describes the call in words. instead names the durable call to use, and is empty if there is none.
 func CheckOutsideWorkflow(ctx context.Context, call, instead string) error {
 	s, workflow := ctx.Value(ScopeContextKey{}).(*Scope)
-	if !workflow || s.isNested() {
+	if !workflow || s.isInsideCall() {
 		return nil
 	}
 	if instead != "" {

@@ -65,7 +65,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 	began := time.Now()
 	place := r.permitLines.addStep(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitLines.leaveLine(place)
-	defer r.w.permits.leave(place)
+	defer r.w.permits.leaveLocalLine(place)
 	for {
 		if err := r.w.permits.requestPermit(t.s.ctx, a); err != nil {
 			return t.endPermitWait(giveBack, err)
@@ -85,7 +85,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			return time.Time{}, nil, t.handleFencedStep(a.State)
 		}
 		r.permitLines.recordPlace(place, a.ArrivedAt)
-		r.w.permits.stand(place, a)
+		r.w.permits.addToLocalLine(place, a)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
 			end := t.firstBegan.Add(t.spec.TotalTimeout)

@@ -61,7 +61,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 		if err := naming.Check("receive", spec.Name); err != nil {
 			return CallResult{}, err
 		}
-		if s.isNested() {
+		if s.isInsideCall() {
 			return CallResult{}, nestedError(r, full)
 		}
 	}

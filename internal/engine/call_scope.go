@@ -39,9 +39,9 @@ func (s *Scope) With(ctx context.Context) *Scope {
 	return &inside
 }
 
-// isNested reports whether a durable call is made from inside the function of another durable call. It
+// isInsideCall reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
-func (s *Scope) isNested() bool { return s.inside || s.r.idle.executing() && inStep() }
+func (s *Scope) isInsideCall() bool { return s.inside || s.r.idle.executing() && inStep() }
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is
 // suspended or must end. The context of a branch also ends when the branch is cancelled.

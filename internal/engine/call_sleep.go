@@ -22,7 +22,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if err := naming.Check("sleep", name); err != nil {
 			return err
 		}
-		if s.isNested() {
+		if s.isInsideCall() {
 			return nestedError(r, full)
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {

@@ -47,8 +47,8 @@ type CallSpec struct {
 	Transact func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
-// canRetry reports whether the call consists of attempts.
-func (s *CallSpec) canRetry() bool { return s.Attempt != nil || s.Transact != nil }
+// hasAttempts reports whether the call consists of attempts.
+func (s *CallSpec) hasAttempts() bool { return s.Attempt != nil || s.Transact != nil }
 
 // CallOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
 // the caller need not decode them again. The value belongs to its attempt, because an attempt that was
@@ -101,7 +101,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 			return CallResult{}, err
 		}
 	}
-	if s.isNested() {
+	if s.isInsideCall() {
 		return CallResult{}, nestedError(r, name)
 	}
 	return s.execute(spec, name, recorded)
@@ -313,7 +313,7 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}
 	}
-	if open := status == store.StepStarted && t.spec.canRetry(); open || t.failures != nil {
+	if open := status == store.StepStarted && t.spec.hasAttempts(); open || t.failures != nil {
 		w.Step.Failures = t.encodeFailures(open, f != nil)
 	}
 	return w

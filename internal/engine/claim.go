@@ -97,7 +97,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			w.reportPause(&c.Run, q.Now)
 			continue
 		}
-		w.startExecution(c, w.claimDelay(&c.Run, q.Now), free)
+		w.startExecution(c, w.waitedForClaim(&c.Run, q.Now), free)
 		w.admission.requestPass(c.Run.Queue)
 	}
 	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit || capped, next: claims.Next}, nil
@@ -113,9 +113,9 @@ func (w *worker) executeClaim(ctx context.Context, q store.ClaimQuery) (store.Cl
 	return claims, err
 }
 
-// claimDelay returns how long the run was claimable before this claim. It returns zero for a run that was
+// waitedForClaim returns how long the run was claimable before this claim. It returns zero for a run that was
 // claimed before, because its row does not hold the time then.
-func (w *worker) claimDelay(r *store.Run, now time.Time) time.Duration {
+func (w *worker) waitedForClaim(r *store.Run, now time.Time) time.Duration {
 	if r.Epoch.Count > 1 {
 		return 0
 	}

@@ -57,10 +57,10 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 	return nil
 }
 
-// SetSignalTime sets the ID and the time of a signal. The time is later than that of the previous signal, even if
+// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal, even if
 // the estimate of the database's clock was corrected in between, so the signals of one sender keep their
 // order.
-func (e *Engine) SetSignalTime(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
+func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
 
 // setSignalTime does the same as Stamp, with a time that is also later than after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is

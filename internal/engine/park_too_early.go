@@ -45,10 +45,10 @@ func (r *run) noteRefusal() {
 	r.noteNotified()
 }
 
-// checkParkedTooEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
+// earlyParkDelay reports whether the run was parked too early, and returns after what delay it then wakes. A
 // function that continues after the notification, and calls from another goroutine, looks the same, so
 // the delay doubles each time.
-func (r *run) checkParkedTooEarly(s *suspension) (away time.Duration, early bool) {
+func (r *run) earlyParkDelay(s *suspension) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
 	}

@@ -189,11 +189,11 @@ func (r *run) maxReturnTime() time.Duration {
 	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settleTime)
 }
 
-// releaseOverdue reports a function that does not return although its run is suspended. It writes what the
+// releaseWithoutReturn reports a function that does not return although its run is suspended. It writes what the
 // suspension specifies, so that any worker can continue the run. The slot stays taken as long as the
 // function's goroutine lives, so a function that is stuck in every execution takes at most
 // Config.Concurrency slots.
-func (r *run) releaseOverdue() {
+func (r *run) releaseWithoutReturn() {
 	r.mu.Lock()
 	s, back := r.suspended, r.goroutines.allReturned
 	if !back && r.idle.executing() {
@@ -280,7 +280,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.OwnershipEnd
-	away, early := r.checkParkedTooEarly(s) // called once, however often the write is retried
+	away, early := r.earlyParkDelay(s) // called once, however often the write is retried
 	err := r.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.notificationsMu.RLock()
 		defer r.w.notificationsMu.RUnlock()
@@ -334,7 +334,7 @@ func (r *run) suspend(s suspension) {
 	if first {
 		r.suspended = &s
 		if !r.goroutines.allReturned {
-			r.returnTimer = time.AfterFunc(r.maxReturnTime(), r.releaseOverdue)
+			r.returnTimer = time.AfterFunc(r.maxReturnTime(), r.releaseWithoutReturn)
 		}
 	}
 	endUndo := r.compensations.end

@@ -45,8 +45,8 @@ func (c *compensations) noteFailed(name string, f *record.Failure) {
 	c.failedTexts = append(c.failedTexts, "compensation "+naming.Display(name)+" failed: "+f.Message)
 }
 
-// withFailed returns the run's failure with the failed compensations added.
-func (c *compensations) withFailed(failure *record.Failure) *record.Failure {
+// addFailuresTo returns the run's failure with the failed compensations added.
+func (c *compensations) addFailuresTo(failure *record.Failure) *record.Failure {
 	if len(c.failedTexts) == 0 {
 		return failure
 	}
@@ -66,7 +66,7 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 	}
 	r := s.r
 	name := s.prefix + spec.Name
-	if s.isNested() {
+	if s.isInsideCall() {
 		return nestedError(r, name)
 	}
 	r.mu.Lock()

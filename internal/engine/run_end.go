@@ -83,7 +83,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			if !r.recordEnd(status, failure) || !r.compensate() {
 				return
 			}
-			failure = r.compensations.withFailed(failure)
+			failure = r.compensations.addFailuresTo(failure)
 		}
 		if !r.cancelChildren() || !r.endIsWritten.CompareAndSwap(false, true) {
 			return

@@ -18,7 +18,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		s := waits.addStep(line, "s")
 		arrived := now.Add(after)
 		waits.recordPlace(s, arrived)
-		p.stand(s, &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: arrived})
+		p.addToLocalLine(s, &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: arrived})
 		return s
 	}
 	third, second, urgent := join(2*time.Second, 0, 3), join(time.Second, 0, 1), join(3*time.Second, 1, 1)
@@ -48,13 +48,13 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	woken("it asks already")
 	p.wakeNext(line, 2)
 	woken("a second unit is returned", "second")
-	p.leave(urgent)
-	p.leave(second)
+	p.leaveLocalLine(urgent)
+	p.leaveLocalLine(second)
 	p.wakeNext(line, 1)
 	woken("those before have left", "third")
-	p.leave(third)
-	if p.wakeNext(line, 5); len(p.standing) != 0 {
-		t.Errorf("%d lines are kept in which nobody waits", len(p.standing))
+	p.leaveLocalLine(third)
+	if p.wakeNext(line, 5); len(p.localLines) != 0 {
+		t.Errorf("%d lines are kept in which nobody waits", len(p.localLines))
 	}
 	p.wakeNext(store.PermitLineKey{Limit: "other"}, 1)
 	woken("nobody waits")

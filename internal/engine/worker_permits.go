@@ -32,7 +32,7 @@ type permitExchange struct {
 	mu             sync.Mutex
 	asks           []*pendingPermitRequest
 	returns        []pendingPermitReturn
-	standing       standing
+	localLines     localLines
 	nextLineChecks map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
 	checked        bool                              // warnOfOlderWorkers was called; owned by permitLoop
 }

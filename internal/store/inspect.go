@@ -27,8 +27,8 @@ func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// RunProgress is what a run that has not ended waits for, and its progress.
-type RunProgress struct {
+// OpenRunDetails is what a run that has not ended waits for, and its progress.
+type OpenRunDetails struct {
 	Open          []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
 	LastLeaseLoss LeaseLoss

@@ -89,16 +89,16 @@ func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (d
 	return nil
 }
 
-// RequestedPermits is what a store has read of the asking steps: the permits that they have, in whatever line,
+// StateOfAskers is what a store has read of the asking steps: the permits that they have, in whatever line,
 // and the states of their runs.
-type RequestedPermits struct {
+type StateOfAskers struct {
 	Had  map[*PermitRequest]Permit
 	Runs map[uuid.UUID]RunState
 }
 
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
 // database's history now.
-func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string) PermitPlan {
+func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfAskers, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().cutToBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
@@ -151,7 +151,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *RequestedPermits, begun string)
 
 // yieldsToMissed reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
 // served first: of the steps of one run, those ask which are first in the line.
-func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *RequestedPermits) bool {
+func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *StateOfAskers) bool {
 	return slices.ContainsFunc(asks, func(a *PermitRequest) bool {
 		had, known := asked.Had[a]
 		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
@@ -181,7 +181,7 @@ func (l *PermitLine) lastRead() (last *Permit) {
 
 // judgeAsk judges one ask before anything is granted. It returns the place of the ask in the line, and false
 // if the ask has its outcome already.
-func (l *PermitLine) judgeAsk(a *PermitRequest, asked *RequestedPermits, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+func (l *PermitLine) judgeAsk(a *PermitRequest, asked *StateOfAskers, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	state := asked.Runs[a.Run]
 	a.GrantedAt, a.RetryAt, a.State, a.Rated = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {

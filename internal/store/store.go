@@ -106,7 +106,7 @@ type Store interface {
 	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, UnreadHistory, error)
 
 	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
-	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
+	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (OpenRunDetails, error)
 
 	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest
 	// come first. Unless before is zero, it returns only runs with lower UUIDs than before. Input and

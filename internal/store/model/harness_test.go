@@ -202,7 +202,7 @@ func (c *check) compare(after string, became []*model.Model, swap bool) {
 type sight struct {
 	list, rows []*store.Run
 	histories  [][]store.Step
-	outlines   []store.RunProgress
+	outlines   []store.OpenRunDetails
 	events     []store.Event
 }
 

@@ -273,17 +273,22 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...Co
 		err = errors.Join(naming.Check("limit", name), b.check())
 	}
 	if err != nil {
-		return fmt.Errorf("set limit %q: %w", name, err)
+		return fmt.Errorf("set limit %.100q: %w", name, err)
 	}
 	return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
 }
 
 // DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the
 // next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. DeleteLimit returns
-// [ErrNotFound] if there is no such limit, [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
+// [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as
+// [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
-	if err := e.checkMayWrite(ctx, "a change of a limit", "a step"); err != nil {
-		return fmt.Errorf("delete limit %q: %w", name, err)
+	err := e.checkMayWrite(ctx, "a change of a limit", "a step")
+	if err == nil {
+		err = naming.Check("limit", name)
+	}
+	if err != nil {
+		return fmt.Errorf("delete limit %.100q: %w", name, err)
 	}
 	return e.inner.DeleteLimit(ctx, name)
 }

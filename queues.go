@@ -151,7 +151,7 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []Cont
 		err = e.inner.CheckOutsideTx(ctx, "a change of a queue")
 	}
 	if err != nil {
-		return fmt.Errorf("%s queue %q: %w", verb, name, err)
+		return fmt.Errorf("%s queue %.100q: %w", verb, name, err)
 	}
 	return change(&o)
 }

@@ -27,8 +27,8 @@ const (
 //  2. It stands still while anything is going on: an engine calls its database, a run in memory does more than wait, or
 //     a delivery has not ended. This must be over for the settling time, or the process has no runnable goroutine.
 //  3. Runs that wait for longer than Config.ParkAfter are unloaded from memory. If there are any, begin again.
-//  4. Every engine claims once more, and checks once more for awaited results. If something was written, or is going on
-//     now, begin again.
+//  4. Every engine claims and admits runs to their queues once more, and checks once more for awaited results. If something
+//     was written, or is going on now, begin again.
 //  5. What is due at the present time is called.
 //  6. Otherwise, if the condition of AdvanceUntil holds, or nothing is due up to the time of Advance, that call returns.
 //  7. Otherwise the clock jumps to the first timer, or to the due time that a claim returned, if that comes first.
@@ -232,7 +232,7 @@ func parkRuns(nodes []*engineProbe) bool {
 	return false
 }
 
-// requestClaims makes every engine claim, and check for awaited results, and waits until both have been done. It returns
+// requestClaims makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
 // false after barrierTimeout.
 func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 	var barriers []engineProgress
@@ -250,13 +250,14 @@ func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 	return true
 }
 
-// engineProgress is the point that one engine has reached with its claims and its checks for results.
+// engineProgress is the point that one engine has reached with its claims, its looks at the queues and its checks for results.
 type engineProgress struct {
 	probe    *engineProbe
 	engine   *engine.Engine
 	claim    uint64 // the latest claim that had begun
 	schedule uint64 // the latest query for due schedules that had begun
 	fold     uint64 // the latest query for due keys that had begun
+	queues   uint64 // the latest look at all queues that had begun
 	check    uint64 // the number of checks
 }
 
@@ -265,6 +266,7 @@ func newBarrier(n *engineProbe, e *engine.Engine) engineProgress {
 	b.claim, _, _ = n.claimState()
 	b.schedule, _, _ = n.scheduleState()
 	b.fold, _, _ = n.foldState()
+	b.queues, _ = e.QueueLooks()
 	b.check, _ = e.ResultChecks()
 	return b
 }
@@ -280,6 +282,9 @@ func (b engineProgress) isPending() bool {
 		return true
 	}
 	if _, ended, _ := b.probe.foldState(); ended <= b.fold && b.engine.IsFiringSchedules() {
+		return true
+	}
+	if _, ended := b.engine.QueueLooks(); ended <= b.queues && b.engine.IsFiringSchedules() {
 		return true
 	}
 	checks, waiting := b.engine.ResultChecks()

@@ -14,7 +14,7 @@
 // # Clock
 //
 // The engine has a clock of its own, which begins at the present time. The clock decides when sleeps end, when failed steps are
-// retried, when Receive, Timeout and Delay are over, and when a run was created.
+// retried, when Receive, Timeout and Delay are over, when the rate of a queue lets a run begin, and when a run was created.
 //
 // The clock stands still while a workflow or a step executes. It moves only while the test waits in Run.Result, Workflow.Call,
 // [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the next time at which something is due, in

@@ -36,6 +36,10 @@ type queueAdmitter struct {
 	queues map[string]struct{} // those to be looked at
 
 	last lastClaimGates // owned by claimLoop
+
+	requested  atomic.Bool   // a test's probe has requested a look at all queues
+	looksBegun atomic.Uint64 // how many looks at all queues have begun
+	looksEnded atomic.Uint64 // number of the latest of them that has ended without an error
 }
 
 // admissionQueues is what the worker needs of the rows of all queues. It does not change.
@@ -138,20 +142,25 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	defer poll.Stop()
 	again := make(map[string]time.Time)
 	wait := firstAdmission
+	next := admissionTimer{timer: noTimer{}}
+	defer func() { next.timer.Stop() }()
 	for {
-		next := newAdmissionTimer(w.e.clock, again, a.wanted)
+		next.set(w.e.clock, again, a.wanted)
 		look := false
 		select {
 		case <-a.wanted:
+			if look = a.requested.Swap(false); look {
+				w.e.queues.invalidate()
+			}
 		case <-poll.C:
 			look = true
 		case <-ctx.Done():
-			next.Stop()
 			return
 		}
-		next.Stop()
 		var err error
+		number := uint64(0)
 		if look {
+			number = a.looksBegun.Add(1)
 			poll.Reset(queuePoll/2 + rand.N(queuePoll/2))
 			_, err = w.readQueues(ctx)
 		}
@@ -175,6 +184,9 @@ func (w *worker) admissionLoop(ctx context.Context) {
 				again[q] = at
 			}
 		}
+		if look && err == nil {
+			a.looksEnded.Store(number)
+		}
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -192,18 +204,36 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	}
 }
 
-// newAdmissionTimer wakes admissionLoop when a queue is to be looked at again.
-func newAdmissionTimer(c clock.Clock, again map[string]time.Time, wanted notifier) clock.Timer {
+// admissionTimer wakes admissionLoop when a queue is to be looked at again. A timer whose time has not changed is kept: a test's clock
+// stands still while timers change.
+type admissionTimer struct {
+	timer clock.Timer
+	at    time.Time
+	fired *atomic.Bool
+}
+
+// set makes the timer notify wanted at the first of the times.
+func (p *admissionTimer) set(c clock.Clock, again map[string]time.Time, wanted notifier) {
 	var first time.Time
 	for _, at := range again {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
-	if first.IsZero() {
-		return noTimer{}
+	if p.at.Equal(first) && (first.IsZero() || !p.fired.Load()) {
+		return
 	}
-	return c.At(first, wanted.notify)
+	p.timer.Stop()
+	p.timer, p.at = noTimer{}, first
+	if first.IsZero() {
+		return
+	}
+	fired := new(atomic.Bool)
+	p.fired = fired
+	p.timer = c.At(first, func() {
+		fired.Store(true)
+		wanted.notify()
+	})
 }
 
 // admit makes passes over a queue. It returns when the queue is to be looked at again, or zero.

@@ -70,12 +70,14 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 	return left
 }
 
-// WakeAll makes the worker check for due runs and schedules, and the waiters check for results, now.
+// WakeAll makes the worker check for due runs and schedules and admit runs to their queues, and the waiters check for results, now.
 func (e *Engine) WakeAll() {
 	if w := e.worker(); w != nil {
 		w.hintWorkers()
 		w.schedules.notify()
 		w.folds.notify()
+		w.admission.requested.Store(true)
+		w.admission.wanted.notify()
 	}
 	e.results.Recheck()
 }
@@ -93,6 +95,15 @@ func (e *Engine) IsClaiming() bool {
 func (e *Engine) IsFiringSchedules() bool {
 	w := e.worker()
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
+}
+
+// QueueLooks returns the number of the worker's latest look at all queues that has begun, and of the latest that has ended.
+func (e *Engine) QueueLooks() (begun, ended uint64) {
+	w := e.worker()
+	if w == nil {
+		return 0, 0
+	}
+	return w.admission.looksBegun.Load(), w.admission.looksEnded.Load()
 }
 
 // ResultChecks returns how often the waiters have checked for results. waiting is false if nobody waits for a

@@ -1,0 +1,49 @@
+package durabletest_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/durabletest"
+)
+
+// Runs in a queue with settings begin at the times of the test's clock, also if several engines admit runs and one of them has set the
+// queue. What must end without a place ends at its time.
+func TestQueuesFollowTheClock(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		e := durabletest.NewWithOptions(t, defs(begun), append(opts, noon)...)
+		e.FreezeClock()
+		other := e.StartAnother(begun)
+		must(t, other.SetQueue(quickly(t), "mail", durable.QueueSettings{KeyOpen: 1, KeyRate: durable.QueueRate{Count: 1, Period: time.Minute}}))
+		e.Advance(0) // every engine knows the queue
+		start := func(in, key string, opts ...durable.StartOption) *durable.Run[string] {
+			t.Helper()
+			run, err := begun.Start(quickly(t), e.Engine, in, append(opts, durable.InQueue("mail"), durable.GroupKey(key))...)
+			must(t, err)
+			e.Advance(time.Second)
+			return run
+		}
+		runs := []*durable.Run[string]{start("a", "k"), start("b", "k"), start("c", "other"), start("d", "k")}
+		late := start("late", "k", durable.StartBy(30*time.Second))
+		e.Advance(3 * time.Minute)
+		var got []string
+		for _, run := range runs {
+			got = append(got, resultOf(t, run))
+		}
+		if want := []string{"a 12:00:00", "b 12:01:00", "c 12:00:02", "d 12:02:00"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		info, err := e.Get(quickly(t), late.ID())
+		must(t, err)
+		if info.Status != durable.StatusExpired || info.EndedAt.Format(time.TimeOnly) != "12:00:34" {
+			t.Errorf("the run that had to begin by 12:00:34 is %s since %s", info.Status, info.EndedAt.Format(time.TimeOnly))
+		}
+		queues, err := e.Queues(quickly(t))
+		must(t, err)
+		if len(queues) != 1 || queues[0].QueueUse != (durable.QueueUse{}) {
+			t.Errorf("the queues are %+v", queues)
+		}
+	})
+}

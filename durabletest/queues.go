@@ -1,0 +1,26 @@
+package durabletest
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Admit implements store.Store. If another engine of the test has locked the queue, Admit waits for it: otherwise the engine would
+// try again at a later time of the clock, which would move for that.
+func (s *observedStore) Admit(ctx context.Context, a *store.QueueAdmission) error {
+	return s.callUnlessDead(func() error {
+		for {
+			err := s.Store.Admit(ctx, a)
+			if err == nil && a.Busy && ctx.Err() == nil {
+				time.Sleep(minPollInterval)
+				continue
+			}
+			if err != nil || a.Admitted > 0 {
+				s.writes.Add(1)
+			}
+			return err
+		}
+	})
+}

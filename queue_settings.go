@@ -23,13 +23,13 @@ type QueueSettings struct {
 	// descendants in the queue do not count.
 	Open int
 	// KeyExecuting and KeyOpen are Executing and Open for each [GroupKey]. With a KeyOpen of 1, the runs of a key are executed one
-	// after the other, in the order of their starts.
+	// after the other, those with a higher priority first, and otherwise in the order in which they became due.
 	KeyExecuting int
 	KeyOpen      int
 	// Rate bounds how many runs begin in a period, and KeyRate how many of each GroupKey. What has begun needs no rate to continue.
 	Rate    QueueRate
 	KeyRate QueueRate
-	// Depth is how many runs may wait to begin, or to continue. A start of a root run that would make them more returns
+	// Depth is how many runs may wait to begin, also while they are delayed, or to continue. A start of a root run that would make them more returns
 	// [ErrQueueFull]. The start counts what is committed, so concurrent starts may exceed the Depth. Children and the runs of
 	// schedules are never refused.
 	Depth int

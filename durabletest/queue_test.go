@@ -47,3 +47,22 @@ func TestQueuesFollowTheClock(t *testing.T) {
 		}
 	})
 }
+
+// The last input of a debounced run is not lost because the run itself fills its queue.
+func TestADebouncedRunInAFullQueueGetsTheLastInput(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		e := durabletest.NewWithOptions(t, defs(begun), append(opts, noon)...)
+		e.FreezeClock()
+		must(t, e.SetQueue(quickly(t), "mail", durable.QueueSettings{Depth: 1}))
+		var run *durable.Run[string]
+		for _, in := range []string{"first", "last"} {
+			var err error
+			run, err = begun.Start(quickly(t), e.Engine, in, durable.InQueue("mail"), durable.Debounce("k", time.Minute, time.Hour))
+			must(t, err)
+		}
+		e.Advance(2 * time.Minute)
+		if got, want := resultOf(t, run), "last 12:01:00"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}

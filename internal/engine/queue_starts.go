@@ -19,7 +19,7 @@ var (
 // Enqueue finds out which of the requests are for a queue with a row. They get a place, and this process
 // does not execute them at once. It returns ErrInvalidConfig if a request needs a row and its queue has
 // none, and ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A run that exists already is not
-// refused, so that a start whose result was lost can be repeated.
+// refused, so that a start whose result was lost can be repeated, and neither is a start that folds with another.
 func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
 	rows, _ := e.queues.rows(ctx)
@@ -46,6 +46,10 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	}
 	for name, n := range counts {
 		if refusal := e.queueRefusal(ctx, rows[name], n); refusal != nil {
+			if requests[0].Fold != nil { // the only request: package fold finds out whether it creates a run
+				requests[0].refused = refusal
+				return nil
+			}
 			existing, err := e.countExistingStarts(ctx, name, requests)
 			if err != nil {
 				return err

@@ -57,6 +57,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 	}
 	starts, spans := e.PrepareStarts(ctx, requests)
 	p := e.newFoldStart(ctx, q, starts[0])
+	p.Refused = requests[0].refused
 	change := p.Change()
 	unlock, err := e.folds.lock(ctx, change.Key)
 	if err != nil {
@@ -88,7 +89,7 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 		return StartResult{}, err
 	}
 	starts, spans := e.PrepareStarts(ctx, requests)
-	p := &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now}
+	p := &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now, Refused: requests[0].refused}
 	if err := insert(p.Change()); err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, err

@@ -39,6 +39,8 @@ type Start struct {
 	// Since is when the step may have begun for the first time; zero: it begins now.
 	Since time.Time
 	Now   func() time.Time
+	// Refused is why the queue takes no further run; nil: it takes one. It is the start's error if the start would create a run.
+	Refused error
 
 	// What Plan has decided:
 
@@ -103,6 +105,10 @@ func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
 		p.debounce(at, &s, now, repeated)
 	case store.FoldSample:
 		p.sample(at, &s, now)
+	}
+	if p.Created != nil && p.Refused != nil {
+		p.Result, p.Created, p.Name, p.Due, p.Err, p.write = uuid.Nil, nil, "", time.Time{}, p.Refused, nil
+		return nil
 	}
 	if p.write != nil {
 		p.stamp = s.Stamp

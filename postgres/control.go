@@ -152,7 +152,7 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 	begun := false
 	begin := func(batch *pgx.Batch) {
 		batch.Queue(beginSQL)
-		batch.Queue(s.sql.setLockTimeout, controlLockTimeout)
+		batch.Queue(s.sql.setTransactionTimeouts, controlLockTimeout, standstillTimeout)
 	}
 	ask := func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
@@ -172,7 +172,7 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 		if err := ask(what, s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
-		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, controlLockTimeout) },
+		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setTransactionTimeouts, controlLockTimeout, standstillTimeout) },
 			func(res statementResults) error { return readRowCount(res, 1, nil) })
 		if err != nil {
 			return err

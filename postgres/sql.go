@@ -24,7 +24,7 @@ type statements struct {
 	runsLock, runInsert, runInsertGenerated, runInsertAny, runByName, parentState                                             string
 	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepState                                                      string
 	signalReceive, signalInsert, signalState, signalsUnreceived                                                               string
-	runFinish, runEndOwnership, runHold, runState, runWake, notify, setLockTimeout                                            string
+	runFinish, runEndOwnership, runHold, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                    string
 	controlTreeLock, controlTree, controlShiftTimers, controlApply, runDeadlineSet                                            string
 	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, claimedLeases                    string
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                         string
@@ -100,6 +100,7 @@ func loadStatements(schema string) statements {
 		runEndOwnership:         text("run_end_ownership.sql"),
 		runHold:                 text("run_hold.sql"),
 		setLockTimeout:          text("set_lock_timeout.sql"),
+		setTransactionTimeouts:  text("set_transaction_timeouts.sql"),
 		runState:                text("run_state.sql"),
 		notify:                  text("notify.sql"),
 		claimRuns:               text("claim_runs.sql"),

@@ -48,7 +48,7 @@ func (b *beginnings) Permits(ctx context.Context, p *store.PermitBatch) error {
 	err := b.Store.Permits(ctx, p)
 	for _, a := range p.Requests {
 		if err == nil && a.Outcome == store.Written {
-			b.add("limit "+a.Limit, a.GrantedAt, 1)
+			b.add("limit "+a.Limit+a.Key, a.GrantedAt, 1)
 		}
 	}
 	return err
@@ -82,25 +82,34 @@ func TestRow50_RateOverAFailover(t *testing.T) {
 	calls := durable.Define("calls", func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("call", func(context.Context) error { return nil }, limit.Permit())
 	})
-	e := engineOn(t, b, durable.Config{Lease: ratePeriod, Poll: 50 * time.Millisecond, ParkAfter: 100 * time.Millisecond, Logger: logged.logger()}, queued, calls)
+	away := make(chan struct{})
+	fresh := durable.Define("fresh", func(c *durable.Ctx, _ int) (int, error) { // its key is used for the first time while the standby is away
+		if err := c.Do("wait", func(context.Context) error { <-away; return nil }); err != nil {
+			return 0, err
+		}
+		return 0, c.Do("call", func(context.Context) error { return nil }, limit.Permit(durable.LimitKey(" fresh")))
+	})
+	e := engineOn(t, b, durable.Config{Lease: ratePeriod, Poll: 50 * time.Millisecond, ParkAfter: 100 * time.Millisecond, Logger: logged.logger()}, queued, calls, fresh)
 	rate := durable.QueueRate{Count: rateCount, Period: ratePeriod, Burst: rateCount}
 	must(t, "set", e.SetQueue(bounded(t), "mail", durable.QueueSettings{Rate: rate}))
 	for i := range runs {
 		start(t, e, queued, i, durable.InQueue("mail"))
 		start(t, e, calls, i)
+		start(t, e, fresh, i)
 	}
-	names := []string{"queue mail", "limit calls"}
-	further := func(n int) { // awaits that many further beginnings of each
+	names := []string{"queue mail", "limit calls", "limit calls fresh"}
+	further := func(n int, names []string) { // awaits that many further beginnings of each
 		for _, name := range names {
 			before := b.count(name)
 			await(t, fmt.Sprint(n, " further beginnings of ", name), func() bool { return b.count(name) >= before+n })
 		}
 	}
 	stop := runEngine(t, e)
-	further(1)
+	further(1, names[:2])
 	must(t, "let the standby see them", primary.CaughtUp(bounded(t), "behind"))
 	must(t, "keep the standby behind", standby.Stop(pgtest.Fast))
-	further(rateCount)
+	close(away)
+	further(rateCount, names)
 	must(t, "kill the primary", primary.Kill9())
 	killed := time.Now()
 	must(t, "start the standby", standby.Restart(bounded(t)))

@@ -16,9 +16,9 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 	// A declaration may change nothing, because a newer version has declared the limit.
 	return s.readDurably(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
 		if c.Declare {
-			batch.Queue(s.sql.limitDeclare, declareArgs(&c)...)
+			batch.Queue(s.sql.limitDeclare, s.declareArgs(&c)...)
 		} else {
-			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))...)
+			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), s.timeline.timelineText())...)
 		}
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
@@ -28,10 +28,12 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 // boundArgs returns the first parameters of limit_declare.sql and limit_set.sql.
 func boundArgs(c *store.LimitChange) []any {
 	s := c.Settings
-	return append(make([]any, 0, 9), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
+	return append(make([]any, 0, 10), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
 }
 
-func declareArgs(c *store.LimitChange) []any { return append(boundArgs(c), c.Version, pgTime(c.Now)) }
+func (s *database) declareArgs(c *store.LimitChange) []any {
+	return append(boundArgs(c), c.Version, pgTime(c.Now), s.timeline.timelineText())
+}
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,8 +20,9 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	if len(lineKeys) == 0 {
 		return nil
 	}
-	return s.runTransaction(ctx, "grant permits", func(ask roundTripFunc) error {
-		r := &permitReader{lines: make([]store.PermitLine, len(lineKeys)), busy: make(map[uuid.UUID]bool)}
+	var r *permitReader
+	err := s.runTransaction(ctx, "grant permits", func(ask roundTripFunc) error {
+		r = &permitReader{lines: make([]store.PermitLine, len(lineKeys)), busy: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
 			r.lines[i].PermitLineKey = g
 		}
@@ -45,6 +48,10 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 			}
 		}
 	})
+	if err == nil {
+		s.limits.see(r.limits, r.timeline)
+	}
+	return err
 }
 
 const (
@@ -54,9 +61,11 @@ const (
 
 // permitReader holds what a transaction has read of its lines, which it has locked.
 type permitReader struct {
-	lines []store.PermitLine
-	asked store.StateOfAskers
-	busy  map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
+	lines    []store.PermitLine
+	asked    store.StateOfAskers
+	timeline string             // of the database
+	limits   []string           // that have a row
+	busy     map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
 func (r *permitReader) names() textArray {
@@ -74,9 +83,14 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 	for i := range r.lines {
 		at[r.lines[i].PermitLineKey] = i
 	}
-	bounds := make(map[string]store.LimitSettings)
+	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
+	timeline := s.timeline.timelineText()
+	unseen := s.limits.notSeen(r.lines, timeline)
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLineLock, r.names(), r.keys(), pgTime(b.Now), s.timeline.timelineText())
+		batch.Queue(s.sql.permitLineLock, r.names(), r.keys(), pgTime(b.Now), timeline)
+		if len(unseen) > 0 {
+			batch.Queue(s.sql.permitLimitShut, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(b.Now), b.Lease.Microseconds())
+		}
 		if len(b.Returns) > 0 {
 			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
 		}
@@ -91,15 +105,18 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 			r.lines[at[g]] = l
 			return err
 		})
-		if err == nil && len(b.Returns) > 0 {
-			_, err = res.Exec()
+		for _, sent := range []bool{len(unseen) > 0, len(b.Returns) > 0} {
+			if err == nil && sent {
+				_, err = res.Exec()
+			}
 		}
 		if err != nil {
 			return err
 		}
 		err = eachRow(res, func(rows pgx.Rows) error {
-			name, settings, err := scanBounds(rows)
-			bounds[name] = settings
+			var until time.Time
+			name, settings, err := scanBounds(rows, (*timeValue)(&until))
+			bounds[name], shut[name] = settings, until
 			return err
 		})
 		if err != nil {
@@ -110,12 +127,16 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 	if err != nil {
 		return err
 	}
+	r.timeline, r.limits = timeline, slices.Collect(maps.Keys(bounds))
 	for i := range r.lines {
+		if until := shut[r.lines[i].Limit]; until.After(r.lines[i].ClosedUntil) {
+			r.lines[i].ClosedUntil = until
+		}
 		c := r.lines[i].SetBounds(bounds, b)
 		if c == nil {
 			continue
 		}
-		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.sql.limitDeclare, declareArgs(c)...) },
+		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.sql.limitDeclare, s.declareArgs(c)...) },
 			func(res statementResults) error {
 				return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 			})

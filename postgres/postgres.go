@@ -42,6 +42,7 @@ type database struct {
 	closed        bool
 	attending     sync.WaitGroup // calls of Listen; added to under mu while not closed
 	timeline      rewindDetector
+	limits        limitTimelines
 	lanes         knownLanes
 	presenceLocks map[uuid.UUID]presenceLock // the presence locks of this process's workers
 }

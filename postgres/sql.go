@@ -36,7 +36,7 @@ type statements struct {
 	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                          string
 	txCheckpoint, txCheckpointLock, waitForStandbys                                                                           string
 	migrationLock, migrationExists, migrationVersion, migrationNoTimeouts                                                     string
-	permitLineLock, permitReturn, permitLimitBounds, permitLinesRead, permitRequestsRead                                      string
+	permitLineLock, permitReturn, permitLimitShut, permitLimitBounds, permitLinesRead, permitRequestsRead                     string
 	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted                                                          string
 	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete                                                     string
 	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause                                                           string
@@ -142,6 +142,7 @@ func loadStatements(schema string) statements {
 		userTxSyncCommit:        text("user_tx_sync_commit.sql"),
 		permitLineLock:          text("permit_line_lock.sql"),
 		permitReturn:            text("permit_return.sql"),
+		permitLimitShut:         text("permit_limit_shut.sql"),
 		permitLimitBounds:       text("permit_limit_bounds.sql"),
 		permitLinesRead:         text("permit_lines_read.sql"),
 		permitRequestsRead:      text("permit_requests_read.sql"),

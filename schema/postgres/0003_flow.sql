@@ -86,11 +86,13 @@ FROM durable.fire;
 CREATE TABLE durable.step_limit (
     declared_at      timestamptz,
     chosen_at        timestamptz,
+    shut_until       timestamptz,                 -- nothing is granted before, under any key
     period_us        bigint  NOT NULL DEFAULT 0,  -- of the rate, in microseconds
     concurrent       integer NOT NULL DEFAULT 0,  -- units that are held at once; 0: no bound
     rate             integer NOT NULL DEFAULT 0,  -- units that are granted per period; 0: no bound
     burst            integer NOT NULL DEFAULT 0,
     name             text COLLATE "C" NOT NULL PRIMARY KEY,
+    begun            text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline when a step last asked; empty: unknown
     declared         text,
     declared_version text COLLATE "C",
     older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before

@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A standby that lags behind can lack the whole line of a limit and a key, which was used for the first time just before the
+// promotion. So the row of a limit, too, has the timeline on which it was used.
+
+// limitTimelines are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
+type limitTimelines struct {
+	mu   sync.Mutex
+	seen map[string]string // by limit
+}
+
+// notSeen returns the limits of lines, each once, that are not known to have the timeline.
+func (l *limitTimelines) notSeen(lines []store.PermitLine, timeline string) (names []string) {
+	if timeline == "" {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range lines {
+		if name := lines[i].Limit; l.seen[name] != timeline && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// see records that the rows of the limits have the timeline. It is called after the commit.
+func (l *limitTimelines) see(names []string, timeline string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = make(map[string]string)
+	}
+	for _, name := range names {
+		l.seen[name] = timeline
+	}
+}

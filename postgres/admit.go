@@ -32,6 +32,11 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
 				return err
 			}
+			if now := s.timeline.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
+				if q.Now, err = s.clockInTx(ask, q.Now); err != nil {
+					return err
+				}
+			}
 		}
 		if q.Deleted {
 			strays = nil

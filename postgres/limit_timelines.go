@@ -3,6 +3,9 @@ package postgres
 import (
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -41,4 +44,17 @@ func (l *limitTimelines) see(names []string, timeline string) {
 	for _, name := range names {
 		l.seen[name] = timeline
 	}
+}
+
+// clockInTx returns the time of the database's clock, or the time of the caller if that is later. The caller's time may be before a
+// promotion, because the call waited for a connection. A rate is closed for one period from the promotion on.
+func (s *database) clockInTx(ask roundTripFunc, now time.Time) (time.Time, error) {
+	var read time.Time
+	err := ask("read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) }, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&read)) })
+	})
+	if read.After(now) {
+		now = read
+	}
+	return now, err
 }

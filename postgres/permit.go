@@ -85,11 +85,17 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 	}
 	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
 	timeline := s.timeline.timelineText()
-	unseen := s.limits.notSeen(r.lines, timeline)
+	unseen, now := s.limits.notSeen(r.lines, timeline), b.Now
+	if len(unseen) > 0 {
+		var err error
+		if now, err = s.clockInTx(ask, now); err != nil {
+			return err
+		}
+	}
 	err := ask("lock lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitLineLock, r.names(), r.keys(), pgTime(b.Now), timeline)
 		if len(unseen) > 0 {
-			batch.Queue(s.sql.permitLimitShut, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(b.Now), b.Lease.Microseconds())
+			batch.Queue(s.sql.permitLimitShut, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.Lease.Microseconds())
 		}
 		if len(b.Returns) > 0 {
 			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)

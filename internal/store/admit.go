@@ -119,7 +119,11 @@ func (a *admissionPlanner) removePlace(r *AdmissionRun) {
 		a.Use.Open--
 		a.changedKey(r.Key).Use.Open--
 	}
+	keepsTime := !r.Begun && !r.StartBy.IsZero() && !r.Status.IsTerminal()
 	r.State, r.Gate, r.Begun = PlaceGone, GateFree, false // if the queue is set again, what lives counts anew
+	if keepsTime {
+		r.State = PlaceOutside // its place has the time by which it begins
+	}
 }
 
 // waitUntilDue lets a run wait until it is due.

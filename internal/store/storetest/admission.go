@@ -30,6 +30,7 @@ var admissions = []test{
 	{"children need no place to be open", admitChildren},
 	{"strays arrive, and are adopted", admitStrays},
 	{"a deleted queue lets everything through", admitDeleted},
+	{"a run that has to begin by a time keeps it when its queue is deleted", admitDeletedStartBy},
 	{"runs of a queue without a row are let through", admitWithoutRow},
 	{"those in line are counted once when their queue is deleted and set again", admitSetAgainInLine},
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},

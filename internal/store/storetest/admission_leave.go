@@ -190,6 +190,35 @@ func admitDeleted(b *bed) {
 	q.begins("what slept", q.in(time.Hour), asleep)
 }
 
+func admitDeletedStartBy(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 1})
+	by := q.in(time.Hour)
+	first := q.start("a")
+	lined := q.start("a", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.StartByNoted, by })
+	q.begins("at first", q.in(time.Second), first)
+	asleep := q.start("b", func(w *store.StartWrite) {
+		w.Run.WakeAt, w.Run.Control, w.Place.StartBy = q.in(time.Minute), store.StartByNoted, by
+	})
+	q.delete()
+	q.ends(first)
+	q.admit(q.in(time.Second))
+	if row := q.queueRow(boundedQueue); row != nil {
+		q.Errorf("the queue has a row: %+v", row)
+	}
+	for _, id := range []uuid.UUID{lined, asleep} {
+		if p := q.placeOf(id); p == nil || !p.StartBy.Equal(by) || p.Gate != store.GateFree {
+			q.Errorf("a run that has to begin by a time has the place %+v", p)
+		}
+	}
+	q.begins("without a row", q.in(time.Minute), lined, asleep)
+	for _, id := range []uuid.UUID{lined, asleep} {
+		if kept, err := q.s.StartByKept(q.ctx, id, q.row(id).Epoch); err != nil || !kept {
+			q.Errorf("StartByKept: %v, %v", kept, err)
+		}
+	}
+	q.withoutRow()
+}
+
 func admitSetAgainInLine(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1})
 	r := q.starts(3, "a")

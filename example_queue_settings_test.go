@@ -62,5 +62,5 @@ func ExampleGroupKey() {
 		log.Fatal(err)
 	}
 	fmt.Println(info.Place)
-	// Output: is outside of queue orders (key acme)
+	// Output: is outside of queue orders (key acme, due, not yet seen by a worker)
 }

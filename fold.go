@@ -89,9 +89,20 @@ func Sample(key string, n int, period time.Duration) StartOption {
 	}
 }
 
+// foldOptions are the names of the options that fold.
+var foldOptions = map[store.FoldKind]string{store.FoldSingleton: "Singleton", store.FoldDebounce: "Debounce", store.FoldSample: "Sample"}
+
+// secondFoldError records the option. It returns ErrInvalidConfig if the start has another option that folds.
+func (o *startOptions) secondFoldError(option string) error {
+	if o.fold != nil && foldOptions[o.fold.Kind] != option {
+		return fmt.Errorf("%w: the options %s and %s are given together: leave one of them out", ErrInvalidConfig, foldOptions[o.fold.Kind], option)
+	}
+	return o.given.markOnce(givenFold, option)
+}
+
 // setFold sets that the start folds.
 func (o *startOptions) setFold(kind store.FoldKind, option, key string) *fold.Spec {
-	o.markGiven(givenFold, option)
+	o.fail(o.secondFoldError(option))
 	if err := naming.Check("key", key); err != nil {
 		o.fail(fmt.Errorf("%s: %w", option, err))
 	}

@@ -212,7 +212,7 @@ func TestBadFoldingOptionsAreRefused(t *testing.T) {
 		"control":          {start(durable.Sample("a\x00", 1, time.Hour)), durable.ErrInvalidName, "control character"},
 		"mode":             {start(durable.Singleton("k", "other")), durable.ErrInvalidConfig, "WhileLiveJoin"},
 		"two modes":        {start(durable.Singleton("k", durable.WhileLiveJoin, durable.WhileLiveRefuse)), durable.ErrInvalidConfig, "give it one"},
-		"two folds":        {start(durable.Singleton("k"), durable.Sample("k", 1, time.Hour)), durable.ErrInvalidConfig, "twice"},
+		"two folds":        {start(durable.Singleton("k"), durable.Sample("k", 1, time.Hour)), durable.ErrInvalidConfig, "Singleton and Sample are given together"},
 		"no quiet":         {start(durable.Debounce("k", 0, time.Hour)), durable.ErrInvalidConfig, "quiet"},
 		"no bound":         {start(durable.Debounce("k", time.Hour, 0)), durable.ErrInvalidConfig, "atMost"},
 		"debounce with ID": {start(durable.Debounce("k", 1000, 1000), durable.ID("a")), durable.ErrInvalidConfig, "ID or Delay"},

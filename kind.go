@@ -45,4 +45,7 @@ const (
 	VerbTerminate  Verb = "terminate"
 	VerbSignal     Verb = "signal"
 	VerbSetTimeout Verb = "set the timeout of"
+	// VerbMove is the operation of Engine.MoveToQueue, and VerbSetPriority that of Engine.SetPriority.
+	VerbMove        Verb = "move"
+	VerbSetPriority Verb = "set the priority of"
 )

@@ -28,6 +28,8 @@ type QueuePlace struct {
 	PausedAt    time.Time
 	PausedBy    string
 	PauseReason string
+
+	outsideBecause string // why the state is PlaceOutside; empty: not known
 }
 
 // PlaceState is the state of a run in its queue.
@@ -72,6 +74,9 @@ func (p *QueuePlace) String() string {
 		text = "was let through by queue " + p.Queue
 	default:
 		text = "is outside of queue " + p.Queue
+		if p.outsideBecause != "" {
+			notes = append(notes, p.outsideBecause)
+		}
 	}
 	if p.Open {
 		notes = append(notes, "open")
@@ -105,6 +110,11 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 	if p.Gate == store.GateFree && p.State == store.PlaceOutside { // the queue has no settings, and the place only has a time
 		at.Queue = r.Queue
 	}
+	if at.State == PlaceOutside {
+		if at.outsideBecause, err = e.explainOutside(ctx, r); err != nil {
+			return err
+		}
+	}
 	queues, err := e.inner.Queues(ctx)
 	if err != nil {
 		return err
@@ -116,4 +126,25 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 	}
 	info.Place = at
 	return nil
+}
+
+// explainOutside returns in words why a run that has not ended is neither in line nor executed.
+func (e *Engine) explainOutside(ctx context.Context, r *store.Run) (string, error) {
+	now, err := e.inner.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case r.Status == store.Paused:
+		return "the run is paused", nil
+	case r.Status == store.Waiting:
+		return "the run has begun and waits", nil
+	case r.Status != store.Pending:
+		return "", nil
+	case r.WakeAt.IsZero():
+		return "the run waits for another run with its key", nil
+	case r.WakeAt.After(now.Add(time.Second)): // the clock of this process may be behind
+		return "due at " + r.WakeAt.UTC().Format(time.RFC3339), nil
+	}
+	return "due, not yet seen by a worker", nil
 }

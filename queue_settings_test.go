@@ -137,7 +137,7 @@ func TestAStartIntoAQueueWithSettingsHasAPlace(t *testing.T) {
 		if err := operator.PauseQueue(ctx, "mail", durable.Actor("ann"), durable.Reason("outage")); err != nil {
 			t.Fatal(err)
 		}
-		if p := orFail(client.Get(ctx, "keyed"))(t).Place; p == nil || p.String() != "is outside of queue mail (key acme, the queue is paused by ann: outage)" {
+		if p := orFail(client.Get(ctx, "keyed"))(t).Place; p == nil || p.String() != "is outside of queue mail (key acme, due, not yet seen by a worker, the queue is paused by ann: outage)" {
 			t.Errorf("in a paused queue: %v", p)
 		}
 		page := orFail(client.List(ctx, durable.Filter{Queue: "mail", GroupKey: "acme"}, durable.Page{}))(t)

@@ -11,7 +11,7 @@ import (
 // MoveToQueue moves the run with the given ID, which is the caller's ID or the UUID, to another queue, if it has not begun. The
 // run keeps its priority, its [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has settings,
 // the run waits there behind the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key,
-// still does so after the move. A child is moved alone.
+// still does so after the move. It no longer counts for the bounds of its key in the old queue. A child is moved alone.
 //
 // The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
 // whatever the state of the run, so a call whose answer was lost can be repeated. Otherwise it returns [ErrNotFound],
@@ -19,7 +19,7 @@ import (
 // root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
-	return e.requeue(ctx, "move", id, &store.Requeue{Queue: queue}, err, opts)
+	return e.requeue(ctx, VerbMove, id, &store.Requeue{Queue: queue}, err, opts)
 }
 
 // SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
@@ -31,11 +31,11 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 // [LowestPriority] to [HighestPriority], and a [*StateError] if the run has begun or has ended, is being cancelled, or its time to
 // begin is over.
 func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
-	return e.requeue(ctx, "set the priority of", id, &store.Requeue{Priority: new(int16(priority))}, checkPriority(priority), opts)
+	return e.requeue(ctx, VerbSetPriority, id, &store.Requeue{Priority: new(int16(priority))}, checkPriority(priority), opts)
 }
 
 // requeue makes the change, unless its arguments are invalid.
-func (e *Engine) requeue(ctx context.Context, verb, id string, m *store.Requeue, invalid error, opts []ControlOption) error {
+func (e *Engine) requeue(ctx context.Context, verb Verb, id string, m *store.Requeue, invalid error, opts []ControlOption) error {
 	err := e.checkMayWrite(ctx, "a change of a run's queue or priority", "the options InQueue and Priority")
 	if err == nil {
 		err = invalid
@@ -48,5 +48,5 @@ func (e *Engine) requeue(ctx context.Context, verb, id string, m *store.Requeue,
 	if err != nil {
 		return fmt.Errorf("%s run %q: %w", verb, id, err)
 	}
-	return convertStateError(e.inner.Requeue(ctx, verb, id, m))
+	return convertStateError(e.inner.Requeue(ctx, string(verb), id, m))
 }

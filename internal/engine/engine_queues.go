@@ -66,7 +66,7 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func
 	case err != nil:
 		return fmt.Errorf("%s queue %q: %w", verb, name, err)
 	case !found:
-		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue or Config.QueueSettings", verb, name, ErrNotFound)
+		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue, or start a worker whose Config.QueueSettings declares them", verb, name, ErrNotFound)
 	}
 	e.worker().hintWorkers()
 	return nil

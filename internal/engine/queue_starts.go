@@ -78,7 +78,7 @@ func (e *Engine) queueWithoutRowError(q *StartRequest, unread bool) error {
 	if unread {
 		return fmt.Errorf("start workflow %q: %w: the settings of queue %q cannot be read", q.Workflow, store.ErrUnavailable, q.Queue)
 	}
-	return fmt.Errorf("%w: workflow %q is started with GroupKey(%q) in queue %q, which has no settings: create them with SetQueue or Config.QueueSettings, or leave the option out",
+	return fmt.Errorf("%w: workflow %q is started with GroupKey(%q) in queue %q, which has no settings: create them with SetQueue, start a worker whose Config.QueueSettings declares them, or leave the option out",
 		ErrInvalidConfig, q.Workflow, q.GroupKey, q.Queue)
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) queueWithoutRowError(q *StartRequest, unread bool) error {
 // goes on, and fails by itself if the database is away.
 func (e *Engine) queueRefusal(ctx context.Context, row store.QueueRow, n int) error {
 	if row.Settings.Closed {
-		return fmt.Errorf("%w: queue %q is closed: start the run in another queue, or open the queue with SetQueue", ErrQueueClosed, row.Name)
+		return fmt.Errorf("%w: queue %q is closed: use another queue, or open this one with SetQueue", ErrQueueClosed, row.Name)
 	}
 	most := row.Settings.Depth
 	if most == 0 {
@@ -94,7 +94,7 @@ func (e *Engine) queueRefusal(ctx context.Context, row store.QueueRow, n int) er
 	}
 	depth, err := e.store.Depth(ctx, row.Name, most)
 	if err == nil && depth+n > most {
-		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: start the run later, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
+		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: try again later, use another queue, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
 	}
 	return nil
 }

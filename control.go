@@ -136,7 +136,14 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }
 
-// ControlOption configures one pause, resume, cancel or terminate.
+// ControlOption configures a call that controls runs, schedules, queues or limits:
+//
+//   - [Reason] and [Actor] are for all of them: [Engine.Pause], [Engine.Resume], [Engine.Cancel] and [Engine.Terminate], the same
+//     for a filter such as [Engine.PauseAll], [Child.Cancel], [Engine.MoveToQueue], [Engine.SetPriority], [Engine.SetLimit], and the
+//     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
+//   - [OnlyUnstarted] and [OnlyItself] are for cancels.
+//   - [FreezeTimers] is for resumes.
+//   - [DryRun] is for the calls with a filter.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -155,7 +162,8 @@ const (
 	givenDry
 )
 
-// Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run.
+// Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
+// that the call changes. Resumes, and the deletion of a queue, record no reason.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenReason, "Reason")
@@ -163,7 +171,7 @@ func Reason(text string) ControlOption {
 	}
 }
 
-// Actor sets who makes the call, a text of at most 16 KiB for people. It is recorded with the run.
+// Actor sets who makes the call, a text of at most 16 KiB for people. It is recorded as the [Reason] is.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenActor, "Actor")

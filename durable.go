@@ -58,8 +58,8 @@ type Config struct {
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
 	// over all runs. Zero: no bound. Further ones wait in order of arrival; the wait does not count for their timeouts, and a
-	// cancel, a pause or a shutdown ends it. A step that waits for the result of a run ([Run.Result], [Workflow.Call]) with its
-	// own context does not count meanwhile, nor does a function that ignores its timeout.
+	// cancel, a pause or a shutdown ends it. While a step waits with its own context for the result of a run ([Run.Result],
+	// [Workflow.Call]), it does not count towards StepConcurrency. A function that ignores its timeout does not count either.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
 	// time. Zero: 10 s; at least 300 ms.

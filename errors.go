@@ -200,8 +200,8 @@ func (e *RunError) Unwrap() []error {
 	return sentinelsOf(e.codes)
 }
 
-// WriteError is returned by a start, a signal, a pause, a resume or a cancel, and by a change of a schedule or of a limit, that was
-// sent to the database and not acknowledged. It reports whether the call may have taken effect:
+// WriteError is returned by a start, a signal, a pause, a resume or a cancel, and by a change of a schedule or of a limit, if the
+// database did not acknowledge the call's write. Its field MayHaveCommitted tells whether the call may have taken effect:
 //
 //	var failed *durable.WriteError
 //	if errors.As(err, &failed) && failed.MayHaveCommitted { /* make the same call again */ }

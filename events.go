@@ -35,7 +35,7 @@ var eventTypes = map[store.EventType]EventType{
 
 // Event is a change of a run's state. It is written in the transaction that changes the state.
 type Event struct {
-	Cursor   string // pass it to Events or Watch to continue after this event
+	Cursor   string // pass it to Events or WatchEvents to continue after this event
 	Type     EventType
 	At       time.Time
 	ID       string // the run: the caller's ID of a root run, the UUID of a child
@@ -93,7 +93,7 @@ const (
 // WatchEvents returns the events after the cursor, and waits for further ones until ctx ends. Then it yields the cause of the context's
 // end as its last error. It retries while the database is not available.
 //
-//	for event, err := range engine.Watch(ctx, cursor) {
+//	for event, err := range engine.WatchEvents(ctx, cursor) {
 //		if err != nil { return err }
 //		handle(event)
 //		cursor = event.Cursor // keep it where handle keeps its results

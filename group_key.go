@@ -17,6 +17,7 @@ const MaxWeight = store.MaxWeight
 // names another. The option is [Weight].
 //
 // The queue needs settings, from [Engine.SetQueue] or Config.QueueSettings; otherwise the start returns [ErrInvalidConfig]. A
+// worker records Config.QueueSettings when it starts, and a client never does: start a worker first, or call SetQueue. A
 // child whose queue has no settings is held with that reason (see [ErrHeld]) until the queue has some. The key is a text of 1
 // to 512 bytes without control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
@@ -56,7 +57,8 @@ func Weight(n int) GroupKeyOption {
 
 // StartBy sets how long after it is due the run may wait for its beginning, by the database's clock. A run that has not begun by
 // then expires as with [Timeout]: its function is never called, and it ends as [StatusExpired] with [ErrTimeout]. In a queue
-// without settings it ends when a worker claims it, thus when a slot is free. d must be positive.
+// without settings it ends when a worker claims it, thus when a slot is free. Runs expire also while their queue is paused. d must
+// be positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.markOnce(givenStartBy, "StartBy"))

@@ -29,9 +29,11 @@ type QueueSettings struct {
 	// Rate bounds how many runs begin in a period, and KeyRate how many of each GroupKey. What has begun needs no rate to continue.
 	Rate    QueueRate
 	KeyRate QueueRate
-	// Depth is how many runs may wait to begin, also while they are delayed, or to continue. A start of a root run that would make them more returns
-	// [ErrQueueFull]. The start counts what is committed, so concurrent starts may exceed the Depth. Children and the runs of
-	// schedules are never refused.
+	// Depth is how many runs may wait in the queue. Runs that have not begun count, also those that are delayed, debounced or wait
+	// for their [Singleton] key, and so do runs that have begun and wait for a place to continue. Runs that sleep or wait for a
+	// signal or a child do not count. All priorities and all group keys count together. A start of a root run that would exceed
+	// the Depth returns [ErrQueueFull]. The start counts what is committed, so concurrent starts may exceed the Depth. Children and
+	// the runs of schedules count, and are never refused.
 	Depth int
 	// Closed makes starts of root runs return [ErrQueueClosed]. Children and the runs of schedules are not refused, and what
 	// waits is executed.

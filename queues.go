@@ -28,7 +28,9 @@ type QueueInfo struct {
 	PauseReason string
 
 	QueueUse
-	OldestDue time.Time // when the run was due that has waited for the longest time to begin; zero: none waits
+	// OldestDue is when the run was due that has waited for the longest time to begin, as far as a worker has seen. Zero: none
+	// waits, or no worker has lived since. So alert also when [Engine.Workers] returns none.
+	OldestDue time.Time
 	// WaitsFor is what the next run waits for. Empty: none waits, or it is about to begin, or it waits for its key only.
 	WaitsFor QueueBound
 	Keys     []QueueKeyUse // the keys with the most waiting runs, at most ten
@@ -49,7 +51,8 @@ const (
 type QueueUse struct {
 	Executing int // runs that execute, or were let through to a worker; one that has just stopped counts for a moment
 	Open      int // root runs that have begun and not ended
-	Waiting   int // runs that are due and wait for their turn
+	// Waiting is how many runs are due and wait for their turn, as far as a worker has seen. It does not change while no worker lives.
+	Waiting int
 	// WaitingForKey is how many of those wait because their group key has used up its bounds or its place in the line.
 	WaitingForKey int
 }
@@ -114,8 +117,9 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 }
 
 // PauseQueue pauses a queue: none of its runs begins until [Engine.ResumeQueue], and those that wait in the line wait. Runs that
-// execute continue, and so do cancels and compensations. It does nothing if the queue is paused. The options are [Reason] and
-// [Actor]. It returns [ErrNotFound] if the queue has no settings.
+// execute continue, and so do cancels and compensations. The times of [StartBy] and [Timeout] go on: runs expire also while their
+// queue is paused. PauseQueue does nothing if the queue is paused. The options are [Reason] and [Actor]. It returns [ErrNotFound] if
+// the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, By: o.actor, Reason: o.reason})
@@ -130,9 +134,13 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOp
 	})
 }
 
-// DeleteQueue removes the settings of a queue, those that SetQueue has set and those that code has declared, and its pause. Its
-// runs stay, and are no longer bounded. A worker that begins and declares the queue creates it again. It returns [ErrNotFound]
-// if the queue has no settings.
+// DeleteQueue removes the settings of a queue, those that SetQueue has set and those that code has declared, and ends its pause. Its
+// runs stay, and are no longer bounded. Starts with [GroupKey] return [ErrInvalidConfig] until the queue has settings again: until a
+// worker that declares it in Config.QueueSettings starts, or [Engine.SetQueue] is called. Workers that run already do not declare it
+// again.
+//
+// To return from the settings of SetQueue to those that code declares, call DeleteQueue, and restart a worker that declares the
+// queue. The options are [Reason] and [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "delete", name, opts, func(*controlOptions) error { return e.inner.DeleteQueue(ctx, name) })
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/schedule"
 )
 
-// Schedule starts runs of a workflow at given times, exactly one run for each time, whichever workers live. Declare it in
-// Config.Schedules, with the typed input of [Workflow.Schedule], or set it with [Engine.SetSchedule].
+// Schedule starts runs of a workflow at given times. Each time starts at most one run, whichever workers live. [Overlap] and CatchUp
+// decide which times start none. Declare a schedule in Config.Schedules, with the typed input of [Workflow.Schedule], or set it with
+// [Engine.SetSchedule].
 //
 // The ID of a run is the name of the schedule, an at sign and the scheduled time in UTC: "nightly@2026-11-22T01:30:00Z".
 // [ScheduledAt] returns the time inside the run. If a run with this ID exists already, the time is recorded as failed, and passed.
@@ -54,8 +55,9 @@ type Schedule struct {
 
 	// Overlap tells what happens if the run before has not ended when a time comes. Empty: [OverlapSkip].
 	Overlap Overlap
-	// CatchUp tells how far back times are made up for that came while no worker lived. Times that are longer ago are recorded as
-	// missed; [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
+	// CatchUp bounds how late a time that came while no worker lived is decided. Overlap applies to each of these times, from the
+	// oldest to the newest, so only [OverlapAllow] starts a run for each of them. Times that are longer ago are recorded as missed;
+	// [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
 	CatchUp time.Duration
 	// Jitter delays each start by up to this duration, so that many schedules do not start at once. The delay of one time of one
 	// schedule is always the same. The scheduled time does not change. At most 24 hours.
@@ -70,13 +72,16 @@ type Overlap string
 
 // The values of Schedule.Overlap.
 const (
-	// OverlapSkip starts no run for this time.
+	// OverlapSkip starts no run for this time. After an outage of all workers the oldest time starts its run, unless the run before
+	// has not ended, and the others are skipped.
 	OverlapSkip Overlap = schedule.OverlapSkip
-	// OverlapWait starts the run when the one before has ended. One time waits at most: a newer one replaces it.
+	// OverlapWait starts the run when the one before has ended. One time waits at most: a newer one replaces it. After an outage the
+	// oldest time starts its run, the newest waits, and those between are replaced.
 	OverlapWait Overlap = schedule.OverlapWait
-	// OverlapCancel cancels the run before, as [Engine.Cancel] does, and starts the run when that has ended.
+	// OverlapCancel cancels the run before, as [Engine.Cancel] does, and starts the run when that has ended. After an outage the
+	// newest time starts its run, and the others are replaced.
 	OverlapCancel Overlap = schedule.OverlapCancel
-	// OverlapAllow starts the run at once.
+	// OverlapAllow starts the run at once. After an outage each time starts its run.
 	OverlapAllow Overlap = schedule.OverlapAllow
 )
 

@@ -12,8 +12,8 @@ import (
 // ctx ends, the worker drains as that of Run does, which can take Config.Grace and a second.
 //
 // While Engine.Run is active, Call uses the worker of Run. When the context of Run ends, that worker stops, and Call waits until
-// another process has executed the run, or ctx ends. A Call that begins after that waits in the same way, until Run is called
-// again, and logs a warning. A Call inside a step starts no worker.
+// another process has executed the run, or ctx ends. A Call that begins after Engine.Run has stopped waits in the same way
+// until Engine.Run is called again, and logs a warning. A Call inside a step starts no worker.
 //
 // Call returns [ErrNotRegistered] if e does not execute the workflow. Its other errors are those of [Workflow.Start] and
 // [Run.Result].

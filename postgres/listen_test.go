@@ -90,7 +90,7 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 				}
 			}
 			if dead(t, s, worker, worker) || dead(t, s, other, unseen) {
-				t.Error("the asker itself, or one that never attended, was called dead")
+				t.Error("the calling worker itself, or a worker that was never present, was reported dead")
 			}
 		})
 	}

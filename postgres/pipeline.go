@@ -18,7 +18,7 @@ var errUnreplicated = errors.New("the commit's wait for a synchronous standby wa
 var errRolledBack = errors.New("the server rolled the transaction back")
 
 // runBatch sends the statements that fill queues to the server as one transaction, usually in one round trip,
-// and read takes their results in order. If once returns nil, everything is durable. An error of read
+// and read takes their results in order. If runBatch returns nil, everything is durable. An error of read
 // ends the reading, but does not roll back the transaction.
 func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	conn, err := s.acquire(ctx, pool)

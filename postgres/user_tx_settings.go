@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// roundTripInUserTx returns an asker that uses a transaction of the user. The session's settings stay as they are
+// roundTripInUserTx returns a roundTrip that uses a transaction of the user. The session's settings stay as they are
 // for the user's own statements. The statements of durable qualify all names, so they do not depend on
 // the search_path. If the session would send text or values in another form than durable uses, they are
 // executed between user_tx_settings.sql and user_tx_restore_settings.sql.
@@ -44,7 +44,7 @@ func sendsBinaryUTF8(conn *pgx.Conn) bool {
 	return encoding == "UTF8" || encoding == "" // some poolers do not report it
 }
 
-// withSyncCommit returns an asker for statements of a user's transaction whose effect is acknowledged when it
+// withSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
 // commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
 func (s *database) withSyncCommit(ask roundTripFunc) roundTripFunc {
 	if s.async {

@@ -62,7 +62,7 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 // order.
 func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
 
-// setSignalTime does the same as Stamp, with a time that is also later than after. So the signals of a run keep
+// setSignalTime does the same as SetSignalTime, with a time that is also later than after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is
 // behind.
 func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// putBehindKey puts a run that is due behind its key. promote takes those into the line for which there is room.
+// putBehindKey puts a run that is due behind its key. moveIntoLine takes runs from
+// there into the line while the key has room.
 func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	if r.ArrivedAt.IsZero() {
 		r.ArrivedAt = r.WakeAt

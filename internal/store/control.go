@@ -78,7 +78,7 @@ type ControlledRun struct {
 // WakeAtUpdate tells how a ControlChange sets wake_at. The numbers are used in SQL.
 type WakeAtUpdate int16
 
-// The modes.
+// The values of WakeAtUpdate.
 const (
 	WakeKeep  WakeAtUpdate = 0 // unchanged
 	WakeNever WakeAtUpdate = 1 // NULL
@@ -89,7 +89,7 @@ const (
 // used in SQL.
 type AuditUpdate int16
 
-// The notes.
+// The values of AuditUpdate.
 const (
 	AuditKeep   AuditUpdate = 0 // none
 	AuditPause  AuditUpdate = 1 // reason, paused_by and paused_at are set

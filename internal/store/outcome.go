@@ -33,8 +33,8 @@ func (s RunState) IsOwnedAt(epoch Epoch) bool {
 // IsLive reports whether the run exists and has not ended. A run that has ended never changes.
 func (s RunState) IsLive() bool { return s.Found && !s.Status.IsTerminal() }
 
-// CancelForbidsEnd reports whether the run with this Control cannot end as the write wants: a run whose
-// cancel was requested can end only as Cancelled.
+// CancelForbidsEnd reports whether a requested cancel forbids the end status of this write: such a run can
+// end only as Cancelled.
 func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.IsTerminal() && w.Status != Cancelled
 }
@@ -80,7 +80,8 @@ func (w *StepWrite) Judge(run RunState, row *Step) Outcome {
 
 // NeedsSecondTry reports whether a step write for which Judge returned zero changed no row because the
 // writer was wrong about whether the row exists, or because of a pause or cancel request. A second try that
-// ignores both then succeeds. Otherwise another transaction has locked the row.
+// ignores whether the row exists and ignores control requests then succeeds. If NeedsSecondTry returns
+// false, another transaction has locked the row.
 func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 	return run.Control != 0 || w.Exists != (row != nil)
 }

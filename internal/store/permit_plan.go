@@ -73,8 +73,8 @@ func ComparePlaces(a, b *Permit) int {
 	)
 }
 
-// SetBounds sets the bounds of the line from the rows of the limits. If the limit has no row, Bound returns the
-// declaration of an asking step, which the store records.
+// SetBounds sets the bounds of the line from the rows of the limits. If the limit has no row, SetBounds returns
+// the declaration of a requesting step, which the store records.
 func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
 	if l.Settings, l.Known = rows[l.Limit]; l.Known {
 		return nil

@@ -67,8 +67,8 @@ type Store interface {
 	// EndLeases makes the runs that the given workers own claimable at q.Now, if their leases end before q.LeaseUntil,
 	// and returns how many. A store may also release runs whose leases end later. A worker that ends its own leases is
 	// removed from the registry at once. A dead worker may stay in the registry until its heartbeat is a minute old.
-	// EndLeases is called for workers that DeadWorkers has returned twice. A worker also calls it for itself when it
-	// stops.
+	// Engines call EndLeases for workers that DeadWorkers has returned twice. A worker that stops calls EndLeases for its
+	// own leases.
 	EndLeases(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
 	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their

@@ -172,7 +172,9 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 		if err := ask(what, s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
-		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setTransactionTimeouts, controlLockTimeout, standstillTimeout) },
+		err := ask(what, func(batch *pgx.Batch) {
+			batch.Queue(s.sql.setTransactionTimeouts, controlLockTimeout, standstillTimeout)
+		},
 			func(res statementResults) error { return readRowCount(res, 1, nil) })
 		if err != nil {
 			return err

@@ -98,7 +98,6 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		l := &locking{slate: c.slate, left: 6}
 		c.w.e.journal = journal.New(l.Commit, nil, 0)
 		old := c.run("first")
-		c.w.e.cfg.ParkAfter = time.Second
 		old.mu.Lock()
 		old.awareness.early = true
 		old.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -79,6 +80,9 @@ func (l *lonely) cutOff(act func(context.Context) error, interrupt func(cancel c
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
 	defer cancel()
+	ctx = bridge.WithOutlast(ctx, func(ctx context.Context) (context.Context, context.CancelFunc) { // the standby stays away
+		return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	})
 	done := make(chan error, 1)
 	go func() { done <- act(ctx) }()
 	for !l.waits() {

@@ -265,7 +265,7 @@ var mutants = []mutant{
 			"sqlite/control.go", modelled("TestAnOrderIsOneTransaction/sqlite"),
 			[]change{{"		for i := range changes {\n", `		for i := range changes {
 			if i == 1 && o.Verb == store.VerbResume {
-				for _, q := range []query{qCommit, qBegin} {
+				for _, q := range []queryID{qCommit, qBegin} {
 					if _, err := x.exec(q); err != nil {
 						return err
 					}
@@ -278,13 +278,15 @@ var mutants = []mutant{
 			[]change{{"	made := int64(0)\n", `	made := int64(0)
 	if o.Verb == store.VerbResume && len(changes) > 1 {
 		err := ask("half an order", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.controlApply, append(changeColumns(changes[:1]),
-				instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema))...)
-			batch.Queue("COMMIT")
-			batch.Queue("BEGIN")
-		}, func(res results) error {
-			err := each(res, func(rows pgx.Rows) error { return nil })
-			return errors.Join(err, tally(res, 1, nil), tally(res, 1, nil))
+			batch.Queue(s.sql.controlApply, controlApplyArgs(o, changes[:1], notifyChannel(s.schema))...)
+			batch.Queue(commitSQL)
+			batch.Queue(beginSQL)
+		}, func(res statementResults) error {
+			err := eachRow(res, func(rows pgx.Rows) error { return nil })
+			if err == nil {
+				err = skipping(2, func(statementResults) error { return nil })(res)
+			}
+			return err
 		})
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	if idle, a.Again = q.HasNothingToDo(s.timeline.timelineText()); idle {
 		return nil
 	}
-	return s.runTransaction(ctx, "admit runs", func(ask roundTripFunc) error {
+	return s.runTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
 		if found {
 			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
 				return err

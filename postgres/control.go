@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,7 +15,7 @@ import (
 // Control implements store.Store.
 func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "order", func(ask roundTripFunc) error { return s.tryControl(ask, o) })
+		return s.runTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControl(ask, o) })
 	})
 }
 
@@ -45,10 +44,7 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlOperation) erro
 		if len(frozen) > 0 {
 			batch.Queue(s.sql.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
-		batch.Queue(s.sql.controlApply, append(changeArgs(changes),
-			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, notifyChannel(s.schema),
-			uuidArray{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
-			boolArray{len(changes), func(i int) bool { return changes[i].Detached }}, int64(store.FoldLane))...)
+		batch.Queue(s.sql.controlApply, controlApplyArgs(o, changes, notifyChannel(s.schema))...)
 		if len(wakes) > 0 {
 			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), notifyChannel(s.schema))...)
 		}
@@ -108,10 +104,10 @@ func scanNode(rows pgx.Rows) (store.ControlledRun, error) {
 	return n, err
 }
 
-// changeArgs returns the first parameters of control_apply.sql.
-func changeArgs(items []store.ControlChange) []any {
+// controlApplyArgs returns the parameters of control_apply.sql.
+func controlApplyArgs(o *store.ControlOperation, items []store.ControlChange, channel string) []any {
 	n := len(items)
-	return append(make([]any, 0, 16),
+	return []any{
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Before.UUID) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Before.UUID }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Before.Status) }},
@@ -121,89 +117,9 @@ func changeArgs(items []store.ControlChange) []any {
 		int2Array{n, func(i int) int16 { return int16(items[i].Control) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Wake) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Audit) }},
-	)
-}
-
-// runTransaction calls work in one transaction of several round trips, with the settings that every transaction
-// of the engine has. In a session that has these settings, the first round trip of work also begins the transaction.
-func (s *database) runTransaction(ctx context.Context, what string, work func(roundTripFunc) error) (err error) {
-	conn, err := s.acquire(ctx, s.enginePool)
-	if err != nil {
-		return s.wrapError(ctx, what, err)
-	}
-	defer conn.Release()
-	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), false)
-	defer func() {
-		if landed() && err != nil {
-			err = s.wrapError(outer, what, movedError(err))
-		}
-	}()
-	pg := conn.Conn().PgConn()
-	defer func() {
-		// This also runs when ctx has ended. After a commit there is nothing to do.
-		if pg.IsClosed() || pg.TxStatus() == 'I' {
-			return
-		}
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_, _ = conn.Exec(bye, rollbackSQL) // if it fails, the pool drops the connection
-	}()
-	begun := false
-	begin := func(batch *pgx.Batch) {
-		batch.Queue(beginSQL)
-		batch.Queue(s.sql.setTransactionTimeouts, controlLockTimeout, standstillTimeout)
-	}
-	ask := func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		var batch pgx.Batch
-		first := 0
-		if !begun {
-			begun, first = true, 2
-			begin(&batch)
-		}
-		fill(&batch)
-		return s.wrapError(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipping(first, read)))
-	}
-	if connStateOf(conn.Conn()) == nil { // a statement that pgx describes is parsed with the engine's search_path
-		if _, err := conn.Exec(ctx, beginSQL); err != nil {
-			return s.wrapError(ctx, what, err)
-		}
-		begun = true
-		if err := ask(what, s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
-			return err
-		}
-		err := ask(what, func(batch *pgx.Batch) {
-			batch.Queue(s.sql.setTransactionTimeouts, controlLockTimeout, standstillTimeout)
-		},
-			func(res statementResults) error { return readRowCount(res, 1, nil) })
-		if err != nil {
-			return err
-		}
-	}
-	if err := work(ask); err != nil || !begun {
-		return err
-	}
-	tag, err := conn.Exec(ctx, commitSQL)
-	switch {
-	case err != nil:
-	case tag.String() != commitSQL:
-		err = errRolledBack
-	case takeUnreplicated(pg):
-		err = errUnreplicated
-	case !s.inCurrentEra(conn.Conn()):
-		err = errRewound
-	}
-	return s.wrapError(ctx, what, err)
-}
-
-// skipping returns a function that reads the results of as many statements, and then calls read.
-func skipping(first int, read func(statementResults) error) func(statementResults) error {
-	return func(res statementResults) error {
-		for range first {
-			if _, err := res.Exec(); err != nil {
-				return err
-			}
-		}
-		return read(res)
+		pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel,
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Before.Owner) }},
+		boolArray{n, func(i int) bool { return items[i].Detached }},
+		int64(store.FoldLane),
 	}
 }

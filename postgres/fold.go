@@ -13,9 +13,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// patientFold bounds the wait for the row of a key. Engines retry, so that a blocked start holds its
+// foldLockTimeout bounds the wait for the row of a key. Engines retry, so that a blocked start holds its
 // connection only for a short time.
-const patientFold = "100ms"
+const foldLockTimeout = "100ms"
 
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
@@ -51,14 +51,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 // ChangeFold implements store.FoldStore.
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "change a key", func(ask roundTripFunc) error {
-			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, patientFold) },
-				func(res statementResults) error { return readRowCount(res, 1, nil) })
-			if err != nil {
-				return err
-			}
-			return s.changeFold(ask, c)
-		})
+		return s.runTransaction(ctx, "change a key", foldLockTimeout, func(ask roundTripFunc) error { return s.changeFold(ask, c) })
 	})
 }
 

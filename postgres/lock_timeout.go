@@ -14,11 +14,6 @@ const (
 	controlLockTimeout = "1s"   // a control request, which delays only its caller
 )
 
-// standstillTimeout bounds the time between two round trips of one transaction of the engine. They follow each other at once, unless
-// the process is stopped or cut off. Without the bound, the other workers would wait for its locks on the lines of a limit or the row
-// of a queue for much longer than its lease.
-const standstillTimeout = "5s"
-
 // readHoldResult reads the result of run_hold.sql for one item. Without a row the item gets no outcome.
 func readHoldResult(res statementResults, item *store.OwnershipEnd) error {
 	item.Outcome, item.State = 0, store.RunState{}

@@ -57,7 +57,7 @@ func TestTablesDistribute(t *testing.T) {
 	placed := []*store.StartWrite{{Run: child[0].Run, Place: &store.QueuePlace{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
 	wait := receive(run.UUID, "wait", "go", at)
 	sent := []*store.SignalWrite{signal(run.UUID, "go", "1", at)}
-	change := store.ControlChange{Before: store.ControlledRun{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
+	change := store.ControlChange{Before: store.ControlledRun{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1), Owner: run.Owner}, Status: store.Cancelled, Audit: store.AuditCancel}
 	key := []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}
 	lease := leaseArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
@@ -80,8 +80,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"control_tree.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
-		{"control_apply.sql", append(changeArgs([]store.ControlChange{change}), pgTime(at), nil, nil, nil, "channel",
-			uuidArray{1, func(int) *uuid.UUID { return &owner }}, boolArray{1, func(int) bool { return false }}, int64(store.FoldLane))},
+		{"control_apply.sql", controlApplyArgs(&store.ControlOperation{Now: at}, []store.ControlChange{change}, "channel")},
 		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
 		{"run_choices.sql", key},

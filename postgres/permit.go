@@ -21,7 +21,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		return nil
 	}
 	var r *permitReader
-	err := s.runTransaction(ctx, "grant permits", func(ask roundTripFunc) error {
+	err := s.runTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
 		r = &permitReader{lines: make([]store.PermitLine, len(lineKeys)), busy: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
 			r.lines[i].PermitLineKey = g

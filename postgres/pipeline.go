@@ -142,9 +142,13 @@ func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *p
 	if err := readAndClose(conn.SendBatch(ctx, batch), read); err != nil {
 		return err
 	}
-	tag, err := conn.Exec(ctx, commitSQL)
+	return checkCommitted(conn.Exec(ctx, commitSQL))
+}
+
+// checkCommitted returns the error of COMMIT, or errRolledBack if the transaction was rolled back instead.
+func checkCommitted(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.String() != commitSQL {
-		err = errRolledBack
+		return errRolledBack
 	}
 	return err
 }
@@ -189,20 +193,23 @@ func readAndClose(res closableResults, read func(statementResults) error) error 
 // readFramed returns a function that reads the results of a whole transaction: those of BEGIN and the
 // settings, which are first in number, then those for read, then that of COMMIT.
 func readFramed(first int, read func(statementResults) error) func(statementResults) error {
+	return skipping(first, func(res statementResults) error {
+		if err := read(res); err != nil {
+			return err
+		}
+		return checkCommitted(res.Exec())
+	})
+}
+
+// skipping returns a function that reads the results of as many statements, and then calls read.
+func skipping(first int, read func(statementResults) error) func(statementResults) error {
 	return func(res statementResults) error {
 		for range first {
 			if _, err := res.Exec(); err != nil {
 				return err
 			}
 		}
-		if err := read(res); err != nil {
-			return err
-		}
-		tag, err := res.Exec()
-		if err == nil && tag.String() != commitSQL {
-			err = errRolledBack
-		}
-		return err
+		return read(res)
 	}
 }
 

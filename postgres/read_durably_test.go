@@ -300,7 +300,7 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 		"order": func() func(context.Context) error {
 			r := l.run()
 			return func(ctx context.Context) error {
-				return l.s.runTransaction(ctx, "order", func(ask roundTripFunc) error {
+				return l.s.runTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error {
 					return l.s.tryControl(ask, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 				})
 			}

@@ -15,12 +15,7 @@ const requeueLockTimeout = "100ms"
 
 // Requeue implements store.RequeueStore. It locks the row of the queue and then the run, as an admission does.
 func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
-	return s.runTransaction(ctx, "requeue a run", func(ask roundTripFunc) error {
-		err := ask("requeue a run", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, requeueLockTimeout) },
-			func(res statementResults) error { return readRowCount(res, 1, nil) })
-		if err != nil {
-			return err
-		}
+	return s.runTransaction(ctx, "requeue a run", requeueLockTimeout, func(ask roundTripFunc) error {
 		q, found, err := s.readRequeued(ask, m)
 		if err != nil {
 			return err

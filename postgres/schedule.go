@@ -95,7 +95,7 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
 	return retryUnavailable(ctx, func() error {
 		u.Found, u.Written = false, nil
-		return s.runTransaction(ctx, "change a schedule", func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
+		return s.runTransaction(ctx, "change a schedule", controlLockTimeout, func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
 	})
 }
 

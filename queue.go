@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // InQueue sets the queue in which the run waits for a worker, in place of the workflow's [Queue]. A queue needs no preparation:
@@ -20,8 +21,8 @@ func InQueue(name string) StartOption {
 
 // The range of [Priority].
 const (
-	LowestPriority  = -2
-	HighestPriority = 2
+	LowestPriority  = store.LowestPriority  // -2
+	HighestPriority = store.HighestPriority // 2
 )
 
 // Priority sets the priority of the run, from [LowestPriority] to [HighestPriority]. The default is 0, and for a child the

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -71,7 +70,7 @@ func writeRequeued(x *writeTx, m *store.Requeue, q *store.QueueState, plan *stor
 			return err
 		}
 	}
-	for e := range slices.Values(plan.Events) {
+	for _, e := range plan.Events {
 		_, err := x.exec(qRequeueEvent, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
 		if err != nil {
 			return err

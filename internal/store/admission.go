@@ -61,12 +61,18 @@ const (
 	turnLength = 1_000_000
 )
 
+// The range of priorities.
+const (
+	LowestPriority  = -2
+	HighestPriority = 2
+)
+
 // PerPriority has a number for each priority, from the lowest.
-type PerPriority [5]int64
+type PerPriority [HighestPriority - LowestPriority + 1]int64
 
 // ofPriority returns the number for a priority.
 func (t *PerPriority) ofPriority(priority int16) *int64 {
-	return &t[min(max(int(priority)+2, 0), len(t)-1)]
+	return &t[min(max(int(priority)-LowestPriority, 0), len(t)-1)]
 }
 
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.

@@ -59,9 +59,6 @@ func (k *QueueKeyState) countLined(r *AdmissionRun, n int) {
 	*k.Levels.ofPriority(r.Priority) += int64(n)
 }
 
-// highestPriority is the highest priority of a run.
-const highestPriority = 2
-
 // promisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
 // more. Those of higher classes may be kept waiting by something that they alone need, and those of lower priorities by other
 // runs of the queue, so they hold up no run that could go on. A run in line whose room was taken goes behind its key when it is
@@ -71,7 +68,7 @@ func (k *QueueKeyState) promisedRoom(class int, priority int16) int {
 	for _, lined := range k.Lined[:class+1] {
 		classes += lined
 	}
-	for p := priority; p <= highestPriority; p++ {
+	for p := priority; p <= HighestPriority; p++ {
 		priorities += int(*k.Levels.ofPriority(p))
 	}
 	return min(classes, priorities)
@@ -144,7 +141,7 @@ func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 		return time.Time{}
 	}
 	for class := range k.First {
-		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class, highestPriority)) {
+		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class, HighestPriority)) {
 			return a.Now // more of them are to be read
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // still does so after the move. It no longer counts for the bounds of its key in the old queue. A child is moved alone.
 //
 // The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
-// whatever the state of the run, so a call whose answer was lost can be repeated. Otherwise it returns [ErrNotFound],
+// whatever the state of the run, so a call whose result was lost can be repeated. Otherwise it returns [ErrNotFound],
 // [ErrInvalidName], a [*StateError] if the run has begun or has ended, is being cancelled, or its time to begin is over, and for a
 // root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {

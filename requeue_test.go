@@ -123,8 +123,8 @@ func (l *losesAnswers) Requeue(ctx context.Context, m *store.Requeue) error {
 	return err
 }
 
-// A call whose answer was lost can be repeated, also if the run was executed meanwhile. There is one event.
-func TestMoveToQueueSurvivesALostAnswer(t *testing.T) {
+// A call whose result was lost can be repeated, also if the run was executed meanwhile. There is one event.
+func TestMoveToQueueSurvivesALostResult(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
 		w := durable.Define("w", double)
@@ -136,7 +136,7 @@ func TestMoveToQueueSurvivesALostAnswer(t *testing.T) {
 			stop()
 		}})
 		if err := client.MoveToQueue(ctx, "r", "other"); !errors.Is(err, durable.ErrUnavailable) {
-			t.Errorf("a move whose answer was lost: %v", err)
+			t.Errorf("a move whose result was lost: %v", err)
 		}
 		if err := client.MoveToQueue(ctx, "r", "other"); err != nil {
 			t.Errorf("the repeated call: %v", err)

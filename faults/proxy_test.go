@@ -101,7 +101,7 @@ func (p *proxy) url(t *testing.T, server string) string {
 	return u.String()
 }
 
-// arm sets the needle; empty disarms. It returns how many answers were cut so far.
+// arm sets the needle; empty disarms. It returns how many replies were cut so far.
 func (p *proxy) arm(needle string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

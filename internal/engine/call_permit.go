@@ -12,7 +12,7 @@ import (
 const (
 	maxGrantAge   = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
 	maxGrantTries = 10                     // then an older grant is used, because the database is that slow
-	lineStay      = time.Second            // how long a run that waits in a line stays in memory while the worker has slots to spare
+	lineStay      = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
 )
 
 // PermitSpec says which limit bounds the attempts of a step.

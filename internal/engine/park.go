@@ -31,14 +31,10 @@ type idleTracker struct {
 // waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
 type waitingCall struct {
 	due   time.Time
-	stays time.Time // until when the run stays in memory while the worker has slots to spare; zero: as long as others do
+	stays time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
 }
 
-// spareSlotsFraction is which part of a worker's slots must be free for a run to stay in memory longer than others while it
-// waits.
-const spareSlotsFraction = 2
-
-// beginBusy marks the beginning of a durable call that executes or writes. done marks its end.
+// beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end.
 func (i *idleTracker) beginBusy() {
 	i.mu.Lock()
 	i.active++
@@ -106,7 +102,8 @@ func (i *idleTracker) suspendIfIdle() {
 	}
 }
 
-// staysFor returns how long the run stays in memory although it may park. i.mu is held.
+// staysFor returns how long the run stays in memory although it may park: until its waits say, while at least half of the
+// worker's slots are free. i.mu is held.
 func (i *idleTracker) staysFor() (left time.Duration) {
 	for w := range i.waits {
 		if !w.stays.IsZero() {
@@ -116,18 +113,17 @@ func (i *idleTracker) staysFor() (left time.Duration) {
 	if left <= 0 || i.r.e.clock.Manual() {
 		return 0
 	}
-	slots := i.r.w.e.cfg.Concurrency
-	if free, _ := i.r.w.slots.Room(0); spareSlotsFraction*free < slots {
+	if free, _ := i.r.w.slots.Room(0); 2*free < i.r.e.cfg.Concurrency {
 		return 0
 	}
 	return left
 }
 
 // beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does
-// not count as busy meanwhile. When the wait is over, the caller calls leave.
+// not count as busy meanwhile. When the wait is over, the caller calls endWait.
 func (i *idleTracker) beginWait(due time.Time) *waitingCall { return i.beginStay(due, time.Time{}) }
 
-// beginStay is beginWait with the time until which the run stays in memory while the worker has slots to spare.
+// beginStay is beginWait with waitingCall.stays.
 func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
 	w := &waitingCall{due: due, stays: stays}
 	i.mu.Lock()
@@ -149,12 +145,12 @@ func (i *idleTracker) endWait(w *waitingCall) {
 }
 
 // waitUntil waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
-// ends first, until returns the reason. The caller does not count as busy meanwhile.
+// ends first, waitUntil returns the reason. The caller does not count as busy meanwhile.
 func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) error {
 	return i.stayUntil(s, due, time.Time{}, news)
 }
 
-// stayUntil is waitUntil with the time until which the run stays in memory while the worker has slots to spare.
+// stayUntil is waitUntil with waitingCall.stays.
 func (i *idleTracker) stayUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
 	defer i.endWait(i.beginStay(due, stays))
 	var over <-chan time.Time

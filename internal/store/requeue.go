@@ -23,7 +23,7 @@ type Requeue struct {
 	Reason   string
 
 	// Outcome is Written, also if the run has the queue and the priority already, whatever its state: a call whose
-	// answer was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
+	// result was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
 	// or if there is no such run; then nothing was changed.
 	Outcome Outcome
 	Found   *QueuedState // the run as it was; nil: there is none

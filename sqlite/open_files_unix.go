@@ -22,9 +22,8 @@ func checkWritePermission(path string) error {
 	return nil // what else is wrong, SQLite says
 }
 
-// fileIdentity looks where the path leads, without opening the file: see resolvePath. Beneath os.Stat, which
-// takes three times as long, once for each commit.
-func fileIdentity(path string) (fileID, error) {
+// fileIdentityByStat is beneath os.Stat, which takes three times as long.
+func fileIdentityByStat(path string) (fileID, error) {
 	for {
 		var st syscall.Stat_t
 		err := syscall.Stat(path, &st)

@@ -47,6 +47,13 @@ type Schedule struct {
 	Workflow string
 	// Queue is the queue of the runs. Empty: that of the workflow, if this engine executes it, else [DefaultQueue].
 	Queue string
+	// Priority is given to every run, as the option [Priority] is.
+	Priority int
+	// GroupKey and Weight are given to every run, as the options [GroupKey] and [Weight] are. The queue needs settings: without them
+	// [Engine.SetSchedule] returns [ErrInvalidConfig]. A schedule whose queue loses its settings, or that code declares before the
+	// queue has any, starts no run until the queue has settings; ScheduleInfo.Problem says so. Zero Weight: 1.
+	GroupKey string
+	Weight   int
 	// Input is the input of every run. It is encoded when the schedule is set.
 	Input any
 	// Timeout and Tags are given to every run, as the options [Timeout] and [Tag] are. Zero: no timeout.
@@ -146,7 +153,7 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 	out := &schedule.Settings{
 		Cron: strings.TrimSpace(s.Cron), Every: schedule.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: firstNonZero(queue, DefaultQueue),
 		Overlap: string(firstNonZero(s.Overlap, OverlapSkip)), CatchUp: schedule.Duration(firstNonZero(s.CatchUp, defaultCatchUp)), Jitter: schedule.Duration(s.Jitter),
-		Timeout: schedule.Duration(s.Timeout),
+		Timeout: schedule.Duration(s.Timeout), Priority: int16(s.Priority), GroupKey: s.GroupKey, Weight: int32(s.Weight),
 	}
 	if _, err := out.Timetable(s.Name); err != nil {
 		return nil, refuse("%w", err)
@@ -163,6 +170,18 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 		return nil, refuse("Jitter is %v: it must be from 0 to %v", s.Jitter, schedule.LongestJitter)
 	case s.Timeout < 0:
 		return nil, refuse("Timeout is %v: it must be positive, or zero for none", s.Timeout)
+	case s.Weight < 0 || s.Weight > MaxWeight:
+		return nil, refuse("Weight is %d: it must be from 1 to %d, or zero for 1", s.Weight, MaxWeight)
+	case s.Weight != 0 && s.GroupKey == "":
+		return nil, refuse("Weight is %d without a GroupKey: set GroupKey, or leave Weight out", s.Weight)
+	}
+	if err := checkPriority(s.Priority); err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	if s.GroupKey != "" {
+		if err := naming.Check("group key", s.GroupKey); err != nil {
+			return nil, fmt.Errorf("schedule %q: GroupKey: %w", s.Name, err)
+		}
 	}
 	if err := errors.Join(naming.Check("workflow", out.Workflow), naming.Check("queue", out.Queue)); err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", s.Name, err)

@@ -245,7 +245,7 @@ func publicSchedule(name string, s *schedule.Settings) *Schedule {
 	}
 	return &Schedule{
 		Name: name, Cron: s.Cron, Every: time.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: s.Queue,
-		Input: jsontext.Value(s.Input), Timeout: time.Duration(s.Timeout), Tags: s.Tags,
+		Priority: int(s.Priority), GroupKey: s.GroupKey, Weight: int(s.Weight), Input: jsontext.Value(s.Input), Timeout: time.Duration(s.Timeout), Tags: s.Tags,
 		Overlap: Overlap(s.Overlap), CatchUp: time.Duration(s.CatchUp), Jitter: time.Duration(s.Jitter),
 	}
 }

@@ -104,8 +104,7 @@ func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedS
 					delete(faulty, due[i])
 				} else if ctx.Err() == nil {
 					faulty.noteFailure(due[i], time.Now())
-					w.stopIfFatal(err)
-					w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, due[i], telemetry.KeyError, err)
+					w.reportFireFailure(due[i], err)
 				}
 				mu.Unlock()
 			}
@@ -115,10 +114,34 @@ func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedS
 	return changed
 }
 
+func (w *worker) reportFireFailure(name string, err error) {
+	if problem, is := errors.AsType[*scheduleProblem](err); is {
+		w.log.Error("a schedule cannot be fired; trying again within a minute", telemetry.KeySchedule, name, telemetry.KeyError, problem.err)
+		return
+	}
+	w.stopIfFatal(err)
+	w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
+}
+
+// scheduleProblem is the error of fireSchedule for a schedule that cannot be fired. The row of the schedule has the reason.
+type scheduleProblem struct{ err error }
+
+func (p *scheduleProblem) Error() string { return p.err.Error() }
+
 // fireSchedule decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, err error) {
+	began := time.Now()
 	w.e.queues.rows(ctx)
-	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.newScheduleStart}
+	changed, err = w.fireScheduleOnce(ctx, name, began)
+	if errors.Is(err, schedule.ErrUnchecked) { // the queue may be new
+		w.e.queues.rowsReadSince(ctx, began)
+		changed, err = w.fireScheduleOnce(ctx, name, began)
+	}
+	return changed, err
+}
+
+func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.Time) (changed bool, err error) {
+	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.newScheduleStart, Check: w.e.checkScheduleQueue(began)}
 	var state store.ScheduleState
 	change := &store.ScheduleChange{Name: name, SkipLocked: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		state = s
@@ -127,8 +150,11 @@ func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, e
 	if err := w.e.store.ChangeSchedule(ctx, change); err != nil {
 		return false, err
 	}
+	if errors.Is(f.Err, schedule.ErrUnchecked) {
+		return false, f.Err
+	}
 	if f.Err != nil {
-		w.log.Error("a schedule cannot be fired; trying again in a minute", telemetry.KeySchedule, name, telemetry.KeyError, f.Err)
+		return false, &scheduleProblem{f.Err}
 	}
 	row := state.Row
 	if change.Written != nil {
@@ -163,7 +189,7 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
 	start := &store.StartWrite{Run: store.Run{
 		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.cfg.Version, Queue: s.Queue, Status: store.Pending,
-		Input: s.Input, CreatedAt: now, WakeAt: now,
+		Priority: s.Priority, Input: s.Input, CreatedAt: now, WakeAt: now,
 	}}
 	if s.Timeout > 0 {
 		start.Run.Deadline = now.Add(time.Duration(s.Timeout))
@@ -172,9 +198,31 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
 	}
 	row, found := e.queues.cachedRows()[s.Queue]
-	(&StartRequest{enqueued: found && !row.Deleted}).setPlace(start)
+	(&StartRequest{GroupKey: s.GroupKey, Weight: s.Weight, enqueued: found && !row.Deleted}).setPlace(start)
 	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
 	return start
+}
+
+// checkScheduleQueue returns a function that returns ErrInvalidConfig if the settings name a group key, and their queue has no row.
+// The function uses the cached rows. If it finds no row, and the cache was read before the given time, it returns
+// schedule.ErrUnchecked.
+func (e *Engine) checkScheduleQueue(since time.Time) func(name string, s *schedule.Settings) error {
+	return func(name string, s *schedule.Settings) error {
+		if s.GroupKey == "" {
+			return nil
+		}
+		read := e.queues.read.Load()
+		if read != nil {
+			if row, found := read.byName[s.Queue]; found && !row.Deleted {
+				return nil
+			}
+		}
+		if read == nil || read.failed || read.began.Before(since) {
+			return fmt.Errorf("%w: the settings of queue %q cannot be read: %w", schedule.ErrUnchecked, s.Queue, store.ErrUnavailable)
+		}
+		return fmt.Errorf("%w: schedule %q has the GroupKey %q in queue %q, which has no settings: create them with SetQueue, start a worker whose Config.QueueSettings declares them, or leave GroupKey out",
+			ErrInvalidConfig, name, s.GroupKey, s.Queue)
+	}
 }
 
 // reportFires logs and counts committed fires, and wakes the claim loop for the runs.
@@ -275,7 +323,6 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
-	e.queues.rows(ctx)
 	if err := e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -15,8 +16,21 @@ type Firing struct {
 	Now  time.Time
 	// Start returns the start of the run for a scheduled time. It does not write.
 	Start func(name string, s *Settings, at time.Time) *store.StartWrite
+	// Check returns why no run can be started with these settings. It does not wait. If the error wraps ErrUnchecked, Plan writes
+	// nothing. Nil: a run can always be started.
+	Check func(name string, s *Settings) error
 
 	Err error // why the schedule cannot be fired; set by Plan
+}
+
+// ErrUnchecked is wrapped by an error of Firing.Check that does not know yet whether runs can be started.
+var ErrUnchecked = errors.New("what the schedule needs is not known")
+
+func (f *Firing) check(s *Settings) error {
+	if f.Check == nil {
+		return nil
+	}
+	return f.Check(f.Name, s)
 }
 
 // retryProblem is how long a schedule that cannot be fired is left alone.
@@ -64,12 +78,17 @@ func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 		return nil
 	}
 	if err == nil {
+		err = f.check(o.was)
+	}
+	if err == nil {
 		var w *store.ScheduleWrite
 		if w, err = f.plan(o, s); err == nil {
 			return w
 		}
 	}
-	f.Err = err
+	if f.Err = err; errors.Is(err, ErrUnchecked) {
+		return nil
+	}
 	if o.was == nil { // the row is not readable, and stays as it is
 		w := &store.ScheduleWrite{Row: *s.Row, LastRunFire: -1}
 		w.Row.NextAt = f.Now.Add(retryProblem)
@@ -189,6 +208,9 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 	if o.state.Trigger == call {
 		return nil, RunID(f.Name, o.state.TriggeredAt), nil
 	}
+	if err := f.check(o.was); err != nil {
+		return nil, "", err
+	}
 	at := f.Now.UTC().Truncate(time.Microsecond)
 	if last := o.state.TriggeredAt; !at.After(last) && last.Sub(at) < time.Second {
 		at = last.Add(time.Microsecond) // two calls at the same moment start two runs
@@ -248,6 +270,9 @@ func (b *Backfill) Times(row *store.Schedule) []time.Time {
 func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	var o *opened
 	if o, b.Err = existing(b.Name, s.Row); b.Err != nil {
+		return nil
+	}
+	if b.Err = b.check(o.was); b.Err != nil {
 		return nil
 	}
 	var times []time.Time

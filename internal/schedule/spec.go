@@ -64,6 +64,9 @@ type Settings struct {
 	Location string            `json:"location,omitzero"`
 	Workflow string            `json:"workflow"`
 	Queue    string            `json:"queue"`
+	Priority int16             `json:"priority,omitzero"`
+	GroupKey string            `json:"group_key,omitzero"` // the queue needs a row
+	Weight   int32             `json:"weight,omitzero"`    // of GroupKey; zero: 1
 	Input    jsontext.Value    `json:"input,omitzero"`
 	Overlap  string            `json:"overlap"`
 	CatchUp  Duration          `json:"catch_up"`

@@ -42,7 +42,8 @@ CREATE TABLE durable_fired (
 CREATE VIEW durable_schedules AS
 SELECT name,
        applies ->> 'cron' AS cron, applies ->> 'every' AS every, applies ->> 'location' AS location,
-       applies ->> 'workflow' AS workflow, applies ->> 'queue' AS queue, applies -> 'input' AS input, applies ->> 'overlap' AS overlap,
+       applies ->> 'workflow' AS workflow, applies ->> 'queue' AS queue, coalesce(applies ->> 'priority', 0) AS priority,
+       applies ->> 'group_key' AS group_key, applies -> 'input' AS input, applies ->> 'overlap' AS overlap,
        state ->> 'next_time' AS next_time,
        strftime('%Y-%m-%dT%H:%M:%fZ', next_at / 1e6, 'unixepoch') AS next_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', waiting_at / 1e6, 'unixepoch') AS waiting_at,

@@ -88,7 +88,7 @@ func TestAChildsNameIsNoAddress(t *testing.T) {
 		if !errors.As(err, &failed) || failed.ID != child.RunID || failed.Name != shown || failed.Status != durable.StatusCancelled {
 			t.Errorf("the child's error: %+v", err)
 		}
-		if info, err := e.Get(within(t), name); err != nil || info.Cancel != nil || info.Status != durable.StatusWaiting && info.Status != durable.StatusRunning {
+		if info, err := e.Get(within(t), name); err != nil || info.Cancellation != nil || info.Status != durable.StatusWaiting && info.Status != durable.StatusRunning {
 			t.Errorf("the root that nobody cancelled: %+v, %v", info, err)
 		}
 		seen := 0

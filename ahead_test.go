@@ -42,11 +42,11 @@ func TestRunsClaimedAhead(t *testing.T) {
 	}
 	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{here}, Concurrency: slots, Lease: time.Minute})
 	running(t, e)
-	for patience := within(t); e.Stats().Active <= slots; runtime.Gosched() {
+	for patience := within(t); e.Stats().RunsInMemory <= slots; runtime.Gosched() {
 		if patience.Err() != nil {
 			t.Fatalf("nothing was claimed ahead: %+v", e.Stats())
 		}
-		if stats := e.Stats(); stats.Claimed-stats.Ended < 50 {
+		if stats := e.Stats(); stats.ClaimedRuns-stats.EndedExecutions < 50 {
 			start(100, false)
 		}
 	}
@@ -79,7 +79,7 @@ func TestRunsClaimedAhead(t *testing.T) {
 	if got := most.Load(); got > slots {
 		t.Errorf("%d runs were executed at once in %d slots", got, slots)
 	}
-	if lost := e.Stats().Lost; lost > 0 {
+	if lost := e.Stats().LostExecutions; lost > 0 {
 		t.Errorf("%d runs were taken over", lost)
 	}
 }

@@ -24,7 +24,7 @@ func (instant) Commit(_ context.Context, b *store.Batch) error {
 	for _, s := range b.Steps {
 		s.Outcome = store.Written
 	}
-	for _, r := range b.Runs {
+	for _, r := range b.OwnershipEnds {
 		r.Outcome = store.Written
 	}
 	return nil

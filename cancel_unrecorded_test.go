@@ -52,7 +52,7 @@ func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 					}
 					waitFor(t, func() bool {
 						info := read(e.Get(within(t), "run"))(t)
-						return info.Status == durable.StatusWaiting && len(info.Waits) == 1 && info.Waits[0].Name == "approval"
+						return info.Status == durable.StatusWaiting && len(info.OpenCalls) == 1 && info.OpenCalls[0].Name == "approval"
 					})
 				case "paused":
 					awaitStatus(t, e, "run", durable.StatusWaiting)

@@ -80,7 +80,7 @@ func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOp
 // returns a [*RunError] with [StatusCancelled], unless the child ended in another way before.
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	order, o, err := newControl(store.VerbCancel, opts)
-	if err == nil && o.dry {
+	if err == nil && o.dryRun {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}
 	if err != nil {
@@ -114,6 +114,6 @@ func (h *Child[O]) Wait() (O, error) {
 
 func newChildError(name string, f *record.Failure) *RunError {
 	return &RunError{
-		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
+		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes,
 	}
 }

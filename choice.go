@@ -8,13 +8,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Losers determines what a choice does with the branches that did not win.
-type Losers uint8
+// LoserPolicy determines what a choice does with the branches that did not win.
+type LoserPolicy uint8
 
 // The values of Losers.
 const (
 	// KeepLosers lets the other branches continue. They can be passed to a later choice, or waited for.
-	KeepLosers Losers = iota
+	KeepLosers LoserPolicy = iota
 	// CancelLosers ends the other branches. The choice records which branches it ended, and a replay ends them before they make a
 	// call that is not recorded:
 	//
@@ -39,7 +39,7 @@ const (
 // index in futures and its value. Every replay returns the same winner. others determines what the choice does with the other
 // branches. If all branches fail, Any returns -1 and an error that wraps all their errors. The errors of the choice itself are
 // those of [Quorum].
-func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int, T, error) {
+func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) (int, T, error) {
 	var zero T
 	winners, err := awaitQuorum(c, name, 1, others, futures)
 	if err != nil {
@@ -61,11 +61,11 @@ func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int,
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
 // others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, or with another k
 // or others, or if a recorded winner fails now. The other errors are those of [Ctx.Step].
-func Quorum[T any](c *Ctx, name string, k int, others Losers, futures ...*Future[T]) ([]int, error) {
+func Quorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures ...*Future[T]) ([]int, error) {
 	return awaitQuorum(c, name, k, others, futures)
 }
 
-func awaitQuorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[T]) ([]int, error) {
+func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures []*Future[T]) ([]int, error) {
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
 	}
@@ -93,11 +93,11 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others Losers, futures []*Fu
 
 // newChoiceSpec returns the specification of a choice among the branches. wanted is the number of branches that have to succeed; with
 // zero the first failure decides the choice.
-func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others Losers, futures []*Future[T]) (*engine.ChoiceSpec, error) {
+func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others LoserPolicy, futures []*Future[T]) (*engine.ChoiceSpec, error) {
 	if others != KeepLosers && others != CancelLosers {
 		return nil, fmt.Errorf("%w: choice %q got Losers(%d), which is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, name, others)
 	}
-	spec := &engine.ChoiceSpec{Name: name, Site: where, MinSuccesses: wanted}
+	spec := &engine.ChoiceSpec{Name: name, CallSite: where, MinSuccesses: wanted}
 	for i, f := range futures {
 		if f == nil {
 			return nil, fmt.Errorf("%w: choice %q got nil as branch %d of %d: give it what Go returned", ErrInvalidConfig, name, i, len(futures))
@@ -108,7 +108,7 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 		spec.Branches = append(spec.Branches, f.branch)
 	}
 	if others == CancelLosers {
-		spec.Losers = func(won []int) []engine.LoserBranch { return losers(won, futures) }
+		spec.Losers = func(won []int) []engine.LoserBranch { return losersAmong(won, futures) }
 	}
 	return spec, nil
 }
@@ -147,7 +147,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 			return nil, err
 		}
 		if failed < 0 {
-			if err := c.callScope().ReserveName("choice", name, spec.Site); err != nil {
+			if err := c.callScope().ReserveName("choice", name, spec.CallSite); err != nil {
 				return nil, err
 			}
 			return All(futures...)
@@ -166,7 +166,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 
 // awaitFirstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
-	ends := endedIndexes(futures)
+	ends := awaitEnds(futures)
 	for range futures {
 		i := <-ends
 		switch _, err := futures[i].Wait(); {
@@ -179,8 +179,8 @@ func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 	return -1, nil
 }
 
-// endedIndexes returns a channel of the indexes of the futures, in the order in which their branches end.
-func endedIndexes[T any](futures []*Future[T]) <-chan int {
+// awaitEnds returns a channel of the indexes of the futures, in the order in which their branches end.
+func awaitEnds[T any](futures []*Future[T]) <-chan int {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {
 		f.notifyWhenFinal(func() { ends <- i })
@@ -188,11 +188,11 @@ func endedIndexes[T any](futures []*Future[T]) <-chan int {
 	return ends
 }
 
-// losers returns the branches that are not among the winners.
-func losers[T any](won []int, futures []*Future[T]) (all []engine.LoserBranch) {
+// losersAmong returns the branches that are not among the winners.
+func losersAmong[T any](won []int, futures []*Future[T]) (all []engine.LoserBranch) {
 	for i, f := range futures {
 		if !slices.Contains(won, i) {
-			all = append(all, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliverVerdict})
+			all = append(all, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliverChoiceOutcome})
 		}
 	}
 	return all
@@ -200,7 +200,7 @@ func losers[T any](won []int, futures []*Future[T]) (all []engine.LoserBranch) {
 
 // awaitSuccesses waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
-	ends := endedIndexes(futures)
+	ends := awaitEnds(futures)
 	var winners []int
 	errs := make([]error, len(futures))
 	for range futures {

@@ -89,10 +89,10 @@ func (e *codecPanicError) Error() string { return "its encoding panicked: " + en
 
 func (e *codecPanicError) Unwrap() error { return ErrPanic }
 
-// encodeReadable does what encode does, and refuses values that do not decode again. It is for values that are decoded only
+// encodeDecodable does what encode does, and refuses values that do not decode again. It is for values that are decoded only
 // later, or in another process.
-func encodeReadable[T any](v T, limit int) ([]byte, error) {
-	if cachedCheck(&plainTypes, reflect.TypeFor[T](), isPlain) {
+func encodeDecodable[T any](v T, limit int) ([]byte, error) {
+	if cachedCheck(&plainTypes, reflect.TypeFor[T](), alwaysDecodes) {
 		return encode(v, limit)
 	}
 	b, _, err := encodeAndDecode(v, limit)
@@ -176,9 +176,9 @@ var customEncodings = []reflect.Type{
 	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// isPlain reports whether values of the type certainly decode again: the type contains only kinds that JSON has, no interfaces, and
+// alwaysDecodes reports whether values of the type certainly decode again: the type contains only kinds that JSON has, no interfaces, and
 // no types that determine their own encoding.
-func isPlain(t reflect.Type, seen map[reflect.Type]bool) bool {
+func alwaysDecodes(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return true
 	}
@@ -190,15 +190,15 @@ func isPlain(t reflect.Type, seen map[reflect.Type]bool) bool {
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return isPlain(t.Elem(), seen)
+		return alwaysDecodes(t.Elem(), seen)
 	case reflect.Map:
-		return isPlain(t.Key(), seen) && isPlain(t.Elem(), seen)
+		return alwaysDecodes(t.Key(), seen) && alwaysDecodes(t.Elem(), seen)
 	case reflect.Struct:
 		for f := range t.Fields() {
 			if f.Anonymous && f.Type.Kind() == reflect.Pointer && !f.IsExported() {
 				return false // json encodes the fields of such an embedded struct, and cannot decode them
 			}
-			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !isPlain(f.Type, seen)) {
+			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !alwaysDecodes(f.Type, seen)) {
 				return false
 			}
 		}

@@ -166,7 +166,7 @@ func TestCancelWaitsForATimedStep(t *testing.T) {
 			if _, err := e.Cancel(within(t), "a"); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, func() bool { return read(e.Get(within(t), "a"))(t).Cancel != nil })
+			waitFor(t, func() bool { return read(e.Get(within(t), "a"))(t).Cancellation != nil })
 			realtime.Pass(250*time.Millisecond, "nothing tells that a compensation does not begin")
 			close(release)
 			_, _ = run.Result(within(t))

@@ -13,25 +13,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Effect is the result of a pause, resume, cancel or terminate.
-type Effect struct {
+// ControlResult is the result of a pause, resume, cancel or terminate.
+type ControlResult struct {
 	Matched int // the number of runs that were given by an ID or a filter, without their descendants
 	// Done is the number of these runs and their descendants that the call brought into the state.
 	Done int
 	// Requested is the number of these runs and their descendants that reach the state later: when their current step (pause) or
 	// their compensations (cancel) finish.
 	Requested int
-	// DoneIDs and RequestedIDs are the UUIDs of the runs in Done and Requested, at most MaxEffectIDs each.
+	// DoneIDs and RequestedIDs are the UUIDs of the runs in Done and Requested, at most MaxControlIDs each.
 	DoneIDs, RequestedIDs []string
 }
 
-// MaxEffectIDs is the largest length of Effect.DoneIDs and of Effect.RequestedIDs. The numbers in [Effect] have no bound.
-const MaxEffectIDs = 1000
+// MaxControlIDs is the largest length of ControlResult.DoneIDs and of ControlResult.RequestedIDs. The numbers in [ControlResult] have no bound.
+const MaxControlIDs = 1000
 
-var _ = [1]struct{}{}[MaxEffectIDs-store.MaxControlIDs] // does not compile unless both are equal
+var _ = [1]struct{}{}[MaxControlIDs-store.MaxControlIDs] // does not compile unless both are equal
 
-// add adds the results of an order to the effect.
-func (f *Effect) add(o *store.ControlOperation) {
+// addResults adds the results of an order to the effect.
+func (f *ControlResult) addResults(o *store.ControlOperation) {
 	for _, a := range o.Results {
 		f.Done += a.Changed
 		f.Requested += a.Requested
@@ -41,18 +41,18 @@ func (f *Effect) add(o *store.ControlOperation) {
 }
 
 func addIDs(to []string, ids []uuid.UUID) []string {
-	for _, id := range ids[:min(len(ids), MaxEffectIDs-len(to))] {
+	for _, id := range ids[:min(len(ids), MaxControlIDs-len(to))] {
 		to = append(to, id.String())
 	}
 	return to
 }
 
 // Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. None of
-// these runs begins another step. A running step finishes and is recorded, and then its run leaves memory; such a run is counted in Effect.Requested. A
+// these runs begins another step. A running step finishes and is recorded, and then its run leaves memory; such a run is counted in ControlResult.Requested. A
 // run that is already paused does not change.
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
-func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.control(ctx, store.VerbPause, id, opts)
 }
 
@@ -62,13 +62,13 @@ func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (E
 // [FreezeTimers] is given.
 //
 // Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
-func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.control(ctx, store.VerbResume, id, opts)
 }
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
 // ones. The options [OnlyUnstarted] and [OnlyItself] cancel fewer descendants. A run that no process has executed yet is
-// cancelled at once. Any other run is counted in Effect.Requested, cannot complete any more, and ends in this order: the contexts
+// cancelled at once. Any other run is counted in ControlResult.Requested, cannot complete any more, and ends in this order: the contexts
 // of its running steps end with [ErrCancelled] as the cause; results that still arrive are recorded; its compensations are
 // executed; the run is cancelled.
 //
@@ -77,7 +77,7 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 // actor are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
 //
 // Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
-func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.control(ctx, store.VerbCancel, id, opts)
 }
 
@@ -92,7 +92,7 @@ func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (
 // error.
 //
 // The options are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
-func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.control(ctx, store.VerbTerminate, id, opts)
 }
 
@@ -114,25 +114,25 @@ func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) err
 }
 
 // PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. It skips runs that cannot
-// be paused. Without Filter.Status it considers the runs that have not ended. If PauseAll returns an error, the Effect holds what
+// be paused. Without Filter.Status it considers the runs that have not ended. If PauseAll returns an error, the ControlResult holds what
 // was done before, and PauseAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to pause all
 // runs, set CreatedBefore.
-func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbPause, f, opts)
 }
 
 // ResumeAll resumes every run that matches the filter as [Engine.Resume] does. Otherwise it works as [Engine.PauseAll].
-func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbResume, f, opts)
 }
 
 // CancelAll cancels every run that matches the filter as [Engine.Cancel] does. Otherwise it works as [Engine.PauseAll].
-func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbCancel, f, opts)
 }
 
 // TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. Otherwise it works as [Engine.PauseAll].
-func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }
 
@@ -150,16 +150,16 @@ type controlOptions struct {
 	commonOptions
 	reason, actor string
 	scope         store.CancelScope
-	freeze        bool
-	dry           bool
+	freezeTimers  bool
+	dryRun        bool
 }
 
 const (
 	givenReason givenOptions = 1 << iota
 	givenActor
 	givenScope // OnlyUnstarted or OnlyItself
-	givenFreeze
-	givenDry
+	givenFreezeTimers
+	givenDryRun
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
@@ -202,17 +202,17 @@ func OnlyItself() ControlOption {
 // before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenFreeze, "FreezeTimers")
-		o.freeze = true
+		o.markGiven(givenFreezeTimers, "FreezeTimers")
+		o.freezeTimers = true
 	}
 }
 
-// DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. Effect.Matched is the number of runs that match
+// DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. ControlResult.Matched is the number of runs that match
 // the filter.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenDry, "DryRun")
-		o.dry = true
+		o.markGiven(givenDryRun, "DryRun")
+		o.dryRun = true
 	}
 }
 
@@ -229,17 +229,17 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
-	case o.freeze && verb != store.VerbResume:
+	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}
 	if err == nil {
 		err = o.checkTexts()
 	}
-	return &store.ControlOperation{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
+	return &store.ControlOperation{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers}, o, err
 }
 
-// reasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
-func reasonOptions(call string, opts []ControlOption) (o controlOptions, err error) {
+// applyReasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
+func applyReasonOptions(call string, opts []ControlOption) (o controlOptions, err error) {
 	err = applyOptions(opts, &o)
 	switch {
 	case err != nil:
@@ -257,24 +257,24 @@ func (o *controlOptions) checkTexts() error {
 	return errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 }
 
-func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
+func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (ControlResult, error) {
 	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
-		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
+		return ControlResult{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
 	o, options, err := newControl(verb, opts)
-	if err == nil && options.dry {
+	if err == nil && options.dryRun {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}
 	if err != nil {
-		return Effect{}, err
+		return ControlResult{}, err
 	}
 	row, err := e.inner.Find(ctx, id)
 	if err != nil {
-		return Effect{}, err
+		return ControlResult{}, err
 	}
 	o.Runs = []uuid.UUID{row.UUID}
 	if err := e.inner.Control(ctx, o); err != nil {
-		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
+		return ControlResult{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
 	a := o.Results[0]
 	refused := a.Status.IsTerminal()
@@ -290,33 +290,33 @@ func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts [
 	}
 	switch {
 	case !a.Found:
-		return Effect{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
+		return ControlResult{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	case refused:
-		return Effect{}, convertStateError(&engine.StateError{Ref: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
+		return ControlResult{}, convertStateError(&engine.StateError{Ref: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
 	}
-	effect := Effect{Matched: 1}
-	effect.add(o)
+	effect := ControlResult{Matched: 1}
+	effect.addResults(o)
 	return effect, nil
 }
 
 // controlPageSize is the largest number of runs, each with its descendants, that one transaction changes.
 const controlPageSize = 100
 
-func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {
+func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect ControlResult, err error) {
 	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
-		return Effect{}, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+		return ControlResult{}, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 	}
 	template, options, err := newControl(verb, opts)
 	if err != nil {
-		return Effect{}, err
+		return ControlResult{}, err
 	}
 	filter, err := e.convertFilter(ctx, f)
 	if err != nil {
-		return Effect{}, err
+		return ControlResult{}, err
 	}
 	if chosen := filter; len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
 		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
-		return Effect{}, fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verbs[verb])
+		return ControlResult{}, fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verbs[verb])
 	}
 	if len(filter.Statuses) == 0 {
 		filter.Statuses = []store.Status{store.Pending, store.Running, store.Waiting, store.Paused}
@@ -332,7 +332,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 		}
 		before = rows[len(rows)-1].UUID
 		effect.Matched += len(rows)
-		if options.dry {
+		if options.dryRun {
 			continue
 		}
 		o := *template
@@ -342,6 +342,6 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 		if err := e.inner.Control(ctx, &o); err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 		}
-		effect.add(&o)
+		effect.addResults(&o)
 	}
 }

@@ -40,7 +40,7 @@ func TestPauseLetsTheRunningStepFinish(t *testing.T) {
 		close(g.open)
 		awaitStatus(t, e, "run", durable.StatusPaused)
 		info, err = e.Get(within(t), "run")
-		if err != nil || info.Reason != "look at it" || info.Actor != "ann" || info.PausedAt.IsZero() {
+		if err != nil || info.Reason != "look at it" || info.PausedBy != "ann" || info.PausedAt.IsZero() {
 			t.Errorf("the paused run: %+v, %v", info, err)
 		}
 		history, err := e.History(within(t), "run")
@@ -62,7 +62,7 @@ func TestPauseLetsTheRunningStepFinish(t *testing.T) {
 		if first.Load() != 1 || second.Load() != 1 {
 			t.Errorf("the steps ran %d and %d times", first.Load(), second.Load())
 		}
-		for verb, call := range map[durable.Verb]func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){
+		for verb, call := range map[durable.Verb]func(context.Context, string, ...durable.ControlOption) (durable.ControlResult, error){
 			"pause": e.Pause, "resume": e.Resume, "cancel": e.Cancel,
 		} {
 			var state *durable.StateError
@@ -154,7 +154,7 @@ func TestCancelEndsTheRunningStepAndCompensates(t *testing.T) {
 			t.Errorf("undone %v, want the last first", undone)
 		}
 		info, err := e.Get(within(t), "run")
-		if err != nil || info.Cancel == nil || info.Cancel.Reason != "changed my mind" || info.Cancel.Actor != "bob" {
+		if err != nil || info.Cancellation == nil || info.Cancellation.Reason != "changed my mind" || info.Cancellation.Actor != "bob" {
 			t.Errorf("%+v, %v", info, err)
 		}
 		history, err := e.History(within(t), "run")
@@ -192,8 +192,8 @@ func TestCancelOfAWaitingRunCompensates(t *testing.T) {
 		}
 		awaitStatus(t, first, "run", durable.StatusWaiting)
 		info, err := first.Get(within(t), "run")
-		if err != nil || len(info.Waits) != 1 || info.Waits[0].Name != "approval" || info.Waits[0].Kind != "receive" {
-			t.Errorf("it waits for %+v, %v", info.Waits, err)
+		if err != nil || len(info.OpenCalls) != 1 || info.OpenCalls[0].Name != "approval" || info.OpenCalls[0].Kind != "receive" {
+			t.Errorf("it waits for %+v, %v", info.OpenCalls, err)
 		}
 		must(t)(first.Pause(within(t), "run"))
 		stop()
@@ -369,6 +369,6 @@ func TestFreezeTimers(t *testing.T) {
 }
 
 // counts reports whether an effect has these numbers, and as many IDs.
-func counts(f durable.Effect, matched, done, requested int) bool {
+func counts(f durable.ControlResult, matched, done, requested int) bool {
 	return f.Matched == matched && f.Done == done && f.Requested == requested && len(f.DoneIDs) == done && len(f.RequestedIDs) == requested
 }

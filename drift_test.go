@@ -58,7 +58,7 @@ func TestChangedChoiceDiverges(t *testing.T) {
 			return c.Step("charge", func(context.Context) (string, error) { return "", errDeclined })
 		})
 	}
-	anyOf := func(rest durable.Losers, names ...string) func(c *durable.Ctx) (string, error) {
+	anyOf := func(rest durable.LoserPolicy, names ...string) func(c *durable.Ctx) (string, error) {
 		return func(c *durable.Ctx) (string, error) {
 			var all []*durable.Future[string]
 			for _, name := range names {
@@ -222,7 +222,7 @@ func TestChoiceRefusesItsArguments(t *testing.T) {
 			return err
 		}},
 		"an unknown value": {"Losers(7)", func(c *durable.Ctx) error {
-			_, _, err := durable.Any(c, "x", durable.Losers(7), one(c, "a"))
+			_, _, err := durable.Any(c, "x", durable.LoserPolicy(7), one(c, "a"))
 			return err
 		}},
 		"no branch": {"1 of 0", func(c *durable.Ctx) error {

@@ -202,8 +202,8 @@ func New(s Store, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
-		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
-		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailCrashed: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
+		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepConcurrency: cfg.StepConcurrency,
+		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailAtMaxCrashes: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
 		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
 	})}, nil
 }

@@ -78,7 +78,7 @@ func (c *Ctx) UUID(name string) (string, error) {
 // callEffect makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
 // something that differs between executions.
 func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
-	call := newCall(c, name, kind, where, fn, nil)
+	call := newDurableCall(c, name, kind, where, fn, nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.CallOutput, *record.Failure) {
 		v, err := fn(ctx)
 		return call.recordEffect(v, err)

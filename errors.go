@@ -135,20 +135,20 @@ var (
 //	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
 //	if errors.Is(err, ErrCardDeclined) { ... }
 type StepError struct {
-	Step     string // the step's name with its scope; for a panic of a branch: the branch's name
-	Attempts int
-	Message  string // the text of the error that the last attempt returned
-	Type     string // the Go type of that error, for people
-	Stack    string // the stack of a panic; else empty
-	codes    []string
-	state    *StateError // what the recorded error wrapped; nil: no StateError
-	branch   bool        // it is the failure of a branch that Go started, not of a step
+	Step            string // the step's name with its scope; for a panic of a branch: the branch's name
+	Attempts        int
+	Message         string // the text of the error that the last attempt returned
+	Type            string // the Go type of that error, for people
+	Stack           string // the stack of a panic; else empty
+	sentinelCodes   []string
+	stateError      *StateError // what the recorded error wrapped; nil: no StateError
+	isBranchFailure bool        // it is the failure of a branch that Go started, not of a step
 }
 
 // Error returns a text with the step, the number of attempts and the message.
 func (e *StepError) Error() string {
 	switch {
-	case e.branch:
+	case e.isBranchFailure:
 		return fmt.Sprintf("branch %q failed: %s", e.Step, e.Message)
 	case e.Attempts == 1:
 		return fmt.Sprintf("step %q failed: %s", e.Step, e.Message)
@@ -162,9 +162,9 @@ func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	all := sentinelsOf(e.codes)
-	if e.state != nil {
-		all = append(all, e.state)
+	all := sentinelsOf(e.sentinelCodes)
+	if e.stateError != nil {
+		all = append(all, e.stateError)
 	}
 	return all
 }
@@ -172,15 +172,15 @@ func (e *StepError) Unwrap() []error {
 // RunError is the recorded failure, cancellation or expiry of a run. Message, Type and Stack are recorded up to 16 KiB each, as
 // those of a [StepError].
 type RunError struct {
-	ID       string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
-	Name     string // of a child: the name of the call that started it, with its scope; empty for a root run
-	Workflow string
-	Status   Status // StatusFailed, StatusCancelled or StatusExpired
-	Message  string // the text of the error that the workflow function returned
-	Type     string // the Go type of that error, for people
-	Step     string // the step whose failure the function returned; empty if it returned another error
-	Stack    string // the stack of a panic; else empty
-	codes    []string
+	ID            string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
+	Name          string // of a child: the name of the call that started it, with its scope; empty for a root run
+	Workflow      string
+	Status        Status // StatusFailed, StatusCancelled or StatusExpired
+	Message       string // the text of the error that the workflow function returned
+	Type          string // the Go type of that error, for people
+	Step          string // the step whose failure the function returned; empty if it returned another error
+	Stack         string // the stack of a panic; else empty
+	sentinelCodes []string
 }
 
 // Error returns a text with the run, its workflow and the message.
@@ -197,7 +197,7 @@ func (e *RunError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	return sentinelsOf(e.codes)
+	return sentinelsOf(e.sentinelCodes)
 }
 
 // WriteError is returned by a start, a signal, a pause, a resume or a cancel, and by a change of a schedule or of a limit, if the
@@ -271,10 +271,10 @@ func permanentFailure(err error) *record.Failure {
 
 func newStepError(name string, f *record.Failure) *StepError {
 	err := &StepError{
-		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, codes: f.Codes,
+		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, sentinelCodes: f.Codes,
 	}
 	if s := f.State; s != nil {
-		err.state = &StateError{ID: s.Run, Verb: Verb(s.Verb), Status: Status(s.Status), Detail: s.Detail}
+		err.stateError = &StateError{ID: s.Run, Verb: Verb(s.Verb), Status: Status(s.Status), Detail: s.Detail}
 	}
 	return err
 }
@@ -282,7 +282,7 @@ func newStepError(name string, f *record.Failure) *StepError {
 // newBranchError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
 func newBranchError(name string, f *record.Failure) *StepError {
 	err := newStepError(name, f)
-	err.branch = true
+	err.isBranchFailure = true
 	return err
 }
 
@@ -292,7 +292,7 @@ func newRunError(r *store.Run) *RunError {
 		f = record.DecodeFailure(r.Error)
 	}
 	return &RunError{
-		ID: r.Address(), Name: childName(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
-		Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
+		ID: r.Address(), Name: nameOfChildCall(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
+		Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes,
 	}
 }

@@ -17,20 +17,20 @@ type EventType string
 
 // The events.
 const (
-	EventPaused    EventType = "paused"
-	EventCompleted EventType = "completed"
-	EventFailed    EventType = "failed"
-	EventCancelled EventType = "cancelled"
-	EventExpired   EventType = "expired"
-	EventLeaseLost EventType = "lease_lost" // another worker took the run over
-	EventMoved     EventType = "moved"      // Engine.MoveToQueue gave the run another queue
-	EventPriority  EventType = "priority"   // Engine.SetPriority gave the run another priority
+	EventPaused          EventType = "paused"
+	EventCompleted       EventType = "completed"
+	EventFailed          EventType = "failed"
+	EventCancelled       EventType = "cancelled"
+	EventExpired         EventType = "expired"
+	EventLeaseLost       EventType = "lease_lost" // another worker took the run over
+	EventMovedToQueue    EventType = "moved"      // Engine.MoveToQueue gave the run another queue
+	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 )
 
 var eventTypes = map[store.EventType]EventType{
 	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
-	store.EventMoved: EventMoved, store.EventPriority: EventPriority,
+	store.EventMovedToQueue: EventMovedToQueue, store.EventPriorityChanged: EventPriorityChanged,
 }
 
 // Event is a change of a run's state. It is written in the transaction that changes the state.
@@ -43,7 +43,7 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Of EventMoved and EventPriority: the Actor and the Reason of the call, and the queue or the priority before and after it.
+	// Of EventMovedToQueue and EventPriorityChanged: the Actor and the Reason of the call, and the queue or the priority before and after it.
 	Actor, Reason, Old, New string
 }
 

@@ -170,7 +170,7 @@ func ExampleEngine_Stats() {
 		log.Fatal(err)
 	}
 	stats := engine.Stats()
-	fmt.Println(stats.Ended, stats.MeanFlush() >= 1)
+	fmt.Println(stats.EndedExecutions, stats.MeanFlush() >= 1)
 	// Output: 1 true
 }
 

@@ -57,7 +57,7 @@ func ExampleEngine_SetLimit() {
 		fmt.Println(err)
 		return
 	}
-	err = engine.SetLimit(ctx, "stripe", durable.Bounds{Concurrent: 2}, durable.Actor("ann"), durable.Reason("the provider is slow"))
+	err = engine.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 2}, durable.Actor("ann"), durable.Reason("the provider is slow"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -25,7 +25,7 @@ func ExampleEngine_Pause() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s by %s: %s\n", run.Status, run.Actor, run.Reason)
+	fmt.Printf("%s by %s: %s\n", run.Status, run.PausedBy, run.Reason)
 	effect, err = engine.Resume(ctx, "job-1")
 	fmt.Println(effect.Done, err)
 	fmt.Println(job.Call(ctx, engine, 0, durable.ID("job-1")))

@@ -118,7 +118,7 @@ func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
 
 func exportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
-		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
+		ID: r.Address(), Name: nameOfChildCall(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}

@@ -49,8 +49,8 @@ func TestAFullOrClosedQueueRefusesOnlyStartsThatCreateARun(t *testing.T) {
 				}
 			}
 		}
-		if info := orFail(client.Get(ctx, live.ID()))(t); info.Cancel != nil {
-			t.Errorf("a refused start has cancelled the live run: %+v", info.Cancel)
+		if info := orFail(client.Get(ctx, live.ID()))(t); info.Cancellation != nil {
+			t.Errorf("a refused start has cancelled the live run: %+v", info.Cancellation)
 		}
 		set(durable.QueueSettings{})
 		orFail(start(1, durable.Sample("k", 1, time.Hour)))(t)

@@ -162,7 +162,7 @@ func TestAStartReplacesTheLiveRun(t *testing.T) {
 			t.Errorf("a start joins %s, want the run that waits, %s", joined.ID(), replaced.ID())
 		}
 		last := orFail(j.Start(ctx, client, "3", durable.Singleton("k", durable.WhileLiveReplace), durable.Timeout(time.Hour)))(t)
-		if info := orFail(client.Get(ctx, replaced.ID()))(t); info.Status != durable.StatusCancelled || info.Cancel == nil || info.Cancel.Actor != "durable" || !strings.Contains(info.Cancel.Reason, `"k"`) {
+		if info := orFail(client.Get(ctx, replaced.ID()))(t); info.Status != durable.StatusCancelled || info.Cancellation == nil || info.Cancellation.Actor != "durable" || !strings.Contains(info.Cancellation.Reason, `"k"`) {
 			t.Errorf("the start that was replaced while it waited: %+v", info)
 		}
 		if info := orFail(client.Get(ctx, last.ID()))(t); info.Status != durable.StatusPending || !info.WakeAt.IsZero() || !info.Deadline.IsZero() {

@@ -134,8 +134,8 @@ func TestAFoldingStartBelongsToItsTransaction(t *testing.T) {
 		if _, err := e.Get(ctx, gone.ID()); !errors.Is(err, durable.ErrNotFound) {
 			t.Errorf("the run of a transaction that was rolled back: %v", err)
 		}
-		if info := orFail(e.Get(ctx, first.ID()))(t); info.Cancel != nil {
-			t.Errorf("a start that was rolled back has cancelled the live run: %+v", info.Cancel)
+		if info := orFail(e.Get(ctx, first.ID()))(t); info.Cancellation != nil {
+			t.Errorf("a start that was rolled back has cancelled the live run: %+v", info.Cancellation)
 		}
 		last := orFail(start(e, j.Workflow, "3", true, replace))(t) // a worker cancels the live run once the transaction has committed
 		waitFor(t, func() bool { return j.all() == "begin 1, undo 1, begin 3" })

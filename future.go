@@ -17,11 +17,11 @@ type Future[T any] struct {
 	value  T
 	err    error
 
-	mu       sync.Mutex
-	withheld bool  // a choice has ended the branch before fn returned: the result is withheld until tell
-	verdict  error // what tell got; nil: tell was not called yet
-	returned bool  // fn has returned
-	watchers []func()
+	mu            sync.Mutex
+	withheld      bool  // a choice has ended the branch before fn returned: the result is withheld until tell
+	choiceOutcome error // what tell got; nil: tell was not called yet
+	returned      bool  // fn has returned
+	onFinal       []func()
 }
 
 // Go starts a branch: it executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the names
@@ -43,7 +43,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f.branch = branch
 	if branch.HasEnded() { // by a choice that is recorded: the branch only replays its recorded calls
 		f.withholdResult()
-		f.deliverVerdict(ErrCancelled)
+		f.deliverChoiceOutcome(ErrCancelled)
 	}
 	sub := c.withScope(branch.Scope())
 	err = sub.scope.Go(func() { f.storeResult(fn(sub)) }, func(failure *record.Failure) { f.storeResult(zero, newBranchError(c.scope.DisplayName(name), failure)) })
@@ -60,8 +60,8 @@ func (f *Future[T]) storeResult(value T, err error) {
 	f.returned = true
 	switch {
 	case !f.withheld:
-		f.set(value, err)
-	case f.verdict != nil:
+		f.setAndNotify(value, err)
+	case f.choiceOutcome != nil:
 		f.setFinal(value, err)
 	default:
 		f.value, f.err = value, err // tell makes them final, or replaces them
@@ -77,11 +77,11 @@ func (f *Future[T]) withholdResult() (returned bool) {
 	return !f.withheld
 }
 
-// deliverVerdict ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
-func (f *Future[T]) deliverVerdict(verdict error) {
+// deliverChoiceOutcome ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
+func (f *Future[T]) deliverChoiceOutcome(verdict error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.verdict = verdict
+	f.choiceOutcome = verdict
 	if f.returned {
 		f.setFinal(f.value, f.err)
 	}
@@ -90,18 +90,18 @@ func (f *Future[T]) deliverVerdict(verdict error) {
 // setFinal sets the final result of a branch that was closed and has returned: its own result if no call of it was refused, else
 // the verdict. f.mu is held.
 func (f *Future[T]) setFinal(value T, err error) {
-	if f.verdict == ErrCancelled && !f.branch.HasRefusedCall() { // all its calls are recorded, so every replay returns the same result
-		f.set(value, err)
+	if f.choiceOutcome == ErrCancelled && !f.branch.HasRefusedCall() { // all its calls are recorded, so every replay returns the same result
+		f.setAndNotify(value, err)
 		return
 	}
-	f.set(*new(T), f.verdict)
+	f.setAndNotify(*new(T), f.choiceOutcome)
 }
 
-// set sets the final result and notifies the watchers. It is called once, with f.mu held.
-func (f *Future[T]) set(value T, err error) {
+// setAndNotify sets the final result and notifies the watchers. It is called once, with f.mu held.
+func (f *Future[T]) setAndNotify(value T, err error) {
 	f.value, f.err = value, err
 	close(f.done) // the branch's contexts do not end: the handle of a child that it started may still be waited for
-	for _, tell := range f.watchers {
+	for _, tell := range f.onFinal {
 		tell()
 	}
 }
@@ -114,7 +114,7 @@ func (f *Future[T]) notifyWhenFinal(tell func()) {
 	case <-f.done:
 		tell()
 	default:
-		f.watchers = append(f.watchers, tell)
+		f.onFinal = append(f.onFinal, tell)
 	}
 }
 

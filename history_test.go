@@ -104,7 +104,7 @@ func TestSleepIsShownAsItIs(t *testing.T) {
 }
 
 // A call that has no outcome when its run has ended, or its branch by a choice, is shown as cancelled, and is not in
-// RunInfo.Waits.
+// RunInfo.OpenCalls.
 func TestCallsEndWithTheirRunOrBranch(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -130,8 +130,8 @@ func TestCallsEndWithTheirRunOrBranch(t *testing.T) {
 			t.Errorf("the receive of a branch that a choice ended at %v: %+v", chosen.EndedAt, c)
 		}
 		info := read(e.Get(within(t), "run"))(t)
-		if len(info.Waits) != 1 || info.Waits[0].Name != "fails" || info.LastFailure == nil || !strings.Contains(info.LastFailure.Err.Message, "flaky") {
-			t.Errorf("it waits for %+v, last failure %+v", info.Waits, info.LastFailure)
+		if len(info.OpenCalls) != 1 || info.OpenCalls[0].Name != "fails" || info.LastFailure == nil || !strings.Contains(info.LastFailure.Err.Message, "flaky") {
+			t.Errorf("it waits for %+v, last failure %+v", info.OpenCalls, info.LastFailure)
 		}
 		read(e.Cancel(within(t), "run"))(t)
 		awaitStatus(t, e, "run", durable.StatusCancelled)

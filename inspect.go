@@ -29,8 +29,8 @@ type RunInfo struct {
 	Detached      bool          // a child that continues when its parent ends
 	Requested     Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
 	Reason        string        // why it is paused; or why it was last held (see ErrHeld)
-	Actor         string        // who paused it
-	Cancel        *Cancellation // nil unless a cancel was requested
+	PausedBy      string        // who paused it
+	Cancellation  *Cancellation // nil unless a cancel was requested
 	Owner         string        // the ID of the worker that executes it; else empty
 	Epoch         int           // how many times it was claimed
 	Crashes       int           // how many times its process died or lost it, or it was held, since its last new checkpoint
@@ -49,9 +49,9 @@ type RunInfo struct {
 	// Place is its place in its queue. Nil if the queue has no settings, or the run has ended, and in lists.
 	Place *QueuePlace
 
-	Tags     map[string]string
-	Waits    []Wait        // calls that have no outcome yet, in the order in which they began
-	Progress []MapProgress // the progress of its Maps
+	Tags      map[string]string
+	OpenCalls []OpenCall    // calls that have no outcome yet, in the order in which they began
+	Progress  []MapProgress // the progress of its Maps
 	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in Waits. It is nil if there was none.
 	LastFailure *FailedAttempt
 
@@ -72,8 +72,8 @@ type LeaseLoss struct {
 	Worker string    // the ID of the worker that had the run
 }
 
-// Wait is a durable call that has no outcome yet: it waits, or is executed.
-type Wait struct {
+// OpenCall is a durable call that has no outcome yet: it waits, or is executed.
+type OpenCall struct {
 	Name     string // with its scope
 	Kind     Kind
 	Attempts int
@@ -132,8 +132,8 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		info.Tags[t.Key] = t.Value
 	}
 	sight := history.NewView(r, outline.Choices, now)
-	for i := range outline.Open {
-		if s := &outline.Open[i]; sight.Waits(s) {
+	for i := range outline.OpenCalls {
+		if s := &outline.OpenCalls[i]; sight.Waits(s) {
 			info.addWait(s)
 		}
 	}
@@ -164,10 +164,10 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 
 // addWait adds a call that has no outcome yet.
 func (info *RunInfo) addWait(s *store.Step) {
-	w := Wait{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
+	w := OpenCall{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := record.FailuresOf(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
-	info.Waits = append(info.Waits, w)
+	info.OpenCalls = append(info.OpenCalls, w)
 	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.lastKnownTime().After(info.LastFailure.lastKnownTime())) {
 		info.LastFailure = f
 	}
@@ -179,22 +179,22 @@ func (info *RunInfo) addPermitWait(p *store.PermitPosition) {
 		return
 	}
 	name := naming.Display(p.Step)
-	i := slices.IndexFunc(info.Waits, func(w Wait) bool { return w.Name == name })
+	i := slices.IndexFunc(info.OpenCalls, func(w OpenCall) bool { return w.Name == name })
 	if i < 0 {
-		i = len(info.Waits)
-		info.Waits = append(info.Waits, Wait{Name: name, Kind: KindStep, Attempts: int(p.Attempt) - 1, Since: p.ArrivedAt})
+		i = len(info.OpenCalls)
+		info.OpenCalls = append(info.OpenCalls, OpenCall{Name: name, Kind: KindStep, Attempts: int(p.Attempt) - 1, Since: p.ArrivedAt})
 	}
-	w := &info.Waits[i]
+	w := &info.OpenCalls[i]
 	w.Limit, w.LimitKey, w.Before = p.Limit, p.Key, p.Before
 }
 
 // newRunInfo converts the run's own row.
 func newRunInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
-		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
+		ID: r.Address(), Name: nameOfChildCall(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: r.Input, Output: r.Output,
-		Detached: r.Detached, Actor: r.PausedBy,
+		Detached: r.Detached, PausedBy: r.PausedBy,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, PausedAt: r.PausedAt, WakeAt: r.WakeAt, Deadline: r.Deadline,
 	}
 	if r.Parent.Valid {
@@ -208,7 +208,7 @@ func newRunInfo(r *store.Run) *RunInfo {
 		info.Requested = VerbPause
 	}
 	if !r.CancelledAt.IsZero() {
-		info.Cancel = &Cancellation{Reason: r.CancelReason, Actor: r.CancelledBy, At: r.CancelledAt}
+		info.Cancellation = &Cancellation{Reason: r.CancelReason, Actor: r.CancelledBy, At: r.CancelledAt}
 	}
 	if r.Owner.Valid {
 		info.Owner = r.Owner.UUID.String()
@@ -219,8 +219,8 @@ func newRunInfo(r *store.Run) *RunInfo {
 	return info
 }
 
-// childName returns the name of the call that started a child; empty for a root run.
-func childName(r *store.Run) string {
+// nameOfChildCall returns the name of the call that started a child; empty for a root run.
+func nameOfChildCall(r *store.Run) string {
 	if r.Parent.Valid {
 		return naming.Display(r.Name)
 	}

@@ -48,7 +48,7 @@ type LimitOption func(*limitOptions)
 
 type limitOptions struct {
 	commonOptions
-	bounds Bounds
+	bounds LimitBounds
 }
 
 const (
@@ -96,8 +96,8 @@ func Burst(n int) LimitOption {
 // maxBurstTime is the longest time that a rate may take to grant its burst, so that no time is out of range.
 const maxBurstTime = 365 * 24 * time.Hour
 
-// Bounds are the bounds of a [Limit]. Zero means no bound.
-type Bounds struct {
+// LimitBounds are the bounds of a [Limit]. Zero means no bound.
+type LimitBounds struct {
 	Concurrent int           // units that are held at once
 	Rate       int           // units that are granted per Period
 	Period     time.Duration // in whole microseconds; rounded down
@@ -105,7 +105,7 @@ type Bounds struct {
 }
 
 // check returns ErrInvalidConfig with the name of the field and the fix.
-func (b Bounds) check() error {
+func (b LimitBounds) check() error {
 	for _, f := range []struct {
 		name  string
 		value int
@@ -125,7 +125,7 @@ func (b Bounds) check() error {
 	return nil
 }
 
-func (b Bounds) toStore() store.LimitSettings {
+func (b LimitBounds) toStore() store.LimitSettings {
 	s := store.LimitSettings{Concurrent: b.Concurrent, Rate: b.Rate, Period: b.Period.Truncate(time.Microsecond), Burst: b.Burst}
 	if s.Rate > 0 {
 		s.Burst = max(1, s.Burst)
@@ -133,8 +133,8 @@ func (b Bounds) toStore() store.LimitSettings {
 	return s
 }
 
-func boundsOf(s store.LimitSettings) Bounds {
-	return Bounds{Concurrent: s.Concurrent, Rate: s.Rate, Period: s.Period, Burst: s.Burst}
+func boundsOf(s store.LimitSettings) LimitBounds {
+	return LimitBounds{Concurrent: s.Concurrent, Rate: s.Rate, Period: s.Period, Burst: s.Burst}
 }
 
 // Permit makes each attempt of a step wait until the limit grants it a permit, and gives the permit back when the function has
@@ -203,13 +203,13 @@ func Units(n int) PermitOption {
 
 // LimitInfo is a limit as [Engine.Limits] returns it.
 type LimitInfo struct {
-	Name   string
-	Bounds // that apply: those of Set, else those of Declared
+	Name        string
+	LimitBounds // that apply: those of Set, else those of Declared
 
-	Declared        *Bounds // what code has declared; nil: no code has
-	DeclaredVersion string  // the Config.Version of that code
+	Declared        *LimitBounds // what code has declared; nil: no code has
+	DeclaredVersion string       // the Config.Version of that code
 	DeclaredAt      time.Time
-	Set             *Bounds // what SetLimit has set; nil: nothing
+	Set             *LimitBounds // what SetLimit has set; nil: nothing
 	SetBy           string
 	SetReason       string
 	SetAt           time.Time
@@ -243,7 +243,7 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 	all := make([]LimitInfo, len(rows))
 	for i, r := range rows {
 		all[i] = LimitInfo{
-			Name: r.Name, Bounds: boundsOf(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
+			Name: r.Name, LimitBounds: boundsOf(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
 			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LimitUse: LimitUse(r.LimitUse),
 		}
 		if r.Declared != nil {
@@ -263,11 +263,11 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 // declares, until [Engine.DeleteLimit]. Permits that are held stay valid. The options are [Reason] and [Actor]. It returns
 // [ErrInvalidConfig] with the name of the field if a bound is invalid, [ErrSchema] while a worker lives whose version of durable
 // ignores limits, and a [*WriteError] as [Workflow.Start] does.
-func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...ControlOption) error {
+func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts ...ControlOption) error {
 	err := e.checkMayWrite(ctx, "a change of a limit", "a step")
 	var o controlOptions
 	if err == nil {
-		o, err = reasonOptions("a change of a limit", opts)
+		o, err = applyReasonOptions("a change of a limit", opts)
 	}
 	if err == nil {
 		err = errors.Join(naming.Check("limit", name), b.check())

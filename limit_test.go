@@ -101,7 +101,7 @@ func waitsOutside(t *testing.T, e *durable.Engine, id string) *durable.RunInfo {
 		if info, err = e.Get(within(t), id); err != nil {
 			t.Fatal(err)
 		}
-		return info.Status == durable.StatusWaiting && len(info.Waits) == 1 && info.Waits[0].Limit != ""
+		return info.Status == durable.StatusWaiting && len(info.OpenCalls) == 1 && info.OpenCalls[0].Limit != ""
 	})
 	return info
 }
@@ -128,7 +128,7 @@ func TestStepInLineTakesNoMemory(t *testing.T) {
 		}
 		for i, id := range ids[1:] {
 			info := waitsOutside(t, e, id)
-			if wait := info.Waits[0]; wait.Limit != "one" || wait.LimitKey != "acme" || wait.Before != i || wait.Name != "call" {
+			if wait := info.OpenCalls[0]; wait.Limit != "one" || wait.LimitKey != "acme" || wait.Before != i || wait.Name != "call" {
 				t.Errorf("%s waits for %+v, want the limit with %d before it", id, wait, i)
 			}
 		}
@@ -159,7 +159,7 @@ func TestSetLimitAppliesToWhatWaits(t *testing.T) {
 				return err == nil && len(limits) == 1 && (id == "first" && limits[0].Held == 1 || limits[0].Waiting == 1)
 			})
 		}
-		if err := client.SetLimit(within(t), "one", durable.Bounds{Concurrent: 2}, durable.Actor("ann"), durable.Reason("more quota")); err != nil {
+		if err := client.SetLimit(within(t), "one", durable.LimitBounds{Concurrent: 2}, durable.Actor("ann"), durable.Reason("more quota")); err != nil {
 			t.Fatal(err)
 		}
 		second, err := w.Handle(within(t), client, "second")
@@ -249,7 +249,7 @@ func TestTimeoutsOfAStepInLine(t *testing.T) {
 	}
 	await(t, "the second step to have waited for longer than its attempt may take", func() bool {
 		info, err := e.Get(within(t), "timed")
-		return err == nil && len(info.Waits) == 1 && info.Waits[0].Name == "attempt" && time.Since(info.Waits[0].Since) > 300*time.Millisecond
+		return err == nil && len(info.OpenCalls) == 1 && info.OpenCalls[0].Name == "attempt" && time.Since(info.OpenCalls[0].Since) > 300*time.Millisecond
 	})
 	close(release)
 	if _, err := run.Result(within(t)); err != nil {
@@ -278,7 +278,7 @@ func TestWrongLimits(t *testing.T) {
 			t.Errorf("%d options: %v", len(opts), err)
 		}
 	}
-	for _, bad := range []durable.Bounds{
+	for _, bad := range []durable.LimitBounds{
 		{Concurrent: -1},
 		{Rate: 1},
 		{Period: time.Second},
@@ -291,10 +291,10 @@ func TestWrongLimits(t *testing.T) {
 			t.Errorf("SetLimit(%+v) = %v", bad, err)
 		}
 	}
-	if err := e.SetLimit(within(t), "l", durable.Bounds{}, durable.Reason("a\x00b")); !errors.Is(err, durable.ErrInvalidName) {
+	if err := e.SetLimit(within(t), "l", durable.LimitBounds{}, durable.Reason("a\x00b")); !errors.Is(err, durable.ErrInvalidName) {
 		t.Errorf("SetLimit with a reason that no database takes = %v", err)
 	}
-	if err := e.SetLimit(within(t), "l", durable.Bounds{}, durable.FreezeTimers()); !errors.Is(err, durable.ErrInvalidConfig) {
+	if err := e.SetLimit(within(t), "l", durable.LimitBounds{}, durable.FreezeTimers()); !errors.Is(err, durable.ErrInvalidConfig) {
 		t.Errorf("SetLimit with FreezeTimers = %v", err)
 	}
 }

@@ -23,9 +23,9 @@ type Page struct {
 // limit returns the number of entries of the page.
 func (p *Page) limit() (int, error) {
 	if p.Limit < 0 || p.Limit > maxPageLimit {
-		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, maxPageLimit, defaultPage)
+		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, maxPageLimit, defaultPageLimit)
 	}
-	return firstNonZero(p.Limit, defaultPage), nil
+	return firstNonZero(p.Limit, defaultPageLimit), nil
 }
 
 // RunPage is one page of a list.
@@ -35,8 +35,8 @@ type RunPage struct {
 }
 
 const (
-	defaultPage  = 100
-	maxPageLimit = 1000
+	defaultPageLimit = 100
+	maxPageLimit     = 1000
 )
 
 // List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
@@ -108,39 +108,39 @@ func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	return nodes[root.UUID], nil
 }
 
-// Counts holds the numbers of runs, and of their calls, in a tree of runs.
-type Counts struct {
+// TreeCounts holds the numbers of runs, and of their calls, in a tree of runs.
+type TreeCounts struct {
 	Statuses map[Status]int // the number of runs in each status, without zeros
 	// Delayed is the number of pending runs whose [Delay] is not over.
 	Delayed int
-	// Waits is the number of calls of live runs that have no outcome yet, by their kinds. Calls of branches that a choice has
-	// ended are counted until their run ends; [RunInfo.Waits] leaves them out.
-	Waits map[Kind]int
+	// OpenCalls is the number of calls of live runs that have no outcome yet, by their kinds. Calls of branches that a choice has
+	// ended are counted until their run ends; [RunInfo.OpenCalls] leaves them out.
+	OpenCalls map[Kind]int
 }
 
-// Counts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
-func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
+// TreeCounts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
+func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
-		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
+		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
 	root, err := e.inner.Find(ctx, id)
 	if err != nil {
-		return Counts{}, err
+		return TreeCounts{}, err
 	}
 	now, err := e.inner.Now(ctx)
 	if err != nil {
-		return Counts{}, err
+		return TreeCounts{}, err
 	}
 	rows, err := e.inner.Store().Counts(ctx, root.UUID, now)
 	if err != nil {
-		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
+		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
-	counts := Counts{Statuses: make(map[Status]int, len(rows.Runs)), Delayed: rows.Delayed, Waits: make(map[Kind]int, len(rows.Open))}
+	counts := TreeCounts{Statuses: make(map[Status]int, len(rows.Runs)), Delayed: rows.Delayed, OpenCalls: make(map[Kind]int, len(rows.OpenCalls))}
 	for status, n := range rows.Runs {
 		counts.Statuses[Status(status.String())] = n
 	}
-	for kind, n := range rows.Open {
-		counts.Waits[Kind(kind.String())] = n
+	for kind, n := range rows.OpenCalls {
+		counts.OpenCalls[Kind(kind.String())] = n
 	}
 	return counts, nil
 }

@@ -184,8 +184,8 @@ func (g gate) pass(ctx context.Context) error {
 }
 
 // must returns a function that returns the effect of a control call, and fails the test if the call fails.
-func must(t *testing.T) func(durable.Effect, error) durable.Effect {
-	return func(e durable.Effect, err error) durable.Effect {
+func must(t *testing.T) func(durable.ControlResult, error) durable.ControlResult {
+	return func(e durable.ControlResult, err error) durable.ControlResult {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)

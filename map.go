@@ -42,7 +42,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	}
 	defer counted()
 	m := mapCall[In, Out]{
-		c: c.withScope(scope), where: where, items: items, names: names, fn: fn, o: o,
+		c: c.withScope(scope), callSite: where, items: items, names: names, fn: fn, options: o,
 		results: make([]Out, len(items)), errs: make([]error, len(items)),
 	}
 	return m.executeItems()
@@ -50,41 +50,41 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 
 // mapCall is the state of one call of Map.
 type mapCall[In, Out any] struct {
-	c       *Ctx
-	where   uintptr
-	items   []In
-	names   []string // the names of the items' steps
-	fn      func(context.Context, In) (Out, error)
-	o       mapOptions
-	results []Out
-	errs    []error
-	begun   []bool // which items have a row in the history; nil: none
-	next    atomic.Int64
-	stop    atomic.Bool
+	c        *Ctx
+	callSite uintptr
+	items    []In
+	names    []string // the names of the items' steps
+	fn       func(context.Context, In) (Out, error)
+	options  mapOptions
+	results  []Out
+	errs     []error
+	hasRow   []bool // which items have a row in the history; nil: none
+	nextItem atomic.Int64
+	stopped  atomic.Bool
 }
 
 // executeItems executes the items in goroutines that the run owns.
 func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	var failed bool
-	m.begun, failed = m.c.scope.HaveBegun(m.names)
-	m.stop.Store(failed && !m.o.collect)
+	m.hasRow, failed = m.c.scope.HaveBegun(m.names)
+	m.stopped.Store(failed && !m.options.collect)
 	var working sync.WaitGroup
-	for range min(m.o.parallel, len(m.items)) {
+	for range min(m.options.parallel, len(m.items)) {
 		i := 0
 		working.Add(1)
 		err := m.c.scope.Go(func() {
 			for {
-				if i = int(m.next.Add(1)) - 1; i >= len(m.items) {
+				if i = int(m.nextItem.Add(1)) - 1; i >= len(m.items) {
 					break
 				}
-				if !m.stop.Load() || m.begun != nil && m.begun[i] {
+				if !m.stopped.Load() || m.hasRow != nil && m.hasRow[i] {
 					m.executeItem(i)
 				}
 			}
 			working.Done()
 		}, func(f *record.Failure) { // a panic outside of fn, such as one of decoding a record
 			m.errs[i] = newStepError(m.c.scope.DisplayName(m.names[i]), f)
-			m.stop.Store(true)
+			m.stopped.Store(true)
 			working.Done()
 		})
 		if err != nil {
@@ -98,7 +98,7 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 			return nil, ErrSuspended
 		}
 	}
-	if m.o.collect {
+	if m.options.collect {
 		return m.results, joinErrors(m.errs)
 	}
 	for _, err := range m.errs {
@@ -111,9 +111,9 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 
 func (m *mapCall[In, Out]) executeItem(i int) {
 	item := func(ctx context.Context) (Out, error) { return m.fn(ctx, m.items[i]) }
-	m.results[i], m.errs[i] = newCall(m.c, m.names[i], store.KindStep, m.where, item, m.o.steps).execute()
-	if err := m.errs[i]; err != nil && (!m.o.collect || errors.Is(err, ErrSuspended)) {
-		m.stop.Store(true)
+	m.results[i], m.errs[i] = newDurableCall(m.c, m.names[i], store.KindStep, m.callSite, item, m.options.steps).execute()
+	if err := m.errs[i]; err != nil && (!m.options.collect || errors.Is(err, ErrSuspended)) {
+		m.stopped.Store(true)
 	}
 }
 

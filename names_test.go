@@ -19,7 +19,7 @@ func TestNamesOfQueuesAndLimitsAreChecked(t *testing.T) {
 				"ResumeQueue": e.ResumeQueue(within(t), name),
 				"DeleteQueue": e.DeleteQueue(within(t), name),
 				"MoveToQueue": e.MoveToQueue(within(t), "run", name),
-				"SetLimit":    e.SetLimit(within(t), name, durable.Bounds{}),
+				"SetLimit":    e.SetLimit(within(t), name, durable.LimitBounds{}),
 				"DeleteLimit": e.DeleteLimit(within(t), name),
 			} {
 				if !errors.Is(err, durable.ErrInvalidName) || len(err.Error()) > 1000 {

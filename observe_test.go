@@ -57,11 +57,11 @@ func TestCountsTellWhatIsWaitedFor(t *testing.T) {
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w, kid}, ParkAfter: time.Millisecond})
 		running(t, e)
 		read(w.Start(within(t), e, 0, durable.ID("run")))(t)
-		var got durable.Counts
-		for ctx := within(t); got.Waits["receive"] == 0; {
+		var got durable.TreeCounts
+		for ctx := within(t); got.OpenCalls["receive"] == 0; {
 			got = read(e.Counts(ctx, "run"))(t)
 		}
-		if got.Delayed != 1 || fmt.Sprint(got.Waits) != "map[child:2 receive:1]" || got.Statuses[durable.StatusPending] != 1 {
+		if got.Delayed != 1 || fmt.Sprint(got.OpenCalls) != "map[child:2 receive:1]" || got.Statuses[durable.StatusPending] != 1 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -135,7 +135,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			for i := range most - 1 {
 				now := r.WakeAt.Add(time.Duration(i) * time.Second)
 				got, err := s.Claim(within(t), store.ClaimQuery{
-					Worker: store.NewUUID(0), Nonce: 2, Served: store.NewClaimFilter([]string{"w"}, nil), Limit: 1, Suspects: 1,
+					Worker: store.NewUUID(0), Nonce: 2, Filter: store.NewClaimFilter([]string{"w"}, nil), Limit: 1, MaxSuspects: 1,
 					Now: now, LeaseUntil: now.Add(time.Second),
 				})
 				if err != nil || len(got.Runs) != 1 {
@@ -194,8 +194,8 @@ func TestClaimLimit(t *testing.T) {
 		for _, r := range handles {
 			read(r.Result(within(t)))(t)
 		}
-		if got := e.Stats(); got.Claims < runs/2 || got.Claimed != runs {
-			t.Errorf("%d claims took %d runs", got.Claims, got.Claimed)
+		if got := e.Stats(); got.ClaimQueries < runs/2 || got.ClaimedRuns != runs {
+			t.Errorf("%d claims took %d runs", got.ClaimQueries, got.ClaimedRuns)
 		}
 		if _, err := durable.New(s, durable.Config{ClaimLimit: -1}); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("a negative limit: %v", err)
@@ -225,7 +225,7 @@ func TestTimedOutWaitsAreCounted(t *testing.T) {
 		for _, how := range []string{"value", "cancel", "expire", "error", "escalate"} {
 			_, _ = w.Call(within(t), e, how)
 		}
-		if got, want := e.Stats().TimedOut, (durable.TimedOut{Failed: 1, WentOn: 1, Cancelled: 1, Expired: 1, Escalated: 1}); got != want {
+		if got, want := e.Stats().ReceiveTimeouts, (durable.ReceiveTimeouts{Failed: 1, ReturnedElse: 1, Cancelled: 1, Expired: 1, Escalated: 1}); got != want {
 			t.Errorf("counted %+v, want %+v", got, want)
 		}
 	})

@@ -22,7 +22,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 		running(t, e) // a worker of this version lives as well
 		hourly := durable.Schedule{Name: "hourly", Cron: "@hourly", Workflow: "w", Input: 1}
 		calls := map[string]func() error{
-			"SetLimit":      func() error { return e.SetLimit(ctx, "stripe", durable.Bounds{Concurrent: 1}) },
+			"SetLimit":      func() error { return e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}) },
 			"DeleteLimit":   func() error { return e.DeleteLimit(ctx, "stripe") },
 			"SetSchedule":   func() error { return e.SetSchedule(ctx, hourly) },
 			"SetQueue":      func() error { return e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}) },
@@ -47,7 +47,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 			}
 		}
 		beat(old, time.Now().Add(-time.Second))
-		if err := errors.Join(e.SetLimit(ctx, "stripe", durable.Bounds{Concurrent: 1}), e.DeleteLimit(ctx, "stripe"), e.SetSchedule(ctx, hourly), e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1})); err != nil {
+		if err := errors.Join(e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}), e.DeleteLimit(ctx, "stripe"), e.SetSchedule(ctx, hourly), e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1})); err != nil {
 			t.Errorf("the older worker is silent: %v", err)
 		}
 		beat(old, time.Now().Add(time.Hour))

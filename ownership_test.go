@@ -88,7 +88,7 @@ func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
 		t.Fatal("the other process does not take over")
 	}
 	cut.cut.Store(false)
-	for ctx := within(t); e1.Stats().Active > 0; { // until the parent has left e1
+	for ctx := within(t); e1.Stats().RunsInMemory > 0; { // until the parent has left e1
 		if ctx.Err() != nil {
 			t.Fatal("the run stays")
 		}

@@ -169,9 +169,9 @@ func TestASleepIntoTheFarFutureIsIdle(t *testing.T) {
 	if !becomes(t, e, "a", durable.StatusWaiting, 5*time.Second) {
 		t.Fatal("not parked")
 	}
-	before, beats := e.Stats().Claims, e.Stats().Heartbeats
+	before, beats := e.Stats().ClaimQueries, e.Stats().Heartbeats
 	waitFor(t, func() bool { return e.Stats().Heartbeats >= beats+4 })
-	if n := e.Stats().Claims - before; n > 25 {
+	if n := e.Stats().ClaimQueries - before; n > 25 {
 		t.Errorf("%d claims of an idle worker in the time of four heartbeats", n)
 	}
 }

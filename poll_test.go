@@ -31,7 +31,7 @@ func (s *reads) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 	return s.Store.Statuses(ctx, runs)
 }
 
-func (s *reads) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *reads) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if with&store.WithInput != 0 {
 		s.inputs.Add(int64(len(refs)))
 	}

@@ -14,7 +14,7 @@ type QueuePlace struct {
 	Queue    string
 	GroupKey string // see GroupKey
 	Weight   int    // see Weight
-	State    PlaceState
+	State    QueuePlaceState
 	// Before is how many runs are before it: in the line of the queue, or, with PlaceBehindKey, of its key. At most 10000 are
 	// counted. A paused queue counts as well.
 	Before int
@@ -32,19 +32,19 @@ type QueuePlace struct {
 	outsideBecause string // why the state is PlaceOutside; empty: not known
 }
 
-// PlaceState is the state of a run in its queue.
-type PlaceState string
+// QueuePlaceState is the state of a run in its queue.
+type QueuePlaceState string
 
 // The states of a run in its queue.
 const (
-	PlaceOutside   PlaceState = "outside"    // it is not due, is paused, or was not yet seen to be due
-	PlaceInLine    PlaceState = "in line"    // it waits for its turn
-	PlaceBehindKey PlaceState = "behind key" // it waits behind other runs of its key
-	PlaceExecuting PlaceState = "executing"  // it executes, or waits for a worker
-	PlacePassing   PlaceState = "passing"    // it was let through without a place, because it only ends
+	PlaceOutside   QueuePlaceState = "outside"    // it is not due, is paused, or was not yet seen to be due
+	PlaceInLine    QueuePlaceState = "in line"    // it waits for its turn
+	PlaceBehindKey QueuePlaceState = "behind key" // it waits behind other runs of its key
+	PlaceExecuting QueuePlaceState = "executing"  // it executes, or waits for a worker
+	PlacePassing   QueuePlaceState = "passing"    // it was let through without a place, because it only ends
 )
 
-var placeStates = map[store.PlaceState]PlaceState{
+var placeStates = map[store.PlaceState]QueuePlaceState{
 	store.PlaceOutside: PlaceOutside, store.PlaceInLine: PlaceInLine, store.PlaceBehind: PlaceBehindKey,
 	store.PlaceExecuting: PlaceExecuting, store.PlacePassing: PlacePassing,
 }

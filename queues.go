@@ -150,7 +150,7 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []Cont
 	err := e.checkMayWrite(ctx, "a change of a queue", "a step")
 	var o controlOptions
 	if err == nil {
-		o, err = reasonOptions("a change of a queue", opts)
+		o, err = applyReasonOptions("a change of a queue", opts)
 	}
 	if err == nil {
 		err = naming.Check("queue", name)

@@ -36,7 +36,7 @@ func (s *counting) Commit(ctx context.Context, b *store.Batch) error {
 			s.waits <- struct{}{}
 		}
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		if w.Outcome == store.Written && w.Status == store.Waiting {
 			s.parks <- struct{}{}
 		}

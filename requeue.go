@@ -19,7 +19,7 @@ import (
 // root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
-	return e.requeue(ctx, VerbMove, id, &store.Requeue{Queue: queue}, err, opts)
+	return e.moveRun(ctx, VerbMove, id, &store.QueueMove{Queue: queue}, err, opts)
 }
 
 // SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
@@ -31,22 +31,22 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 // [LowestPriority] to [HighestPriority], and a [*StateError] if the run has begun or has ended, is being cancelled, or its time to
 // begin is over.
 func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
-	return e.requeue(ctx, VerbSetPriority, id, &store.Requeue{Priority: new(int16(priority))}, checkPriority(priority), opts)
+	return e.moveRun(ctx, VerbSetPriority, id, &store.QueueMove{Priority: new(int16(priority))}, checkPriority(priority), opts)
 }
 
-// requeue makes the change, unless its arguments are invalid.
-func (e *Engine) requeue(ctx context.Context, verb Verb, id string, m *store.Requeue, invalid error, opts []ControlOption) error {
+// moveRun makes the change, unless its arguments are invalid.
+func (e *Engine) moveRun(ctx context.Context, verb Verb, id string, m *store.QueueMove, invalid error, opts []ControlOption) error {
 	err := e.checkMayWrite(ctx, "a change of a run's queue or priority", "the options InQueue and Priority")
 	if err == nil {
 		err = invalid
 	}
 	if err == nil {
 		var o controlOptions
-		o, err = reasonOptions("a change of a run's queue or priority", opts)
+		o, err = applyReasonOptions("a change of a run's queue or priority", opts)
 		m.Actor, m.Reason = o.actor, o.reason
 	}
 	if err != nil {
 		return fmt.Errorf("%s run %q: %w", verb, id, err)
 	}
-	return convertStateError(e.inner.Requeue(ctx, string(verb), id, m))
+	return convertStateError(e.inner.MoveRun(ctx, string(verb), id, m))
 }

@@ -51,7 +51,7 @@ func TestSetPriorityAndMoveToQueueChangeWhatIsNext(t *testing.T) {
 		}
 		changes := make(map[string]string)
 		for _, event := range orFail(e.Events(ctx, durable.Page{}))(t) {
-			if event.Type == durable.EventMoved || event.Type == durable.EventPriority {
+			if event.Type == durable.EventMovedToQueue || event.Type == durable.EventPriorityChanged {
 				changes[event.ID] = fmt.Sprint(event.Type, " ", event.Old, " ", event.New, " ", event.Actor, " ", event.Reason)
 			}
 		}
@@ -113,8 +113,8 @@ type losesAnswers struct {
 	then func()
 }
 
-func (l *losesAnswers) Requeue(ctx context.Context, m *store.Requeue) error {
-	err := l.Store.Requeue(ctx, m)
+func (l *losesAnswers) MoveRun(ctx context.Context, m *store.QueueMove) error {
+	err := l.Store.MoveRun(ctx, m)
 	if err == nil && l.then != nil {
 		l.then()
 		l.then = nil
@@ -146,7 +146,7 @@ func TestMoveToQueueSurvivesALostResult(t *testing.T) {
 		}
 		moves := 0
 		for _, event := range orFail(worker.Events(ctx, durable.Page{}))(t) {
-			if event.Type == durable.EventMoved {
+			if event.Type == durable.EventMovedToQueue {
 				moves++
 			}
 		}

@@ -56,7 +56,7 @@ type damaged struct {
 	run uuid.UUID
 }
 
-func (s *damaged) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *damaged) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	for _, ref := range refs {
 		if id, ok := ref.UUID(); ok && id == s.run && with&store.WithOutcome != 0 {
 			return nil, fmt.Errorf("a test: %w", store.ErrRejected)

@@ -105,7 +105,7 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 		if err := w.checkUsable(); err != nil {
 			return nil, err
 		}
-		return encodeReadable(in, limit)
+		return encodeDecodable(in, limit)
 	}
 	if s.Queue == "" && w != nil {
 		s.Queue = w.queue
@@ -216,7 +216,7 @@ func (s *Schedule) input(limit int) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	return encodeReadable(s.Input, limit)
+	return encodeDecodable(s.Input, limit)
 }
 
 // checkInput returns an error if the input does not decode into the workflow's type.

@@ -21,18 +21,18 @@ type ScheduleInfo struct {
 	DeclaredVersion string // the Config.Version of that code
 	DeclaredAt      time.Time
 	// Set is what [Engine.SetSchedule] has set. Nil: nothing.
-	Set             *Schedule
-	SetAt           time.Time
-	SetBy           string
-	SetReason       string
-	PausedAt        time.Time // zero: not paused
-	PausedBy        string
-	PauseReason     string
-	Next            []time.Time // the next scheduled times, at most five; none while the schedule is paused
-	WaitingAt       time.Time   // the scheduled time that waits for the end of the run before; see OverlapWait
-	LastFires       []Fire      // the latest first, at most five
-	Problem         string      // why the schedule cannot be fired; empty: it can
-	DeletedDeclared bool        // DeleteSchedule deleted it, and code declares it: it does not fire
+	Set                *Schedule
+	SetAt              time.Time
+	SetBy              string
+	SetReason          string
+	PausedAt           time.Time // zero: not paused
+	PausedBy           string
+	PauseReason        string
+	Next               []time.Time // the next scheduled times, at most five; none while the schedule is paused
+	WaitingAt          time.Time   // the scheduled time that waits for the end of the run before; see OverlapWait
+	LastFires          []Fire      // the latest first, at most five
+	Problem            string      // why the schedule cannot be fired; empty: it can
+	DeclaredButDeleted bool        // DeleteSchedule deleted it, and code declares it: it does not fire
 }
 
 // Fire tells what happened at one time of a schedule.
@@ -45,8 +45,8 @@ type Fire struct {
 	RunStatus Status    // empty: there is no such run any more
 }
 
-// shownTimes is how many times and fires ScheduleInfo has.
-const shownTimes = 5
+// maxShownTimes is how many times and fires ScheduleInfo has.
+const maxShownTimes = 5
 
 // SetSchedule creates or changes a schedule. It takes effect within Config.Poll in every worker. What code declares for the
 // schedule no longer applies, until [Engine.ResetSchedule]. If the scheduled times change, those up to now are passed, also if they
@@ -111,9 +111,9 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, e
 
 // BackfillResult is the result of [Engine.Backfill].
 type BackfillResult struct {
-	Started int // runs that it started
-	Fired   int // times that had started a run before, or wait to do so
-	Failed  int // times whose run ID is taken
+	Started      int // runs that it started
+	AlreadyFired int // times that had started a run before, or wait to do so
+	IDTaken      int // times whose run ID is taken
 }
 
 // Backfill starts the runs of the scheduled times from the time from on, and before the time to, that have not
@@ -141,17 +141,17 @@ func (e *Engine) changeSchedule(ctx context.Context, verb, name string, opts []C
 	if err := e.checkMayWrite(ctx, "a change of a schedule", "a step"); err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
 	}
-	o, err := reasonOptions("a change of a schedule", opts)
+	o, err := applyReasonOptions("a change of a schedule", opts)
 	if err == nil {
 		err = checkScheduleName(name)
 	}
 	if err == nil {
 		err = change(&o)
 	}
-	return scheduleError(verb, name, err)
+	return convertScheduleError(verb, name, err)
 }
 
-func scheduleError(verb, name string, err error) error {
+func convertScheduleError(verb, name string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInvalidName):
 		return err
@@ -225,17 +225,17 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 	info := &ScheduleInfo{
 		Name: row.Name, Declared: publicSchedule(row.Name, s.Declared), DeclaredVersion: s.DeclaredVersion, DeclaredAt: s.DeclaredAt,
 		Set: publicSchedule(row.Name, s.Operator), SetAt: s.SetAt, SetBy: s.SetBy, SetReason: s.SetReason,
-		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, WaitingAt: row.WaitingAt, Problem: s.Problem, DeletedDeclared: s.Deleted,
+		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, WaitingAt: row.WaitingAt, Problem: s.Problem, DeclaredButDeleted: s.Deleted,
 	}
 	if applies := s.Effective(); applies != nil {
 		info.Schedule = *publicSchedule(row.Name, applies)
 		if t, err := applies.Timetable(row.Name); err == nil && !s.Paused() {
-			for at := s.NextTime; !at.IsZero() && len(info.Next) < shownTimes; at = t.After(at) {
+			for at := s.NextTime; !at.IsZero() && len(info.Next) < maxShownTimes; at = t.After(at) {
 				info.Next = append(info.Next, at)
 			}
 		}
 	}
-	info.LastFires, err = e.Fires(ctx, row.Name, shownTimes)
+	info.LastFires, err = e.Fires(ctx, row.Name, maxShownTimes)
 	return info, err
 }
 

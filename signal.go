@@ -107,14 +107,14 @@ func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
 
 // Awaitable is a wait that an outside system completes: pass it the [Awaitable.Token], for [Engine.Complete].
 type Awaitable[T any] struct {
-	c    *Ctx
-	name string
-	site uintptr
+	c        *Ctx
+	name     string
+	callSite uintptr
 }
 
 // Awaitable returns a wait with the given name. Nothing is recorded before [Awaitable.Wait] is called.
 func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
-	return &Awaitable[T]{c: c, name: name, site: callSite(0)}
+	return &Awaitable[T]{c: c, name: name, callSite: callSite(0)}
 }
 
 // Token returns the token of the wait, which any process can pass to [Engine.Complete], once or several times. Every execution of
@@ -125,7 +125,7 @@ func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
 // Wait returns the value with which the token was completed, before or during the wait. Otherwise it works as [Ctx.Receive], and
 // takes the same options, except [OnSignal].
 func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
-	return receiveSignal[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.site, opts)
+	return receiveSignal[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.callSite, opts)
 }
 
 func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
@@ -139,7 +139,7 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 		o.signal = signal
 	}
 	spec := engine.ReceiveSpec{
-		Name: name, Signal: o.signal, Site: where, Within: o.within, HasTimeLimit: o.bounded, OnTimeout: o.otherwise,
+		Name: name, Signal: o.signal, CallSite: where, Within: o.within, HasTimeLimit: o.hasTimeLimit, OnTimeout: o.onTimeout,
 	}
 	if o.escalate != nil {
 		var err error
@@ -147,19 +147,19 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 			o.fail(err)
 		}
 	}
-	if o.otherwise != engine.TimeoutFails && !o.bounded {
+	if o.onTimeout != engine.TimeoutFails && !o.hasTimeLimit {
 		o.fail(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
 	}
-	if o.otherwise == engine.TimeoutGoesOn {
-		v, ok := o.value.(T)
-		if !ok && (o.value != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
-			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.value, reflect.TypeFor[T]()))
+	if o.onTimeout == engine.TimeoutGoesOn {
+		v, ok := o.timeoutValue.(T)
+		if !ok && (o.timeoutValue != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
+			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.timeoutValue, reflect.TypeFor[T]()))
 		}
-		b, err := encodeReadable(v, c.payloadLimit(name))
+		b, err := encodeDecodable(v, c.payloadLimit(name))
 		if err != nil {
 			o.fail(err)
 		}
-		spec.Value = b
+		spec.TimeoutValue = b
 	}
 	if o.err != nil {
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
@@ -181,12 +181,12 @@ type ReceiveOption func(*receiveOptions)
 
 type receiveOptions struct {
 	commonOptions
-	signal    string
-	within    time.Duration
-	bounded   bool
-	otherwise engine.TimeoutAction
-	value     any
-	escalate  func(limit int) (engine.Escalation, error)
+	signal       string
+	within       time.Duration
+	hasTimeLimit bool
+	onTimeout    engine.TimeoutAction
+	timeoutValue any
+	escalate     func(limit int) (engine.Escalation, error)
 }
 
 const (
@@ -212,7 +212,7 @@ func OnSignal(name string) ReceiveOption {
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.markGiven(givenWithin, "Within")
-		o.within, o.bounded = d, true
+		o.within, o.hasTimeLimit = d, true
 	}
 }
 
@@ -221,7 +221,7 @@ func Within(d time.Duration) ReceiveOption {
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.markGiven(givenElse, "Else")
-		o.otherwise, o.value = engine.TimeoutGoesOn, value
+		o.onTimeout, o.timeoutValue = engine.TimeoutGoesOn, value
 	}
 }
 
@@ -229,7 +229,7 @@ func Else[T any](value T) ReceiveOption {
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
 		o.markGiven(givenElse, "ElseCancel")
-		o.otherwise = engine.TimeoutCancels
+		o.onTimeout = engine.TimeoutCancels
 	}
 }
 
@@ -238,7 +238,7 @@ func ElseCancel() ReceiveOption {
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
 		o.markGiven(givenElse, "ElseExpire")
-		o.otherwise = engine.TimeoutExpires
+		o.onTimeout = engine.TimeoutExpires
 	}
 }
 
@@ -248,7 +248,7 @@ func ElseExpire() ReceiveOption {
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.markGiven(givenElse, "ElseStart")
-		o.otherwise = engine.TimeoutEscalates
+		o.onTimeout = engine.TimeoutEscalates
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			request, err := w.newRequest(limit, in, opts)
 			if err == nil && request.Name != "" {
@@ -268,7 +268,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.markGiven(givenElse, "ElseSignal")
-		o.otherwise = engine.TimeoutEscalates
+		o.onTimeout = engine.TimeoutEscalates
 		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			b, err := encode(payload, limit)

@@ -44,10 +44,10 @@ func listener(within time.Duration, tokens chan string) *durable.Workflow[string
 func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
 	t.Helper()
 	info, err := e.Get(within(t), id)
-	if err != nil || len(info.Waits) != 1 || info.Waits[0].Until.IsZero() {
+	if err != nil || len(info.OpenCalls) != 1 || info.OpenCalls[0].Until.IsZero() {
 		t.Fatalf("the run waits for %+v, %v", info, err)
 	}
-	waitUntil(t, s, info.Waits[0].Until)
+	waitUntil(t, s, info.OpenCalls[0].Until)
 }
 
 // A signal that arrives after the time of a wait is over does not end that wait, even if no process has executed the run
@@ -115,10 +115,10 @@ func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
 		}
 		for id := range runs {
 			info, err := client.Get(within(t), id)
-			if err != nil || len(info.Waits) != 1 {
+			if err != nil || len(info.OpenCalls) != 1 {
 				t.Fatal(info, err)
 			}
-			if now, err := s.Now(within(t)); err != nil || now.After(info.Waits[0].Until) {
+			if now, err := s.Now(within(t)); err != nil || now.After(info.OpenCalls[0].Until) {
 				t.Fatalf("the machine was too slow for the signals to be in time, %v", err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestASignalTxThatWroteInTimeWins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(info.Waits) == 1 {
+		if len(info.OpenCalls) == 1 {
 			break
 		}
 	}

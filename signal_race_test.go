@@ -66,7 +66,7 @@ type flakyGet struct {
 	fail atomic.Bool
 }
 
-func (s *flakyGet) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *flakyGet) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if len(refs) == 1 && refs[0].Text == "boss" && s.fail.Swap(false) {
 		return nil, store.ErrUnavailable
 	}

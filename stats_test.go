@@ -30,7 +30,7 @@ func TestStats(t *testing.T) {
 		}
 		handles[i] = r
 	}
-	if got := client.Stats(); got.Flushes != runs || got.Writes != runs || got.LargestFlush != 1 || got.MeanFlush() != 1 || got.Claims != 0 {
+	if got := client.Stats(); got.Flushes != runs || got.WrittenRows != runs || got.LargestFlushRows != 1 || got.MeanFlush() != 1 || got.ClaimQueries != 0 {
 		t.Errorf("the client: %+v", got)
 	}
 
@@ -45,9 +45,9 @@ func TestStats(t *testing.T) {
 			t.Fatalf("never: %s: %+v", what, e.Stats())
 		}
 	}
-	await("all park", func(s durable.Stats) bool { return s.Parked == runs && s.Active == 0 })
-	if got := e.Stats(); got.Entered != runs || got.Claimed != runs || got.Claims == 0 || got.Ended != 0 ||
-		got.Writes < runs*(steps+1) || got.FlushTime <= 0 || got.RecentFlushTime <= 0 || got.WrittenBytes <= 0 {
+	await("all park", func(s durable.Stats) bool { return s.ParkedExecutions == runs && s.RunsInMemory == 0 })
+	if got := e.Stats(); got.StartedExecutions != runs || got.ClaimedRuns != runs || got.ClaimQueries == 0 || got.EndedExecutions != 0 ||
+		got.WrittenRows < runs*(steps+1) || got.TotalFlushTime <= 0 || got.AverageFlushTime <= 0 || got.WrittenBytes <= 0 {
 		t.Errorf("when all are parked: %+v", got)
 	}
 	for i := range handles {
@@ -60,9 +60,9 @@ func TestStats(t *testing.T) {
 			t.Error(got, err)
 		}
 	}
-	await("all have ended", func(s durable.Stats) bool { return s.Ended == runs && s.Active == 0 })
+	await("all have ended", func(s durable.Stats) bool { return s.EndedExecutions == runs && s.RunsInMemory == 0 })
 	await("a heartbeat after the first", func(s durable.Stats) bool { return s.Heartbeats > 1 })
-	if got := e.Stats(); got.Entered != got.Ended+got.Parked || got.Lost+got.Released != 0 || got.PendingWrites != 0 || got.FailedFlushes != 0 {
+	if got := e.Stats(); got.StartedExecutions != got.EndedExecutions+got.ParkedExecutions || got.LostExecutions+got.ReleasedExecutions != 0 || got.PendingWrites != 0 || got.FailedFlushes != 0 {
 		t.Errorf("at the end: %+v", got)
 	}
 }
@@ -82,13 +82,13 @@ func TestStatsOfLeases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !poll(within(t), func() bool { return e.Stats().LeasesRenewed > 0 || e.Stats().Ended > 0 }) {
+	if !poll(within(t), func() bool { return e.Stats().RenewedLeases > 0 || e.Stats().EndedExecutions > 0 }) {
 		t.Fatalf("never renewed: %+v", e.Stats())
 	}
-	if e.Stats().Ended > 0 {
+	if e.Stats().EndedExecutions > 0 {
 		t.Fatal("the run ended before it was let go")
 	}
-	if got := e.Stats(); got.Active != 1 || got.Heartbeats == 0 {
+	if got := e.Stats(); got.RunsInMemory != 1 || got.Heartbeats == 0 {
 		t.Errorf("%+v", got)
 	}
 	close(release)

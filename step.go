@@ -22,9 +22,9 @@ import (
 // over, [ErrTimeout], which the function should return; and [ErrDuplicateStep], [ErrNestedStep], [ErrInvalidName],
 // [ErrInvalidConfig] and [ErrDiverged].
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
-	call := newCall(c, name, store.KindStep, callSite(0), fn, opts)
+	call := newDurableCall(c, name, store.KindStep, callSite(0), fn, opts)
 	if call.transact != nil { // called by the Tx of a store
-		call.spec.Site = callSite(1)
+		call.spec.CallSite = callSite(1)
 		call.makeTransactional(call.transact)
 	}
 	return call.execute()
@@ -32,7 +32,7 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 
 // Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
-	_, err := newCall(c, name, store.KindStep, callSite(0), withoutResult(fn), opts).execute()
+	_, err := newDurableCall(c, name, store.KindStep, callSite(0), withoutResult(fn), opts).execute()
 	return err
 }
 
@@ -46,9 +46,9 @@ type durableCall[T any] struct {
 	transact bridge.Transact
 }
 
-// newCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
-func newCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
-	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, Site: where}, fn: fn}
+// newDurableCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
+func newDurableCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
+	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, CallSite: where}, fn: fn}
 	k.spec.Attempt = k.attempt
 	if len(opts) > 0 {
 		k.err = k.applyOptions(opts)
@@ -81,8 +81,8 @@ func (k *durableCall[T]) attempt(ctx context.Context) (engine.CallOutput, *recor
 func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	var o stepOptions
 	o.fail(applyOptions(opts, &o))
-	if o.total > 0 && o.attempt > o.total {
-		o.fail(fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attempt, o.total))
+	if o.totalTimeout > 0 && o.attemptTimeout > o.totalTimeout {
+		o.fail(fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attemptTimeout, o.totalTimeout))
 	}
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
@@ -99,7 +99,7 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if o.transact != nil {
 		k.transact, k.spec.Kind = o.transact, store.KindTx
 	}
-	k.spec.AttemptTimeout, k.spec.TotalTimeout, k.spec.AtMostOnce = o.attempt, o.total, o.atMostOnce
+	k.spec.AttemptTimeout, k.spec.TotalTimeout, k.spec.AtMostOnce = o.attemptTimeout, o.totalTimeout, o.atMostOnce
 	k.spec.Permit = o.permit
 	if o.verify == nil {
 		return nil
@@ -175,12 +175,12 @@ type StepOption func(*stepOptions)
 
 type stepOptions struct {
 	commonOptions
-	retry          *RetryPolicy
-	attempt, total time.Duration
-	atMostOnce     bool
-	verify         any
-	transact       bridge.Transact
-	permit         *engine.PermitSpec
+	retry                        *RetryPolicy
+	attemptTimeout, totalTimeout time.Duration
+	atMostOnce                   bool
+	verify                       any
+	transact                     bridge.Transact
+	permit                       *engine.PermitSpec
 }
 
 const (
@@ -207,7 +207,7 @@ func Retry(p RetryPolicy) StepOption {
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.markGiven(givenAttemptTimeout, "AttemptTimeout")
-		o.attempt = d
+		o.attemptTimeout = d
 		o.checkPositive("AttemptTimeout", d)
 	}
 }
@@ -218,7 +218,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.markGiven(givenTotalTimeout, "TotalTimeout")
-		o.total = d
+		o.totalTimeout = d
 		o.checkPositive("TotalTimeout", d)
 	}
 }

@@ -82,7 +82,7 @@ func TestStepConcurrencyBoundsWhatIsExecutedAtOnce(t *testing.T) {
 	if l.most.Load() > 3 || l.most.Load() < 2 || l.all.Load() != 12*9 {
 		t.Errorf("%d functions were executed at once, of %d", l.most.Load(), l.all.Load())
 	}
-	if n := e.Stats().StepsWaiting; n != 0 {
+	if n := e.Stats().StepsWaitingForSlot; n != 0 {
 		t.Errorf("%d steps wait", n)
 	}
 }
@@ -111,7 +111,7 @@ func TestAStepThatWaitsForItsPlaceHasNotBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return e.Stats().StepsWaiting == 2 })
+	waitFor(t, func() bool { return e.Stats().StepsWaitingForSlot == 2 })
 	must(t)(e.Cancel(ctx, "cancelled"))
 	if _, err := cancelled.Result(ctx); !errors.Is(err, durable.ErrCancelled) {
 		t.Errorf("the cancelled run: %v", err)

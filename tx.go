@@ -73,7 +73,7 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 	if err := e.inner.EnsureClock(ctx); err != nil {
 		return nil, err
 	}
-	wrong, err := e.inner.CheckNames(ctx, []engine.StartRequest{request})
+	wrong, err := e.inner.CheckNamesAgainstUUIDs(ctx, []engine.StartRequest{request})
 	if err == nil {
 		err = wrong[0]
 	}

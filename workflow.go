@@ -106,7 +106,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 		if err != nil {
 			return nil, failureOf(err)
 		}
-		b, err := encodeReadable(out, maxPayload)
+		b, err := encodeDecodable(out, maxPayload)
 		if err != nil {
 			return nil, failureOf(err)
 		}
@@ -213,7 +213,7 @@ func (w *Workflow[I, O]) newRootOrChildRequest(limit int, in I, o *startOptions)
 	if o.err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: %w", w.name, o.err)
 	}
-	input, err := encodeReadable(in, limit)
+	input, err := encodeDecodable(in, limit)
 	if err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}

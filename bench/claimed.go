@@ -90,10 +90,10 @@ func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
 		return nil, err
 	}
 	s.journal(stats)
-	s.spent(at, before, after, l.opening, int(stats.Ended), b.steps, stats)
-	if stats.Ended > 0 && after.cpu > before.cpu {
+	s.spent(at, before, after, l.opening, int(stats.EndedExecutions), b.steps, stats)
+	if stats.EndedExecutions > 0 && after.cpu > before.cpu {
 		spent := after.cpu - before.cpu + there.cmd.ProcessState.UserTime() + there.cmd.ProcessState.SystemTime()
-		s.cpu = result.Number(float64(spent.Microseconds()) / float64(stats.Ended))
+		s.cpu = result.Number(float64(spent.Microseconds()) / float64(stats.EndedExecutions))
 	}
 	return s, nil
 }
@@ -120,7 +120,7 @@ const stall = 20 * time.Second
 
 func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durable.Store) (m measured, err error) {
 	// The other process has begun to start runs when the first run has ended.
-	if err := f.until(ctx, func() bool { return f.engine.Stats().Ended > 0 }); err != nil {
+	if err := f.until(ctx, func() bool { return f.engine.Stats().EndedExecutions > 0 }); err != nil {
 		return m, err
 	}
 	timer := time.Now().Add(warm)
@@ -130,11 +130,11 @@ func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durabl
 	if m.from, err = s.Now(ctx); err != nil {
 		return m, err
 	}
-	began, ended, steps := time.Now(), f.engine.Stats().Ended, f.workflow.done.Load()
-	if err := f.until(ctx, func() bool { return time.Since(began) >= window && f.engine.Stats().Ended > ended }); err != nil {
+	began, ended, steps := time.Now(), f.engine.Stats().EndedExecutions, f.workflow.done.Load()
+	if err := f.until(ctx, func() bool { return time.Since(began) >= window && f.engine.Stats().EndedExecutions > ended }); err != nil {
 		return m, err
 	}
-	m.ended, m.steps, m.took = f.engine.Stats().Ended-ended, f.workflow.done.Load()-steps, time.Since(began)
+	m.ended, m.steps, m.took = f.engine.Stats().EndedExecutions-ended, f.workflow.done.Load()-steps, time.Since(began)
 	m.to, err = s.Now(ctx)
 	return m, err
 }
@@ -145,7 +145,7 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 	defer tick.Stop()
 	ended, moved := int64(-1), time.Now()
 	for !enough() {
-		now := f.engine.Stats().Ended
+		now := f.engine.Stats().EndedExecutions
 		if now != ended {
 			ended, moved = now, time.Now()
 		} else if time.Since(moved) > stall {
@@ -171,7 +171,7 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 // other process has ended, so all of them are started.
 func (f *feed) finish(ctx context.Context) error {
 	f.ahead = 0
-	return f.until(ctx, func() bool { return f.engine.Stats().Ended >= f.asked })
+	return f.until(ctx, func() bool { return f.engine.Stats().EndedExecutions >= f.asked })
 }
 
 // start is the role of the other process. It starts the requested number of runs, and returns when its

@@ -41,7 +41,7 @@ func serve(ctx context.Context, s durable.Store, cfg durable.Config) error {
 func begin(ctx context.Context, e *durable.Engine) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
-	for e.Stats().Claims == 0 && sleep(ctx, time.Millisecond) {
+	for e.Stats().ClaimQueries == 0 && sleep(ctx, time.Millisecond) {
 	}
 	say("ready")
 	return ended

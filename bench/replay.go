@@ -102,7 +102,7 @@ func receive[T any](ctx context.Context, from <-chan T) (got T, err error) {
 
 // parked waits until n executions have been unloaded from memory.
 func (b *bench) parked(e *durable.Engine, n int64) error {
-	for began := time.Now(); e.Stats().Parked < n; {
+	for began := time.Now(); e.Stats().ParkedExecutions < n; {
 		if time.Since(began) > stall {
 			return fmt.Errorf("a run that waits did not leave memory within %v", stall)
 		}

@@ -37,7 +37,7 @@ func (o *outcome) sample(steps int) *sample {
 func (s *sample) journal(st durable.Stats) {
 	if st.Flushes > 0 {
 		s.batch = result.Number(st.MeanFlush())
-		s.flush = result.Number(inMS(st.FlushTime) / float64(st.Flushes))
+		s.flush = result.Number(inMS(st.TotalFlushTime) / float64(st.Flushes))
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *sample) spent(at *site, before, after gauge, opening int64, workflows, 
 		return
 	}
 	if at.pg == nil {
-		s.xacts = result.Number(float64(st.Flushes+min(st.Claims, st.Claimed)) / float64(workflows))
+		s.xacts = result.Number(float64(st.Flushes+min(st.ClaimQueries, st.ClaimedRuns)) / float64(workflows))
 		return
 	}
 	s.xacts = result.Number(float64(after.commits-before.commits-opening) / float64(workflows))

@@ -125,7 +125,7 @@ func soaked(store string, callers int, looks []health, part time.Duration) *resu
 
 // health reads the statistics of the database or, for SQLite, only the size of its files.
 func (at *site) health(ctx context.Context, e *durable.Engine) (h health, err error) {
-	h.ended = e.Stats().Ended
+	h.ended = e.Stats().EndedExecutions
 	if at.pg == nil {
 		h.table, err = at.size(ctx)
 		return h, err

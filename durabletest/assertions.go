@@ -86,7 +86,7 @@ func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 // in this test. Names are as in [Stub].
 func (e *Engine) StepAttempts(id, name string) (n int) {
 	e.t.Helper()
-	for _, called := range e.callsOf(id) {
+	for _, called := range e.attemptedStepNames(id) {
 		if matchesName(name, called) {
 			n++
 		}
@@ -98,7 +98,7 @@ func (e *Engine) StepAttempts(id, name string) (n int) {
 // test, in the order of their first calls.
 func (e *Engine) ExecutedSteps(id string) (names []string) {
 	e.t.Helper()
-	for _, called := range e.callsOf(id) {
+	for _, called := range e.attemptedStepNames(id) {
 		if name := naming.Display(called); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -129,8 +129,8 @@ func errorSuffix(c *durable.Checkpoint) string {
 	return ": " + c.Err.Error()
 }
 
-// callsOf returns the name of the step of each attempt of the run in this test, in the order of the attempts.
-func (e *Engine) callsOf(id string) (names []string) {
+// attemptedStepNames returns the name of the step of each attempt of the run in this test, in the order of the attempts.
+func (e *Engine) attemptedStepNames(id string) (names []string) {
 	e.t.Helper()
 	info, err := e.Get(e.t.Context(), id)
 	if err != nil {

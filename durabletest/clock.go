@@ -10,20 +10,20 @@ import (
 
 // manualClock is an engine.Clock that stands still until moveTo moves it.
 type manualClock struct {
-	mu      sync.Mutex
-	now     time.Time
-	timers  timerHeap
-	seq     uint64
-	changes uint64 // changes with every change of the timers
+	mu           sync.Mutex
+	now          time.Time
+	timers       timerHeap
+	timerCount   uint64
+	timerChanges uint64 // changes with every change of the timers
 }
 
 // clockTimer is a function that the clock calls at a time.
 type clockTimer struct {
-	clock     *manualClock
-	due       time.Time
-	seq       uint64
-	call      func()
-	heapIndex int // in the heap; -1 if the timer has fired or was stopped
+	clock          *manualClock
+	due            time.Time
+	creationNumber uint64
+	callback       func()
+	heapIndex      int // in the heap; -1 if the timer has fired or was stopped
 }
 
 func newClock(start time.Time) *manualClock {
@@ -59,9 +59,9 @@ func (c *manualClock) schedule(due time.Time, f func()) *clockTimer {
 
 // scheduleLocked is schedule for callers that hold c.mu.
 func (c *manualClock) scheduleLocked(due time.Time, f func()) *clockTimer {
-	c.seq++
-	c.changes++
-	t := &clockTimer{clock: c, due: due, seq: c.seq, call: f}
+	c.timerCount++
+	c.timerChanges++
+	t := &clockTimer{clock: c, due: due, creationNumber: c.timerCount, callback: f}
 	heap.Push(&c.timers, t)
 	return t
 }
@@ -73,7 +73,7 @@ func (t *clockTimer) Stop() bool {
 	if t.heapIndex < 0 {
 		return false
 	}
-	t.clock.changes++
+	t.clock.timerChanges++
 	heap.Remove(&t.clock.timers, t.heapIndex)
 	return true
 }
@@ -86,7 +86,7 @@ func (c *manualClock) state() (now, due time.Time, changes uint64) {
 	if len(c.timers) > 0 {
 		due = c.timers[0].due
 	}
-	return c.now, due, c.changes
+	return c.now, due, c.timerChanges
 }
 
 // moveTo sets the time, unless the clock is already later, and calls the functions that are due by then, in order.
@@ -99,10 +99,10 @@ func (c *manualClock) moveTo(to time.Time) {
 	for len(c.timers) > 0 && !c.timers[0].due.After(c.now) {
 		due = append(due, heap.Pop(&c.timers).(*clockTimer))
 	}
-	c.changes++
+	c.timerChanges++
 	c.mu.Unlock()
 	for _, t := range due {
-		t.call()
+		t.callback()
 	}
 }
 
@@ -115,7 +115,7 @@ func (h timerHeap) Less(i, j int) bool {
 	if !h[i].due.Equal(h[j].due) {
 		return h[i].due.Before(h[j].due)
 	}
-	return h[i].seq < h[j].seq
+	return h[i].creationNumber < h[j].creationNumber
 }
 
 func (h timerHeap) Swap(i, j int) {

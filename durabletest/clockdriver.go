@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	minPollInterval = 50 * time.Microsecond // the shortest time between two checks whether all engines wait
-	maxPollInterval = 2 * time.Millisecond
-	barrierTimeout  = time.Second // how long requestClaims waits
-	farFuture       = 25 * 365 * 24 * time.Hour
-	leaseDuration   = 2 * farFuture // so long that no lease ends before anything that is due
+	minPollInterval      = 50 * time.Microsecond // the shortest time between two checks whether all engines wait
+	maxPollInterval      = 2 * time.Millisecond
+	requestClaimsTimeout = time.Second // how long requestClaims waits
+	neverDue             = 25 * 365 * 24 * time.Hour
+	leaseDuration        = 2 * neverDue // so long that no lease ends before anything that is due
 )
 
 // clockDriver moves the clock of one or several engines. Its goroutine repeats this, at intervals of minPollInterval to
@@ -45,9 +45,9 @@ type clockDriver struct {
 
 	deliveries sync.WaitGroup
 
-	quiet standstill // all engines wait
-	stuck standstill // nothing more can happen
-	stall clockStall
+	quietTimer unchangedTimer // all engines wait
+	stuckTimer unchangedTimer // nothing more can happen
+	stall      clockStall
 
 	stop chan struct{}
 	done chan struct{}
@@ -55,27 +55,27 @@ type clockDriver struct {
 
 // clockWaiter is a goroutine of the test that waits in Advance or AdvanceUntil.
 type clockWaiter struct {
-	until time.Time   // how far to move the clock; zero: no limit
-	cond  func() bool // ends the wait when it returns true; may be nil
-	done  chan error
+	moveUntil time.Time   // how far to move the clock; zero: no limit
+	cond      func() bool // ends the wait when it returns true; may be nil
+	done      chan error
 }
 
-// standstill measures for how long nothing has changed.
-type standstill struct {
-	version uint64 // the stateVersion at the beginning
-	since   time.Time
+// unchangedTimer measures for how long nothing has changed.
+type unchangedTimer struct {
+	lastVersion uint64 // the stateVersion at the beginning
+	since       time.Time
 }
 
 // duration returns the real time from the beginning to now. It begins anew if the version has changed. now was read before
 // the version.
-func (s *standstill) duration(version uint64, now time.Time) time.Duration {
-	if version != s.version || s.since.IsZero() {
+func (s *unchangedTimer) duration(version uint64, now time.Time) time.Duration {
+	if version != s.lastVersion || s.since.IsZero() {
 		s.begin(version, now)
 	}
 	return now.Sub(s.since)
 }
 
-func (s *standstill) begin(version uint64, now time.Time) { s.version, s.since = version, now }
+func (s *unchangedTimer) begin(version uint64, now time.Time) { s.lastVersion, s.since = version, now }
 
 func newClockDriver(t testing.TB, c *manualClock) *clockDriver {
 	p := &clockDriver{t: t, clock: c, stop: make(chan struct{}), done: make(chan struct{})}
@@ -114,7 +114,7 @@ func (p *clockDriver) setFrozen(frozen bool) {
 
 // waitForTime makes time pass until the clock reaches the time, or until cond returns true.
 func (p *clockDriver) waitForTime(until time.Time, cond func() bool) error {
-	a := &clockWaiter{until: until, cond: cond, done: make(chan error, 1)}
+	a := &clockWaiter{moveUntil: until, cond: cond, done: make(chan error, 1)}
 	p.mu.Lock()
 	p.waiters = append(p.waiters, a)
 	p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *clockDriver) run() {
 		case p.isQuiescent(nodes):
 			interval = minPollInterval
 			p.advanceClock(nodes, a)
-		case p.stateVersion(nodes) != p.quiet.version:
+		case p.stateVersion(nodes) != p.quietTimer.lastVersion:
 			interval = minPollInterval
 		default:
 			interval = min(2*interval, maxPollInterval)
@@ -179,7 +179,7 @@ func (p *clockDriver) firstWaiter() (nodes []*engineProbe, a *clockWaiter, wante
 func (p *clockDriver) stateVersion(nodes []*engineProbe) uint64 {
 	_, _, v := p.clock.state()
 	for _, n := range nodes {
-		v += n.writes.Load()
+		v += n.writeCalls.Load()
 	}
 	return v
 }
@@ -209,10 +209,10 @@ func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
 	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
 	idle, settle := p.areIdle(nodes)
 	if !idle {
-		p.quiet.begin(version, now)
+		p.quietTimer.begin(version, now)
 		return false
 	}
-	if lasted := p.quiet.duration(version, now); !schedulerIdle() && lasted < settle {
+	if lasted := p.quietTimer.duration(version, now); !schedulerIdle() && lasted < settle {
 		return false
 	}
 	if parkRuns(nodes) || !p.requestClaims(nodes) {
@@ -233,17 +233,17 @@ func parkRuns(nodes []*engineProbe) bool {
 }
 
 // requestClaims makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
-// false after barrierTimeout.
+// false after requestClaimsTimeout.
 func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 	var barriers []engineProgress
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
-			barriers = append(barriers, newBarrier(n, e))
+			barriers = append(barriers, newEngineProgress(n, e))
 			e.WakeAll()
 		}
 	}
 	for began := time.Now(); slices.ContainsFunc(barriers, engineProgress.isPending); {
-		if time.Since(began) > barrierTimeout || !p.sleep(minPollInterval) {
+		if time.Since(began) > requestClaimsTimeout || !p.sleep(minPollInterval) {
 			return false
 		}
 	}
@@ -252,22 +252,22 @@ func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 
 // engineProgress is the point that one engine has reached with its claims, its looks at the queues and its checks for results.
 type engineProgress struct {
-	probe    *engineProbe
-	engine   *engine.Engine
-	claim    uint64 // the latest claim that had begun
-	schedule uint64 // the latest query for due schedules that had begun
-	fold     uint64 // the latest query for due keys that had begun
-	queues   uint64 // the latest look at all queues that had begun
-	check    uint64 // the number of checks
+	probe               *engineProbe
+	engine              *engine.Engine
+	claimNumber         uint64 // the latest claim that had begun
+	scheduleQueryNumber uint64 // the latest query for due schedules that had begun
+	foldQueryNumber     uint64 // the latest query for due keys that had begun
+	queueCheckNumber    uint64 // the latest look at all queues that had begun
+	checkNumber         uint64 // the number of checks
 }
 
-func newBarrier(n *engineProbe, e *engine.Engine) engineProgress {
+func newEngineProgress(n *engineProbe, e *engine.Engine) engineProgress {
 	b := engineProgress{probe: n, engine: e}
-	b.claim, _, _ = n.claimState()
-	b.schedule, _, _ = n.scheduleState()
-	b.fold, _, _ = n.foldState()
-	b.queues, _ = e.QueueLooks()
-	b.check, _ = e.ResultChecks()
+	b.claimNumber, _, _ = n.claimState()
+	b.scheduleQueryNumber, _, _ = n.scheduleState()
+	b.foldQueryNumber, _, _ = n.foldState()
+	b.queueCheckNumber, _ = e.QueueChecks()
+	b.checkNumber, _ = e.ResultChecks()
 	return b
 }
 
@@ -275,20 +275,20 @@ func newBarrier(n *engineProbe, e *engine.Engine) engineProgress {
 // that is full or closed does not claim, and one for whose results nobody waits does not check.
 func (b engineProgress) isPending() bool {
 	_, ended, _ := b.probe.claimState()
-	if ended <= b.claim && b.engine.IsClaiming() {
+	if ended <= b.claimNumber && b.engine.IsClaiming() {
 		return true
 	}
-	if _, ended, _ := b.probe.scheduleState(); ended <= b.schedule && b.engine.IsFiringSchedules() {
+	if _, ended, _ := b.probe.scheduleState(); ended <= b.scheduleQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended, _ := b.probe.foldState(); ended <= b.fold && b.engine.IsFiringSchedules() {
+	if _, ended, _ := b.probe.foldState(); ended <= b.foldQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended := b.engine.QueueLooks(); ended <= b.queues && b.engine.IsFiringSchedules() {
+	if _, ended := b.engine.QueueChecks(); ended <= b.queueCheckNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
 	checks, waiting := b.engine.ResultChecks()
-	return waiting && checks <= b.check
+	return waiting && checks <= b.checkNumber
 }
 
 // nextDueTime returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
@@ -297,7 +297,7 @@ func (p *clockDriver) nextDueTime(nodes []*engineProbe) (now, next time.Time) {
 	now, next, _ = p.clock.state()
 	for _, n := range nodes {
 		for _, due := range n.dueTimes() {
-			if due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {
+			if due.Before(now.Add(neverDue)) && (next.IsZero() || due.Before(next)) {
 				next = due
 			}
 		}
@@ -313,8 +313,8 @@ func (p *clockDriver) advanceClock(nodes []*engineProbe, a *clockWaiter) {
 		p.clock.moveTo(now)
 	case a != nil && a.cond != nil && a.cond():
 		p.endWaiter(a, nil)
-	case a != nil && !a.until.IsZero() && (next.IsZero() || next.After(a.until)):
-		p.clock.moveTo(a.until)
+	case a != nil && !a.moveUntil.IsZero() && (next.IsZero() || next.After(a.moveUntil)):
+		p.clock.moveTo(a.moveUntil)
 		p.endWaiter(a, nil)
 	case next.IsZero() && a != nil:
 		p.endWaiter(a, fmt.Errorf("durabletest: nothing more will happen by itself (the clock shows %s), and the condition does not hold", now.Format(time.RFC3339)))

@@ -73,7 +73,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 	if f != nil {
 		cfg.Patience = 1 // a dead process does not retry
 	}
-	for _, change := range set.configure {
+	for _, change := range set.configFuncs {
 		change(&cfg)
 	}
 	if log.replay != nil {

@@ -10,18 +10,18 @@ import (
 // DueFolds implements store.Store.
 func (s *observedStore) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	s.mu.Lock()
-	s.folds.begun++
-	number := s.folds.begun
+	s.foldQueries.latestBegun++
+	number := s.foldQueries.latestBegun
 	s.mu.Unlock()
 	err = s.callUnlessDead(func() error {
 		due, next, err = s.Store.DueFolds(ctx, now, limit)
 		if len(due) > 0 || err != nil {
-			s.writes.Add(1) // the engine looks at them next
+			s.writeCalls.Add(1) // the engine looks at them next
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err == nil && number > s.folds.lastEnded {
-			s.folds.lastEnded, s.folds.nextDue = number, next
+		if err == nil && number > s.foldQueries.latestEnded {
+			s.foldQueries.latestEnded, s.foldQueries.nextDue = number, next
 		}
 		return err
 	})
@@ -41,5 +41,5 @@ func (s *observedStore) ChangeFold(ctx context.Context, c *store.FoldChange) err
 func (s *observedStore) foldState() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.folds.begun, s.folds.lastEnded, s.folds.nextDue
+	return s.foldQueries.latestBegun, s.foldQueries.latestEnded, s.foldQueries.nextDue
 }

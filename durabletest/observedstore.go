@@ -17,15 +17,15 @@ type observedStore struct {
 	process *simulatedProcess // nil: the process never dies
 
 	activeCalls atomic.Int64  // calls that have not returned
-	writes      atomic.Uint64 // calls that may have changed the database
+	writeCalls  atomic.Uint64 // calls that may have changed the database
 
-	mu             sync.Mutex
-	claimsBegun    uint64 // number of the latest claim that has begun
-	lastClaimEnded uint64 // number of the latest claim that has ended
-	nextDue        time.Time
-	firstClaim     chan struct{} // closed when the first claim begins
-	schedules      scheduleQueries
-	folds          scheduleQueries // the same for keys of starts that fold
+	mu               sync.Mutex
+	latestClaimBegun uint64 // number of the latest claim that has begun
+	latestClaimEnded uint64 // number of the latest claim that has ended
+	nextDue          time.Time
+	firstClaim       chan struct{} // closed when the first claim begins
+	scheduleQueries  scheduleQueries
+	foldQueries      scheduleQueries // the same for keys of starts that fold
 }
 
 func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
@@ -48,7 +48,7 @@ func (s *observedStore) callUnlessDead(do func() error) error {
 // write is call for a durable write, at which the process may crash.
 func (s *observedStore) write(what string, do func() error) error {
 	return s.callUnlessDead(func() error {
-		defer s.writes.Add(1)
+		defer s.writeCalls.Add(1)
 		return s.process.write(what, do)
 	})
 }
@@ -81,8 +81,8 @@ func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) 
 // Claim implements store.Store.
 func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	s.mu.Lock()
-	s.claimsBegun++
-	number := s.claimsBegun
+	s.latestClaimBegun++
+	number := s.latestClaimBegun
 	if number == 1 {
 		close(s.firstClaim)
 	}
@@ -90,12 +90,12 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 	err = s.callUnlessDead(func() error {
 		claims, err = s.Store.Claim(ctx, q)
 		if len(claims.Runs) > 0 || err != nil {
-			s.writes.Add(1)
+			s.writeCalls.Add(1)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err == nil && number > s.lastClaimEnded {
-			s.lastClaimEnded, s.nextDue = number, claims.Next
+		if err == nil && number > s.latestClaimEnded {
+			s.latestClaimEnded, s.nextDue = number, claims.NextDue
 		}
 		return err
 	})
@@ -114,7 +114,7 @@ func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse sto
 // EndLeases implements store.Store.
 func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q store.ClaimQuery) (n int, err error) {
 	err = s.callUnlessDead(func() error {
-		s.writes.Add(1)
+		s.writeCalls.Add(1)
 		n, err = s.Store.EndLeases(ctx, workers, q)
 		return err
 	})
@@ -140,7 +140,7 @@ func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*s
 }
 
 // Find implements store.Store.
-func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) (runs []*store.Run, err error) {
+func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) (runs []*store.Run, err error) {
 	err = s.callUnlessDead(func() error {
 		runs, err = s.Store.Find(ctx, refs, with)
 		return err
@@ -187,5 +187,5 @@ func (s *observedStore) Listen(ctx context.Context, worker store.UUID, hear func
 func (s *observedStore) claimState() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.claimsBegun, s.lastClaimEnded, s.nextDue
+	return s.latestClaimBegun, s.latestClaimEnded, s.nextDue
 }

@@ -19,17 +19,17 @@ type optionFunc func(*testSettings)
 func (o optionFunc) apply(s *testSettings) { o(s) }
 
 type testSettings struct {
-	store        store.Store
-	openStore    func(testing.TB) durable.Store // nil: temporary SQLite files
-	startTime    time.Time
-	realTime     bool
-	configure    []func(*durable.Config)
-	workflows    []durable.Definition
-	replacements []*Replacement
-	signals      []delayedSignal
-	varyingSteps []string
-	restricted   []restrictedOption // the given options that only some functions accept
-	givenOnce    []string           // the given options that may be given only once
+	store             store.Store
+	openStore         func(testing.TB) durable.Store // nil: temporary SQLite files
+	startTime         time.Time
+	realTime          bool
+	configFuncs       []func(*durable.Config)
+	workflows         []durable.Definition
+	replacements      []*Replacement
+	signals           []delayedSignal
+	varyingSteps      []string
+	restrictedOptions []restrictedOption // the given options that only some functions accept
+	givenOnce         []string           // the given options that may be given only once
 }
 
 // restrictedOption is an option that only some functions accept.
@@ -52,7 +52,7 @@ func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 	for _, o := range opts {
 		o.apply(s)
 	}
-	for _, l := range s.restricted {
+	for _, l := range s.restrictedOptions {
 		if !slices.Contains(l.allowedIn, of) {
 			t.Fatalf("durabletest: %s is an option of %s and has no effect on %s: leave it out", l.option, strings.Join(l.allowedIn, " and "), of)
 		}
@@ -71,7 +71,7 @@ func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 
 // restrict records that only the given functions accept the option.
 func (s *testSettings) restrict(option string, to ...string) {
-	s.restricted = append(s.restricted, restrictedOption{option, to})
+	s.restrictedOptions = append(s.restrictedOptions, restrictedOption{option, to})
 }
 
 // OnStore makes the engine use the given store, such as [PostgresStore], instead of a temporary SQLite file.
@@ -117,7 +117,7 @@ func StartClockAt(t time.Time) Option {
 
 // Configure changes the engine's configuration. Change Config.Lease only together with [RealTime].
 func Configure(change func(*durable.Config)) Option {
-	return optionFunc(func(set *testSettings) { set.configure = append(set.configure, change) })
+	return optionFunc(func(set *testSettings) { set.configFuncs = append(set.configFuncs, change) })
 }
 
 // Workflows registers further workflows with the engine, such as those of children.

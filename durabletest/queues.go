@@ -18,7 +18,7 @@ func (s *observedStore) Admit(ctx context.Context, a *store.QueueAdmission) erro
 				continue
 			}
 			if err != nil || a.Admitted > 0 {
-				s.writes.Add(1)
+				s.writeCalls.Add(1)
 			}
 			return err
 		}

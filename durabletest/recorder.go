@@ -56,7 +56,7 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 	x.calls = append(x.calls, c)
 	for _, p := range r.replacements {
 		if p.matches(c) {
-			p.used.Store(true)
+			p.stepWasCalled.Store(true)
 		}
 	}
 	if r.replay != nil {

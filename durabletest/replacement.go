@@ -16,12 +16,12 @@ import (
 // several replacements match a step, the last one is called. A [FailFirst] that lets the step continue calls the
 // replacement before it.
 type Replacement struct {
-	name    string
-	attempt func(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure)
-	calls   atomic.Int64
+	name      string
+	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure)
+	callCount atomic.Int64
 
-	used     atomic.Bool // whether a step with the name was called
-	optional atomic.Bool
+	stepWasCalled atomic.Bool // whether a step with the name was called
+	optional      atomic.Bool
 }
 
 func (r *Replacement) apply(set *testSettings) {
@@ -46,7 +46,7 @@ func failUnused(t testing.TB, replacers []*Replacement, called func() []string) 
 		return
 	}
 	for _, r := range replacers {
-		if !r.used.Load() && !r.optional.Load() {
+		if !r.stepWasCalled.Load() && !r.optional.Load() {
 			t.Errorf("durabletest: no step %q was called, so its stub was never used; the steps called were %s: correct the name, or use Optional",
 				r.name, quotedList(called()))
 		}
@@ -71,7 +71,7 @@ func quotedList(names []string) string {
 
 // CallCount returns how often the replacement was called in place of a step. For a FailFirst it is the number of attempts
 // that it made fail.
-func (r *Replacement) CallCount() int { return int(r.calls.Load()) }
+func (r *Replacement) CallCount() int { return int(r.callCount.Load()) }
 
 // Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result
 // of the step, so T should be the type that the step returns. The options of the step, such as Retry, apply.
@@ -85,7 +85,7 @@ func (r *Replacement) CallCount() int { return int(r.calls.Load()) }
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
-		r.calls.Add(1)
+		r.callCount.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
 			return engine.CallOutput{}, engine.FailureOf(err)
@@ -110,7 +110,7 @@ func FailFirst(name string, n int, err error) *Replacement {
 		if int(c.Attempt) > n {
 			return next()
 		}
-		r.calls.Add(1)
+		r.callCount.Add(1)
 		return engine.CallOutput{}, engine.FailureOf(err)
 	}
 	return r

@@ -28,15 +28,15 @@ type replaySession struct {
 	calledNames     map[string]bool
 	newCalls        []engine.ProbedCall // calls that the history does not hold
 	kindMismatch    *engine.ProbedCall  // the first call whose kind differs from the recorded one
-	lastCall        time.Time           // when the last call was made
-	quiet           int                 // how often finished was called since then
+	lastCallTime    time.Time           // when the last call was made
+	quietChecks     int                 // how often finished was called since then
 	blockedAttempts int                 // attempts that block until the replay ends
 }
 
 func (p *replaySession) onCall(c engine.ProbedCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lastCall, p.quiet = time.Now(), 0
+	p.lastCallTime, p.quietChecks = time.Now(), 0
 	if c.Run != p.run {
 		return
 	}
@@ -60,9 +60,9 @@ func (p *replaySession) blockAttempt(ctx context.Context) (engine.CallOutput, *r
 	return engine.CallOutput{}, &record.Failure{Message: "durabletest: the replay has ended"}
 }
 
-// minQuiet is how often finished must find the run quiet where the scheduler is never idle. If the process stood
+// minQuietChecks is how often finished must find the run quiet where the scheduler is never idle. If the process stood
 // still, the time has passed although no goroutine of the run was executed; they are executed between two calls.
-const minQuiet = 20
+const minQuietChecks = 20
 
 // hasFinished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
 // attempt.
@@ -71,12 +71,12 @@ func (p *replaySession) hasFinished(n *engineProbe) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
-		p.lastCall, p.quiet = time.Now(), 0
+		p.lastCallTime, p.quietChecks = time.Now(), 0
 		return false
 	}
-	p.quiet++
-	since := time.Since(p.lastCall)
-	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond && p.quiet > minQuiet
+	p.quietChecks++
+	since := time.Since(p.lastCallTime)
+	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond && p.quietChecks > minQuietChecks
 }
 
 // replayExport imports the export into a temporary database, executes the run, and compares.
@@ -88,7 +88,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 		return v, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	p := &replaySession{history: make(map[string]*store.Step), calledNames: make(map[string]bool), lastCall: time.Now()}
+	p := &replaySession{history: make(map[string]*store.Step), calledNames: make(map[string]bool), lastCallTime: time.Now()}
 	rows, at, err := p.importBatches(x)
 	if err != nil {
 		return v, err
@@ -154,7 +154,7 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 			continue // today's code must fail by itself
 		}
 		name := naming.ParseDisplay(h.Name)
-		kind, ok := parseWord(store.KindStep, h.Kind)
+		kind, ok := parseStatusWord(store.KindStep, h.Kind)
 		status, ended, known := storedStatus(kind, &h)
 		if !ok || !known {
 			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
@@ -184,14 +184,14 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 	if history.Len() > 0 {
 		rows = append(rows, history)
 	}
-	return append(rows, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
+	return append(rows, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
 }
 
 // storedStatus returns the status that the database row of an exported checkpoint has. The rows of a sleep and of a Map are
 // complete from their beginning. A row that the run has left without an outcome keeps the status that it had when the run or its
 // branch ended.
 func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
-	status, known = parseWord(store.StepStarted, h.Status)
+	status, known = parseStatusWord(store.StepStarted, h.Status)
 	cancelled := h.Status == history.StatusCancelled
 	switch {
 	case (kind == store.KindSleep || kind == store.KindMap) && (known || cancelled):
@@ -259,8 +259,8 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	return v
 }
 
-// parseWord returns the value whose String method returns the word. It tries the values from first on.
-func parseWord[T interface {
+// parseStatusWord returns the value whose String method returns the word. It tries the values from first on.
+func parseStatusWord[T interface {
 	~int16
 	String() string
 }](first T, word string) (T, bool) {

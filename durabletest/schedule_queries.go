@@ -9,26 +9,26 @@ import (
 
 // scheduleQueries tells what the engine's queries for due schedules have returned.
 type scheduleQueries struct {
-	begun     uint64 // number of the latest query that has begun
-	lastEnded uint64 // number of the latest query that has ended
-	nextDue   time.Time
+	latestBegun uint64 // number of the latest query that has begun
+	latestEnded uint64 // number of the latest query that has ended
+	nextDue     time.Time
 }
 
 // DueSchedules implements store.Store.
 func (s *observedStore) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	s.mu.Lock()
-	s.schedules.begun++
-	number := s.schedules.begun
+	s.scheduleQueries.latestBegun++
+	number := s.scheduleQueries.latestBegun
 	s.mu.Unlock()
 	err = s.callUnlessDead(func() error {
 		due, next, err = s.Store.DueSchedules(ctx, now, limit)
 		if len(due) > 0 || err != nil {
-			s.writes.Add(1) // the engine fires them next
+			s.writeCalls.Add(1) // the engine fires them next
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err == nil && number > s.schedules.lastEnded {
-			s.schedules.lastEnded, s.schedules.nextDue = number, next
+		if err == nil && number > s.scheduleQueries.latestEnded {
+			s.scheduleQueries.latestEnded, s.scheduleQueries.nextDue = number, next
 		}
 		return err
 	})
@@ -44,7 +44,7 @@ func (s *observedStore) ChangeSchedule(ctx context.Context, u *store.ScheduleCha
 func (s *observedStore) scheduleState() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.schedules.begun, s.schedules.lastEnded, s.schedules.nextDue
+	return s.scheduleQueries.latestBegun, s.scheduleQueries.latestEnded, s.scheduleQueries.nextDue
 }
 
 // dueTimes returns when, according to the latest queries, the next run, schedule and key of a start are due.

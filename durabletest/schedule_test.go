@@ -160,7 +160,7 @@ func TestScheduleOverlap(t *testing.T) {
 				if overlap == durable.OverlapCancel {
 					run, err := e.Get(quickly(t), "s@2026-01-01T02:00:00Z")
 					must(t, err)
-					if run.Cancel == nil || run.Cancel.Actor != "durable" || run.Cancel.Reason != `the next time of schedule "s" has come` {
+					if run.Cancellation == nil || run.Cancellation.Actor != "durable" || run.Cancellation.Reason != `the next time of schedule "s" has come` {
 						t.Errorf("%+v", run)
 					}
 				}
@@ -186,7 +186,7 @@ func TestScheduleMakesUpForMissedTimes(t *testing.T) {
 			"2026-01-01T05:00:00Z scheduled started", "2026-01-01T06:00:00Z scheduled started", "2026-01-01T07:00:00Z scheduled started",
 		})
 		done, err := e.Backfill(quickly(t), "s", at("2025-12-31T23:00:00Z"), at("2026-01-01T09:00:00Z"))
-		if err != nil || done != (durable.BackfillResult{Started: 5, Fired: 4}) {
+		if err != nil || done != (durable.BackfillResult{Started: 5, AlreadyFired: 4}) {
 			t.Errorf("%+v, %v", done, err)
 		}
 		want(t, "after the backfill", fires(t, e, "s"), []string{
@@ -219,7 +219,7 @@ func TestSchedulePause(t *testing.T) {
 			t.Errorf("a trigger during the pause: %q, %v", id, err)
 		}
 		done, err := e.Backfill(ctx, "s", at("2026-01-01T00:00:00Z"), at("2026-01-01T03:00:00Z"))
-		if err != nil || done != (durable.BackfillResult{Started: 2, Fired: 1}) {
+		if err != nil || done != (durable.BackfillResult{Started: 2, AlreadyFired: 1}) {
 			t.Errorf("a backfill during the pause: %+v, %v", done, err)
 		}
 		must(t, e.ResumeSchedule(ctx, "s"))
@@ -304,7 +304,7 @@ func TestScheduleDeclarations(t *testing.T) {
 		e.StartAnother(w)
 		check("no longer in the code", "@monthly", "@monthly")
 		must(t, e.DeleteSchedule(ctx, "s"))
-		if s := scheduleOf(t, e, "s"); !s.DeletedDeclared || s.Schedule.Cron != "" || len(s.Next) != 0 {
+		if s := scheduleOf(t, e, "s"); !s.DeclaredButDeleted || s.Schedule.Cron != "" || len(s.Next) != 0 {
 			t.Errorf("deleted: %+v", s)
 		}
 		must(t, e.ResetSchedule(ctx, "s"))
@@ -328,7 +328,7 @@ func TestScheduleRemembersWhatFired(t *testing.T) {
 			t.Errorf("%d fires are kept of 1800", n)
 		}
 		done, err := e.Backfill(quickly(t), "s", at("2025-12-31T23:59:00Z"), at("2026-01-01T02:00:00Z"))
-		if err != nil || done != (durable.BackfillResult{Started: 61, Fired: 1800}) {
+		if err != nil || done != (durable.BackfillResult{Started: 61, AlreadyFired: 1800}) {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})

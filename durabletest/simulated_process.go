@@ -168,7 +168,7 @@ func describeBatch(b *store.Batch) string {
 	for _, w := range b.Signals {
 		parts = append(parts, "signal "+naming.DisplaySignal(w.Name))
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		parts = append(parts, "the run becoming "+w.Status.String())
 	}
 	return strings.Join(parts, " and ")

@@ -2,23 +2,23 @@ package durabletest
 
 import "time"
 
-const explainAfter = 3 * time.Second // how long the clock stands still before the test's log says why
+const explainStallAfter = 3 * time.Second // how long the clock stands still before the test's log says why
 
 // clockStall is a time in which the clock has not moved.
 type clockStall struct {
-	since     time.Time
-	explained bool // in the test's log
+	since    time.Time
+	isLogged bool // in the test's log
 }
 
-// explainStall logs, once, why the clock has stood still for explainAfter.
+// explainStall logs, once, why the clock has stood still for explainStallAfter.
 func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 	if p.stall.since.IsZero() {
 		p.stall.since = time.Now()
 	}
-	if p.stall.explained || time.Since(p.stall.since) < explainAfter {
+	if p.stall.isLogged || time.Since(p.stall.since) < explainStallAfter {
 		return
 	}
-	p.stall.explained = true
+	p.stall.isLogged = true
 	now, next := p.nextDueTime(nodes)
 	at := now.Format(time.RFC3339)
 	p.mu.Lock()

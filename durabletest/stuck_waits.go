@@ -24,10 +24,10 @@ const (
 func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
 	now := time.Now()
 	version := p.stateVersion(nodes)
-	if p.stuck.duration(version, now) < stuckDelay {
+	if p.stuckTimer.duration(version, now) < stuckDelay {
 		return
 	}
-	p.stuck.begin(version, now) // checked again after stuckDelay
+	p.stuckTimer.begin(version, now) // checked again after stuckDelay
 	var waits []engine.AwaitCaller
 	waiting := make(map[string]bool)
 	for _, n := range nodes {
@@ -37,7 +37,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
 		if e := n.engine.Load(); e != nil {
 			for _, a := range e.AwaitCallers() {
 				waiting[a.Goroutine] = true
-				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainAfter { // a wait whose deadline is near ends by its deadline
+				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainStallAfter { // a wait whose deadline is near ends by its deadline
 					waits = append(waits, a)
 				}
 			}
@@ -53,7 +53,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
 
 // describeWaits describes what a run and its descendants wait for.
 func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string {
-	ctx, cancel := context.WithTimeout(context.Background(), barrierTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), requestClaimsTimeout)
 	defer cancel()
 	s := nodes[0].WrappedStore()
 	runs, err := s.Tree(ctx, run)
@@ -86,13 +86,13 @@ func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string
 func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *store.Run) string {
 	now := p.clock.Now()
 	outline, err := s.RunProgress(ctx, r.UUID, now)
-	if err != nil || len(outline.Open) == 0 {
+	if err != nil || len(outline.OpenCalls) == 0 {
 		return ""
 	}
 	var calls []string
 	sight := history.NewView(r, outline.Choices, now)
-	for i := range outline.Open {
-		if step := &outline.Open[i]; sight.Waits(step) {
+	for i := range outline.OpenCalls {
+		if step := &outline.OpenCalls[i]; sight.Waits(step) {
 			calls = append(calls, fmt.Sprintf("%s %q", step.Kind, naming.Display(step.Name)))
 		}
 	}

@@ -109,7 +109,7 @@ func TestRow29_CancelWhileTheEndIsWritten(t *testing.T) {
 			met, gate := make(chan struct{}), make(chan struct{})
 			ended := make(chan struct{})
 			meet := func(_ int64, b *store.Batch) error {
-				if slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.Status == store.Completed }) && armed.CompareAndSwap(true, false) {
+				if slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.Status == store.Completed }) && armed.CompareAndSwap(true, false) {
 					for _, c := range []chan struct{}{met, gate} {
 						select {
 						case c <- struct{}{}:

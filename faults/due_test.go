@@ -105,7 +105,7 @@ func init() {
 		stop()
 		looks.Wait()
 		say("figures", runs.highest.Load(), goroutines.highest.Load(), open.highest.Load(),
-			heap.highest.Load()-heapBefore, before, resident("VmHWM:"), e.Stats().Released)
+			heap.highest.Load()-heapBefore, before, resident("VmHWM:"), e.Stats().ReleasedExecutions)
 		return err
 	}
 }

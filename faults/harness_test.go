@@ -336,7 +336,7 @@ func fenced(b *store.Batch) (n int) {
 			n++
 		}
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		if w.Outcome == store.Fenced {
 			n++
 		}

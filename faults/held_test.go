@@ -105,7 +105,7 @@ func TestRow40_RejectedBeyondPatience(t *testing.T) {
 				t.Errorf("%s: reason %q, %d crashes, back at %v", run.ID(), info.Reason, info.Crashes, info.WakeAt.Sub(info.CreatedAt))
 			}
 		}
-		await(t, "Stats.Held", func() bool { return first.Stats().Held >= runs })
+		await(t, "Stats.Held", func() bool { return first.Stats().HeldExecutions >= runs })
 		stop()
 		s := first.Stats()
 		for i := range runs {
@@ -113,8 +113,8 @@ func TestRow40_RejectedBeyondPatience(t *testing.T) {
 				t.Errorf("no line tells that r%d was released", i)
 			}
 		}
-		if n := log.with("was released"); int64(n) != s.Held {
-			t.Errorf("%d lines tell that runs were released, which happened %d times", n, s.Held)
+		if n := log.with("was released"); int64(n) != s.HeldExecutions {
+			t.Errorf("%d lines tell that runs were released, which happened %d times", n, s.HeldExecutions)
 		}
 		executed := len(l.read(t))
 		if executed > runs*(mostHeld(time.Since(began))+1) {
@@ -131,7 +131,7 @@ func TestRow40_RejectedBeyondPatience(t *testing.T) {
 				t.Errorf("run %d has ended, and its reason is %q, %v", i, info.Reason, err)
 			}
 		}
-		t.Logf("runs=%d held=%d executions=%d", runs, s.Held, len(l.read(t)))
+		t.Logf("runs=%d held=%d executions=%d", runs, s.HeldExecutions, len(l.read(t)))
 	})
 }
 
@@ -202,7 +202,7 @@ func TestRow40_RejectedCallers(t *testing.T) {
 			"signal": {triggered("signal"), func(ctx context.Context) error { return e.Signal(ctx, "r", "go", 1) }},
 			"pause":  {triggered("event"), func(ctx context.Context) error { return second(e.Pause(ctx, "r")) }},
 			"limit": {triggered("step_limit"), func(ctx context.Context) error {
-				return e.SetLimit(ctx, "l", durable.Bounds{Concurrent: 1})
+				return e.SetLimit(ctx, "l", durable.LimitBounds{Concurrent: 1})
 			}},
 		} {
 			c.fault.turn(t, db, true)

@@ -257,7 +257,7 @@ func TestRow08_SameProcessClaimsAgain(t *testing.T) {
 		start(t, e, w, 1, durable.ID("r"))
 		await(t, "a renewal of the second execution", func() bool { return renewed.Load() > 0 })
 		free() // the first execution's step ends now
-		await(t, "the end of the first execution", func() bool { return closed(returned) && e.Stats().Lost > 0 })
+		await(t, "the end of the first execution", func() bool { return closed(returned) && e.Stats().LostExecutions > 0 })
 		renewed.Store(0)
 		await(t, "renewals after the end of the first execution", func() bool { return renewed.Load() > 1 })
 		close(finish)

@@ -223,7 +223,7 @@ func rejectedForSeconds(t *testing.T, db database, r rejection) {
 	retrying := int64(0)
 	await(t, "the end of the outage", func() bool {
 		stats := e.Stats()
-		retrying = max(retrying, stats.Retrying)
+		retrying = max(retrying, stats.RetryingWrites)
 		met := retrying+stats.FailedFlushes+stats.FlushRetries > 0 // the first event comes late on a busy machine
 		return time.Since(began) > outage && (met || time.Since(began) > 10*outage)
 	})

@@ -148,7 +148,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
-			"postgres/sql/tx_checkpoint.sql",
+			"postgres/sql/tx_step_checkpoint.sql",
 			test{"./postgres", "^TestCheckpointInTx$"},
 			[]change{{"AND r.epoch OPERATOR(pg_catalog.=) $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},

@@ -24,7 +24,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		return err
 	}
 	idle := false
-	if idle, a.Again = q.HasNothingToDo(s.timeline.timelineText()); idle {
+	if idle, a.Again = q.HasNothingToDo(s.rewindDetector.timelineText()); idle {
 		return nil
 	}
 	return s.runTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
@@ -32,7 +32,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
 				return err
 			}
-			if now := s.timeline.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
+			if now := s.rewindDetector.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
 				if q.Now, err = s.clockInTx(ask, q.Now); err != nil {
 					return err
 				}
@@ -44,7 +44,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		if err := s.readAdmission(ask, q, strays); err != nil {
 			return err
 		}
-		plan := q.Plan(s.timeline.timelineText(), a.Lease)
+		plan := q.Plan(s.rewindDetector.timelineText(), a.Lease)
 		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
 		a.Finish(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
@@ -53,24 +53,24 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 
 // strayLanes returns the lanes of the queue in which there may be runs that no admission has seen.
 func (s *database) strayLanes(ctx context.Context, queue string) ([]store.ClaimLane, error) {
-	if gaps, old := s.lanes.gapsToSearch(); old {
+	if gaps, old := s.knownLanes.gapsToSearch(); old {
 		if err := s.findLanes(ctx, &gaps); err != nil {
 			return nil, err
 		}
 	}
-	return s.lanes.strays(queue), nil
+	return s.knownLanes.strays(queue), nil
 }
 
 // queueRowScanner scans the columns of a queue that admit_queue_lock.sql returns.
 type queueRowScanner struct {
-	q                 *store.QueueState
+	state             *store.QueueState
 	settings, applied pgtype.Text
 	now               time.Time
 	turns             []int64
 }
 
 func (r *queueRowScanner) columns() []any {
-	q := r.q
+	q := r.state
 	return []any{
 		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.Paid), (*timeValue)(&q.Shut), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Begun,
 		&r.turns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
@@ -78,7 +78,7 @@ func (r *queueRowScanner) columns() []any {
 }
 
 func (r *queueRowScanner) decodeState() error {
-	q := r.q
+	q := r.state
 	copy(q.Turns[:], r.turns)
 	q.Recorded, q.Applied = r.settings.String, r.applied.String
 	q.Clock = r.now
@@ -96,12 +96,12 @@ func newQueueState(a *store.QueueAdmission) *store.QueueState {
 // readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays))
+		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays))
 	}, func(res statementResults) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
-			row := queueRowScanner{q: q}
+			row := queueRowScanner{state: q}
 			err := rows.Scan(append(row.columns(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
 			if err == nil {
 				err = row.decodeState()
@@ -115,10 +115,10 @@ func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission
 // lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
 func (s *database) lockQueue(ask roundTripFunc, a *store.QueueAdmission) (q *store.QueueState, busy bool, err error) {
 	q, busy = newQueueState(a), true
-	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitQueueLock, a.Queue) }, func(res statementResults) error {
+	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.admitQueueLock, a.Queue) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			busy = false
-			row := queueRowScanner{q: q}
+			row := queueRowScanner{state: q}
 			err := rows.Scan(row.columns()...)
 			if err == nil {
 				err = row.decodeState()
@@ -132,8 +132,8 @@ func (s *database) lockQueue(ask roundTripFunc, a *store.QueueAdmission) (q *sto
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
 func (s *database) readAdmission(ask roundTripFunc, q *store.QueueState, strays []store.ClaimLane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), q.Deleted)
-		batch.Queue(s.sql.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
+		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), q.Deleted)
+		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res statementResults) error {
 		var kinds [5][]store.AdmissionRun
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -163,26 +163,26 @@ func (s *database) readAdmission(ask roundTripFunc, q *store.QueueState, strays 
 }
 
 const (
-	linePartCount = len(store.LineParts)
-	lockedInLine  = 32 // runs at the beginning of a line that other transactions may have locked
+	lineParts           = len(store.LineParts)
+	maxLockedRunsInLine = 32 // runs at the beginning of a line that other transactions may have locked
 )
 
 var (
-	partsBegun = boolArray{linePartCount, func(i int) bool { return store.LineParts[i].Begun }}
-	partsRoot  = boolArray{linePartCount, func(i int) bool { return store.LineParts[i].Root }}
+	partsBegun = boolArray{lineParts, func(i int) bool { return store.LineParts[i].Begun }}
+	partsRoot  = boolArray{lineParts, func(i int) bool { return store.LineParts[i].Root }}
 )
 
 // readLine reads the beginning of the queue's line, and the names of the keys to be looked at.
 func (s *database) readLine(ask roundTripFunc, q *store.QueueState) (look []string, err error) {
 	limit := q.LineLimit()
 	if limit > 0 {
-		limit += lockedInLine
+		limit += maxLockedRunsInLine
 	}
-	var parts [linePartCount][]store.AdmissionRun
-	var read [linePartCount]int
+	var parts [lineParts][]store.AdmissionRun
+	var read [lineParts]int
 	err = ask("read the line of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitRunsInLine, q.Name, partsBegun, partsRoot, int32(limit))
-		batch.Queue(s.sql.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
+		batch.Queue(s.statements.admitRunsInLine, q.Name, partsBegun, partsRoot, int32(limit))
+		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -221,8 +221,8 @@ func (s *database) readKeys(ask roundTripFunc, q *store.QueueState, look []strin
 	type partOf struct{ key, part int64 }
 	runs, read, cut := make(map[partOf][]store.AdmissionRun), make(map[partOf]int), make(map[partOf]bool)
 	err := ask("read keys of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitKeysRead, q.Name, arg)
-		batch.Queue(s.sql.admitRunsBehindKey, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
+		batch.Queue(s.statements.admitKeysRead, q.Name, arg)
+		batch.Queue(s.statements.admitRunsBehindKey, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			k, err := scanKey(rows)
@@ -257,14 +257,14 @@ func (s *database) readKeys(ask roundTripFunc, q *store.QueueState, look []strin
 // scanAdmissionRun scans a run and its place. It reports whether the statement has locked the run.
 func scanAdmissionRun(rows pgx.Rows, q *store.QueueState, before ...any) (r store.AdmissionRun, locked bool, err error) {
 	r.Queue = q.Name
-	var seen seenRow
+	var seen admissionRunRow
 	err = rows.Scan(append(before, seen.columns(&r)...)...)
 	seen.set(&r)
 	return r, seen.status.Valid, err
 }
 
-// seenRow scans the columns of a run and its place that may be NULL.
-type seenRow struct {
+// admissionRunRow scans the columns of a run and its place that may be NULL.
+type admissionRunRow struct {
 	gate, status, control, priority, state pgtype.Int2
 	started, root, begun                   pgtype.Bool
 	key                                    pgtype.Text
@@ -272,7 +272,7 @@ type seenRow struct {
 	turn                                   pgtype.Int8
 }
 
-func (s *seenRow) columns(r *store.AdmissionRun) []any {
+func (s *admissionRunRow) columns(r *store.AdmissionRun) []any {
 	return []any{
 		(*uuidValue)(&r.Run), &s.gate, &s.started, &s.status, &s.control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
 		&s.key, &s.weight, &s.priority, &s.state, &s.root, &s.begun, &s.turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy),
@@ -280,7 +280,7 @@ func (s *seenRow) columns(r *store.AdmissionRun) []any {
 }
 
 // set sets the fields of the run from the scanned columns.
-func (s *seenRow) set(r *store.AdmissionRun) {
+func (s *admissionRunRow) set(r *store.AdmissionRun) {
 	r.Gate, r.Started, r.Status, r.Control = store.LaneGate(s.gate.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
 	r.Weight = 1
 	if r.Known = s.key.Valid; r.Known {

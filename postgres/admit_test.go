@@ -40,13 +40,13 @@ func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key stri
 	}
 	at := pgTime(time.Now())
 	keys := textArray{1, func(int) *string { return &key }}
-	count("found", s.sql.admitHasWork, queue, at, newLaneArray(nil))
-	count("runs", s.sql.admitRunsLock, queue, at, newLaneArray(nil), int32(store.MaxRunsRead), false)
-	count("unclaimed", s.sql.admitUnclaimedCount, queue, at, int32(store.MaxAdmitted))
-	count("line", s.sql.admitRunsInLine, queue, partsBegun, partsRoot, int32(10))
-	count("look", s.sql.admitKeysToCheck, queue, at, int32(store.MaxKeysRead))
-	count("keys", s.sql.admitKeysRead, queue, keys)
-	count("behind", s.sql.admitRunsBehindKey, queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	count("found", s.statements.admitHasWork, queue, at, newLaneArray(nil))
+	count("runs", s.statements.admitRunsLock, queue, at, newLaneArray(nil), int32(store.MaxRunsRead), false)
+	count("unclaimed", s.statements.admitUnclaimedCount, queue, at, int32(store.MaxAdmitted))
+	count("line", s.statements.admitRunsInLine, queue, partsBegun, partsRoot, int32(10))
+	count("look", s.statements.admitKeysToCheck, queue, at, int32(store.MaxKeysRead))
+	count("keys", s.statements.admitKeysRead, queue, keys)
+	count("behind", s.statements.admitRunsBehindKey, queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	return buffers
 }
 

@@ -29,31 +29,31 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	ends := found && q.Deleted && !plan.More
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
-			batch.Queue(s.sql.admitRunUpdate, admittedArgs(runs)...)
+			batch.Queue(s.statements.admitRunUpdate, admittedArgs(runs)...)
 		}
 		if len(placed) > 0 {
-			batch.Queue(s.sql.admitPlaceUpsert, placeArgs(q.Name, placed)...)
+			batch.Queue(s.statements.admitPlaceUpsert, placeArgs(q.Name, placed)...)
 		}
 		if len(ended) > 0 {
-			batch.Queue(s.sql.admitPlaceDelete, seenKeys(ended)...)
+			batch.Queue(s.statements.admitPlaceDelete, seenKeys(ended)...)
 		}
 		if len(keys) > 0 {
-			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, keys)...)
+			batch.Queue(s.statements.admitKeyUpsert, keyArgs(q.Name, keys)...)
 		}
 		if deletes {
-			batch.Queue(s.sql.admitKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
+			batch.Queue(s.statements.admitKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
 		}
 		if found && plan.LookAll {
-			batch.Queue(s.sql.admitKeysCheckAll, q.Name, pgTime(q.Now))
+			batch.Queue(s.statements.admitKeysMarkAllToCheck, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.sql.admitQueueUpdate, queueArgs(q)...)
+			batch.Queue(s.statements.admitQueueUpdate, queueArgs(q)...)
 		}
 		if ends {
-			batch.Queue(s.sql.admitQueueDelete, q.Name)
+			batch.Queue(s.statements.admitQueueDelete, q.Name)
 		}
 		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
-			batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+			batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 		}
 	}, func(res statementResults) error {
 		if len(runs) > 0 {

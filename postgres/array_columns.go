@@ -21,48 +21,48 @@ type arrayColumn interface {
 
 type (
 	uuidArray struct {
-		n  int
-		at func(int) *uuid.UUID // nil is NULL
+		length  int
+		valueAt func(int) *uuid.UUID // nil is NULL
 	}
 	textArray struct {
-		n  int
-		at func(int) *string // nil is NULL
+		length  int
+		valueAt func(int) *string // nil is NULL
 	}
 	byteaArray struct {
-		n  int
-		at func(int) *[]byte // a nil slice is NULL, an empty one is not
+		length  int
+		valueAt func(int) *[]byte // a nil slice is NULL, an empty one is not
 	}
 	timeArray struct {
-		n  int
-		at func(int) *time.Time // zero is NULL
+		length  int
+		valueAt func(int) *time.Time // zero is NULL
 	}
 	int2Array struct {
-		n  int
-		at func(int) int16
+		length  int
+		valueAt func(int) int16
 	}
 	int4Array struct {
-		n  int
-		at func(int) int32
+		length  int
+		valueAt func(int) int32
 	}
 	int8Array struct {
-		n  int
-		at func(int) int64
+		length  int
+		valueAt func(int) int64
 	}
 	epochArray struct {
-		n  int
-		at func(int) store.Epoch
+		length  int
+		valueAt func(int) store.Epoch
 	}
 	boolArray struct {
-		n  int
-		at func(int) bool
+		length  int
+		valueAt func(int) bool
 	}
 )
 
 // orNull returns the column, or NULL for the whole array if each of its values is NULL, so that the
 // server need not read an array. It is for columns that few rows have.
 func (c byteaArray) orNull() any {
-	for i := range c.n {
-		if *c.at(i) != nil {
+	for i := range c.length {
+		if *c.valueAt(i) != nil {
 			return c
 		}
 	}
@@ -70,8 +70,8 @@ func (c byteaArray) orNull() any {
 }
 
 func (c timeArray) orNull() any {
-	for i := range c.n {
-		if !c.at(i).IsZero() {
+	for i := range c.length {
+		if !c.valueAt(i).IsZero() {
 			return c
 		}
 	}
@@ -106,15 +106,15 @@ func dimensions(n int) []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
 }
 
-func (c uuidArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c textArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c byteaArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c timeArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c int2Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c int4Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c int8Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
-func (c epochArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c boolArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c uuidArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c textArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c byteaArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.length) }
+func (c timeArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c int2Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c int4Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c int8Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c epochArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.length) }
+func (c boolArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
 
 func (uuidArray) IndexType() any  { return (*uuidValue)(nil) }
 func (textArray) IndexType() any  { return (*textValue)(nil) }
@@ -126,11 +126,11 @@ func (int8Array) IndexType() any  { return int64(0) }
 func (epochArray) IndexType() any { return int64(0) }
 func (boolArray) IndexType() any  { return false }
 
-func (c int2Array) Index(i int) any  { return c.at(i) }
-func (c int4Array) Index(i int) any  { return c.at(i) }
-func (c int8Array) Index(i int) any  { return c.at(i) }
-func (c epochArray) Index(i int) any { return c.at(i).Number() }
-func (c boolArray) Index(i int) any  { return c.at(i) }
+func (c int2Array) Index(i int) any  { return c.valueAt(i) }
+func (c int4Array) Index(i int) any  { return c.valueAt(i) }
+func (c int8Array) Index(i int) any  { return c.valueAt(i) }
+func (c epochArray) Index(i int) any { return c.valueAt(i).Number() }
+func (c boolArray) Index(i int) any  { return c.valueAt(i) }
 
 // appendValue appends a single value in the protocol's binary form, without the allocations of pgx. It
 // reports false if it does not know the type, or if the parameter has another one; then pgx encodes it.
@@ -180,41 +180,41 @@ func appendBool(b []byte, v bool) []byte {
 }
 
 func appendTime(b []byte, v *time.Time) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-timeZero))
+	return binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-postgresEpochMicros))
 }
 
 func (c uuidArray) Index(i int) any {
-	if v := c.at(i); v != nil {
+	if v := c.valueAt(i); v != nil {
 		return (*uuidValue)(v)
 	}
 	return nil
 }
 
 func (c textArray) Index(i int) any {
-	if v := c.at(i); v != nil {
+	if v := c.valueAt(i); v != nil {
 		return (*textValue)(v)
 	}
 	return nil
 }
 
 func (c byteaArray) Index(i int) any {
-	if v := c.at(i); *v != nil {
+	if v := c.valueAt(i); *v != nil {
 		return (*blobValue)(v)
 	}
 	return nil
 }
 
 func (c timeArray) Index(i int) any {
-	if v := c.at(i); !v.IsZero() {
+	if v := c.valueAt(i); !v.IsZero() {
 		return (*timeValue)(v)
 	}
 	return nil
 }
 
 func (c uuidArray) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.UUIDOID, c.n)
-	for i := range c.n {
-		if v := c.at(i); v == nil {
+	b = arrayHeader(b, pgtype.UUIDOID, c.length)
+	for i := range c.length {
+		if v := c.valueAt(i); v == nil {
 			b = arrayNull(b)
 		} else {
 			b = arrayElement(b, v[:])
@@ -224,9 +224,9 @@ func (c uuidArray) encode(b []byte) []byte {
 }
 
 func (c textArray) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.TextOID, c.n)
-	for i := range c.n {
-		if v := c.at(i); v == nil {
+	b = arrayHeader(b, pgtype.TextOID, c.length)
+	for i := range c.length {
+		if v := c.valueAt(i); v == nil {
 			b = arrayNull(b)
 		} else {
 			b = arrayElement(b, *v)
@@ -236,9 +236,9 @@ func (c textArray) encode(b []byte) []byte {
 }
 
 func (c byteaArray) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.ByteaOID, c.n)
-	for i := range c.n {
-		if v := c.at(i); *v == nil {
+	b = arrayHeader(b, pgtype.ByteaOID, c.length)
+	for i := range c.length {
+		if v := c.valueAt(i); *v == nil {
 			b = arrayNull(b)
 		} else {
 			b = arrayElement(b, *v)
@@ -247,13 +247,13 @@ func (c byteaArray) encode(b []byte) []byte {
 	return b
 }
 
-// timeZero is the server's zero time, 2000-01-01, in microseconds of Unix time.
-const timeZero = 946_684_800_000_000
+// postgresEpochMicros is the server's zero time, 2000-01-01, in microseconds of Unix time.
+const postgresEpochMicros = 946_684_800_000_000
 
 func (c timeArray) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.TimestamptzOID, c.n)
-	for i := range c.n {
-		if v := c.at(i); v.IsZero() {
+	b = arrayHeader(b, pgtype.TimestamptzOID, c.length)
+	for i := range c.length {
+		if v := c.valueAt(i); v.IsZero() {
 			b = arrayNull(b)
 		} else {
 			b = appendTime(binary.BigEndian.AppendUint32(b, 8), v)
@@ -263,45 +263,45 @@ func (c timeArray) encode(b []byte) []byte {
 }
 
 func (c int2Array) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.Int2OID, c.n)
-	for i := range c.n {
+	b = arrayHeader(b, pgtype.Int2OID, c.length)
+	for i := range c.length {
 		b = binary.BigEndian.AppendUint32(b, 2)
-		b = binary.BigEndian.AppendUint16(b, uint16(c.at(i)))
+		b = binary.BigEndian.AppendUint16(b, uint16(c.valueAt(i)))
 	}
 	return b
 }
 
 func (c int4Array) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.Int4OID, c.n)
-	for i := range c.n {
+	b = arrayHeader(b, pgtype.Int4OID, c.length)
+	for i := range c.length {
 		b = binary.BigEndian.AppendUint32(b, 4)
-		b = binary.BigEndian.AppendUint32(b, uint32(c.at(i)))
+		b = binary.BigEndian.AppendUint32(b, uint32(c.valueAt(i)))
 	}
 	return b
 }
 
 func (c int8Array) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.Int8OID, c.n)
-	for i := range c.n {
+	b = arrayHeader(b, pgtype.Int8OID, c.length)
+	for i := range c.length {
 		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(c.at(i)))
+		b = binary.BigEndian.AppendUint64(b, uint64(c.valueAt(i)))
 	}
 	return b
 }
 
 func (c epochArray) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.Int8OID, c.n)
-	for i := range c.n {
+	b = arrayHeader(b, pgtype.Int8OID, c.length)
+	for i := range c.length {
 		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(c.at(i).Number()))
+		b = binary.BigEndian.AppendUint64(b, uint64(c.valueAt(i).Number()))
 	}
 	return b
 }
 
 func (c boolArray) encode(b []byte) []byte {
-	b = arrayHeader(b, pgtype.BoolOID, c.n)
-	for i := range c.n {
-		b = appendBool(binary.BigEndian.AppendUint32(b, 1), c.at(i))
+	b = arrayHeader(b, pgtype.BoolOID, c.length)
+	for i := range c.length {
+		b = appendBool(binary.BigEndian.AppendUint32(b, 1), c.valueAt(i))
 	}
 	return b
 }

@@ -80,7 +80,7 @@ func BenchmarkClaim(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: size, Now: now, LeaseUntil: now.Add(time.Minute), MaxCrashes: 5}
+	q := store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: size, Now: now, LeaseUntil: now.Add(time.Minute), MaxCrashes: 5}
 	for b.Loop() {
 		b.StopTimer()
 		add(size)
@@ -101,7 +101,7 @@ func BenchmarkClaimNothing(b *testing.B) {
 	if err := s.Commit(b.Context(), &store.Batch{Starts: []*store.StartWrite{{Run: later}}}); err != nil {
 		b.Fatal(err)
 	}
-	q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 100, Suspects: 1, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5}
+	q := store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 100, MaxSuspects: 1, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5}
 	for b.Loop() {
 		if claims, err := s.Claim(b.Context(), q); err != nil || len(claims.Runs) != 0 {
 			b.Fatal(len(claims.Runs), err)

@@ -11,15 +11,15 @@ import (
 // checkpoint writes one step in the caller's transaction, so that it commits together with the other
 // writes of that transaction. It sets the outcome in w, which holds if and when the transaction commits.
 // Until then no other worker can claim the run. If marked is true and the transaction is no longer the
-// one that tx_begin.sql began, checkpoint returns errEndedItself.
+// one that tx_step_begin.sql began, checkpoint returns errEndedItself.
 func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took, mark int64
 	err := s.withSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
 		if marked {
-			batch.Queue(s.sql.txCheckBegun)
+			batch.Queue(s.statements.txStepCheckBegun)
 		}
-		batch.Queue(s.sql.txCheckpoint, append(singleStepArgs(&w.Step), w.Step.Failures)...)
+		batch.Queue(s.statements.txStepCheckpoint, append(singleStepArgs(&w.Step), w.Step.Failures)...)
 	}, func(res statementResults) error {
 		if marked {
 			if err := readRowCount(res, 1, &mark); err != nil {
@@ -42,8 +42,8 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 	if err != nil {
 		return err
 	}
-	w.State, w.Recorded = states[0].run, nil
-	switch w.Outcome = w.Judge(states[0].run, states[0].row); w.Outcome {
+	w.State, w.Recorded = states[0].runState, nil
+	switch w.Outcome = w.Judge(states[0].runState, states[0].row); w.Outcome {
 	case 0:
 		w.Outcome = store.Locked
 	case store.Adopted, store.Written:
@@ -60,7 +60,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	if len(starts) == 0 {
 		return nil
 	}
-	w := &sortedBatch{met: true} // so that an existing row is no error, which would abort the caller's transaction
+	w := &sortedBatch{newMayExist: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.addBatch(&store.Batch{Starts: starts})
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took changedRowCounts

@@ -34,8 +34,8 @@ func TestCheckpointInTx(t *testing.T) {
 			nonce := done(run.UUID, "nonce", at)
 			nonce.Step.Epoch.Nonce++
 			known := done(run.UUID, "marked", at)
-			known.Exists = true
-			err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
+			known.RowExists = true
+			err := pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 				for _, c := range []struct {
 					w    *store.StepWrite
 					want store.Outcome
@@ -54,7 +54,7 @@ func TestCheckpointInTx(t *testing.T) {
 						t.Errorf("%s: outcome %d, not %d", c.w.Step.Name, c.w.Outcome, c.want)
 					}
 				}
-				q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(1e9), MaxCrashes: 5}
+				q := store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 1, Now: at, LeaseUntil: at.Add(1e9), MaxCrashes: 5}
 				claims, err := s.Claim(t.Context(), q)
 				if err != nil || len(claims.Runs) != 0 {
 					t.Errorf("a claim during the transaction: %v, %v", claims, err)
@@ -91,7 +91,7 @@ func TestStartInTx(t *testing.T) {
 			undo := errors.New("undo")
 			for _, end := range []error{undo, nil} {
 				start := &store.StartWrite{Run: pending(at)}
-				err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
+				err := pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 					for range 2 { // the second is a repeated call
 						if err := s.startIn(t.Context(), tx, []*store.StartWrite{start}); err != nil {
 							return err
@@ -125,7 +125,7 @@ func TestSignalTxKeepsSettings(t *testing.T) {
 	if _, err := w.Start(t.Context(), e, 0, durable.ID("order")); err != nil {
 		t.Fatal(err)
 	}
-	err = pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 		var before, after string
 		if err := tx.QueryRow(t.Context(), "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
 			return err
@@ -153,7 +153,7 @@ func TestSignalTxOddID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 		if err := SignalTx(t.Context(), tx, e, "\xff", "word", 1); !errors.Is(err, durable.ErrNotFound) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}

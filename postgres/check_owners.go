@@ -32,12 +32,12 @@ func (e *OwnerError) Error() string {
 // durable in it.
 func (s *database) checkOwners(ask roundTripFunc) error {
 	var stranger *OwnerError
-	owners := s.owners
+	owners := s.trustedOwners
 	if owners == nil {
 		owners = []string{}
 	}
 	err := ask("look at who owns the schema", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.untrustedOwners, s.schema, relationNames(), owners)
+		batch.Queue(s.statements.untrustedOwners, s.schema, relationNames(), owners)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found := OwnerError{Schema: s.schema}

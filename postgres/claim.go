@@ -28,10 +28,10 @@ func historyBytes(q *store.ClaimQuery) int {
 // there are new lanes, nothing is claimed, and the call finds them and repeats the transaction. The histories of runs whose
 // owner lost its lease are read afterwards; see readTakenOver.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
-	if q.Served.Empty() || q.Limit <= 0 {
+	if q.Filter.Empty() || q.Limit <= 0 {
 		return claims, nil
 	}
-	era := s.timeline.eras.Load()
+	era := s.rewindDetector.eraCount.Load()
 	var overtaken []int
 	for again := true; again && err == nil; {
 		claims, overtaken, again, err = s.claimOnce(ctx, &q)
@@ -40,7 +40,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 		err = s.readTakenOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
 	}
 	if err == nil {
-		err = s.timeline.addClaimedRuns(era, claims.Runs)
+		err = s.rewindDetector.addClaimedRuns(era, claims.Runs)
 	}
 	if err != nil {
 		return store.ClaimResult{}, err
@@ -51,17 +51,17 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
-	plan := s.lanes.newClaimLanes(q.Served, q.Gated)
+	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueGates)
 	place := make(map[uuid.UUID]int)
 	err = s.runBatch(ctx, s.enginePool, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claimPrepare, newLaneArray(plan.low), newLaneArray(plan.high), newLaneArray(plan.claimable), pgTime(q.Now))
-		batch.Queue(s.sql.claimRuns, newLaneArray(plan.claimable),
-			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
+		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now))
+		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
+			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil))
-		batch.Queue(s.sql.claimHistories, int64(historyBytes(q)))
+		batch.Queue(s.statements.claimHistories, int64(historyBytes(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
-		err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.Next)) })
+		err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.NextDue)) })
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
-				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, Progress: int(progress)})
+				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, CheckpointsAtLastCrash: int(progress)})
 			}
 			return err
 		})
@@ -94,7 +94,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 	case err == nil && again:
 		err = s.findLanes(ctx, &plan)
 	case err == nil:
-		s.lanes.add(&plan, nil)
+		s.knownLanes.add(&plan, nil)
 	}
 	return claims, overtaken, again, err
 }
@@ -103,7 +103,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.lanesFindUnknown, newLaneArray(plan.low), newLaneArray(plan.high))
+		batch.Queue(s.statements.lanesFindUnknown, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds))
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -114,7 +114,7 @@ func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 		})
 	})
 	if err == nil {
-		s.lanes.add(plan, found)
+		s.knownLanes.add(plan, found)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 // ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read back a claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claimedLeases, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
+		batch.Queue(s.statements.leasesOfClaim, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
 	}, func(res statementResults) error {
 		leases = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -173,7 +173,7 @@ func (s *database) awaitWriters(ctx context.Context) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
 		err := s.runBatch(ctx, s.enginePool, "look for writes under way", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.writersInFlight, textArray{len(open), func(i int) *string { return &open[i] }})
+			batch.Queue(s.statements.writersInFlight, textArray{len(open), func(i int) *string { return &open[i] }})
 		}, func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var transaction string
@@ -198,9 +198,9 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 	}
 	freed := 0
 	err := s.runBatch(ctx, s.enginePool, "expire", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), newUUIDArray(workers))
-		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
-		batch.Queue(s.sql.workerDelete, newUUIDArray(workers), pgUUID(q.Worker))
+		batch.Queue(s.statements.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), newUUIDArray(workers))
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
+		batch.Queue(s.statements.workerDelete, newUUIDArray(workers), pgUUID(q.Worker))
 	}, func(res statementResults) error {
 		tag, err := res.Exec()
 		if err != nil {

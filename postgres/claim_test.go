@@ -24,12 +24,12 @@ CREATE SEQUENCE durable.looks;`
 // must not be executed again. So the takeover waits for it, and reads it with the history.
 func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
-		s.sql.writersInFlight += " AND nextval('durable.looks') > 0" // counts the queries that find something
+		s.statements.writersInFlight += " AND nextval('durable.looks') > 0" // counts the queries that find something
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)
 		begin(t, s, &store.StartWrite{Run: overdue})
-		cfg := s.user.Config().ConnConfig
+		cfg := s.userPool.Config().ConnConfig
 		conn, err := pgx.ConnectConfig(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 		var claims store.ClaimResult
 		go func() {
 			var err error
-			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
+			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
 			claimed <- err
 		}()
 		until(t, "the takeover to wait", conn, "SELECT last_value >= 3 FROM durable.looks", claimed)

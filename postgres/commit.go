@@ -13,9 +13,9 @@ import (
 // changedRowCounts holds the number of rows that each section changed.
 type changedRowCounts struct{ starts, fresh, known, signals, runs int64 }
 
-// If a start becomes due later than notifyWithin after its creation, its commit sends no notification, because
+// If a start becomes due later than maxNotifiedDelay after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
-const notifyWithin = time.Minute
+const maxNotifiedDelay = time.Minute
 
 // maxStartTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
 // read back.
@@ -30,14 +30,14 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	}
 	ctx, done := s.hosts.boundFlush(ctx)
 	defer func() { done(&err) }()
-	whole, era := b, s.timeline.eras.Load()
+	whole, era := b, s.rewindDetector.eraCount.Load()
 	for try := 1; ; try++ {
 		left, err := s.commit(ctx, b)
 		if err != nil {
 			return err
 		}
 		if len(left) == 0 {
-			return s.timeline.acknowledge(era, whole)
+			return s.rewindDetector.acknowledge(era, whole)
 		}
 		if try == maxStartTries {
 			return startConflictGoneError(left[0])
@@ -62,10 +62,10 @@ func newBatchWithMarkers(b *store.Batch, starts []*store.StartWrite) *store.Batc
 
 // commit writes the batch in one transaction, and returns the starts that have to be retried.
 func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.StartWrite, err error) {
-	w := s.scratch.Get().(*sortedBatch)
+	w := s.batchPool.Get().(*sortedBatch)
 	defer func() {
 		w.clear()
-		s.scratch.Put(w)
+		s.batchPool.Put(w)
 	}()
 	w.addBatch(b)
 	var took changedRowCounts
@@ -74,7 +74,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 			func(res statementResults) error { return w.readRowCounts(res, &took) })
 	}
 	if err = write(); isUniqueViolation(err) { // everything was rolled back
-		w.met = true
+		w.newMayExist = true
 		err = write()
 	}
 	if err != nil {
@@ -85,66 +85,66 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 
 // queueStatements adds the statements of all non-empty sections to the pipeline.
 func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
-	if w.brief {
-		batch.Queue(s.sql.setLockTimeout, shortLockTimeout)
+	if w.shortLockWait {
+		batch.Queue(s.statements.setLockTimeout, shortLockTimeout)
 	}
-	if len(w.locks) > 0 {
-		batch.Queue(s.sql.runsLock, lockArgs(w.locks)...)
+	if len(w.runsToLock) > 0 {
+		batch.Queue(s.statements.runsLockForBatch, lockArgs(w.runsToLock)...)
 	}
 	switch {
-	case w.allUnnamed && !w.met:
-		batch.Queue(s.sql.runInsertGenerated, startArgs(w.starts)...)
-	case w.plain:
-		batch.Queue(s.sql.runInsert, startArgs(w.starts)...)
+	case w.allIDsGenerated && !w.newMayExist:
+		batch.Queue(s.statements.runInsertGeneratedIds, startArgs(w.starts)...)
+	case w.startsArePlainRoots:
+		batch.Queue(s.statements.runInsert, startArgs(w.starts)...)
 	case len(w.starts) > 0:
 		s.queueAnyStarts(batch, w)
 	}
 	switch {
-	case len(w.newSteps) > 0 && w.met:
-		batch.Queue(s.sql.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
-	case len(w.newSteps) == 1 && s.sql.stepInsertOne != "": // empty in a test of the statement for many
-		batch.Queue(s.sql.stepInsertOne, stepValues(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
+	case len(w.newSteps) > 0 && w.newMayExist:
+		batch.Queue(s.statements.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
+	case len(w.newSteps) == 1 && s.statements.stepInsertOne != "": // empty in a test of the statement for many
+		batch.Queue(s.statements.stepInsertOne, stepValues(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
 	case len(w.newSteps) > 0:
-		batch.Queue(s.sql.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
+		batch.Queue(s.statements.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
 	}
 	if len(w.existingSteps) > 0 {
-		batch.Queue(s.sql.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
+		batch.Queue(s.statements.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
 	}
 	for _, item := range w.receives {
-		batch.Queue(s.sql.signalReceive, append(singleStepArgs(&item.Step), item.Signal)...)
+		batch.Queue(s.statements.signalReceive, append(singleStepArgs(&item.Step), item.Signal)...)
 	}
 	if len(w.signals) > 0 {
-		batch.Queue(s.sql.signalInsert, signalArgs(w.signals)...)
+		batch.Queue(s.statements.signalInsert, signalArgs(w.signals)...)
 	}
 	switch {
-	case len(w.runs) > 0 && w.finish:
-		batch.Queue(s.sql.runFinish, runFinishArgs(w.runs)...)
-	case len(w.runs) > 0:
-		batch.Queue(s.sql.runEndOwnership, append(ownershipEndArgs(w.runs), notifyChannel(s.schema))...)
+	case len(w.ownershipEnds) > 0 && w.allFinish:
+		batch.Queue(s.statements.runFinish, runFinishArgs(w.ownershipEnds)...)
+	case len(w.ownershipEnds) > 0:
+		batch.Queue(s.statements.runEndOwnership, append(ownershipEndArgs(w.ownershipEnds), notifyChannel(s.schema))...)
 	}
 	for _, item := range w.holds {
-		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
+		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
-		batch.Queue(s.sql.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
+		batch.Queue(s.statements.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
 	}
-	if w.hints {
-		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+	if w.notifyWorkers {
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}
 }
 
 // queueAnyStarts adds the starts of any kind.
 func (s *database) queueAnyStarts(batch *pgx.Batch, w *sortedBatch) {
-	if len(w.placed) > 0 {
-		batch.Queue(s.sql.runInsertWithPlace, startWithPlaceArgs(w.starts, w.tags, w.placed)...)
+	if len(w.startsWithPlace) > 0 {
+		batch.Queue(s.statements.runInsertWithPlace, startWithPlaceArgs(w.starts, w.tags, w.startsWithPlace)...)
 	} else {
-		batch.Queue(s.sql.runInsertAny, startAnyArgs(w.starts, w.tags)...)
+		batch.Queue(s.statements.runInsertAny, startAnyArgs(w.starts, w.tags)...)
 	}
 }
 
 // readRowCounts reads the results of the statements that queue added.
 func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts) error {
-	if w.brief {
+	if w.shortLockWait {
 		if err := readRowCount(res, 1, nil); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 		items int
 		took  *int64 // nil: the count does not matter
 	}{
-		{len(w.locks), nil},
+		{len(w.runsToLock), nil},
 		{len(w.starts), &took.starts},
 		{len(w.newSteps), &took.fresh},
 		{len(w.existingSteps), &took.known},
@@ -170,11 +170,11 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 	if err := readRowCount(res, len(w.signals), &took.signals); err != nil {
 		return err
 	}
-	if w.finish {
-		if err := readRowCount(res, len(w.runs), &took.runs); err != nil {
+	if w.allFinish {
+		if err := readRowCount(res, len(w.ownershipEnds), &took.runs); err != nil {
 			return err
 		}
-	} else if len(w.runs) > 0 {
+	} else if len(w.ownershipEnds) > 0 {
 		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&took.runs, nil) }); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 	if err := readRowCount(res, len(w.wakes), nil); err != nil {
 		return err
 	}
-	if w.hints {
+	if w.notifyWorkers {
 		return readRowCount(res, 1, nil)
 	}
 	return nil
@@ -246,10 +246,10 @@ func missedSteps(items []*store.StepWrite, took int64) []*store.StepWrite {
 // missedRuns returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
 // are ends, and the holds without an outcome.
 func (w *sortedBatch) missedRuns(took int64) (missed []*store.OwnershipEnd) {
-	if took < int64(len(w.runs)) {
-		missed = append(missed, w.runs...)
+	if took < int64(len(w.ownershipEnds)) {
+		missed = append(missed, w.ownershipEnds...)
 	} else {
-		for _, item := range w.runs {
+		for _, item := range w.ownershipEnds {
 			item.Outcome, item.State = store.Written, store.RunState{}
 		}
 	}

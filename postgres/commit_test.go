@@ -27,11 +27,11 @@ func whole(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	marker.Step.Status = store.StepStarted
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: a}, {Run: b}}, Steps: []*store.StepWrite{marker}})
 	known := done(b.UUID, "known", at)
-	known.Exists = true
+	known.RowExists = true
 	return &store.Batch{
-		Starts: []*store.StartWrite{{Run: c}},
-		Steps:  []*store.StepWrite{done(a.UUID, "fresh", at), known},
-		Runs:   []*store.OwnershipEnd{finish(a.UUID, at)},
+		Starts:        []*store.StartWrite{{Run: c}},
+		Steps:         []*store.StepWrite{done(a.UUID, "fresh", at), known},
+		OwnershipEnds: []*store.OwnershipEnd{finish(a.UUID, at)},
 	}, []uuid.UUID{a.UUID, b.UUID, c.UUID}
 }
 
@@ -50,7 +50,7 @@ func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	b.Starts = append(b.Starts, begins)
 	b.Receives = append(b.Receives, receive(parent.UUID, "wait", "go", at))
 	b.Signals = append(b.Signals, signal(parent.UUID, "go", "1", at))
-	b.Runs = append(b.Runs, end)
+	b.OwnershipEnds = append(b.OwnershipEnds, end)
 	return b, append(runs, parent.UUID, ends.Run.UUID, begins.Run.UUID)
 }
 
@@ -64,15 +64,15 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 		batch *store.Batch
 		want  []string
 	}{
-		"plain": {plain, []string{s.sql.runInsertGenerated, s.sql.stepInsertOne, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
+		"plain": {plain, []string{s.statements.runInsertGeneratedIds, s.statements.stepInsertOne, s.statements.stepUpdate, s.statements.runFinish, s.statements.notify}},
 		"family": {all, []string{
-			s.sql.runsLock, s.sql.runInsertAny, s.sql.stepInsertOne, s.sql.stepUpdate,
-			s.sql.signalReceive, s.sql.signalInsert, s.sql.runFinish, s.sql.runWake, s.sql.notify,
+			s.statements.runsLockForBatch, s.statements.runInsertAny, s.statements.stepInsertOne, s.statements.stepUpdate,
+			s.statements.signalReceive, s.statements.signalInsert, s.statements.runFinish, s.statements.runWake, s.statements.notify,
 		}},
-		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin)}}}}, []string{s.sql.runInsert}},
-		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin - 1)}}}}, []string{s.sql.runInsert, s.sql.notify}},
-		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.sql.stepInsert}},
-		"park":            {&store.Batch{Runs: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runEndOwnership}},
+		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsert}},
+		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay - 1)}}}}, []string{s.statements.runInsert, s.statements.notify}},
+		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.statements.stepInsert}},
+		"park":            {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, Status: store.Waiting}}}, []string{s.statements.runEndOwnership}},
 	} {
 		var w sortedBatch
 		var pipe pgx.Batch
@@ -119,7 +119,7 @@ func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 				texts = append(texts, id.String())
 			}
 			var wrote int
-			err = s.user.QueryRow(t.Context(), `
+			err = s.userPool.QueryRow(t.Context(), `
 				SELECT count(DISTINCT xmin::text) FROM (
 				    SELECT xmin FROM durable.run WHERE id = ANY ($1) AND (id <> $2)
 				    UNION ALL SELECT xmin FROM durable.step WHERE run_id = ANY ($1)
@@ -133,8 +133,8 @@ func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 			if wrote != 1 {
 				t.Errorf("a flush was %d transactions, not 1", wrote)
 			}
-			if b.Starts[1].Outcome != store.Written || b.Receives[0].Outcome != store.Written || b.Signals[0].Outcome != store.Written || b.Runs[1].Outcome != store.Written {
-				t.Errorf("outcomes %d, %d, %d, %d", b.Starts[1].Outcome, b.Receives[0].Outcome, b.Signals[0].Outcome, b.Runs[1].Outcome)
+			if b.Starts[1].Outcome != store.Written || b.Receives[0].Outcome != store.Written || b.Signals[0].Outcome != store.Written || b.OwnershipEnds[1].Outcome != store.Written {
+				t.Errorf("outcomes %d, %d, %d, %d", b.Starts[1].Outcome, b.Receives[0].Outcome, b.Signals[0].Outcome, b.OwnershipEnds[1].Outcome)
 			}
 			for _, item := range b.Steps {
 				if item.Outcome != store.Written {
@@ -163,7 +163,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			t.Parallel()
 			s := openBeside(t, mode)
 			b, runs := whole(t, s)
-			b.Runs[0].Reason = "not UTF-8: \xff"
+			b.OwnershipEnds[0].Reason = "not UTF-8: \xff"
 			err := s.Commit(t.Context(), b)
 			if !errors.Is(err, store.ErrBadData) {
 				t.Fatalf("the error is %v", err)
@@ -175,10 +175,10 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			if got[0].Status != store.Running || got[1] != nil {
 				t.Errorf("part of the flush was kept: %v", got)
 			}
-			b.Runs[0].Reason = ""
+			b.OwnershipEnds[0].Reason = ""
 			commit(t, s, b)
-			if b.Starts[0].Outcome != store.Written || b.Runs[0].Outcome != store.Written {
-				t.Errorf("the flush without the bad value: outcomes %d and %d", b.Starts[0].Outcome, b.Runs[0].Outcome)
+			if b.Starts[0].Outcome != store.Written || b.OwnershipEnds[0].Outcome != store.Written {
+				t.Errorf("the flush without the bad value: outcomes %d and %d", b.Starts[0].Outcome, b.OwnershipEnds[0].Outcome)
 			}
 		})
 	}
@@ -197,11 +197,11 @@ func TestHostileDefaults(t *testing.T) {
 				"bytea_output = 'escape'", "\"DateStyle\" = 'German'",
 			} {
 				sql := "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " + strings.ReplaceAll(set, "'", "''") + "', current_database()); END $$"
-				if _, err := first.user.Exec(t.Context(), sql); err != nil {
+				if _, err := first.userPool.Exec(t.Context(), sql); err != nil {
 					t.Fatal(set, err)
 				}
 			}
-			s := openAt(t, first.user.Config().ConnString(), WithoutMigrations())
+			s := openAt(t, first.userPool.Config().ConnString(), WithoutMigrations())
 			b, runs := whole(t, s)
 			commit(t, s, b)
 			var isolation, timeout string
@@ -229,7 +229,7 @@ func TestHostileDefaults(t *testing.T) {
 func TestHeldNameSetsNeighboursFree(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
-	tx, err := s.userPool().Begin(t.Context())
+	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestWriterThatKnewTooLittle(t *testing.T) {
 	marker.Step.Status = store.StepStarted
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: run}}, Steps: []*store.StepWrite{marker}})
 	missing := done(run.UUID, "missing", at)
-	missing.Exists = true
+	missing.RowExists = true
 	b := &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "marked", at), missing}}
 	commit(t, s, b)
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{marker}}) // late
@@ -315,9 +315,9 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 	old.Step.Epoch = store.Epoch{}
 	third := running(uuid.New(), at)
 	commit(t, s, &store.Batch{
-		Starts: []*store.StartWrite{{Run: third}},
-		Steps:  []*store.StepWrite{replay, fresh, old},
-		Runs:   []*store.OwnershipEnd{finish(one.UUID, at)},
+		Starts:        []*store.StartWrite{{Run: third}},
+		Steps:         []*store.StepWrite{replay, fresh, old},
+		OwnershipEnds: []*store.OwnershipEnd{finish(one.UUID, at)},
 	})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{other}})
 	for what, c := range map[string]struct{ got, want store.Outcome }{

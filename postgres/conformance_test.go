@@ -58,7 +58,7 @@ func TestConformanceOfMany(t *testing.T) {
 			}
 		}
 		s := l.lend(t, "cache_statement", 1)[0]
-		s.sql.stepInsertOne = ""
+		s.statements.stepInsertOne = ""
 		return s
 	})
 }

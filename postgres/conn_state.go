@@ -17,18 +17,18 @@ import (
 // these buffers for every pipeline and grow them by doubling, which was half of all bytes that a busy
 // process allocated.
 type connState struct {
-	era      uint64 // of the database; see rewind_detector.go
-	traced   bool   // pgx traces only batches of its own, so those are used
-	prepared map[string]*preparedStatement
-	args     []byte // the arguments of one statement
-	values   [][]byte
-	wire     reusedBuffer // the messages of one pipeline
+	era         uint64 // of the database; see rewind_detector.go
+	traced      bool   // pgx traces only batches of its own, so those are used
+	prepared    map[string]*preparedStatement
+	encodedArgs []byte // the arguments of one statement
+	argValues   [][]byte
+	writeBuffer reusedBuffer // the messages of one pipeline
 }
 
 // preparedStatement is a prepared statement of one connection.
 type preparedStatement struct {
 	*pgconn.StatementDescription
-	results []int16 // the format of each column of the result
+	resultFormats []int16 // the format of each column of the result
 }
 
 // maxKeptBuffer is the size in bytes of the largest buffer that a connection keeps after a pipeline.
@@ -49,7 +49,7 @@ var binaryFormat = []int16{pgx.BinaryFormatCode}
 // sendBatch prepares the statements that are new to the connection, and sends all statements as one pipeline,
 // which is one transaction.
 func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*pipelineResults, error) {
-	f := &pipelineResults{types: conn.TypeMap(), statements: make([]*preparedStatement, len(batch.QueuedQueries))}
+	f := &pipelineResults{typeMap: conn.TypeMap(), statements: make([]*preparedStatement, len(batch.QueuedQueries))}
 	for i, q := range batch.QueuedQueries {
 		var err error
 		if f.statements[i], err = s.prepare(ctx, conn, q.SQL); err != nil {
@@ -57,20 +57,20 @@ func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Ba
 		}
 	}
 	f.pipe = conn.PgConn().StartPipeline(ctx)
-	conn.PgConn().Frontend().Send(&s.wire)
+	conn.PgConn().Frontend().Send(&s.writeBuffer)
 	size := 0
 	for i, q := range batch.QueuedQueries {
-		if err := s.encode(f.types, f.statements[i], q.Arguments); err != nil {
+		if err := s.encode(f.typeMap, f.statements[i], q.Arguments); err != nil {
 			_ = f.pipe.Close() // it closes the connection, because half a pipeline is buffered
 			return nil, err
 		}
-		size += len(s.args) + messageOverhead(f.statements[i].StatementDescription)
-		f.pipe.SendQueryStatement(f.statements[i].StatementDescription, s.values, binaryFormat, f.statements[i].results)
+		size += len(s.encodedArgs) + messageOverhead(f.statements[i].StatementDescription)
+		f.pipe.SendQueryStatement(f.statements[i].StatementDescription, s.argValues, binaryFormat, f.statements[i].resultFormats)
 	}
 	err := f.pipe.Sync()
-	s.wire.reserveSize(size)
-	if cap(s.args) > maxKeptBuffer {
-		s.args, s.values = nil, nil
+	s.writeBuffer.reserveSize(size)
+	if cap(s.encodedArgs) > maxKeptBuffer {
+		s.encodedArgs, s.argValues = nil, nil
 	}
 	if err != nil {
 		_ = f.pipe.Close() // it returns the same error
@@ -90,7 +90,7 @@ func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*p
 	}
 	p := &preparedStatement{StatementDescription: description}
 	for _, field := range description.Fields {
-		p.results = append(p.results, conn.TypeMap().FormatCodeForOID(field.DataTypeOID))
+		p.resultFormats = append(p.resultFormats, conn.TypeMap().FormatCodeForOID(field.DataTypeOID))
 	}
 	s.prepared[sql] = p
 	return p, nil
@@ -101,33 +101,33 @@ func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) 
 	if len(args) != len(p.ParamOIDs) {
 		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
 	}
-	if s.args == nil {
-		s.args = make([]byte, 0, 512) // not nil: an empty text appended to nil would be sent as NULL
+	if s.encodedArgs == nil {
+		s.encodedArgs = make([]byte, 0, 512) // not nil: an empty text appended to nil would be sent as NULL
 	}
-	s.args, s.values = s.args[:0], s.values[:0]
+	s.encodedArgs, s.argValues = s.encodedArgs[:0], s.argValues[:0]
 	for i, arg := range args {
-		from := len(s.args)
+		from := len(s.encodedArgs)
 		if arg == nil {
-			s.values = append(s.values, nil)
+			s.argValues = append(s.argValues, nil)
 			continue
 		}
 		if c, ok := arg.(arrayColumn); ok {
-			s.args = c.encode(s.args)
-		} else if appended, ok := appendValue(s.args, p.ParamOIDs[i], arg); ok {
-			s.args = appended
+			s.encodedArgs = c.encode(s.encodedArgs)
+		} else if appended, ok := appendValue(s.encodedArgs, p.ParamOIDs[i], arg); ok {
+			s.encodedArgs = appended
 		} else {
-			encoded, err := types.Encode(p.ParamOIDs[i], pgx.BinaryFormatCode, arg, s.args)
+			encoded, err := types.Encode(p.ParamOIDs[i], pgx.BinaryFormatCode, arg, s.encodedArgs)
 			if err != nil {
 				return fmt.Errorf("failed to encode argument %d of %q: %w", i+1, p.SQL, err)
 			}
 			if encoded == nil { // NULL
-				s.values = append(s.values, nil)
+				s.argValues = append(s.argValues, nil)
 				continue
 			}
-			s.args = encoded
+			s.encodedArgs = encoded
 		}
 		// Earlier values stay valid in the old buffer if append has allocated a new one.
-		s.values = append(s.values, s.args[from:len(s.args):len(s.args)])
+		s.argValues = append(s.argValues, s.encodedArgs[from:len(s.encodedArgs):len(s.encodedArgs)])
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) 
 // pipelineResults is a pipeline that was sent. Its results are read in order.
 type pipelineResults struct {
 	pipe       *pgconn.Pipeline
-	types      *pgtype.Map
+	typeMap    *pgtype.Map
 	statements []*preparedStatement
 }
 
@@ -167,7 +167,7 @@ func (f *pipelineResults) Query() (pgx.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.RowsFromResultReader(f.types, reader), nil
+	return pgx.RowsFromResultReader(f.typeMap, reader), nil
 }
 
 // Close implements ending.
@@ -222,9 +222,9 @@ func arrayHeader(b []byte, element uint32, n int) []byte {
 	return b
 }
 
-const null = ^uint32(0) // the length of NULL
+const nullLength = ^uint32(0) // the length of NULL
 
-func arrayNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, null) }
+func arrayNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, nullLength) }
 
 func arrayElement[T string | []byte](b []byte, v T) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)

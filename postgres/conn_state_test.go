@@ -122,8 +122,8 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if own := connStateOf(conn.Conn()); cap(own.args) > maxKeptBuffer || cap(own.wire.buf) > maxKeptBuffer {
-		t.Errorf("buffers of %d and %d bytes are kept after a large value", cap(own.args), cap(own.wire.buf))
+	if own := connStateOf(conn.Conn()); cap(own.encodedArgs) > maxKeptBuffer || cap(own.writeBuffer.buf) > maxKeptBuffer {
+		t.Errorf("buffers of %d and %d bytes are kept after a large value", cap(own.encodedArgs), cap(own.writeBuffer.buf))
 	}
 }
 
@@ -192,7 +192,7 @@ func TestEmptyTextIsNotNull(t *testing.T) {
 	if err := s.encode(pgtype.NewMap(), p, []any{"", nil}); err != nil {
 		t.Fatal(err)
 	}
-	if s.values[0] == nil || s.values[1] != nil {
-		t.Errorf("encoded as %v, want an empty text and NULL", s.values)
+	if s.argValues[0] == nil || s.argValues[1] != nil {
+		t.Errorf("encoded as %v, want an empty text and NULL", s.argValues)
 	}
 }

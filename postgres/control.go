@@ -42,11 +42,11 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlOperation) erro
 	made := int64(0)
 	err = ask("order", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
-			batch.Queue(s.sql.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
+			batch.Queue(s.statements.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
-		batch.Queue(s.sql.controlApply, controlApplyArgs(o, changes, notifyChannel(s.schema))...)
+		batch.Queue(s.statements.controlApply, controlApplyArgs(o, changes, notifyChannel(s.schema))...)
 		if len(wakes) > 0 {
-			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), notifyChannel(s.schema))...)
+			batch.Queue(s.statements.runWake, append(wakeArgs(wakes), notifyChannel(s.schema))...)
 		}
 	}, func(res statementResults) error {
 		if err := readRowCount(res, len(frozen), nil); err != nil {
@@ -72,8 +72,8 @@ func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.Contro
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.controlTreeLock, lockArgs(runs)...)
-			batch.Queue(s.sql.controlTree, lockArgs(runs)...)
+			batch.Queue(s.statements.controlRunTreeLock, lockArgs(runs)...)
+			batch.Queue(s.statements.controlRunTreeRead, lockArgs(runs)...)
 		}, func(res statementResults) error {
 			err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
 			if err != nil {

@@ -24,7 +24,7 @@ func FuzzCursor(f *testing.F) {
 		run := running(uuid.New(), at)
 		ids[i] = run.UUID
 		b.Starts = append(b.Starts, &store.StartWrite{Run: run})
-		b.Runs = append(b.Runs, finish(run.UUID, at))
+		b.OwnershipEnds = append(b.OwnershipEnds, finish(run.UUID, at))
 	}
 	commit(f, s, b)
 	for _, seed := range []string{

@@ -18,7 +18,7 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) err
 func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	d.Outcome, d.State = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema))
+		batch.Queue(s.statements.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written
@@ -31,7 +31,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 	d.Outcome = store.Fenced
 	keys := []*store.OwnershipEnd{{UUID: d.Run}}
 	return s.runBatch(ctx, s.enginePool, "read back a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runState, ownershipEndKeys(keys)...)
+		batch.Queue(s.statements.runState, ownershipEndKeys(keys)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.State.Found = true

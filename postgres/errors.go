@@ -133,12 +133,12 @@ func isConnectionError(err error) bool {
 // isLockTimeout reports whether a lock timeout ended the statement.
 func isLockTimeout(err error) bool { return hasState(err, "55P03") }
 
-// readOnlyState is the SQLSTATE of a write that a standby or a read-only transaction refuses.
-const readOnlyState = "25006"
+// stateReadOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
+const stateReadOnly = "25006"
 
 // isStaleStatement reports whether a prepared statement was lost with its session, its plan with the table, or the
 // right to write with the server's role. The call may succeed on another connection.
-func isStaleStatement(err error) bool { return hasState(err, "26000", "0A000", readOnlyState) }
+func isStaleStatement(err error) bool { return hasState(err, "26000", "0A000", stateReadOnly) }
 
 // isPlanInvalid reports whether a cached plan became invalid with its table. The message depends on
 // lc_messages.

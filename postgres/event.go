@@ -25,8 +25,8 @@ type eventCursor struct {
 
 func (c eventCursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.run, c.kind, c.at) }
 
-// uuidText is the length of a UUID as text.
-const uuidText = 36
+// uuidTextLength is the length of a UUID as text.
+const uuidTextLength = 36
 
 // parseEventCursor parses the result of String. An empty text is the position before all events.
 func parseEventCursor(text string) (c eventCursor, err error) {
@@ -34,7 +34,7 @@ func parseEventCursor(text string) (c eventCursor, err error) {
 		return c, nil
 	}
 	txid, rest, _ := strings.Cut(text, "-")
-	end := min(len(rest), uuidText)
+	end := min(len(rest), uuidTextLength)
 	number, at, _ := strings.Cut(strings.TrimPrefix(rest[end:], "-"), "-")
 	kind, _ := strconv.ParseInt(number, 10, 16)
 	c.txid, _ = strconv.ParseUint(txid, 10, 64)
@@ -57,9 +57,9 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 	leads := true
 	err = s.runBatch(ctx, s.enginePool, "read events", func(batch *pgx.Batch) {
 		if after != "" {
-			batch.Queue(s.sql.eventCursorValid, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, pgTime(time.UnixMicro(from.at)))
+			batch.Queue(s.statements.eventCursorValid, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, pgTime(time.UnixMicro(from.at)))
 		}
-		batch.Queue(s.sql.eventsPage, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
+		batch.Queue(s.statements.eventsPage, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
 	}, func(res statementResults) error {
 		if after != "" {
 			if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {

@@ -19,7 +19,7 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 	for i := range 3 {
 		r := running(uuid.New(), at)
 		begin(t, s, &store.StartWrite{Run: r})
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(r.UUID, at.Add(time.Duration(i)*time.Second))}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{finish(r.UUID, at.Add(time.Duration(i)*time.Second))}})
 	}
 	var all []store.Event
 	for deadline := time.Now().Add(20 * time.Second); len(all) < 3; { // other tests have transactions on this server too
@@ -30,7 +30,7 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 	}
 	remove := func(e store.Event) {
 		t.Helper()
-		if tag, err := s.user.Exec(t.Context(), "DELETE FROM durable.event WHERE run_id = $1", e.Run); err != nil || tag.RowsAffected() != 1 {
+		if tag, err := s.userPool.Exec(t.Context(), "DELETE FROM durable.event WHERE run_id = $1", e.Run); err != nil || tag.RowsAffected() != 1 {
 			t.Fatal(tag, err)
 		}
 	}
@@ -47,11 +47,11 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 	if got, err := s.Events(t.Context(), all[0].Cursor, 10); err != nil || len(got) != 1 {
 		t.Errorf("the cursor of a swept event leads to %d events, %v", len(got), err)
 	}
-	if _, err := s.user.Exec(t.Context(), "UPDATE durable.event SET at = at + interval '1 second'"); err != nil { // the transaction ID was assigned again
+	if _, err := s.userPool.Exec(t.Context(), "UPDATE durable.event SET at = at + interval '1 second'"); err != nil { // the transaction ID was assigned again
 		t.Fatal(err)
 	}
 	older := all[1].At.Add(-time.Hour)
-	if _, err := s.user.Exec(t.Context(), "INSERT INTO durable.event (at, txid, shard, type, run_id) VALUES ($1, '3', 0, 5, $2)", older, uuid.New()); err != nil {
+	if _, err := s.userPool.Exec(t.Context(), "INSERT INTO durable.event (at, txid, shard, type, run_id) VALUES ($1, '3', 0, 5, $2)", older, uuid.New()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Events(t.Context(), all[1].Cursor, 10); !errors.Is(err, store.ErrRestored) {

@@ -42,7 +42,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 			}
 			return events
 		}
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(all[0].UUID, at), finish(all[1].UUID, at)}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{finish(all[0].UUID, at), finish(all[1].UUID, at)}})
 		first := settled("", 2)
 		if first[0].Name != first[0].Run.String() || first[0].Workflow != "flow" || !first[0].At.Equal(at) || first[0].Type != store.EventCompleted {
 			t.Errorf("the first event is %+v", first[0])
@@ -53,14 +53,14 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if rest, err := s.Events(t.Context(), first[0].Cursor, 10); err != nil || len(rest) != 1 || rest[0] != first[1] {
 			t.Errorf("the rest: %v, %v", rest, err)
 		}
-		tx, err := s.user.Begin(t.Context())
+		tx, err := s.userPool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
 			t.Fatal(err)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: all[2].UUID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: all[2].UUID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
 		if early, err := s.Events(t.Context(), first[1].Cursor, 10); err != nil || len(early) != 0 {
 			t.Errorf("while a transaction is open: %v, %v", early, err)
 		}
@@ -71,7 +71,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if second[0].Run != all[2].UUID || second[0].Type != store.EventFailed {
 			t.Errorf("the second are %v", second)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: all[3].UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: all[3].UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
 		third := settled(second[0].Cursor, 1)
 		if third[0].Type != store.EventCancelled {
 			t.Errorf("the third are %v", third)
@@ -93,7 +93,7 @@ func TestClaimSetsAside(t *testing.T) {
 		paused.WakeAt, doomed.WakeAt = at, at
 		begin(t, s, &store.StartWrite{Run: paused}, &store.StartWrite{Run: doomed})
 		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
-		q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Suspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
+		q := store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 10, MaxSuspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
 		claims, err := s.Claim(t.Context(), q)
 		if err != nil || len(claims.Runs) != 2 {
 			t.Fatalf("the claims are %v, %v", claims, err)
@@ -142,7 +142,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	begin(t, s, last)
 	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.UUID}})
 
-	holder, err := s.user.Begin(t.Context())
+	holder, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +155,12 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 		ended <- s.Control(t.Context(), &store.ControlOperation{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
-		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)
+		err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: last.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: last.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 	if got := row(t, s, last.Run.UUID).Status; got != store.Paused {
 		t.Fatalf("the last run is %v", got)
 	}

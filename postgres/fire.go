@@ -14,7 +14,9 @@ import (
 
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.firesLatest, append(scheduleKey(schedule), int32(limit))...) },
+	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit))...)
+	},
 		readFires(schedule, &fires))
 	if err != nil {
 		return nil, err
@@ -54,10 +56,10 @@ func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 	if len(starts) == 0 {
 		return nil
 	}
-	b := s.scratch.Get().(*sortedBatch)
+	b := s.batchPool.Get().(*sortedBatch)
 	defer func() {
 		b.clear()
-		s.scratch.Put(b)
+		s.batchPool.Put(b)
 	}()
 	b.addBatch(&store.Batch{Starts: starts})
 	var took int64
@@ -81,18 +83,18 @@ func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 	return nil
 }
 
-// foldFires folds the fires that are not among the latest.
-func (s *database) foldFires(ask roundTripFunc, row *store.Schedule) error {
+// compactFires folds the fires that are not among the latest.
+func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 	key := scheduleKey(row.Name)
 	var old []store.Fire
 	err := ask("read old fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.firesOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
+		batch.Queue(s.statements.scheduleFiresOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
 	}, readFires(row.Name, &old))
 	if err != nil {
 		return err
 	}
-	if row.Fires = store.KeptFires; len(old) == store.KeptFires {
-		row.Fires = store.FoldAt // there may be more
+	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
+		row.FireCount = store.FoldAt // there may be more
 	}
 	if len(old) == 0 {
 		return nil
@@ -107,10 +109,10 @@ func (s *database) foldFires(ask roundTripFunc, row *store.Schedule) error {
 	}
 	var folded map[time.Time][]byte
 	err = ask("read folded fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
+		batch.Queue(s.statements.scheduleCompactedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
 	},
 		func(res statementResults) (err error) {
-			folded, err = readFolded(res)
+			folded, err = readCompactedFires(res)
 			return err
 		})
 	if err != nil {
@@ -126,8 +128,8 @@ func (s *database) foldFires(ask roundTripFunc, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldedFiresUpsert, append(scheduleKey(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
-		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), newTimeArray(times))...)
+		batch.Queue(s.statements.scheduleCompactedFiresUpsert, append(scheduleKey(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.statements.scheduleFireDelete, append(scheduleKey(row.Name), newTimeArray(times))...)
 	}, func(res statementResults) error {
 		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {
 			return err
@@ -136,7 +138,7 @@ func (s *database) foldFires(ask roundTripFunc, row *store.Schedule) error {
 	})
 }
 
-func readFolded(res statementResults) (map[time.Time][]byte, error) {
+func readCompactedFires(res statementResults) (map[time.Time][]byte, error) {
 	folded := make(map[time.Time][]byte)
 	return folded, eachRow(res, func(rows pgx.Rows) error {
 		var hour time.Time
@@ -151,7 +153,7 @@ func newTimeArray(list []time.Time) timeArray {
 	return timeArray{len(list), func(i int) *time.Time { return &list[i] }}
 }
 
-// fireArgs returns the last parameters of fire_upsert.sql.
+// fireArgs returns the last parameters of schedule_fire_upsert.sql.
 func fireArgs(fires []store.Fire) []any {
 	n := len(fires)
 	return []any{

@@ -20,8 +20,8 @@ const foldLockTimeout = "100ms"
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldKeysDue, int32(limit))
-		batch.Queue(s.sql.foldKeysRunEnded, int32(limit))
+		batch.Queue(s.statements.startFoldKeysDue, int32(limit))
+		batch.Queue(s.statements.startFoldKeysRunEnded, int32(limit))
 	}, func(res statementResults) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -106,14 +106,14 @@ func (s *database) tryFold(ask roundTripFunc, c *store.FoldChange) error {
 
 // readFold locks the row, and reads it and what Plan decides about.
 func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store.FoldState, err error) {
-	lock := s.sql.foldKeyLock
+	lock := s.statements.startFoldKeyLock
 	if c.Skip {
-		lock = s.sql.foldKeyTryLock
+		lock = s.statements.startFoldKeyTryLock
 	}
 	err = ask("lock a key", func(batch *pgx.Batch) {
 		batch.Queue(lock, foldKey(c.Key)...)
 		if c.Name != "" { // a statement of its own, so it sees what was committed before the lock was taken
-			batch.Queue(s.sql.runByName, int2Array{1, func(int) int16 { return store.ShardOfName(c.Name) }}, uuidArray{1, func(int) *uuid.UUID { return nil }},
+			batch.Queue(s.statements.runByName, int2Array{1, func(int) int16 { return store.ShardOfName(c.Name) }}, uuidArray{1, func(int) *uuid.UUID { return nil }},
 				textArray{1, func(int) *string { return &c.Name }})
 		}
 	}, func(res statementResults) error {
@@ -122,7 +122,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 			row := &store.Fold{FoldKey: c.Key}
 			var after pgtype.UUID
 			err := rows.Scan((*timeValue)(&row.LookAt), &after, &row.State, &row.Input)
-			row.After = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}
+			row.AfterRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}
 			state.Row = row
 			return err
 		})
@@ -143,7 +143,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 		return state, nil
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun, len(runs))
-	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRunStates, lockArgs(runs)...) }, func(res statementResults) error {
+	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.statements.startFoldRunStates, lockArgs(runs)...) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			var r store.FoldRun
@@ -157,17 +157,17 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 
 // writeFold writes or deletes the row, which this transaction has locked if it was found.
 func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.FoldWrite, found bool) error {
-	args, statement := foldKey(c.Key), s.sql.foldKeyDelete
+	args, statement := foldKey(c.Key), s.statements.startFoldKeyDelete
 	if !w.Delete {
 		row := &w.Row
-		if statement = s.sql.foldKeyInsert; found {
-			statement = s.sql.foldKeyUpdate
+		if statement = s.statements.startFoldKeyInsert; found {
+			statement = s.statements.startFoldKeyUpdate
 		}
 		var shard any
-		if row.After.Valid {
-			shard = store.ShardOf(row.After.UUID)
+		if row.AfterRun.Valid {
+			shard = store.ShardOf(row.AfterRun.UUID)
 		}
-		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.After.UUID, Valid: row.After.Valid}, row.State, row.Input)
+		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.AfterRun.UUID, Valid: row.AfterRun.Valid}, row.State, row.Input)
 	}
 	n := 0
 	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res statementResults) error {
@@ -185,9 +185,9 @@ func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.Fo
 
 // startFolded inserts the run of a start that folds, and sets its outcome.
 func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error {
-	w := &sortedBatch{met: true}
+	w := &sortedBatch{newMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{item}})
-	w.hints = w.hints && !item.Run.Unreleased
+	w.notifyWorkers = w.notifyWorkers && !item.Run.Unreleased
 	var took changedRowCounts
 	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error 
 func (s *database) releaseFoldedRun(ask roundTripFunc, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority)
-		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+		batch.Queue(s.statements.startFoldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority)
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		n = 0
 		if err := eachRow(res, func(pgx.Rows) error { n++; return nil }); err != nil {

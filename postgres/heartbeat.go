@@ -18,17 +18,17 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	w := &h.Worker
 	held := s.heldPresence(w.ID)
 	var at logPosition
-	floor := s.timeline.floor()
+	floor := s.rewindDetector.floor()
 	err := s.runBatch(ctx, s.heartbeatPool, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workerUpsert, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
 			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
 		if len(h.Leases) > 0 {
-			batch.Queue(s.sql.leaseExtend, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
+			batch.Queue(s.statements.leaseExtend, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
 		}
-		if !s.timeline.off {
-			batch.Queue(s.sql.walPosition)
+		if !s.rewindDetector.disabled {
+			batch.Queue(s.statements.walPosition)
 		}
-		batch.Queue(s.sql.now)
+		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
 		if _, err := res.Exec(); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 				return err
 			}
 		}
-		if !s.timeline.off {
+		if !s.rewindDetector.disabled {
 			err := eachRow(res, func(rows pgx.Rows) (err error) {
 				at, err = scanPosition(rows)
 				return err
@@ -58,19 +58,19 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	if err != nil {
 		return store.RenewResult{}, err
 	}
-	if s.timeline.direct.Load() {
-		s.timeline.advance(at)
+	if s.rewindDetector.withoutPooler.Load() {
+		s.rewindDetector.advance(at)
 	} else if err := s.checkPosition(ctx, at, floor, s.roundTripOnHeartbeatPool(ctx)); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
-	pulse.Rewinds = s.timeline.takeRewinds()
+	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
 	if len(extended) == len(h.Leases) {
 		return pulse, nil
 	}
 	if pulse.Lost, err = s.readLostLeases(ctx, h); err != nil {
 		return store.RenewResult{}, err
 	}
-	s.timeline.removeLostRuns(h.Leases, pulse.Lost)
+	s.rewindDetector.removeLostRuns(h.Leases, pulse.Lost)
 	for _, lease := range h.Leases {
 		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
 			pulse.Locked = append(pulse.Locked, lease.Run)
@@ -90,7 +90,7 @@ func (s *database) roundTripOnHeartbeatPool(ctx context.Context) roundTripFunc {
 func (s *database) readLostLeases(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
 	err := s.runBatch(ctx, s.heartbeatPool, "read back leases", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
+		batch.Queue(s.statements.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
@@ -105,7 +105,7 @@ func (s *database) readLostLeases(ctx context.Context, h store.Heartbeat) ([]uui
 // Now implements store.Store.
 func (s *database) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.runBatch(ctx, s.heartbeatPool, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
+	err := s.runBatch(ctx, s.heartbeatPool, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
 		})

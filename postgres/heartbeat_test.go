@@ -15,7 +15,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 	worker := uuid.New()
 	run := running(worker, at) // its lease ends in a minute
 	begin(t, s, &store.StartWrite{Run: run})
-	tx, err := s.user.Begin(t.Context())
+	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

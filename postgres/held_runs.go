@@ -39,14 +39,14 @@ const searchBatchSize = 20_000
 
 // addHeldRun records the ownership of a run. The caller holds l.mu.
 func (l *rewindDetector) addHeldRun(run *store.Run) *heldRun {
-	h := l.held[run.UUID]
-	if last := len(l.spare) - 1; h == nil && last >= 0 {
-		h, l.spare = l.spare[last], l.spare[:last]
-		l.held[run.UUID] = h
+	h := l.heldRuns[run.UUID]
+	if last := len(l.spareHeldRuns) - 1; h == nil && last >= 0 {
+		h, l.spareHeldRuns = l.spareHeldRuns[last], l.spareHeldRuns[:last]
+		l.heldRuns[run.UUID] = h
 	}
 	if h == nil {
 		h = &heldRun{steps: make([]heldCheckpoint, 0, 8)}
-		l.held[run.UUID] = h
+		l.heldRuns[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
 	return h
@@ -55,7 +55,7 @@ func (l *rewindDetector) addHeldRun(run *store.Run) *heldRun {
 // addCheckpoint records an acknowledged checkpoint: found if it is not nil, otherwise step. The caller holds
 // l.mu.
 func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
-	h := l.held[step.Run]
+	h := l.heldRuns[step.Run]
 	if h == nil || h.epoch != step.Epoch {
 		return
 	}
@@ -67,28 +67,28 @@ func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 
 // removeHeldRun records the end of an ownership. The caller holds l.mu.
 func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
-	h := l.held[run]
+	h := l.heldRuns[run]
 	if h == nil || h.epoch != epoch {
 		return
 	}
-	delete(l.held, run)
-	if len(l.spare) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
+	delete(l.heldRuns, run)
+	if len(l.spareHeldRuns) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
 		clear(h.steps)
 		*h = heldRun{steps: h.steps[:0]}
-		l.spare = append(l.spare, h)
+		l.spareHeldRuns = append(l.spareHeldRuns, h)
 	}
 }
 
 // acknowledge records the outcomes of a batch that was begun in the given era. The items count as
 // acknowledged if it returns nil. It returns an error if the database has gone back since.
 func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
-	if !l.known.Load() {
+	if !l.positionKnown.Load() {
 		return nil
 	}
 	l.noteReply()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if era != l.eras.Load() {
+	if era != l.eraCount.Load() {
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	for _, item := range b.Starts {
@@ -106,7 +106,7 @@ func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
 			l.addCheckpoint(&item.Step, item.Recorded)
 		}
 	}
-	for _, item := range b.Runs {
+	for _, item := range b.OwnershipEnds {
 		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.State.IsOwnedAt(item.Epoch) {
 			l.removeHeldRun(item.UUID, item.Epoch)
 		}
@@ -116,13 +116,13 @@ func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
 
 // addClaimedRuns records the runs of a claim that was begun in the given era.
 func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.ClaimedRun) error {
-	if !l.known.Load() {
+	if !l.positionKnown.Load() {
 		return nil
 	}
 	l.noteReply()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if era != l.eras.Load() {
+	if era != l.eraCount.Load() {
 		return fmt.Errorf("postgres: claim: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	for i := range runs {
@@ -136,15 +136,15 @@ func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.ClaimedRun) err
 
 // addHistoryPart records a further part of the history of a claimed run. The read was begun in the given era.
 func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) error {
-	if !l.known.Load() {
+	if !l.positionKnown.Load() {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if era != l.eras.Load() {
+	if era != l.eraCount.Load() {
 		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
 	}
-	if h := l.held[part.Run.UUID]; h != nil {
+	if h := l.heldRuns[part.Run.UUID]; h != nil {
 		h.addHistory(part.History)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (h *heldRun) addHistory(history []store.Step) {
 
 // removeLostRuns records that leases are no longer held.
 func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) {
-	if len(gone) == 0 || !l.known.Load() {
+	if len(gone) == 0 || !l.positionKnown.Load() {
 		return
 	}
 	l.mu.Lock()
@@ -179,7 +179,7 @@ func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) 
 func (s *database) findLostRuns(ctx context.Context, ask roundTripFunc) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0
-	for id, h := range s.timeline.held {
+	for id, h := range s.rewindDetector.heldRuns {
 		portion = append(portion, id)
 		if size += len(h.steps); size < searchBatchSize {
 			continue
@@ -205,8 +205,8 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTripFunc, runs []
 	found := make([]map[heldCheckpoint]bool, len(runs))
 	var now time.Time
 	err = ask("look for what was acknowledged", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.now)
-		batch.Queue(s.sql.heldRunsCheckpoints, lockArgs(runs)...)
+		batch.Queue(s.statements.now)
+		batch.Queue(s.statements.heldRunsCheckpoints, lockArgs(runs)...)
 	}, func(res statementResults) error {
 		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
 			return err
@@ -233,14 +233,14 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTripFunc, runs []
 	}
 	var release []*store.OwnershipEnd
 	for i, id := range runs {
-		h := s.timeline.held[id]
-		one := store.LostRun{UUID: id, Name: h.name, Missing: !states[i].Found}
+		h := s.rewindDetector.heldRuns[id]
+		one := store.LostRun{UUID: id, Name: h.name, RunMissing: !states[i].Found}
 		for _, step := range h.steps {
 			if !found[i][step] {
 				one.MissingSteps = append(one.MissingSteps, step.name)
 			}
 		}
-		if !one.Missing && len(one.MissingSteps) == 0 {
+		if !one.RunMissing && len(one.MissingSteps) == 0 {
 			continue
 		}
 		lost = append(lost, one)
@@ -252,7 +252,7 @@ func (s *database) findLostAmong(ctx context.Context, ask roundTripFunc, runs []
 		return lost, nil
 	}
 	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runEndOwnership, append(ownershipEndArgs(release), notifyChannel(s.schema))...)
+		batch.Queue(s.statements.runEndOwnership, append(ownershipEndArgs(release), notifyChannel(s.schema))...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
 	})

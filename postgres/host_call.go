@@ -24,11 +24,11 @@ var errMoved = errors.New("another host takes writes now")
 
 // hostCall is an operation in progress on a host.
 type hostCall struct {
-	where  string // the host's address; empty while it waits for a connection
-	cancel context.CancelCauseFunc
-	moved  atomic.Bool
-	doubt  *time.Timer // nil if the call may take any time
-	silent bool        // it had no reply for searchAfterSilence
+	address      string // the host's address; empty while it waits for a connection
+	cancel       context.CancelCauseFunc
+	hostChanged  atomic.Bool
+	silenceTimer *time.Timer // nil if the call may take any time
+	wasSilent    bool        // it had no reply for searchAfterSilence
 }
 
 // movedError returns the error of a call that was cancelled because another host takes writes now.
@@ -44,37 +44,37 @@ func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.C
 	if h == nil {
 		return ctx, func() bool { return false }
 	}
-	c := &hostCall{where: where}
+	c := &hostCall{address: where}
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls[c] = struct{}{}
+	h.openCalls[c] = struct{}{}
 	if !long {
-		c.doubt = time.AfterFunc(searchAfterSilence, func() { h.searchUntilReply(c) })
+		c.silenceTimer = time.AfterFunc(searchAfterSilence, func() { h.searchUntilReply(c) })
 	}
 	return ctx, func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if c.doubt != nil {
-			c.doubt.Stop()
+		if c.silenceTimer != nil {
+			c.silenceTimer.Stop()
 		}
-		delete(h.calls, c)
+		delete(h.openCalls, c)
 		c.cancel(nil)
-		return c.moved.Load()
+		return c.hostChanged.Load()
 	}
 }
 
 // searchUntilReply searches for the host that takes writes, now and each second until the call has a reply.
 func (h *hosts) searchUntilReply(c *hostCall) {
 	h.mu.Lock()
-	_, open := h.calls[c]
+	_, open := h.openCalls[c]
 	if open {
-		c.silent = true
-		c.doubt.Reset(searchAfterSilence)
+		c.wasSilent = true
+		c.silenceTimer.Reset(searchAfterSilence)
 	}
 	h.mu.Unlock()
 	if open {
-		h.startSearch(nil, c.where)
+		h.startSearch(nil, c.address)
 	}
 }
 

@@ -23,38 +23,38 @@ import (
 //   - If a call has no reply for a second, the store searches again. If another host takes writes now,
 //     all calls on other hosts are cancelled and retried there.
 const (
-	connectTimeout      = 5 * time.Second        // unless the URL sets another one
-	unsetTimeout        = 2 * time.Minute        // what pgxpool sets if the URL sets none
-	maxSearchWait       = 5 * time.Second        // then the calls that need a host return an error
-	stagger             = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
-	firstHostRetryDelay = 50 * time.Millisecond  // first pause between two tries of a host
-	maxHostRetryDelay   = 200 * time.Millisecond // longest such pause, shorter than a failover
-	searchResultTTL     = 200 * time.Millisecond // how long the result of a search is reused
+	connectTimeout            = 5 * time.Second        // unless the URL sets another one
+	poolDefaultConnectTimeout = 2 * time.Minute        // what pgxpool sets if the URL sets none
+	maxSearchWait             = 5 * time.Second        // then the calls that need a host return an error
+	hostTryInterval           = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
+	firstHostRetryDelay       = 50 * time.Millisecond  // first pause between two tries of a host
+	maxHostRetryDelay         = 200 * time.Millisecond // longest such pause, shorter than a failover
+	searchResultTTL           = 200 * time.Millisecond // how long the result of a search is reused
 )
 
 // hosts are the hosts of a URL that names several. It is nil if the URL names one.
 type hosts struct {
-	lifeCtx context.Context
-	wg      sync.WaitGroup // searches; Close of the store waits for them
-	moved   func()         // called when another host takes writes
+	lifeCtx      context.Context
+	searches     sync.WaitGroup // searches; Close of the store waits for them
+	onHostChange func()         // called when another host takes writes
 
-	mu           sync.Mutex
-	config       *pgx.ConnConfig // of the latest connection, because credentials may rotate
-	search       *hostSearch     // in progress, or the last one
-	calls        map[*hostCall]struct{}
-	flushTimeout time.Duration // timeout of the next flush; zero: searchAfterSilence
-	current      string        // address of the host that was found last
-	name         string        // its name in the URL
-	closed       bool
+	mu             sync.Mutex
+	config         *pgx.ConnConfig // of the latest connection, because credentials may rotate
+	latestSearch   *hostSearch     // in progress, or the last one
+	openCalls      map[*hostCall]struct{}
+	flushTimeout   time.Duration // timeout of the next flush; zero: searchAfterSilence
+	currentAddress string        // address of the host that was found last
+	name           string        // its name in the URL
+	closed         bool
 }
 
 // hostSearch is one search for the host that takes writes. Several calls may wait for it.
 type hostSearch struct {
-	done  chan struct{}
-	over  time.Time // this field and the next ones are read after done is closed
-	host  []*pgconn.FallbackConfig
-	where string
-	err   error
+	done    chan struct{}
+	endedAt time.Time // this field and the next ones are read after done is closed
+	found   []*pgconn.FallbackConfig
+	address string
+	err     error
 }
 
 // hostsOrNil returns the hosts of a configuration, or nil if it names only one.
@@ -62,13 +62,13 @@ func hostsOrNil(cfg *pgxpool.Config) *hosts {
 	if len(hostsOf(cfg.ConnConfig)) < 2 {
 		return nil
 	}
-	return &hosts{calls: make(map[*hostCall]struct{})}
+	return &hosts{openCalls: make(map[*hostCall]struct{})}
 }
 
 // allowSearches allows searches until life ends. A search calls moved when another host takes writes.
 func (h *hosts) allowSearches(life context.Context, moved func()) {
 	if h != nil {
-		h.lifeCtx, h.moved = life, moved
+		h.lifeCtx, h.onHostChange = life, moved
 	}
 }
 
@@ -155,7 +155,7 @@ func (h *hosts) chooseWriter(ctx context.Context, cfg *pgx.ConnConfig) error {
 	if found.err != nil {
 		return found.err
 	}
-	restrictToHost(cfg, found.host)
+	restrictToHost(cfg, found.found)
 	boundCloseTime(cfg)
 	return nil
 }
@@ -168,10 +168,10 @@ func (h *hosts) startSearch(cfg *pgx.ConnConfig, first string) *hostSearch {
 	if cfg != nil {
 		h.config = cfg.Copy()
 	}
-	if s := h.search; s != nil {
+	if s := h.latestSearch; s != nil {
 		select {
 		case <-s.done:
-			if s.err == nil && first == "" && time.Since(s.over) < searchResultTTL {
+			if s.err == nil && first == "" && time.Since(s.endedAt) < searchResultTTL {
 				return s
 			}
 		default:
@@ -184,12 +184,12 @@ func (h *hosts) startSearch(cfg *pgx.ConnConfig, first string) *hostSearch {
 		close(s.done)
 		return s
 	}
-	h.search = s
+	h.latestSearch = s
 	config, known := h.config, ""
-	if first != "" && first == h.current {
+	if first != "" && first == h.currentAddress {
 		known = h.name
 	}
-	h.wg.Go(func() { h.runSearch(s, config, known) })
+	h.searches.Go(func() { h.runSearch(s, config, known) })
 	return s
 }
 
@@ -202,7 +202,7 @@ func (h *hosts) discardResult(err error) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.search
+	s := h.latestSearch
 	if s == nil {
 		return true // another call has discarded it
 	}
@@ -214,7 +214,7 @@ func (h *hosts) discardResult(err error) bool {
 	if s.err != nil {
 		return false // no host takes writes
 	}
-	h.search = nil
+	h.latestSearch = nil
 	return true
 }
 
@@ -231,9 +231,9 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	answers := make(chan answer)
 	var tries sync.WaitGroup
 	for i, group := range groups {
-		head := time.Duration(i) * stagger
+		head := time.Duration(i) * hostTryInterval
 		if first != "" && addressesOf(group) != first { // the first host may only be busy
-			head += 2 * stagger
+			head += 2 * hostTryInterval
 		}
 		tries.Go(func() {
 			for wait, pause := firstHostRetryDelay, head; sleep(ctx, pause); wait = min(2*wait, maxHostRetryDelay) {
@@ -256,8 +256,8 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	}()
 	causes := make([]error, len(groups))
 	for a := range answers {
-		if a.err == nil && s.host == nil {
-			s.host, s.where = groups[a.group], a.where
+		if a.err == nil && s.found == nil {
+			s.found, s.address = groups[a.group], a.where
 			cancel()
 		}
 		causes[a.group] = a.err
@@ -265,25 +265,25 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.over = time.Now()
-	if s.host == nil {
+	s.endedAt = time.Now()
+	if s.found == nil {
 		s.err = noHostError(groups, causes)
 	}
 	close(s.done)
 	if s.err != nil {
 		return
 	}
-	left := h.current != "" && h.current != s.where
-	h.current, h.name = s.where, addressesOf(s.host)
-	for c := range h.calls {
-		if c.where != s.where && (c.where != "" || c.silent) {
-			left = left || c.where != ""
-			c.moved.Store(true)
+	left := h.currentAddress != "" && h.currentAddress != s.address
+	h.currentAddress, h.name = s.address, addressesOf(s.found)
+	for c := range h.openCalls {
+		if c.address != s.address && (c.address != "" || c.wasSilent) {
+			left = left || c.address != ""
+			c.hostChanged.Store(true)
 			c.cancel(errMoved)
 		}
 	}
 	if left {
-		h.wg.Go(h.moved)
+		h.searches.Go(h.onHostChange)
 	}
 }
 
@@ -292,7 +292,7 @@ func (h *hosts) storeCauses(s *hostSearch, groups [][]*pgconn.FallbackConfig, ca
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.err = nil
-	if s.host == nil {
+	if s.found == nil {
 		s.err = noHostError(groups, causes)
 	}
 }
@@ -317,10 +317,10 @@ func (h *hosts) noHostReason() string {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.search == nil || h.search.err == nil {
+	if h.latestSearch == nil || h.latestSearch.err == nil {
 		return ""
 	}
-	return strings.ReplaceAll(h.search.err.Error(), "\n", " ")
+	return strings.ReplaceAll(h.latestSearch.err.Error(), "\n", " ")
 }
 
 // isPermanentRefusal reports whether an immediate retry would fail in the same way.
@@ -353,7 +353,7 @@ func (h *hosts) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.wg.Wait()
+	h.searches.Wait()
 }
 
 // sleep waits for d, and reports whether ctx is still active then.

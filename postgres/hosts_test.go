@@ -49,7 +49,7 @@ func TestFoundHostIsGone(t *testing.T) {
 	}
 
 	s.hosts.mu.Lock()
-	s.hosts.search.over = time.Now().Add(time.Hour) // it counts as found just now, however slow this machine is
+	s.hosts.latestSearch.endedAt = time.Now().Add(time.Hour) // it counts as found just now, however slow this machine is
 	s.hosts.mu.Unlock()
 	mu.Lock()
 	up = "second"

@@ -9,23 +9,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// relearnAfter is the age at which the known lanes are forgotten and found anew, because lanes without live
+// forgetLanesAfter is the age at which the known lanes are forgotten and found anew, because lanes without live
 // runs cost a claim a few index probes each.
-const relearnAfter = time.Minute
+const forgetLanesAfter = time.Minute
 
 // knownLanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
 // may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
 // lane is a hash, so what is known of it never changes. claim_prepare.sql looks for lanes that are not known
 // yet, in the transaction of the claim, so that no run with a higher priority is passed over.
 type knownLanes struct {
-	mu     sync.Mutex
-	known  []knownLane // in the order of the lanes
-	since  time.Time
-	looked time.Time // when somebody looked for unknown lanes last
+	mu         sync.Mutex
+	lanes      []knownLane // in the order of the lanes
+	learnedAt  time.Time
+	lastSearch time.Time // when somebody looked for unknown lanes last
 
-	served *store.ClaimFilter // whose lanes are in own
-	gated  *store.QueueGates  // likewise
-	own    []knownLane        // by priority, the higher first, and in the order of the last claim
+	claimFilter  *store.ClaimFilter // whose lanes are in own
+	queueGates   *store.QueueGates  // likewise
+	claimedLanes []knownLane        // by priority, the higher first, and in the order of the last claim
 }
 
 type knownLane struct {
@@ -36,31 +36,31 @@ type knownLane struct {
 
 // claimLanes holds the lane arguments of a claim.
 type claimLanes struct {
-	low, high    []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
-	claimable    []store.ClaimLane // from which the claim may take runs, in the order of the claim
-	nothingKnown bool              // nothing was known
+	gapStarts, gapEnds []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
+	claimable          []store.ClaimLane // from which the claim may take runs, in the order of the claim
+	noneKnown          bool              // nothing was known
 }
 
 // newClaimLanes returns the arguments for the next claim.
 func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueGates) claimLanes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.since) > relearnAfter {
-		return claimLanes{low: []store.ClaimLane{store.FirstLane}, high: []store.ClaimLane{store.LastLane}, nothingKnown: true}
+	if time.Since(l.learnedAt) > forgetLanesAfter {
+		return claimLanes{gapStarts: []store.ClaimLane{store.FirstLane}, gapEnds: []store.ClaimLane{store.LastLane}, noneKnown: true}
 	}
-	if l.served != served || l.gated != gated {
-		l.served, l.gated, l.own = served, gated, nil
-		for _, k := range l.known {
+	if l.claimFilter != served || l.queueGates != gated {
+		l.claimFilter, l.queueGates, l.claimedLanes = served, gated, nil
+		for _, k := range l.lanes {
 			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) {
-				l.own = append(l.own, k)
+				l.claimedLanes = append(l.claimedLanes, k)
 			}
 		}
-		slices.SortStableFunc(l.own, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
+		slices.SortStableFunc(l.claimedLanes, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
 	p := l.laneGaps()
-	p.claimable = make([]store.ClaimLane, 0, len(l.own))
-	store.RotateLanes(l.own, func(k *knownLane) int16 { return k.priority })
-	for _, k := range l.own {
+	p.claimable = make([]store.ClaimLane, 0, len(l.claimedLanes))
+	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
+	for _, k := range l.claimedLanes {
 		p.claimable = append(p.claimable, k.lane)
 	}
 	return p
@@ -68,12 +68,12 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 
 // laneGaps returns the bounds of the gaps between the known lanes.
 func (l *knownLanes) laneGaps() claimLanes {
-	p := claimLanes{low: make([]store.ClaimLane, 0, len(l.known)+1), high: make([]store.ClaimLane, 0, len(l.known)+1)}
-	p.low = append(p.low, store.FirstLane)
-	for _, k := range l.known {
-		p.low, p.high = append(p.low, k.lane), append(p.high, k.lane)
+	p := claimLanes{gapStarts: make([]store.ClaimLane, 0, len(l.lanes)+1), gapEnds: make([]store.ClaimLane, 0, len(l.lanes)+1)}
+	p.gapStarts = append(p.gapStarts, store.FirstLane)
+	for _, k := range l.lanes {
+		p.gapStarts, p.gapEnds = append(p.gapStarts, k.lane), append(p.gapEnds, k.lane)
 	}
-	p.high = append(p.high, store.LastLane)
+	p.gapEnds = append(p.gapEnds, store.LastLane)
 	return p
 }
 
@@ -82,7 +82,7 @@ func (l *knownLanes) laneGaps() claimLanes {
 func (l *knownLanes) gapsToSearch() (claimLanes, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.looked) < store.StrayCheckInterval {
+	if time.Since(l.lastSearch) < store.StrayCheckInterval {
 		return claimLanes{}, false
 	}
 	return l.laneGaps(), true
@@ -92,7 +92,7 @@ func (l *knownLanes) gapsToSearch() (claimLanes, bool) {
 func (l *knownLanes) strays(queue string) (lanes []store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, k := range l.known {
+	for _, k := range l.lanes {
 		if k.queue == queue && k.lane.Gate() == store.GateFree {
 			lanes = append(lanes, k.lane)
 		}
@@ -104,18 +104,18 @@ func (l *knownLanes) strays(queue string) (lanes []store.ClaimLane) {
 func (l *knownLanes) add(p *claimLanes, found []knownLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.looked = time.Now()
-	if len(found) == 0 && !p.nothingKnown {
+	l.lastSearch = time.Now()
+	if len(found) == 0 && !p.noneKnown {
 		return
 	}
-	if p.nothingKnown {
-		l.known, l.since = nil, time.Now()
+	if p.noneKnown {
+		l.lanes, l.learnedAt = nil, time.Now()
 	}
-	l.served, l.gated, l.own = nil, nil, nil
-	l.known = append(l.known, found...)
+	l.claimFilter, l.queueGates, l.claimedLanes = nil, nil, nil
+	l.lanes = append(l.lanes, found...)
 	byLane := func(a, b knownLane) int { return cmp.Compare(a.lane, b.lane) }
-	slices.SortFunc(l.known, byLane)
-	l.known = slices.CompactFunc(l.known, func(a, b knownLane) bool { return a.lane == b.lane }) // concurrent claims find the same lanes
+	slices.SortFunc(l.lanes, byLane)
+	l.lanes = slices.CompactFunc(l.lanes, func(a, b knownLane) bool { return a.lane == b.lane }) // concurrent claims find the same lanes
 }
 
 // newLaneArray returns lanes as the parameter of a statement.

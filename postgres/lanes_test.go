@@ -18,7 +18,7 @@ import (
 // claimBuffers returns how many buffers the two statements of a claim by this worker touch.
 func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.ClaimFilter) (buffers int) {
 	t.Helper()
-	plan := s.lanes.newClaimLanes(served, nil)
+	plan := s.knownLanes.newClaimLanes(served, nil)
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Claim
 		buffers += result[0].Plan.Hit + result[0].Plan.Read
 	}
 	at := pgTime(time.Now())
-	count(s.sql.claimPrepare, newLaneArray(plan.low), newLaneArray(plan.high), newLaneArray(plan.claimable), at)
-	count(s.sql.claimRuns, newLaneArray(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
+	count(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), at)
+	count(s.statements.claimRuns, newLaneArray(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
 	return buffers
 }
 
@@ -79,11 +79,11 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 
 	learn := func(want int) { // two claims of a moment without due runs: they take nothing and learn the lanes
 		t.Helper()
-		q := store.ClaimQuery{Worker: uuid.New(), Served: many, Limit: 1, Now: time.Unix(1, 0), LeaseUntil: time.Unix(2, 0)}
+		q := store.ClaimQuery{Worker: uuid.New(), Filter: many, Limit: 1, Now: time.Unix(1, 0), LeaseUntil: time.Unix(2, 0)}
 		if _, err := s.Claim(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.lanes.newClaimLanes(many, nil); len(got.claimable) != want {
+		if got := s.knownLanes.newClaimLanes(many, nil); len(got.claimable) != want {
 			t.Fatalf("a claim reads %d lanes, want the %d with live runs", len(got.claimable), want)
 		}
 	}
@@ -104,13 +104,13 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 func TestForgottenLanesAreFoundAgain(t *testing.T) {
 	s := open(t, "exec")
 	for range 3 {
-		s.lanes.since = time.Time{}
+		s.knownLanes.learnedAt = time.Time{}
 		first := pending(time.Now().Add(-time.Second))
 		if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{{Run: first}}}); err != nil {
 			t.Fatal(err)
 		}
 		at := now(t, s)
-		got, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 5, Now: at, LeaseUntil: at.Add(time.Minute)})
+		got, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 5, Now: at, LeaseUntil: at.Add(time.Minute)})
 		if err != nil || len(got.Runs) != 1 || got.Runs[0].Run.UUID != first.UUID {
 			t.Fatalf("claimed %v, %v, want the run %s", got.Runs, err, first.UUID)
 		}

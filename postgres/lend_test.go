@@ -106,12 +106,12 @@ func (l *lender) empty(ctx context.Context, lent lentStores) error {
 		l.admin = conn
 	}
 	for _, s := range lent.stores {
-		s.lanes.mu.Lock()
-		s.lanes.known, s.lanes.since, s.lanes.served, s.lanes.own = nil, time.Time{}, nil, nil
-		s.lanes.mu.Unlock()
-		s.timeline.mu.Lock()
-		clear(s.timeline.held)
-		s.timeline.mu.Unlock()
+		s.knownLanes.mu.Lock()
+		s.knownLanes.lanes, s.knownLanes.learnedAt, s.knownLanes.claimFilter, s.knownLanes.claimedLanes = nil, time.Time{}, nil, nil
+		s.knownLanes.mu.Unlock()
+		s.rewindDetector.mu.Lock()
+		clear(s.rewindDetector.heldRuns)
+		s.rewindDetector.mu.Unlock()
 	}
 	return pgtest.EmptySchema(ctx, l.admin, lent.schema, kept...)
 }

@@ -16,9 +16,9 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 	// A declaration may change nothing, because a newer version has declared the limit.
 	return s.readDurably(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
 		if c.Declare {
-			batch.Queue(s.sql.limitDeclare, s.declareArgs(&c)...)
+			batch.Queue(s.statements.limitDeclare, s.declareArgs(&c)...)
 		} else {
-			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), s.timeline.timelineText())...)
+			batch.Queue(s.statements.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText())...)
 		}
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
@@ -32,13 +32,13 @@ func boundArgs(c *store.LimitChange) []any {
 }
 
 func (s *database) declareArgs(c *store.LimitChange) []any {
-	return append(boundArgs(c), c.Version, pgTime(c.Now), s.timeline.timelineText())
+	return append(boundArgs(c), c.Version, pgTime(c.Now), s.rewindDetector.timelineText())
 }
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), "delete a limit", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.limitDelete, name)
+		batch.Queue(s.statements.limitDelete, name)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
@@ -52,8 +52,8 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
 	var use []store.PermitLineUse
 	err = s.runBatch(ctx, s.enginePool, "read limits", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.limits)
-		batch.Queue(s.sql.limitUse, pgTime(now))
+		batch.Queue(s.statements.limits)
+		batch.Queue(s.statements.limitUsage, pgTime(now))
 	}, func(res statementResults) error {
 		limits, use = nil, nil // discard the rows of a failed try
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -93,7 +93,7 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 // WaitingLines implements store.LimitStore.
 func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, limit int) (lines []store.PermitLineKey, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitWaitingLines, after.Limit, after.Key, int32(limit))
+		batch.Queue(s.statements.permitWaitingLines, after.Limit, after.Key, int32(limit))
 	}, func(res statementResults) error {
 		lines = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -109,7 +109,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPosition, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitsOfRun, store.ShardOf(run), pgUUID(run))
+		batch.Queue(s.statements.permitsOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
 		permits = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

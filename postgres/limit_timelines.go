@@ -15,8 +15,8 @@ import (
 
 // limitTimelines are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
 type limitTimelines struct {
-	mu   sync.Mutex
-	seen map[string]string // by limit
+	mu      sync.Mutex
+	byLimit map[string]string // by limit
 }
 
 // notSeen returns the limits of lines, each once, that are not known to have the timeline.
@@ -27,7 +27,7 @@ func (l *limitTimelines) notSeen(lines []store.PermitLine, timeline string) (nam
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range lines {
-		if name := lines[i].Limit; l.seen[name] != timeline && !slices.Contains(names, name) {
+		if name := lines[i].Limit; l.byLimit[name] != timeline && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -38,11 +38,11 @@ func (l *limitTimelines) notSeen(lines []store.PermitLine, timeline string) (nam
 func (l *limitTimelines) see(names []string, timeline string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen = make(map[string]string)
+	if l.byLimit == nil {
+		l.byLimit = make(map[string]string)
 	}
 	for _, name := range names {
-		l.seen[name] = timeline
+		l.byLimit[name] = timeline
 	}
 }
 
@@ -50,7 +50,7 @@ func (l *limitTimelines) see(names []string, timeline string) {
 // promotion, because the call waited for a connection. A rate is closed for one period from the promotion on.
 func (s *database) clockInTx(ask roundTripFunc, now time.Time) (time.Time, error) {
 	var read time.Time
-	err := ask("read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) }, func(res statementResults) error {
+	err := ask("read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&read)) })
 	})
 	if read.After(now) {

@@ -27,16 +27,16 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
-	sql := s.sql.runsList
+	sql := s.statements.runsList
 	switch {
 	case f.GroupKey != "":
-		sql, args = s.sql.runsListByGroupKey, append(args, f.GroupKey, f.Tag.Key, f.Tag.Value)
+		sql, args = s.statements.runsListByGroupKey, append(args, f.GroupKey, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "" && f.Tag.Value != "":
-		sql, args = s.sql.runsListByTag, append(args, f.Tag.Key, f.Tag.Value)
+		sql, args = s.statements.runsListByTag, append(args, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "":
-		sql, args = s.sql.runsListByTagKey, append(args, f.Tag.Key)
+		sql, args = s.statements.runsListByTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
-		sql, args = s.sql.runsListByNamePrefix, append(args, prefixEnd(f.NamePrefix))
+		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixEnd(f.NamePrefix))
 	}
 	return s.readRuns(ctx, "list runs", sql, args...)
 }
@@ -60,7 +60,7 @@ func prefixEnd(prefix string) string {
 
 // Tree implements store.Store.
 func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
-	return s.readRuns(ctx, "read a tree", s.sql.runTree, store.ShardOf(run), pgUUID(run))
+	return s.readRuns(ctx, "read a tree", s.statements.runTree, store.ShardOf(run), pgUUID(run))
 }
 
 func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
@@ -81,11 +81,11 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 
 // Counts implements store.Store with two reads in one round trip.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+	counts := store.TreeCounts{Runs: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runTreeCounts, shard, id, pgTime(now))
-		batch.Queue(s.sql.runTreeOpenCalls, shard, id, pgTime(now))
+		batch.Queue(s.statements.runTreeCounts, shard, id, pgTime(now))
+		batch.Queue(s.statements.runTreeOpenCalls, shard, id, pgTime(now))
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var status store.Status
@@ -102,7 +102,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 			var kind store.Kind
 			var n int64
 			err := rows.Scan((*int16)(&kind), &n)
-			counts.Open[kind] = int(n)
+			counts.OpenCalls[kind] = int(n)
 			return err
 		})
 	})

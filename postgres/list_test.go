@@ -114,7 +114,7 @@ func TestOutline(t *testing.T) {
 			t.Fatal(err)
 		}
 		var open []string
-		for _, step := range o.Open {
+		for _, step := range o.OpenCalls {
 			open = append(open, step.Name)
 		}
 		if !slices.Equal(open, []string{"map\x1f2", "sleeps", "started"}) {
@@ -139,7 +139,7 @@ func TestTagsAreOfTheRunThatWasMade(t *testing.T) {
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first}})
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{second, first}})
 	var tags int
-	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM durable.tag").Scan(&tags); err != nil || tags != 1 || second.Outcome != store.Adopted {
+	if err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM durable.tag").Scan(&tags); err != nil || tags != 1 || second.Outcome != store.Adopted {
 		t.Errorf("%d tags, %v, outcome %d", tags, err, second.Outcome)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 const (
 	dialTimeout          = 5 * time.Second
-	probeTimeout         = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
-	pingAfter            = 30 * time.Second // how long a silent session goes without a ping
+	listenProbeTimeout   = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
+	pingInterval         = 30 * time.Second // how long a silent session goes without a ping
 	firstReconnectDelay  = 20 * time.Millisecond
 	maxReconnectDelay    = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead_workers.sql
 	poolerReconnectDelay = 5 * time.Minute // wait before a session behind a pooler is tried again
@@ -37,9 +37,9 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 		s.mu.Unlock()
 		return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 	}
-	s.attending.Add(1)
+	s.activeListeners.Add(1)
 	s.mu.Unlock()
-	defer s.attending.Done()
+	defer s.activeListeners.Done()
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 		_ = conn.Close(bye) // the socket is closed in any case
 	}()
 	outer := ctx
-	ctx, leave := s.timeline.timelineContext(ctx)
+	ctx, leave := s.rewindDetector.timelineContext(ctx)
 	defer leave()
 	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn), true)
 	defer landed()
@@ -127,18 +127,18 @@ func passHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return s.connect(ctx)
+	return s.connectListener(ctx)
 }
 
 // listen subscribes to the channel. It returns errPooled if its own notification does not arrive.
 func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout+probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout+listenProbeTimeout)
 	defer cancel()
-	if _, err := conn.Exec(ctx, s.sql.listen, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := conn.Exec(ctx, s.statements.listen, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
 	nonce := uuid.NewString()
-	err := s.runBatch(ctx, s.enginePool, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, notifyChannel(s.schema), nonce) },
+	err := s.runBatch(ctx, s.enginePool, "notify", func(batch *pgx.Batch) { batch.Queue(s.statements.notify, notifyChannel(s.schema), nonce) },
 		func(res statementResults) error {
 			_, err := res.Exec()
 			return err
@@ -146,7 +146,7 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 	if err != nil {
 		return err
 	}
-	patience, stop := context.WithTimeout(ctx, probeTimeout)
+	patience, stop := context.WithTimeout(ctx, listenProbeTimeout)
 	defer stop()
 	for {
 		n, err := conn.WaitForNotification(patience)
@@ -174,11 +174,11 @@ type presenceLock struct {
 func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	if _, err := conn.Exec(ctx, s.sql.listenSessionSettings, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := conn.Exec(ctx, s.statements.listenSessionSettings, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
 	var held presenceLock
-	err := conn.QueryRow(ctx, s.sql.presenceLock, pgx.QueryExecModeExec, pgUUID(worker)).Scan(nil, (*timeValue)(&held.takenAt), (*timeValue)(&held.serverStartedAt))
+	err := conn.QueryRow(ctx, s.statements.presenceLock, pgx.QueryExecModeExec, pgUUID(worker)).Scan(nil, (*timeValue)(&held.takenAt), (*timeValue)(&held.serverStartedAt))
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *database) forgetPresenceLock(ctx context.Context, worker uuid.UUID) {
 func (s *database) recordPresenceLock(ctx context.Context, worker uuid.UUID, held presenceLock) error {
 	return s.runBatch(ctx, s.enginePool, "note presence",
 		func(batch *pgx.Batch) {
-			batch.Queue(s.sql.presenceRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))
+			batch.Queue(s.statements.presenceRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))
 		},
 		func(res statementResults) error {
 			_, err := res.Exec()
@@ -227,10 +227,10 @@ func (s *database) heldPresence(worker uuid.UUID) presenceLock {
 	return s.presenceLocks[worker]
 }
 
-// awaitNotification waits for one notification and passes it on. If none arrives within pingAfter, it pings the
+// awaitNotification waits for one notification and passes it on. If none arrives within pingInterval, it pings the
 // server.
 func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
-	quiet, cancel := context.WithTimeout(ctx, pingAfter)
+	quiet, cancel := context.WithTimeout(ctx, pingInterval)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)
 	if err == nil {
@@ -249,7 +249,7 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
-	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDeadWorkers, pgUUID(self)) },
+	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self)) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var id uuid.UUID

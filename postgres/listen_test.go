@@ -104,7 +104,7 @@ func TestAttendComesBack(t *testing.T) {
 	a := attend(t, s, worker)
 	for range 3 {
 		var ended int
-		err := s.user.QueryRow(t.Context(), `
+		err := s.userPool.QueryRow(t.Context(), `
 			SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&ended)
 		if err != nil || ended != 1 {
@@ -135,7 +135,7 @@ func TestReturnerCallsNobodyDead(t *testing.T) {
 			t.Fatal("a newcomer did not see a dead worker within a second")
 		}
 	}
-	if _, err := s.user.Exec(t.Context(), "UPDATE durable.worker SET started_at = started_at - interval '1 hour', attended_at = clock_timestamp() WHERE id = $1", newcomer); err != nil {
+	if _, err := s.userPool.Exec(t.Context(), "UPDATE durable.worker SET started_at = started_at - interval '1 hour', attended_at = clock_timestamp() WHERE id = $1", newcomer); err != nil {
 		t.Fatal(err)
 	}
 	if dead(t, s, newcomer, gone) {
@@ -159,7 +159,7 @@ func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
 	<-a.done
 	kept := func(worker uuid.UUID, server string) {
 		t.Helper()
-		tag, err := s.user.Exec(t.Context(), "UPDATE durable.worker SET server_started_at = "+server+" WHERE id = $1 AND attended_at > pg_postmaster_start_time()", worker)
+		tag, err := s.userPool.Exec(t.Context(), "UPDATE durable.worker SET server_started_at = "+server+" WHERE id = $1 AND attended_at > pg_postmaster_start_time()", worker)
 		if err != nil || tag.RowsAffected() != 1 {
 			t.Fatal(tag, err)
 		}

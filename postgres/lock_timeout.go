@@ -14,7 +14,7 @@ const (
 	controlLockTimeout = "1s"   // a control request, which delays only its caller
 )
 
-// readHoldResult reads the result of run_hold.sql for one item. Without a row the item gets no outcome.
+// readHoldResult reads the result of run_hold_after_rejected_write.sql for one item. Without a row the item gets no outcome.
 func readHoldResult(res statementResults, item *store.OwnershipEnd) error {
 	item.Outcome, item.State = 0, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
@@ -41,8 +41,8 @@ func (s *database) handleRolledBack(b *store.Batch, err error) error {
 	case b.Len() == 1 && len(b.Receives) == 1:
 		b.Receives[0].Outcome = store.Locked
 		return nil
-	case b.Len() == 1 && len(b.Runs) == 1:
-		b.Runs[0].Outcome = store.Locked
+	case b.Len() == 1 && len(b.OwnershipEnds) == 1:
+		b.OwnershipEnds[0].Outcome = store.Locked
 		return nil
 	case b.Len() == 2 && len(b.Starts) == 1 && len(b.Steps) == 1 && b.Starts[0].Run.Parent.Valid: // a child and its marker
 		b.Starts[0].Outcome, b.Steps[0].Outcome = store.Locked, store.Locked

@@ -43,7 +43,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	}
 	server, encoding, recorded := 0, "", false
 	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.migrationExists, s.schema, s.table("migration"))
+		batch.Queue(s.statements.migrationTableExists, s.schema, s.table("migration"))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
 	})
@@ -60,7 +60,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	have := 0
-	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersion) },
+	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.statements.migrationVersion) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
 		})
@@ -101,10 +101,10 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	}
 	// The lock may be held by another migrator; ctx bounds the wait. The setting ends with the
 	// transaction.
-	if _, err := tx.Exec(ctx, s.sql.migrationNoTimeouts); err != nil {
+	if _, err := tx.Exec(ctx, s.statements.migrationNoTimeouts); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, s.sql.migrationLock, s.schema); err != nil {
+	if _, err := tx.Exec(ctx, s.statements.migrationLock, s.schema); err != nil {
 		return err
 	}
 	if err := s.checkOwners(ask); err != nil { // again, because no other process can create the schema now
@@ -112,11 +112,11 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	}
 	var exists, recorded bool
 	have := 0
-	if err := tx.QueryRow(ctx, s.sql.migrationExists, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
+	if err := tx.QueryRow(ctx, s.statements.migrationTableExists, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
 		return err
 	}
 	if recorded {
-		if err := tx.QueryRow(ctx, s.sql.migrationVersion).Scan(&have); err != nil {
+		if err := tx.QueryRow(ctx, s.statements.migrationVersion).Scan(&have); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 		}
 		exists = true
 	}
-	return tx.QueryRow(ctx, s.sql.migrationVersion).Scan(&have)
+	return tx.QueryRow(ctx, s.statements.migrationVersion).Scan(&have)
 }
 
 // withSchemaName adds the name of the schema to an error about its version.

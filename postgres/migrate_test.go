@@ -41,7 +41,7 @@ func TestEightMigrateAtOnce(t *testing.T) {
 	all.Wait()
 	s := openAt(t, url, Schema("at_once"), WithoutMigrations())
 	var rows int
-	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM at_once.migration").Scan(&rows); err != nil || rows != len(schema.Postgres()) {
+	if err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM at_once.migration").Scan(&rows); err != nil || rows != len(schema.Postgres()) {
 		t.Errorf("%d migrations are recorded, %v", rows, err)
 	}
 }
@@ -72,7 +72,7 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 		t.Error("the run that was paused does not count as paused, or the other one does")
 	}
 	order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{first.UUID}})
-	if workers, err := s.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].Schema != 0 || !workers[0].SilentAt.After(time.Now()) {
+	if workers, err := s.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].Schema != 0 || !workers[0].DeadAt.After(time.Now()) {
 		t.Errorf("the worker of before: %+v, %v", workers, err)
 	}
 	var status string
@@ -90,7 +90,7 @@ func TestSchemaThatDoesNotFit(t *testing.T) {
 		t.Errorf("an empty database without migrations: %v", err)
 	}
 	s := openAt(t, url)
-	if _, err := s.user.Exec(t.Context(), "INSERT INTO durable.migration (version, name) VALUES (999, 'future')"); err != nil {
+	if _, err := s.userPool.Exec(t.Context(), "INSERT INTO durable.migration (version, name) VALUES (999, 'future')"); err != nil {
 		t.Fatal(err)
 	}
 	for _, opts := range [][]Option{nil, {WithoutMigrations()}} {
@@ -98,7 +98,7 @@ func TestSchemaThatDoesNotFit(t *testing.T) {
 			t.Errorf("a newer database: %v", err)
 		}
 	}
-	if _, err := s.user.Exec(t.Context(), "DROP TABLE durable.step CASCADE"); err != nil {
+	if _, err := s.userPool.Exec(t.Context(), "DROP TABLE durable.step CASCADE"); err != nil {
 		t.Fatal(err)
 	}
 	run := pending(now(t, s))
@@ -114,13 +114,13 @@ func TestSchemaThatExistsNeedsNoRightToCreateOne(t *testing.T) {
 	for _, sql := range []string{
 		"DROP ROLE IF EXISTS durable_limited", "CREATE ROLE durable_limited LOGIN", "CREATE SCHEMA mine AUTHORIZATION durable_limited",
 	} {
-		if _, err := s.user.Exec(t.Context(), sql); err != nil {
+		if _, err := s.userPool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(sql, err)
 		}
 	}
 	t.Cleanup(func() {
 		for _, sql := range []string{"DROP OWNED BY durable_limited CASCADE", "DROP ROLE durable_limited"} {
-			_, _ = s.user.Exec(context.Background(), sql)
+			_, _ = s.userPool.Exec(context.Background(), sql)
 		}
 	})
 	limited := with(url, "options=-c%20role%3Ddurable_limited")

@@ -21,7 +21,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		known[l.Run] = l.Deadline
 	}
 	err := s.runBatch(ctx, s.enginePool, "look for news", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.notifications, notificationArgs(held, worker)...)
+		batch.Queue(s.statements.notifications, notificationArgs(held, worker)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var asked store.PendingControl

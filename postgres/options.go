@@ -14,12 +14,12 @@ const DefaultSchema = "durable"
 type Option func(*openOptions) error
 
 type openOptions struct {
-	schema        string
-	migrate       bool
-	async         bool
-	withoutListen bool
-	owners        []string
-	given         map[string]bool
+	schema           string
+	migrate          bool
+	allowAsyncCommit bool
+	withoutListen    bool
+	trustedOwners    []string
+	given            map[string]bool
 }
 
 // markGiven returns an error if the option was given before.
@@ -63,7 +63,7 @@ func WithoutMigrations() Option {
 // keeps all stronger values in any case.
 func AllowAsyncCommit() Option {
 	return func(o *openOptions) error {
-		o.async = true
+		o.allowAsyncCommit = true
 		return o.markGiven("AllowAsyncCommit")
 	}
 }
@@ -88,7 +88,7 @@ func OwnedBy(roles ...string) Option {
 		if len(roles) == 0 {
 			return fmt.Errorf("postgres: %w: the option OwnedBy names no role: leave it out", durable.ErrInvalidConfig)
 		}
-		o.owners = append(o.owners, roles...)
+		o.trustedOwners = append(o.trustedOwners, roles...)
 		return nil
 	}
 }

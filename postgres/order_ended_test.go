@@ -22,9 +22,9 @@ func TestOrderWaitsForNoEndedRun(t *testing.T) {
 		unbegun.Run.Status, unbegun.Run.Epoch, unbegun.Run.Owner, unbegun.Run.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, at
 		begin(t, s, unbegun)
 		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.UUID}})
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(ended.Run.UUID, at)}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{finish(ended.Run.UUID, at)}})
 
-		tx, err := s.user.Begin(t.Context())
+		tx, err := s.userPool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func TestOrder(t *testing.T) {
 		begin(t, s, below)
 		commit(t, s, &store.Batch{
 			Steps: []*store.StepWrite{done(begun.Run.UUID, "a", at)},
-			Runs: []*store.OwnershipEnd{
+			OwnershipEnds: []*store.OwnershipEnd{
 				{UUID: waits.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
 				{UUID: begun.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at},
 			},
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 		if late.Outcome != store.Fenced || late.State.Control != store.PausedItself {
 			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.State)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
 		if got := row(t, s, root.UUID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
 			t.Errorf("the parked root is %+v", got)
 		}
@@ -96,7 +96,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		step := done(run.UUID, "last", at)
 		end := finish(run.UUID, at)
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}})
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested}
 		if step.Outcome != store.Written || step.State != want {
 			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.State)
@@ -116,7 +116,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		park := &store.OwnershipEnd{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		final := done(run.UUID, "in the same flush", at)
 		for range 2 { // the second is a repeated call
-			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.OwnershipEnd{park}})
+			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, OwnershipEnds: []*store.OwnershipEnd{park}})
 			if final.Outcome != store.Written {
 				t.Errorf("a step with the park: outcome %d", final.Outcome)
 			}
@@ -141,9 +141,9 @@ func TestFreeze(t *testing.T) {
 		}
 		wait := receive(run.UUID, "wait", "never", at)
 		commit(t, s, &store.Batch{
-			Steps:    []*store.StepWrite{sleep("over", at.Add(time.Minute)), sleep("ahead", at.Add(time.Hour))},
-			Receives: []*store.ReceiveWrite{wait},
-			Runs:     []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
+			Steps:         []*store.StepWrite{sleep("over", at.Add(time.Minute)), sleep("ahead", at.Add(time.Hour))},
+			Receives:      []*store.ReceiveWrite{wait},
+			OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
 		})
 		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at.Add(10 * time.Minute)})
 		for range 2 { // the second is a repeated call
@@ -245,7 +245,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	at := now(t, s)
 	run := running(uuid.New(), at)
 	begin(t, s, &store.StartWrite{Run: run})
-	tx, err := s.user.Begin(t.Context())
+	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	}()
 	killed := 0
 	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
-		err := s.user.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		err := s.userPool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
 			return conn.QueryRow(t.Context(), `
 				SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&killed)
@@ -295,7 +295,7 @@ func TestFreezeOverSummerTime(t *testing.T) {
 	sleep := done(run.UUID, "nap", paused)
 	sleep.Step.Kind, sleep.Step.NextAt = store.KindSleep, due
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{sleep}})
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
 	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: paused})
 	const pause = 72 * time.Hour
 	order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: paused.Add(pause), ShiftTimers: true})

@@ -13,7 +13,7 @@ import (
 func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
 	err := s.runBatch(ctx, s.enginePool, "look for overdue runs", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.lanesOverdue, pgTime(at), int64(after), int32(limit))
+		batch.Queue(s.statements.lanesOverdue, pgTime(at), int64(after), int32(limit))
 	}, func(res statementResults) error {
 		all = nil
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -33,7 +33,7 @@ func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow)
 		return executed, nil
 	}
 	err := s.runBatch(ctx, s.enginePool, "look for workers", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workflowsExecuted, queueWorkflowArgs(pairs)...)
+		batch.Queue(s.statements.workflowsWithLiveWorker, queueWorkflowArgs(pairs)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64

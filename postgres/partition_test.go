@@ -64,20 +64,20 @@ func TestTablesDistribute(t *testing.T) {
 		name string
 		args []any
 	}{
-		{"runs_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"runs_lock_for_batch.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_insert.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
-		{"run_insert_generated.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
+		{"run_insert_generated_ids.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
 		{"run_insert_any.sql", startAnyArgs(child, []runTag{{child[0].Run.UUID, &tag}})},
 		{"run_insert_with_place.sql", startWithPlaceArgs(child, []runTag{{child[0].Run.UUID, &tag}}, placed)},
-		{"place_of_run.sql", append(key[:2:2], int32(10))},
-		{"start_by_mark_clear.sql", append(key[:2:2], int64(1))},
+		{"queue_place_of_run.sql", append(key[:2:2], int32(10))},
+		{"start_by_deadline_mark_clear.sql", append(key[:2:2], int64(1))},
 		{"parent_state.sql", parentKeys(child)},
 		{"signal_receive.sql", append(singleStepArgs(&wait.Step), "go")},
 		{"signal_insert.sql", signalArgs(sent)},
-		{"signal_state.sql", signalKeys(sent)},
+		{"signal_not_stored_reasons.sql", signalKeys(sent)},
 		{"run_wake.sql", append(wakeArgs([]wakeReason{{run: run.UUID, at: at}}), "channel")},
-		{"control_tree_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
-		{"control_tree.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"control_run_tree_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"control_run_tree_read.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
 		{"control_apply.sql", controlApplyArgs(&store.ControlOperation{Now: at}, []store.ControlChange{change}, "channel")},
@@ -89,7 +89,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"map_progress.sql", key},
 		{"run_tags.sql", key},
 		{"tag_set.sql", append(key, textArray{1, func(int) *string { return &tag.Key }}, textArray{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
-		{"signals_unreceived.sql", signalRuns(sent)},
+		{"signals_unreceived_count.sql", signalRuns(sent)},
 		{"run_tree.sql", key},
 		{"run_tree_counts.sql", append(key[:2:2], pgTime(at))},
 		{"run_by_name.sql", startKeys(start)},
@@ -97,15 +97,15 @@ func TestTablesDistribute(t *testing.T) {
 		{"step_insert_one.sql", stepValues(step[0], false)},
 		{"step_insert_if_absent.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
 		{"step_update.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
-		{"step_state.sql", stepKeys(step)},
-		{"tx_checkpoint.sql", append(singleStepArgs(&step[0].Step), step[0].Step.Failures)},
+		{"step_not_written_reasons.sql", stepKeys(step)},
+		{"tx_step_checkpoint.sql", append(singleStepArgs(&step[0].Step), step[0].Step.Failures)},
 		{"lease_extend.sql", append(lease, pgTime(at))},
 		{"lease_lost.sql", lease},
 		{"history.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
 		{"run_state.sql", ownershipEndKeys(end)},
 		{"run_finish.sql", runFinishArgs(end)},
 		{"run_end_ownership.sql", append(ownershipEndArgs(end), "channel")},
-		{"run_hold.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil)},
+		{"run_hold_after_rejected_write.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil)},
 		{"run_by_id.sql", []any{
 			int2Array{1, func(int) int16 { return store.ShardOf(run.UUID) }},
 			newUUIDArray([]uuid.UUID{run.UUID}),
@@ -124,13 +124,13 @@ func TestTablesDistribute(t *testing.T) {
 // ours returns a connection with the settings of the store's own connections.
 func ours(t *testing.T, s *database) *pgx.Conn {
 	t.Helper()
-	conn, err := s.connect(t.Context())
+	conn, err := s.connectListener(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	registerColumns(conn.TypeMap())
-	if _, err := conn.Exec(t.Context(), s.sql.engineSettings, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
+	if _, err := conn.Exec(t.Context(), s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
 		t.Fatal(err)
 	}
 	return conn

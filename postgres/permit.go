@@ -22,7 +22,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	}
 	var r *permitReader
 	err := s.runTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
-		r = &permitReader{lines: make([]store.PermitLine, len(lineKeys)), busy: make(map[uuid.UUID]bool)}
+		r = &permitReader{lines: make([]store.PermitLine, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
 			r.lines[i].PermitLineKey = g
 		}
@@ -31,7 +31,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		}
 		again := b
 		for round := 1; ; round++ {
-			locked, err := s.writePermits(ask, again, r.lines, s.planPermits(again, r), r.busy)
+			locked, err := s.writePermits(ask, again, r.lines, s.planPermits(again, r), r.lockedRuns)
 			if err != nil || len(locked) == 0 {
 				return err
 			}
@@ -49,7 +49,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		}
 	})
 	if err == nil {
-		s.limits.see(r.limits, r.timeline)
+		s.limitTimelines.see(r.limitNames, r.timeline)
 	}
 	return err
 }
@@ -61,11 +61,11 @@ const (
 
 // permitReader holds what a transaction has read of its lines, which it has locked.
 type permitReader struct {
-	lines    []store.PermitLine
-	asked    store.StateOfAskers
-	timeline string             // of the database
-	limits   []string           // that have a row
-	busy     map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
+	lines      []store.PermitLine
+	requesting store.StateOfRequestingSteps
+	timeline   string             // of the database
+	limitNames []string           // that have a row
+	lockedRuns map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
 func (r *permitReader) names() textArray {
@@ -84,8 +84,8 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 		at[r.lines[i].PermitLineKey] = i
 	}
 	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
-	timeline := s.timeline.timelineText()
-	unseen, now := s.limits.notSeen(r.lines, timeline), b.Now
+	timeline := s.rewindDetector.timelineText()
+	unseen, now := s.limitTimelines.notSeen(r.lines, timeline), b.Now
 	if len(unseen) > 0 {
 		var err error
 		if now, err = s.clockInTx(ask, now); err != nil {
@@ -93,14 +93,14 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 		}
 	}
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLineLock, r.names(), r.keys(), pgTime(b.Now), timeline)
+		batch.Queue(s.statements.permitLineLock, r.names(), r.keys(), pgTime(b.Now), timeline)
 		if len(unseen) > 0 {
-			batch.Queue(s.sql.permitLimitShut, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.Lease.Microseconds())
+			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.Lease.Microseconds())
 		}
 		if len(b.Returns) > 0 {
-			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
+			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.sql.permitLimitBounds, r.names())
+		batch.Queue(s.statements.permitLimitBounds, r.names())
 		s.queueLines(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -133,7 +133,7 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 	if err != nil {
 		return err
 	}
-	r.timeline, r.limits = timeline, slices.Collect(maps.Keys(bounds))
+	r.timeline, r.limitNames = timeline, slices.Collect(maps.Keys(bounds))
 	for i := range r.lines {
 		if until := shut[r.lines[i].Limit]; until.After(r.lines[i].ClosedUntil) {
 			r.lines[i].ClosedUntil = until
@@ -142,7 +142,7 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 		if c == nil {
 			continue
 		}
-		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.sql.limitDeclare, s.declareArgs(c)...) },
+		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDeclare, s.declareArgs(c)...) },
 			func(res statementResults) error {
 				return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 			})
@@ -162,9 +162,9 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 
 // queueLines adds the statements that read the lines and the asking steps.
 func (s *database) queueLines(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
-	batch.Queue(s.sql.permitLinesRead, r.names(), r.keys(), int32(store.MaxPermitsRead))
+	batch.Queue(s.statements.permitLinesRead, r.names(), r.keys(), int32(store.MaxPermitsRead))
 	if len(b.Requests) > 0 {
-		batch.Queue(s.sql.permitRequestsRead,
+		batch.Queue(s.statements.permitRequestsRead,
 			int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},
 			uuidArray{len(b.Requests), func(i int) *uuid.UUID { return &b.Requests[i].Run }},
 			textArray{len(b.Requests), func(i int) *string { return &b.Requests[i].Step }})
@@ -176,7 +176,7 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 	for i := range r.lines {
 		r.lines[i].Permits = nil
 	}
-	r.asked = store.StateOfAskers{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	r.requesting = store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	err := eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		var p store.PermitWithRun
@@ -190,7 +190,7 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 		l := &r.lines[ordinal-1]
 		p.Limit, p.Key = l.Limit, l.Key
 		p.State = runState(status, p.State.Epoch, control)
-		p.Busy = r.busy[p.Run]
+		p.Busy = r.lockedRuns[p.Run]
 		l.Permits = append(l.Permits, p)
 		return nil
 	})
@@ -207,9 +207,9 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 			return err
 		}
 		a := b.Requests[ordinal-1]
-		r.asked.Runs[a.Run] = runState(status, epoch, control)
+		r.requesting.Runs[a.Run] = runState(status, epoch, control)
 		if p.limit.Valid {
-			r.asked.Had[a] = p.permit(a.Run, a.Step)
+			r.requesting.HeldPermits[a] = p.permit(a.Run, a.Step)
 		}
 		return nil
 	})
@@ -220,8 +220,8 @@ func (s *database) planPermits(b *store.PermitBatch, r *permitReader) []store.Pe
 	plans := make([]store.PermitPlan, len(r.lines))
 	for i := range r.lines {
 		l := &r.lines[i]
-		plans[i] = l.Plan(b, &r.asked, s.timeline.timelineText())
-		l.RateUsedUntil, l.ClosedUntil, l.Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.timeline.timelineText()
+		plans[i] = l.Plan(b, &r.requesting, s.rewindDetector.timelineText())
+		l.RateUsedUntil, l.ClosedUntil, l.Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.rewindDetector.timelineText()
 	}
 	return plans
 }
@@ -239,20 +239,20 @@ func (s *database) writePermits(
 	n := len(lines)
 	err = ask("write permits", func(batch *pgx.Batch) {
 		if len(gone) > 0 {
-			batch.Queue(s.sql.permitDelete, permitKeys(gone)...)
+			batch.Queue(s.statements.permitDelete, permitKeys(gone)...)
 		}
 		if len(written) > 0 {
-			batch.Queue(s.sql.permitUpsert, permitArgs(written)...)
+			batch.Queue(s.statements.permitUpsert, permitArgs(written)...)
 		}
 		if len(offers) > 0 {
-			batch.Queue(s.sql.permitOffer, append(permitKeys(offers),
+			batch.Queue(s.statements.permitOffer, append(permitKeys(offers),
 				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), notifyChannel(s.schema))...)
 		}
-		batch.Queue(s.sql.permitLineUpdateGranted,
+		batch.Queue(s.statements.permitLineUpdateGranted,
 			textArray{n, func(i int) *string { return &lines[i].Limit }},
 			textArray{n, func(i int) *string { return &lines[i].Key }},
 			timeArray{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},
-			timeArray{n, func(i int) *time.Time { return &plans[i].ClosedUntil }}, s.timeline.timelineText())
+			timeArray{n, func(i int) *time.Time { return &plans[i].ClosedUntil }}, s.rewindDetector.timelineText())
 	}, func(res statementResults) error {
 		if len(gone) > 0 {
 			if _, err := res.Exec(); err != nil { // a limit without Concurrent records nothing that is held

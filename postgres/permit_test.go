@@ -24,7 +24,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		tx, err := s.user.Begin(t.Context())
+		tx, err := s.userPool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

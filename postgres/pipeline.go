@@ -51,7 +51,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
 	}
-	if hasState(err, readOnlyState) {
+	if hasState(err, stateReadOnly) {
 		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
 	if err == nil && !s.inCurrentEra(conn.Conn()) {
@@ -90,11 +90,11 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Co
 // queueSettings adds the engine's settings for one transaction, for connections whose session cannot keep
 // them.
 func (s *database) queueSettings(batch *pgx.Batch) {
-	batch.Queue(s.sql.engineSettings, true, int32(0), !s.async)
+	batch.Queue(s.statements.engineSettings, true, int32(0), !s.allowAsyncCommit)
 }
 
-// seenKey is the key under which a connection keeps the statements that pgx has described on it.
-const seenKey = "durable.seen"
+// describedStatementsKey is the key under which a connection keeps the statements that pgx has described on it.
+const describedStatementsKey = "durable.seen"
 
 // noteDescribed returns a function that records the statements of a batch as seen, if pgx would describe or
 // prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
@@ -106,10 +106,10 @@ func noteDescribed(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 		return nil
 	}
 	data := conn.PgConn().CustomData()
-	seen, _ := data[seenKey].(map[string]bool)
+	seen, _ := data[describedStatementsKey].(map[string]bool)
 	if seen == nil {
 		seen = make(map[string]bool)
-		data[seenKey] = seen
+		data[describedStatementsKey] = seen
 	}
 	if !slices.ContainsFunc(batch.QueuedQueries, func(q *pgx.QueuedQuery) bool { return !seen[q.SQL] }) {
 		return nil

@@ -28,7 +28,7 @@ func (s *database) openPools(ctx context.Context) error {
 		return err
 	}
 	cfg := s.ownConfig()
-	s.connect = func(ctx context.Context) (*pgx.Conn, error) {
+	s.connectListener = func(ctx context.Context) (*pgx.Conn, error) {
 		one := cfg.ConnConfig.Copy()
 		if cfg.BeforeConnect != nil { // sets credentials that rotate
 			if err := cfg.BeforeConnect(ctx, one); err != nil {
@@ -47,7 +47,7 @@ func (s *database) openPools(ctx context.Context) error {
 
 // ownConfig returns the configuration of the store's own connections, which is based on the user's pool.
 func (s *database) ownConfig() *pgxpool.Config {
-	cfg := s.user.Config()
+	cfg := s.userPool.Config()
 	if !s.ownsUserPool { // Open has done so already for a pool of its own
 		s.hosts.configurePool(cfg)
 	}
@@ -59,7 +59,7 @@ func (s *database) ownConfig() *pgxpool.Config {
 
 // hasNoConnectTimeout reports whether nobody has set a timeout for connecting.
 func hasNoConnectTimeout(cfg *pgx.ConnConfig) bool {
-	return cfg.ConnectTimeout <= 0 || cfg.ConnectTimeout == unsetTimeout
+	return cfg.ConnectTimeout <= 0 || cfg.ConnectTimeout == poolDefaultConnectTimeout
 }
 
 func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
@@ -99,12 +99,12 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	// The statement is not prepared, because it is not known yet whether prepared statements last here.
-	tag, err := conn.Exec(ctx, s.sql.engineSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.async)
+	tag, err := conn.Exec(ctx, s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.allowAsyncCommit)
 	if err != nil {
 		return err
 	}
 	if tag.RowsAffected() > 0 {
-		s.timeline.direct.Store(true)
+		s.rewindDetector.withoutPooler.Store(true)
 		if err := s.markSession(ctx, conn); err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 // TestExhaustedPoolKeepsLeases is Row 15 of package faults for the store.
 func TestExhaustedPoolKeepsLeases(t *testing.T) {
 	s := open(t, "cache_statement")
-	for range s.user.Config().MaxConns {
-		conn, err := s.user.Acquire(t.Context())
+	for range s.userPool.Config().MaxConns {
+		conn, err := s.userPool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 			b, _ := whole(t, s)
 			commit(t, s, b)
 			claims, err := s.Claim(t.Context(), store.ClaimQuery{
-				Worker: uuid.New(), Served: flow, Limit: 10, Now: now(t, s), LeaseUntil: now(t, s).Add(1e9), MaxCrashes: 5,
+				Worker: uuid.New(), Filter: flow, Limit: 10, Now: now(t, s), LeaseUntil: now(t, s).Add(1e9), MaxCrashes: 5,
 			})
 			if err != nil || len(claims.Runs) != 1 {
 				t.Errorf("the claim is %v, %v", claims, err)

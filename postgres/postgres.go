@@ -20,31 +20,31 @@ const openTimeout = time.Minute
 
 // database is the implementation of a [Store].
 type database struct {
-	schema        string
-	sql           statements
-	user          *pgxpool.Pool // transactional steps, StartTx and SignalTx only
-	ownsUserPool  bool          // Open created user, so Close closes it
-	async         bool          // see AllowAsyncCommit
-	withoutListen bool          // see WithoutListen
-	owners        []string      // see OwnedBy
-	enginePool    *pgxpool.Pool
-	heartbeatPool *pgxpool.Pool
-	connect       func(context.Context) (*pgx.Conn, error) // opens the session of Listen
-	hosts         *hosts                                   // nil if the URL names one
+	schema           string
+	statements       statements
+	userPool         *pgxpool.Pool // transactional steps, StartTx and SignalTx only
+	ownsUserPool     bool          // Open created user, so Close closes it
+	allowAsyncCommit bool          // see AllowAsyncCommit
+	withoutListen    bool          // see WithoutListen
+	trustedOwners    []string      // see OwnedBy
+	enginePool       *pgxpool.Pool
+	heartbeatPool    *pgxpool.Pool
+	connectListener  func(context.Context) (*pgx.Conn, error) // opens the session of Listen
+	hosts            *hosts                                   // nil if the URL names one
 
-	scratch    sync.Pool // of *sorted
+	batchPool  sync.Pool // of *sorted
 	cannotMark bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
 
-	lifeCtx context.Context // ends with Close
-	kill    context.CancelFunc
+	lifeCtx    context.Context // ends with Close
+	endLifeCtx context.CancelFunc
 
-	mu            sync.Mutex
-	closed        bool
-	attending     sync.WaitGroup // calls of Listen; added to under mu while not closed
-	timeline      rewindDetector
-	limits        limitTimelines
-	lanes         knownLanes
-	presenceLocks map[uuid.UUID]presenceLock // the presence locks of this process's workers
+	mu              sync.Mutex
+	closed          bool
+	activeListeners sync.WaitGroup // calls of Listen; added to under mu while not closed
+	rewindDetector  rewindDetector
+	limitTimelines  limitTimelines
+	knownLanes      knownLanes
+	presenceLocks   map[uuid.UUID]presenceLock // the presence locks of this process's workers
 }
 
 var _ store.Store = (*database)(nil)
@@ -99,15 +99,15 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o openOptions) (*database, error) {
 	s := &database{
-		schema: o.schema, sql: loadStatements(o.schema), user: user, ownsUserPool: owned, hosts: several, async: o.async, withoutListen: o.withoutListen, owners: o.owners,
+		schema: o.schema, statements: loadStatements(o.schema), userPool: user, ownsUserPool: owned, hosts: several, allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
 		presenceLocks: make(map[uuid.UUID]presenceLock),
 	}
-	s.scratch.New = func() any { return new(sortedBatch) }
-	s.lifeCtx, s.kill = context.WithCancel(context.Background())
-	s.timeline.init()
+	s.batchPool.New = func() any { return new(sortedBatch) }
+	s.lifeCtx, s.endLifeCtx = context.WithCancel(context.Background())
+	s.rewindDetector.init()
 	several.allowSearches(s.lifeCtx, s.reconnect)
 	if err := s.openPools(ctx); err != nil {
-		s.kill()
+		s.endLifeCtx()
 		return nil, err
 	}
 	if err := s.prepareSchema(ctx, o.migrate); err != nil {
@@ -133,12 +133,12 @@ func (s *database) Close() error {
 	if already {
 		return nil
 	}
-	s.kill()
-	s.attending.Wait()
+	s.endLifeCtx()
+	s.activeListeners.Wait()
 	s.enginePool.Close()
 	s.heartbeatPool.Close()
 	if s.ownsUserPool {
-		s.user.Close()
+		s.userPool.Close()
 	}
 	s.hosts.close()
 	return nil
@@ -149,7 +149,7 @@ func (s *database) reconnect() {
 	s.enginePool.Reset()
 	s.heartbeatPool.Reset()
 	if s.ownsUserPool {
-		s.user.Reset()
+		s.userPool.Reset()
 	}
 }
 
@@ -158,6 +158,3 @@ func (s *database) isClosed() bool {
 	defer s.mu.Unlock()
 	return s.closed
 }
-
-// userPool returns the pool for the user's transactions.
-func (s *database) userPool() *pgxpool.Pool { return s.user }

@@ -13,7 +13,7 @@ import (
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res statementResults) error {
+	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.statements.queueRows) }, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var q store.Queue
@@ -34,9 +34,9 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 	// A declaration may change nothing, because a newer version has declared the queue.
 	_, err := s.changeQueue(ctx, "change a queue", func(batch *pgx.Batch) {
 		if c.Declare {
-			batch.Queue(s.sql.queueDeclare, c.Name, c.Settings.Text(), c.Version, pgTime(c.Now))
+			batch.Queue(s.statements.queueDeclare, c.Name, c.Settings.Text(), c.Version, pgTime(c.Now))
 		} else {
-			batch.Queue(s.sql.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))
+			batch.Queue(s.statements.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))
 		}
 	})
 	return err
@@ -45,16 +45,16 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, error) {
 	if p.Resume {
-		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueResume, p.Name) })
+		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name) })
 	}
 	return s.changeQueue(ctx, "pause a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.queuePause, p.Name, pgTime(p.Now), nullText(&p.By), nullText(&p.Reason))
+		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), nullText(&p.By), nullText(&p.Reason))
 	})
 }
 
 // DeleteQueue implements store.QueueStore.
 func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
-	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDelete, name) })
+	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueDelete, name) })
 }
 
 // changeQueue executes a statement that returns the names of the rows that it has changed, and notifies the
@@ -62,7 +62,7 @@ func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
 func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
-		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			changed = true
@@ -79,8 +79,8 @@ func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.queues)
-		batch.Queue(s.sql.queueKeys, int32(store.MaxQueueKeys))
+		batch.Queue(s.statements.queues)
+		batch.Queue(s.statements.queueKeys, int32(store.MaxQueueKeys))
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		at := make(map[string]int)
@@ -120,7 +120,7 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 
 // Depth implements store.QueueStore.
 func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
+	err = s.runBatch(ctx, s.enginePool, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueDepth, queue, int32(most)) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
 		})
@@ -130,7 +130,7 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 // PlaceOf implements store.QueueStore.
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.placeOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
+		batch.Queue(s.statements.queuePlaceOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
 	}, func(res statementResults) error {
 		place = nil // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -151,7 +151,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.startByMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
+		batch.Queue(s.statements.startByDeadlineMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
 	}, func(res statementResults) error {
 		kept = false // discard the row of a failed try
 		return eachRow(res, func(pgx.Rows) error {

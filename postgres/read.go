@@ -16,7 +16,7 @@ func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, 
 }
 
 // Find implements store.Store.
-func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	}
 	statuses := make([]store.Status, len(runs))
 	err := s.roundTripOnEnginePool(ctx)("read statuses", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runStatuses, lockArgs(runs)...)
+		batch.Queue(s.statements.runStatuses, lockArgs(runs)...)
 	}, func(res statementResults) error {
 		clear(statuses) // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -49,7 +49,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
-func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
@@ -57,7 +57,7 @@ func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.P
 		known[i].UUID, known[i].Valid = ref.UUID()
 	}
 	err := ask("get", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runByID,
+		batch.Queue(s.statements.runByID,
 			int2Array{n, func(i int) int16 { return refs[i].Shard() }},
 			uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
 			textArray{n, func(i int) *string { return &refs[i].Text }},
@@ -81,7 +81,7 @@ func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.P
 // History implements store.Store.
 func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a history", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.history, store.ShardOf(run), pgUUID(run))
+		batch.Queue(s.statements.history, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
 		history = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -99,11 +99,11 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 
 // HistoryFrom implements store.Store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
-	era := s.timeline.eras.Load()
+	era := s.rewindDetector.eraCount.Load()
 	part := []store.ClaimedRun{{Run: store.Run{UUID: run}}}
 	err := s.readHistoryParts(s.roundTripOnEnginePool(ctx), part, []int{0}, from, max(bytes, 1))
 	if err == nil {
-		err = s.timeline.addHistoryPart(era, &part[0])
+		err = s.rewindDetector.addHistoryPart(era, &part[0])
 	}
 	if err != nil {
 		return nil, store.UnreadHistory{}, err
@@ -115,7 +115,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
-			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))
+			batch.Queue(s.statements.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))
 		}
 	}, func(res statementResults) error {
 		for _, i := range which {
@@ -138,7 +138,7 @@ func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, 
 // the rest.
 func addStep(c *store.ClaimedRun, step store.Step, rest bool) {
 	if rest {
-		c.HistoryRest = store.UnreadHistory{More: true, From: step.Name}
+		c.HistoryRest = store.UnreadHistory{Exists: true, FirstName: step.Name}
 	} else {
 		c.History = append(c.History, step)
 	}
@@ -147,13 +147,13 @@ func addStep(c *store.ClaimedRun, step store.Step, rest bool) {
 // Workers implements store.Store.
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
-	err := s.runBatch(ctx, s.enginePool, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
+	err := s.runBatch(ctx, s.enginePool, "list workers", func(batch *pgx.Batch) { batch.Queue(s.statements.workers) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var w store.Worker
 				var version pgtype.Int2
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
-					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.SilentAt), &version, &w.Queues, &w.Workflows)
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.DeadAt), &version, &w.Queues, &w.Workflows)
 				w.Schema = version.Int16
 				workers = append(workers, w)
 				return err

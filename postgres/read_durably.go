@@ -17,7 +17,7 @@ import (
 func (s *database) readDurably(ask roundTripFunc, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
-		batch.Queue(s.sql.waitForStandbys)
+		batch.Queue(s.statements.waitForStandbys)
 	}, func(res statementResults) error {
 		if err := read(res); err != nil {
 			return err

@@ -53,7 +53,7 @@ func (l *lonely) standby(names ...string) {
 	if err := l.server.Synchronous(l.Context(), names...); err != nil {
 		l.Fatal(err)
 	}
-	for _, pool := range []*pgxpool.Pool{l.s.enginePool, l.s.heartbeatPool, l.s.userPool()} { // each session reloads its settings by itself
+	for _, pool := range []*pgxpool.Pool{l.s.enginePool, l.s.heartbeatPool, l.s.userPool} { // each session reloads its settings by itself
 		for _, conn := range pool.AcquireAllIdle(l.Context()) {
 			for now := "?"; now != strings.Join(names, ","); {
 				if err := conn.QueryRow(l.Context(), "SHOW synchronous_standby_names", pgx.QueryExecModeExec).Scan(&now); err != nil {
@@ -182,7 +182,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			marker.Step.Status, marker.Step.Output = store.StepStarted, nil
 			commit(l, l.s, &store.Batch{Steps: []*store.StepWrite{marker}})
 			step = done(r.UUID, "charge", l.at)
-			step.Exists = true
+			step.RowExists = true
 			return &store.Batch{Steps: []*store.StepWrite{step}}
 		}, func() bool { return step.Outcome == store.Written })},
 		{"receive", committed(func(l *lonely) *store.Batch {
@@ -197,11 +197,11 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		}, func() bool { return sent.Outcome == store.Written })},
 		{"end", committed(func(l *lonely) *store.Batch {
 			end = finish(l.run().UUID, l.at)
-			return &store.Batch{Runs: []*store.OwnershipEnd{end}}
+			return &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}}
 		}, func() bool { return end.Outcome == store.Written })},
 		{"leave", committed(func(l *lonely) *store.Batch {
 			end = &store.OwnershipEnd{UUID: l.run().UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: l.at.Add(time.Hour), Now: l.at}
-			return &store.Batch{Runs: []*store.OwnershipEnd{end}}
+			return &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}}
 		}, func() bool { return end.Outcome == store.Written })},
 		{"pause", ordered(store.VerbPause)},
 		{"resume", ordered(store.VerbResume)},
@@ -247,7 +247,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		{"start in the caller's transaction", func(l *lonely) func(context.Context) error {
 			r := pending(l.at)
 			return func(ctx context.Context) error {
-				return pgx.BeginFunc(ctx, l.s.userPool(), func(tx pgx.Tx) error {
+				return pgx.BeginFunc(ctx, l.s.userPool, func(tx pgx.Tx) error {
 					return l.s.startIn(ctx, tx, []*store.StartWrite{{Run: r}})
 				})
 			}
@@ -256,7 +256,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			r := l.run()
 			word := signal(r.UUID, "paid", "1", l.at)
 			return func(ctx context.Context) error {
-				return pgx.BeginFunc(ctx, l.s.userPool(), func(tx pgx.Tx) error {
+				return pgx.BeginFunc(ctx, l.s.userPool, func(tx pgx.Tx) error {
 					return l.s.signalIn(ctx, tx, store.RunRef{Text: r.UUID.String()}, word)
 				})
 			}

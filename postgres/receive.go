@@ -44,8 +44,8 @@ func (s *database) resolveReceives(ask roundTripFunc, items []*store.ReceiveWrit
 		return err
 	}
 	for i, item := range open {
-		item.State = states[i].run
-		switch item.Outcome = item.Judge(states[i].run, states[i].row); item.Outcome {
+		item.State = states[i].runState
+		switch item.Outcome = item.Judge(states[i].runState, states[i].row); item.Outcome {
 		case store.Adopted:
 			item.Recorded = states[i].row
 		case 0:

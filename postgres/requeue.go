@@ -13,8 +13,8 @@ import (
 // transaction that has locked the run delays the admissions of its queue only for a short time.
 const requeueLockTimeout = "100ms"
 
-// Requeue implements store.RequeueStore. It locks the row of the queue and then the run, as an admission does.
-func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
+// Requeue implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
+func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	return s.runTransaction(ctx, "requeue a run", requeueLockTimeout, func(ask roundTripFunc) error {
 		q, found, err := s.readRequeued(ask, m)
 		if err != nil {
@@ -29,24 +29,24 @@ func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
 }
 
 // readRequeued locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
-func (s *database) readRequeued(ask roundTripFunc, m *store.Requeue) (q *store.QueueState, found *store.QueuedState, err error) {
+func (s *database) readRequeued(ask roundTripFunc, m *store.QueueMove) (q *store.QueueState, found *store.QueueMoveRun, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""
-	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.sql.requeueQueueOf, run...) }, func(res statementResults) error {
+	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.statements.queueMoveQueueOfRun, run...) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&queue) })
 	})
 	if err != nil || queue == "" {
 		return nil, nil, err
 	}
 	err = ask("lock a run and its queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.requeueQueueLock, queue)
-		batch.Queue(s.sql.requeueLock, run...)
-		batch.Queue(s.sql.requeueRead, run...)
-		batch.Queue(s.sql.requeueKey, append(run, queue)...)
+		batch.Queue(s.statements.queueMoveQueueLock, queue)
+		batch.Queue(s.statements.queueMoveRunLock, run...)
+		batch.Queue(s.statements.queueMoveRunRead, run...)
+		batch.Queue(s.statements.queueMovePlaceKey, append(run, queue)...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			q = newQueueState(&store.QueueAdmission{Queue: queue, Now: m.Now})
-			row := queueRowScanner{q: q}
+			row := queueRowScanner{state: q}
 			err := rows.Scan(row.columns()...)
 			if err == nil {
 				err = row.decodeState()
@@ -79,34 +79,34 @@ func (s *database) readRequeued(ask roundTripFunc, m *store.Requeue) (q *store.Q
 	return q, found, err
 }
 
-func scanRequeued(rows pgx.Rows) (*store.QueuedState, error) {
-	f := new(store.QueuedState)
+func scanRequeued(rows pgx.Rows) (*store.QueueMoveRun, error) {
+	f := new(store.QueueMoveRun)
 	var lane int64
-	var seen seenRow
-	err := rows.Scan(append(seen.columns(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.Level)...)
+	var seen admissionRunRow
+	err := rows.Scan(append(seen.columns(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.RowPriority)...)
 	seen.set(&f.AdmissionRun)
 	f.Queue, f.Lane = f.Name, store.ClaimLane(lane)
 	return f, err
 }
 
 // writeRequeued writes what the plan has decided.
-func (s *database) writeRequeued(ask roundTripFunc, m *store.Requeue, q *store.QueueState, plan *store.RequeuePlan) error {
+func (s *database) writeRequeued(ask roundTripFunc, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
 	n := len(plan.Events)
 	return ask("requeue a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.requeueWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Level, int64(r.Lane), pgTime(r.WakeAt), pgTime(m.Now),
+		batch.Queue(s.statements.queueMoveRunUpdate, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.RowPriority, int64(r.Lane), pgTime(r.WakeAt), pgTime(m.Now),
 			int16(m.Found.Status), int16(m.Found.Control), nullText(&m.Actor), nullText(&m.Reason),
 			int2Array{n, func(i int) int16 { return int16(plan.Events[i].Type) }},
 			textArray{n, func(i int) *string { return &plan.Events[i].Old }}, textArray{n, func(i int) *string { return &plan.Events[i].New }})
 		if plan.HasPlace {
-			batch.Queue(s.sql.requeuePlaceWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Key, r.Weight, r.Priority, int16(r.State), r.Root, r.Begun, r.Turn,
+			batch.Queue(s.statements.queueMovePlaceWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Key, r.Weight, r.Priority, int16(r.State), r.Root, r.Begun, r.Turn,
 				pgTime(r.ArrivedAt), pgTime(r.StartBy))
 		}
 		if plan.Key != nil {
-			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
-			batch.Queue(s.sql.admitQueueUpdate, queueArgs(q)...)
+			batch.Queue(s.statements.admitKeyUpsert, keyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
+			batch.Queue(s.statements.admitQueueUpdate, queueArgs(q)...)
 		}
-		batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		if err := expectReturned(res, "runs", 1); err != nil {
 			return err

@@ -55,23 +55,23 @@ var errSuperseded = errors.New("the server is an old primary: another one has be
 // which are the runs that this process owns. A new era begins whenever the database goes back. The
 // timeline stays empty if the database does not report its position, or the store only reads.
 type rewindDetector struct {
-	off    bool // the database does not report its position; set when the store is opened
-	known  atomic.Bool
-	direct atomic.Bool   // no pooler shares the store's sessions
-	eras   atomic.Uint64 // how often the database has gone back
-	used   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
+	disabled      bool // the database does not report its position; set when the store is opened
+	positionKnown atomic.Bool
+	withoutPooler atomic.Bool   // no pooler shares the store's sessions
+	eraCount      atomic.Uint64 // how often the database has gone back
+	lastSuccess   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
 
-	mu      sync.Mutex
-	now     logPosition
-	held    map[uuid.UUID]*heldRun
-	spare   []*heldRun // see maxSpareRuns
-	rewinds []store.Rewind
-	era     context.Context // ends when the database goes back
-	endEra  context.CancelFunc
+	mu            sync.Mutex
+	position      logPosition
+	heldRuns      map[uuid.UUID]*heldRun
+	spareHeldRuns []*heldRun // see maxSpareRuns
+	rewinds       []store.Rewind
+	era           context.Context // ends when the database goes back
+	endEra        context.CancelFunc
 }
 
 func (l *rewindDetector) init() {
-	l.held = make(map[uuid.UUID]*heldRun)
+	l.heldRuns = make(map[uuid.UUID]*heldRun)
 	l.era, l.endEra = context.WithCancel(context.Background())
 }
 
@@ -92,16 +92,16 @@ func (l *rewindDetector) timelineContext(ctx context.Context) (context.Context, 
 func (l *rewindDetector) timelineText() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now.timeline == 0 {
+	if l.position.timeline == 0 {
 		return ""
 	}
-	return strconv.FormatUint(uint64(l.now.timeline), 10)
+	return strconv.FormatUint(uint64(l.position.timeline), 10)
 }
 
 // noteReply records that the database has replied.
 func (l *rewindDetector) noteReply() {
-	if l.known.Load() {
-		l.used.Store(time.Now().UnixNano())
+	if l.positionKnown.Load() {
+		l.lastSuccess.Store(time.Now().UnixNano())
 	}
 }
 
@@ -117,8 +117,8 @@ func (s *database) probeTimeline(ctx context.Context) {
 	}
 	defer conn.Release()
 	var name pgtype.Text
-	err = conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec).Scan(&name, nil)
-	s.timeline.off = isPositionUnavailable(err)
+	err = conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec).Scan(&name, nil)
+	s.rewindDetector.disabled = isPositionUnavailable(err)
 }
 
 // scanPosition scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
@@ -134,16 +134,16 @@ func scanPosition(row pgx.Row) (logPosition, error) {
 
 // checkNewConn reads the database's position on a new connection, and returns the era of the connection.
 func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
-	l := &s.timeline
-	if l.off {
-		return l.eras.Load(), nil
+	l := &s.rewindDetector
+	if l.disabled {
+		return l.eraCount.Load(), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	floor := l.floor()
-	at, err := scanPosition(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
+	at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 	if isPositionUnavailable(err) {
-		return l.eras.Load(), nil
+		return l.eraCount.Load(), nil
 	}
 	if err != nil {
 		return 0, err
@@ -153,7 +153,7 @@ func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64
 		fill(&batch)
 		return readAndClose(conn.SendBatch(ctx, &batch), read)
 	})
-	return l.eras.Load(), err
+	return l.eraCount.Load(), err
 }
 
 // eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
@@ -164,20 +164,20 @@ const eraKey = "durable.era"
 // differ, the store opens a connection of its own, whose settings are known, and searches for
 // acknowledged checkpoints there.
 func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
-	l := &s.timeline
-	if l.off || !l.direct.Load() {
+	l := &s.rewindDetector
+	if l.disabled || !l.withoutPooler.Load() {
 		return true, nil
 	}
 	data := conn.PgConn().CustomData()
 	if era, known := data[eraKey].(uint64); known {
-		return era == l.eras.Load(), nil
+		return era == l.eraCount.Load(), nil
 	}
 	for try := 1; ; try++ {
-		at, err := scanPosition(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
+		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 		if err != nil {
 			return false, s.wrapError(ctx, "look where the database is", err)
 		}
-		era, now := l.eras.Load(), l.floor()
+		era, now := l.eraCount.Load(), l.floor()
 		if at.timeline == now.timeline {
 			data[eraKey] = era
 			return true, nil
@@ -195,13 +195,13 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 // inCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
 func (s *database) inCurrentEra(conn *pgx.Conn) bool {
 	own := connStateOf(conn)
-	return own == nil || own.era == s.timeline.eras.Load()
+	return own == nil || own.era == s.rewindDetector.eraCount.Load()
 }
 
 // acquireUserConn takes a connection of the user's pool that belongs to the current era.
 func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
-		conn, err := s.acquire(ctx, s.userPool())
+		conn, err := s.acquire(ctx, s.userPool)
 		if err != nil {
 			return nil, err
 		}
@@ -224,16 +224,16 @@ func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 func (l *rewindDetector) floor() logPosition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.now
+	return l.position
 }
 
 // advance records a position that was read on an admitted connection.
 func (l *rewindDetector) advance(at logPosition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at.timeline != 0 && at.timeline == l.now.timeline {
-		l.now.position = max(l.now.position, at.position)
-		l.used.Store(time.Now().UnixNano())
+	if at.timeline != 0 && at.timeline == l.position.timeline {
+		l.position.position = max(l.position.position, at.position)
+		l.lastSuccess.Store(time.Now().UnixNano())
 	}
 }
 
@@ -241,19 +241,19 @@ func (l *rewindDetector) advance(at logPosition) {
 // arrive uses ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because
 // arrive holds l.mu.
 func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask roundTripFunc) error {
-	l := &s.timeline
+	l := &s.rewindDetector
 	if at.timeline == 0 {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was := l.now
+	was := l.position
 	switch {
 	case was.timeline == 0:
-	case at.timeline < was.timeline && time.Since(time.Unix(0, l.used.Load())) < refuseOldPrimaryFor:
+	case at.timeline < was.timeline && time.Since(time.Unix(0, l.lastSuccess.Load())) < refuseOldPrimaryFor:
 		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errSuperseded, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
-		rewind := store.Rewind{From: was.String(), To: at.String(), OwnedRuns: len(l.held)}
+		rewind := store.Rewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.heldRuns)}
 		lost, err := s.findLostRuns(ctx, ask)
 		if err != nil {
 			return err
@@ -261,17 +261,17 @@ func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask
 		if rewind.Lost = lost; len(l.rewinds) < maxRewinds {
 			l.rewinds = append(l.rewinds, rewind)
 		}
-		l.eras.Add(1)
+		l.eraCount.Add(1)
 		l.endEra()
 		l.era, l.endEra = context.WithCancel(context.Background())
-		l.now = at
+		l.position = at
 		s.reconnect()
 	}
-	if l.now.timeline != at.timeline || l.now.position < at.position {
-		l.now = at
+	if l.position.timeline != at.timeline || l.position.position < at.position {
+		l.position = at
 	}
-	l.used.Store(time.Now().UnixNano())
-	l.known.Store(true)
+	l.lastSuccess.Store(time.Now().UnixNano())
+	l.positionKnown.Store(true)
 	return nil
 }
 

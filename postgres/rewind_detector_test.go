@@ -14,9 +14,9 @@ import (
 // goneBack makes the store find its database at another position of its history.
 func goneBack(t *testing.T, s *database, move func(logPosition) logPosition) error {
 	t.Helper()
-	s.timeline.mu.Lock()
-	was := s.timeline.now
-	s.timeline.mu.Unlock()
+	s.rewindDetector.mu.Lock()
+	was := s.rewindDetector.position
+	s.rewindDetector.mu.Unlock()
 	if was.timeline == 0 || was.position == 0 {
 		t.Fatalf("the database is at %v", was)
 	}
@@ -34,7 +34,7 @@ func heartbeat(t *testing.T, s *database) []store.Rewind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pulse.Rewinds
+	return pulse.DatabaseRewinds
 }
 
 // If the database has gone back, the store searches it for the acknowledged checkpoints. A run that lacks
@@ -49,11 +49,11 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(whole.UUID, name, at), done(lacking.UUID, name, at), done(ended.UUID, name, at)}})
 	}
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(ended.UUID, at)}})
-	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.UUID, ended.UUID}); err != nil {
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{finish(ended.UUID, at)}})
+	if _, err := s.userPool.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.UUID, ended.UUID}); err != nil {
 		t.Fatal(err)
 	}
-	era := s.timeline.eras.Load()
+	era := s.rewindDetector.eraCount.Load()
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
 	}
 	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its result is from before the rewind
-	if err := s.timeline.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+	if err := s.rewindDetector.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
 		t.Errorf("an answer from before was taken: %v", err)
 	}
 }
@@ -94,18 +94,18 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 	r.WakeAt = at
 	begin(t, s, &store.StartWrite{Run: r})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.UUID, "a", at)}})
-	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
+	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
 	if err != nil || len(claims.Runs) != 1 {
 		t.Fatal(claims, err)
 	}
-	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.run"); err != nil {
+	if _, err := s.userPool.Exec(t.Context(), "DELETE FROM durable.run"); err != nil {
 		t.Fatal(err)
 	}
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Missing || told[0].Lost[0].UUID != r.UUID {
+	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].RunMissing || told[0].Lost[0].UUID != r.UUID {
 		t.Errorf("told: %+v", told)
 	}
 }
@@ -120,7 +120,7 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	if err := goneBack(t, s, old); !errors.Is(err, errSuperseded) || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got %v, want %v", err, errSuperseded)
 	}
-	s.timeline.used.Store(time.Now().Add(-2 * refuseOldPrimaryFor).UnixNano())
+	s.rewindDetector.lastSuccess.Store(time.Now().Add(-2 * refuseOldPrimaryFor).UnixNano())
 	if err := goneBack(t, s, old); err != nil { // it is the only server left
 		t.Error(err)
 	}

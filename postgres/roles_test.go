@@ -299,7 +299,7 @@ func migrateForWorkers(t *testing.T, url, in string) {
 		t.Fatal(err)
 	}
 	defer migrated.Close()
-	conn, err := migrated.user.Acquire(t.Context())
+	conn, err := migrated.userPool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,14 +16,14 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	var o store.OpenRunDetails
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "read an outline", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.stepsOpen, shard, id, pgTime(now))
-		batch.Queue(s.sql.runChoices, shard, id)
-		batch.Queue(s.sql.runLastLeaseLoss, shard, id)
-		batch.Queue(s.sql.mapProgress, shard, id)
-		batch.Queue(s.sql.runTags, shard, id)
+		batch.Queue(s.statements.stepsOpen, shard, id, pgTime(now))
+		batch.Queue(s.statements.runChoices, shard, id)
+		batch.Queue(s.statements.runLastLeaseLoss, shard, id)
+		batch.Queue(s.statements.mapProgress, shard, id)
+		batch.Queue(s.statements.runTags, shard, id)
 	}, func(res statementResults) error {
 		o = store.OpenRunDetails{} // discard the rows of a failed try
-		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {
+		for _, list := range []*[]store.Step{&o.OpenCalls, &o.Choices} {
 			err := eachRow(res, func(rows pgx.Rows) error {
 				step, err := scanStep(rows)
 				*list = append(*list, step)

@@ -17,8 +17,8 @@ import (
 // DueSchedules implements store.Schedules.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due schedules", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.schedulesDue, int32(limit))
-		batch.Queue(s.sql.schedulesWaitingReady, int32(limit))
+		batch.Queue(s.statements.schedulesDue, int32(limit))
+		batch.Queue(s.statements.schedulesWaitingLastRunEnded, int32(limit))
 	}, func(res statementResults) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -49,7 +49,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 
 // Schedules implements store.Schedules.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
-	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedulesPage, after, int32(limit)) },
+	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.statements.schedulesPage, after, int32(limit)) },
 		func(res statementResults) error {
 			all = nil
 			return eachRow(res, func(rows pgx.Rows) error {
@@ -63,7 +63,7 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 
 // ScheduleByName implements store.Schedules.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.scheduleByName, scheduleKey(name)...) },
+	err = s.runBatch(ctx, s.enginePool, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.statements.scheduleByName, scheduleKey(name)...) },
 		readSchedule(&row))
 	return row, err
 }
@@ -76,7 +76,7 @@ func scanSchedule(rows pgx.Rows) (row store.Schedule, err error) {
 	var fires int32
 	err = rows.Scan(&row.Name, &row.State, (*timeValue)(&row.NextAt), (*timeValue)(&row.WaitingAt), &last, &row.Paused, &row.CancelsLastRun, &fires)
 	row.LastRun = uuid.NullUUID{UUID: last.Bytes, Valid: last.Valid}
-	row.Fires = int(fires)
+	row.FireCount = int(fires)
 	return row, err
 }
 
@@ -102,9 +102,9 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 // changeSchedule makes one try.
 func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChange) error {
 	state := store.ScheduleState{}
-	lock := s.sql.scheduleLock
+	lock := s.statements.scheduleLock
 	if u.SkipLocked {
-		lock = s.sql.scheduleTryLock
+		lock = s.statements.scheduleTryLock
 	}
 	err := ask("lock a schedule", func(batch *pgx.Batch) { batch.Queue(lock, scheduleKey(u.Name)...) }, readSchedule(&state.Row))
 	if err != nil || state.Row == nil && u.SkipLocked {
@@ -147,9 +147,9 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 	}
 	state.Fired = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.scheduleLastRun, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
-		batch.Queue(s.sql.firesByTime, append(scheduleKey(row.Name), newTimeArray(times))...)
-		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
+		batch.Queue(s.statements.scheduleLastRunState, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
+		batch.Queue(s.statements.scheduleFiresByTime, append(scheduleKey(row.Name), newTimeArray(times))...)
+		batch.Queue(s.statements.scheduleCompactedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
@@ -166,7 +166,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 		if err != nil {
 			return err
 		}
-		folded, err := readFolded(res)
+		folded, err := readCompactedFires(res)
 		for _, at := range times {
 			if hour, bit := store.BitOfFire(at); store.HasBit(folded[hour], bit) {
 				state.Fired[at.UTC()] = true
@@ -181,9 +181,9 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *
 	key, row := scheduleKey(u.Name), &w.Row
 	if w.Delete {
 		return ask("delete a schedule", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.scheduleDelete, key...)
-			batch.Queue(s.sql.fireDeleteAll, key...)
-			batch.Queue(s.sql.foldedFiresDeleteAll, key...)
+			batch.Queue(s.statements.scheduleDelete, key...)
+			batch.Queue(s.statements.scheduleFiresDeleteAll, key...)
+			batch.Queue(s.statements.scheduleCompactedFiresDeleteAll, key...)
 		}, func(res statementResults) error {
 			if err := checkOneScheduleRow(res, u.Name); err != nil {
 				return err
@@ -193,7 +193,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *
 	}
 	queueFires := func(batch *pgx.Batch) {
 		if len(w.Fires) > 0 {
-			batch.Queue(s.sql.fireUpsert, append(key, fireArgs(w.Fires)...)...)
+			batch.Queue(s.statements.scheduleFireUpsert, append(key, fireArgs(w.Fires)...)...)
 		}
 	}
 	readFires := func(res statementResults) error {
@@ -202,20 +202,20 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *
 		}
 		return eachRow(res, func(pgx.Rows) error { return nil })
 	}
-	if row.Fires >= store.FoldAt {
+	if row.FireCount >= store.FoldAt {
 		if len(w.Fires) > 0 {
 			if err := ask("record fires", queueFires, readFires); err != nil {
 				return err
 			}
 		}
-		if err := s.foldFires(ask, row); err != nil {
+		if err := s.compactFires(ask, row); err != nil {
 			return err
 		}
 		queueFires, readFires = func(*pgx.Batch) {}, func(statementResults) error { return nil } // they are recorded
 	}
-	write := s.sql.scheduleUpdate
+	write := s.statements.scheduleUpdate
 	if !u.Found {
-		write = s.sql.scheduleInsert
+		write = s.statements.scheduleInsert
 	}
 	hints := slices.ContainsFunc(w.Fires, func(f store.Fire) bool { return f.Start != nil && f.Outcome == store.FireStarted })
 	var lastShard any
@@ -225,9 +225,9 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *
 	return ask("write a schedule", func(batch *pgx.Batch) {
 		queueFires(batch)
 		batch.Queue(write, append(scheduleKey(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
-			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.CancelsLastRun, int32(row.Fires))...)
+			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.CancelsLastRun, int32(row.FireCount))...)
 		if hints {
-			batch.Queue(s.sql.notify, notifyChannel(s.schema), "")
+			batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 		}
 	}, func(res statementResults) error {
 		if err := readFires(res); err != nil {

@@ -38,8 +38,8 @@ func (s *database) resolveStarts(ask roundTripFunc, items []*store.StartWrite) (
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
 	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
-		batch.Queue(s.sql.runByName, startKeys(items)...)
+		batch.Queue(s.statements.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
+		batch.Queue(s.statements.runByName, startKeys(items)...)
 	}, func(res statementResults) error {
 		var ordinal int64
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -81,10 +81,10 @@ func startConflictGoneError(item *store.StartWrite) error {
 	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shortenName(item.Run.Name), store.ErrUnavailable)
 }
 
-// existingStep is the result of step_state.sql for one step.
+// existingStep is the result of step_not_written_reasons.sql for one step.
 type existingStep struct {
-	run store.RunState
-	row *store.Step // nil: no row
+	runState store.RunState
+	row      *store.Step // nil: no row
 }
 
 // resolveSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
@@ -114,9 +114,9 @@ func (s *database) judgeSteps(ask roundTripFunc, items []*store.StepWrite) (seco
 	if err != nil {
 		return nil, err
 	}
-	second = &sortedBatch{despiteControl: true, met: true}
+	second = &sortedBatch{despiteControl: true, newMayExist: true}
 	for i, item := range items {
-		run, row := states[i].run, states[i].row
+		run, row := states[i].runState, states[i].row
 		item.State, item.Recorded = run, nil
 		switch item.Outcome = item.Judge(run, row); {
 		case item.Outcome == store.Adopted:
@@ -138,7 +138,7 @@ func (s *database) judgeSteps(ask roundTripFunc, items []*store.StepWrite) (seco
 func (s *database) readSteps(ask roundTripFunc, items []*store.StepWrite) ([]existingStep, error) {
 	states := make([]existingStep, len(items))
 	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.stepState, stepKeys(items)...)
+		batch.Queue(s.statements.stepNotWrittenReasons, stepKeys(items)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -152,7 +152,7 @@ func (s *database) readSteps(ask roundTripFunc, items []*store.StepWrite) ([]exi
 				return err
 			}
 			f := &states[ordinal-1]
-			f.run = runState(status, epoch, control)
+			f.runState = runState(status, epoch, control)
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.Run, step.Name = item.Run, item.Name
@@ -176,7 +176,7 @@ func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.Owners
 	}
 	var undecided *store.OwnershipEnd
 	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runState, ownershipEndKeys(items)...)
+		batch.Queue(s.statements.runState, ownershipEndKeys(items)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64

@@ -24,7 +24,7 @@ func signalArgs(items []*store.SignalWrite) []any {
 	)
 }
 
-// signalKeys returns the parameters of signal_state.sql.
+// signalKeys returns the parameters of signal_not_stored_reasons.sql.
 func signalKeys(items []*store.SignalWrite) []any {
 	n := len(items)
 	return append(signalRuns(items),
@@ -44,7 +44,7 @@ func signalRuns(items []*store.SignalWrite) []any {
 // resolveSignals sets the outcomes of signals, some of which were not new.
 func (s *database) resolveSignals(ask roundTripFunc, items []*store.SignalWrite) error {
 	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.signalState, signalKeys(items)...)
+		batch.Queue(s.statements.signalNotStoredReasons, signalKeys(items)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return resolveSignal(rows, items) })
 	})
@@ -59,7 +59,7 @@ func (s *database) resolveSignals(ask roundTripFunc, items []*store.SignalWrite)
 	return nil
 }
 
-// resolveSignal sets the outcome of one signal according to its row of signal_state.sql.
+// resolveSignal sets the outcome of one signal according to its row of signal_not_stored_reasons.sql.
 func resolveSignal(rows pgx.Rows, items []*store.SignalWrite) error {
 	var ordinal int64
 	var status, control pgtype.Int2

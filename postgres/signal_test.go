@@ -48,12 +48,12 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 			t.Errorf("replayed: outcomes %d, %d, %d", c.Outcome, a.Outcome, d.Outcome)
 		}
 		var left int
-		if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM durable.signal WHERE step IS NULL").Scan(&left); err != nil || left != 0 {
+		if err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM durable.signal WHERE step IS NULL").Scan(&left); err != nil || left != 0 {
 			t.Errorf("%d signals are left, %v", left, err)
 		}
 		stale := receive(run.UUID, "a", "go", at)
 		stale.Step.Epoch = store.Epoch{}
-		commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{stale}, Runs: []*store.OwnershipEnd{finish(run.UUID, at)}})
+		commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{stale}, OwnershipEnds: []*store.OwnershipEnd{finish(run.UUID, at)}})
 		if stale.Outcome != store.Fenced || stale.State.Epoch != epochAt(1) {
 			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.State)
 		}
@@ -110,32 +110,32 @@ func TestEveryWakeIsFound(t *testing.T) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 		}
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end(one, epochAt(7))}}) // by another worker
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end(one, epochAt(7))}}) // by another worker
 		woken(0)
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end(one, epochAt(1))}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end(one, epochAt(1))}})
 		woken(1)
 		woken(0)
 		sent := signal(parent.UUID, "go", "1", at)
 		park := &store.OwnershipEnd{UUID: parent.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		commit(t, s, &store.Batch{Signals: []*store.SignalWrite{sent}})
 		for range 2 { // the second is a repeated call
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}})
 			if got := row(t, s, parent.UUID); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 				t.Errorf("parked when it was woken: outcome %d, %+v", park.Outcome, got)
 			}
 		}
-		q := store.ClaimQuery{Worker: worker, Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)}
+		q := store.ClaimQuery{Worker: worker, Filter: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)}
 		if claims, err := s.Claim(t.Context(), q); err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.UUID != parent.UUID {
 			t.Fatalf("the claims are %v, %v", claims, err)
 		}
 		park.Epoch = epochAt(2)
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}})
 		if got := row(t, s, parent.UUID); !got.WakeAt.Equal(park.WakeAt) {
 			t.Errorf("parked in peace: %+v", got)
 		}
 		late := end(two, epochAt(1))
 		late.Now = at.Add(time.Minute)
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{late}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{late}})
 		if got := row(t, s, parent.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(late.Now) {
 			t.Errorf("woken when it was parked: %+v", got)
 		}
@@ -162,11 +162,11 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.PendingControl{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: idle.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: idle.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 			commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(idle.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintClaim)
 			other.hinted(t, store.HintClaim)
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
 			order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
 			other.hinted(t, store.HintClaim)
 			select {
@@ -193,7 +193,7 @@ func TestNewsPassALockedRow(t *testing.T) {
 			t.Errorf("the news is %+v, %v", news, err)
 		}
 	}
-	err := pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR SHARE", run.UUID)
 		look(1)
 		return err
@@ -211,10 +211,10 @@ func TestSignalInTx(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.StartWrite{Run: run})
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 		for _, keep := range []bool{false, true} {
 			sent, lost := signal(uuid.Nil, "go", "1", at), signal(uuid.Nil, "go", "1", at)
-			tx, err := s.user.Begin(t.Context())
+			tx, err := s.userPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	at := now(t, s)
 	run, other := running(uuid.New(), at), running(uuid.New(), at)
 	begin(t, s, &store.StartWrite{Run: run}, &store.StartWrite{Run: other})
-	tx, err := s.user.Begin(t.Context())
+	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		"receive": {&store.Batch{Receives: []*store.ReceiveWrite{waits}}, &waits.Outcome},
 		"child":   {&store.Batch{Starts: []*store.StartWrite{child}, Steps: []*store.StepWrite{mark}}, &child.Outcome},
 		"signal":  {&store.Batch{Signals: []*store.SignalWrite{third}}, &third.Outcome},
-		"park":    {&store.Batch{Runs: []*store.OwnershipEnd{park}}, &park.Outcome},
+		"park":    {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}}, &park.Outcome},
 	} {
 		if err := s.Commit(t.Context(), c.batch); err != nil || *c.outcome != store.Locked {
 			t.Errorf("%s: outcome %d, %v", name, *c.outcome, err)

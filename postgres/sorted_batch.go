@@ -13,38 +13,38 @@ import (
 type sortedBatch struct {
 	starts                  []*store.StartWrite
 	tags                    []runTag
-	placed                  []*store.StartWrite // those with a place
+	startsWithPlace         []*store.StartWrite // those with a place
 	newSteps, existingSteps []*store.StepWrite
 	receives                []*store.ReceiveWrite // in the caller's order
 	signals                 []*store.SignalWrite
-	runs                    []*store.OwnershipEnd
+	ownershipEnds           []*store.OwnershipEnd
 	holds                   []*store.OwnershipEnd // the writes of the batch that hold a run
 	wakes                   []wakeReason
-	locks                   []uuid.UUID // runs that are locked first, each once
+	runsToLock              []uuid.UUID // runs that are locked first, each once
 	despiteControl          bool        // steps are written despite a request to pause or cancel their runs
-	met                     bool        // some of the new rows may already exist
-	hints                   bool        // a start becomes claimable soon, perhaps for other workers
-	plain                   bool        // the starts are roots without tags
-	allUnnamed              bool        // plain, and no start was named by its caller
-	finish                  bool        // all runs end with a terminal status, at a known time
-	brief                   bool        // lock waits are limited to 20 ms
+	newMayExist             bool        // some of the new rows may already exist
+	notifyWorkers           bool        // a start becomes claimable soon, perhaps for other workers
+	startsArePlainRoots     bool        // the starts are roots without tags
+	allIDsGenerated         bool        // plain, and no start was named by its caller
+	allFinish               bool        // all runs end with a terminal status, at a known time
+	shortLockWait           bool        // lock waits are limited to 20 ms
 }
 
 func (w *sortedBatch) addBatch(b *store.Batch) {
-	w.plain = len(b.Starts) > 0
+	w.startsArePlainRoots = len(b.Starts) > 0
 	w.starts = append(w.starts, b.Starts...)
 	w.receives = append(w.receives, b.Receives...)
 	w.signals = append(w.signals, b.Signals...)
-	w.brief = b.ShortLockWait
-	for _, item := range b.Runs {
+	w.shortLockWait = b.ShortLockWait
+	for _, item := range b.OwnershipEnds {
 		if item.Held {
 			w.holds = append(w.holds, item)
 		} else {
-			w.runs = append(w.runs, item)
+			w.ownershipEnds = append(w.ownershipEnds, item)
 		}
 	}
 	for _, item := range b.Steps {
-		if item.Exists {
+		if item.RowExists {
 			w.existingSteps = append(w.existingSteps, item)
 		} else {
 			w.newSteps = append(w.newSteps, item)
@@ -53,20 +53,20 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 	slices.SortFunc(w.starts, store.CompareStarts)
 	slices.SortFunc(w.newSteps, compareSteps)
 	slices.SortFunc(w.existingSteps, compareSteps)
-	slices.SortFunc(w.runs, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	slices.SortFunc(w.ownershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
 	for _, item := range w.starts {
-		w.hints = w.hints || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(notifyWithin))
-		w.plain = w.plain && !item.Run.Parent.Valid
+		w.notifyWorkers = w.notifyWorkers || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(maxNotifiedDelay))
+		w.startsArePlainRoots = w.startsArePlainRoots && !item.Run.Parent.Valid
 		w.addTags(item)
 		if item.Place != nil {
-			w.placed = append(w.placed, item)
+			w.startsWithPlace = append(w.startsWithPlace, item)
 		}
 	}
-	w.plain = w.plain && len(w.tags) == 0 && len(w.placed) == 0
-	w.allUnnamed = w.plain && !slices.ContainsFunc(w.starts, func(item *store.StartWrite) bool { return !store.IsNamedByUUID(&item.Run) })
-	w.finish = len(w.runs) > 0
-	for _, item := range w.runs {
-		w.finish = w.finish && item.Status.IsTerminal() && !item.EndedAt.IsZero()
+	w.startsArePlainRoots = w.startsArePlainRoots && len(w.tags) == 0 && len(w.startsWithPlace) == 0
+	w.allIDsGenerated = w.startsArePlainRoots && !slices.ContainsFunc(w.starts, func(item *store.StartWrite) bool { return !store.IsNamedByUUID(&item.Run) })
+	w.allFinish = len(w.ownershipEnds) > 0
+	for _, item := range w.ownershipEnds {
+		w.allFinish = w.allFinish && item.Status.IsTerminal() && !item.EndedAt.IsZero()
 	}
 	w.collectWakes()
 	w.collectLocks()
@@ -76,23 +76,23 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 func (w *sortedBatch) collectLocks() {
 	for _, item := range w.starts {
 		if item.Run.Parent.Valid {
-			w.locks = append(w.locks, item.Run.Parent.UUID)
+			w.runsToLock = append(w.runsToLock, item.Run.Parent.UUID)
 		}
 	}
 	for _, item := range w.receives {
-		w.locks = append(w.locks, item.Step.Run)
+		w.runsToLock = append(w.runsToLock, item.Step.Run)
 	}
 	for _, item := range w.wakes {
-		w.locks = append(w.locks, item.run)
+		w.runsToLock = append(w.runsToLock, item.run)
 	}
-	if len(w.locks) == 0 {
+	if len(w.runsToLock) == 0 {
 		return
 	}
-	for _, item := range slices.Concat(w.runs, w.holds) {
-		w.locks = append(w.locks, item.UUID)
+	for _, item := range slices.Concat(w.ownershipEnds, w.holds) {
+		w.runsToLock = append(w.runsToLock, item.UUID)
 	}
-	slices.SortFunc(w.locks, store.CompareUUIDs)
-	w.locks = slices.Compact(w.locks)
+	slices.SortFunc(w.runsToLock, store.CompareUUIDs)
+	w.runsToLock = slices.Compact(w.runsToLock)
 }
 
 // ignoresControl reports whether a step is written even if its run is to be paused or cancelled: on the second
@@ -103,7 +103,7 @@ func (w *sortedBatch) ignoresControl(item *store.StepWrite) bool {
 		return false
 	}
 	leaves := func() bool {
-		_, found := slices.BinarySearchFunc(w.runs, item.Step.Run, func(r *store.OwnershipEnd, id uuid.UUID) int { return store.CompareUUIDs(r.UUID, id) })
+		_, found := slices.BinarySearchFunc(w.ownershipEnds, item.Step.Run, func(r *store.OwnershipEnd, id uuid.UUID) int { return store.CompareUUIDs(r.UUID, id) })
 		return found || slices.ContainsFunc(w.holds, func(r *store.OwnershipEnd) bool { return r.UUID == item.Step.Run })
 	}
 	return w.despiteControl || leaves()
@@ -115,15 +115,15 @@ func (w *sortedBatch) clear() {
 	clear(w.newSteps)
 	clear(w.existingSteps)
 	clear(w.tags)
-	clear(w.placed)
+	clear(w.startsWithPlace)
 	clear(w.receives)
 	clear(w.signals)
-	clear(w.runs)
+	clear(w.ownershipEnds)
 	clear(w.holds)
 	w.holds = w.holds[:0]
-	w.starts, w.newSteps, w.existingSteps, w.runs = w.starts[:0], w.newSteps[:0], w.existingSteps[:0], w.runs[:0]
-	w.tags, w.placed, w.receives, w.signals = w.tags[:0], w.placed[:0], w.receives[:0], w.signals[:0]
-	w.wakes, w.locks, w.despiteControl, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
+	w.starts, w.newSteps, w.existingSteps, w.ownershipEnds = w.starts[:0], w.newSteps[:0], w.existingSteps[:0], w.ownershipEnds[:0]
+	w.tags, w.startsWithPlace, w.receives, w.signals = w.tags[:0], w.startsWithPlace[:0], w.receives[:0], w.signals[:0]
+	w.wakes, w.runsToLock, w.despiteControl, w.newMayExist, w.notifyWorkers = w.wakes[:0], w.runsToLock[:0], false, false, false
 }
 
 func compareSteps(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) }

@@ -111,7 +111,7 @@ func stepValues(w *store.StepWrite, anyway bool) []any {
 	}
 }
 
-// stepKeys returns the parameters of step_state.sql.
+// stepKeys returns the parameters of step_not_written_reasons.sql.
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 15),
@@ -121,7 +121,7 @@ func stepKeys(items []*store.StepWrite) []any {
 	)
 }
 
-// singleStepArgs returns the first parameters of tx_checkpoint.sql and signal_receive.sql.
+// singleStepArgs returns the first parameters of tx_step_checkpoint.sql and signal_receive.sql.
 func singleStepArgs(w *store.Step) []any {
 	return []any{
 		store.ShardOf(w.Run), pgUUID(w.Run), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),

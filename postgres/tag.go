@@ -56,7 +56,7 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 	n := len(keys)
 	// The commit must wait even if nothing was written, because the tags to remove were removed before.
 	err := s.readDurably(s.roundTripOnEnginePool(ctx), "tag", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.tagSet, store.ShardOf(run), pgUUID(run),
+		batch.Queue(s.statements.tagSet, store.ShardOf(run), pgUUID(run),
 			textArray{n, func(i int) *string { return &keys[i] }},
 			textArray{n, func(i int) *string { return &values[i] }}, epoch.Number())
 	}, func(res statementResults) error {

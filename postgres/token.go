@@ -18,7 +18,7 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 	if err == nil && key == nil {
 		fresh := make([]byte, tokenKeySize)
 		_, _ = rand.Read(fresh) // it never fails
-		err = s.runBatch(ctx, s.enginePool, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKeyInsert, fresh) },
+		err = s.runBatch(ctx, s.enginePool, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.statements.tokenSigningKeyInsert, fresh) },
 			func(res statementResults) error { return readRowCount(res, 1, nil) })
 		if err == nil {
 			key, err = s.tokenKey(ctx, what)
@@ -32,7 +32,7 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 
 // tokenKey reads the key. It returns nil if there is none.
 func (s *database) tokenKey(ctx context.Context, what string) (key []byte, err error) {
-	err = s.runBatch(ctx, s.enginePool, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
+	err = s.runBatch(ctx, s.enginePool, what, func(batch *pgx.Batch) { batch.Queue(s.statements.tokenSigningKey) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&key) })
 		})

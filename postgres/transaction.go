@@ -59,7 +59,7 @@ func (s *database) runTransaction(ctx context.Context, what, lockTimeout string,
 		}
 		if first {
 			first = false
-			batch.Queue(s.sql.setTransactionTimeouts, lockTimeout, standstillTimeout)
+			batch.Queue(s.statements.setTransactionTimeouts, lockTimeout, standstillTimeout)
 		}
 		framing := batch.Len()
 		fill(&batch)

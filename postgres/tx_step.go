@@ -113,7 +113,7 @@ func databaseOf(s store.Store) (*database, error) {
 const (
 	firstTxRetryDelay = 5 * time.Millisecond
 	maxTxRetryDelay   = time.Second
-	maxDoubtfulTries  = 10 // bounds the tries of a transaction that may fail in the same way each time
+	maxAmbiguousTries = 10 // bounds the tries of a transaction that may fail in the same way each time
 )
 
 // runTx is this store's bridge.Transact.
@@ -135,7 +135,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 	var before error
 	doubts := 0
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
-		era := s.timeline.eras.Load()
+		era := s.rewindDetector.eraCount.Load()
 		its := false // the function returned the error, whatever it wraps
 		err := s.runTxOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
@@ -146,7 +146,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 			return err
 		}, before)
 		if err == nil {
-			err = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			err = s.rewindDetector.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
 			sent = sent || err != nil
 		} else if reply, ok := errors.AsType[*ambiguousCommitError](err); ok {
 			sent, err = true, reply.error
@@ -157,7 +157,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 		if mayRecur(err) {
 			doubts++
 		}
-		if before = err; doubts >= maxDoubtfulTries || !sleepJittered(ctx, wait) {
+		if before = err; doubts >= maxAmbiguousTries || !sleepJittered(ctx, wait) {
 			return sent, err
 		}
 	}
@@ -207,10 +207,10 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	defer end()
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		w.Outcome, w.Recorded = 0, nil
-		era := s.timeline.eras.Load()
+		era := s.rewindDetector.eraCount.Load()
 		failed := s.runTxOnce(lasting, w, nil, err)
 		if failed == nil {
-			failed = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			failed = s.rewindDetector.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
 		}
 		switch {
 		case failed == nil:
@@ -261,7 +261,7 @@ func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 // first copy of a start is still committing.
 func mayPassOnRetry(err *pgconn.PgError) bool {
 	switch err.Code {
-	case "23505", abortedTxState, readOnlyState: // readOnlyState: the function made its transaction read-only
+	case "23505", stateAbortedTx, stateReadOnly: // stateReadOnly: the function made its transaction read-only
 		return false
 	case "0A000": // a plan that became invalid with its table; otherwise a feature that is never supported
 		return isPlanInvalid(err)
@@ -276,9 +276,9 @@ func misuseError(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return errEndedItself
-	case hasState(err, abortedTxState):
+	case hasState(err, stateAbortedTx):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
-	case hasState(err, readOnlyState):
+	case hasState(err, stateReadOnly):
 		return fmt.Errorf("%w: the function of a Tx step made its transaction read-only, so the step's checkpoint cannot be written: leave out SET TRANSACTION READ ONLY", durable.ErrInvalidConfig)
 	}
 	return nil
@@ -287,8 +287,8 @@ func misuseError(err error) error {
 // errEndedItself is returned when the function committed or rolled back, by a method or by a statement.
 var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 
-// abortedTxState is the SQLSTATE of a statement that follows a failed statement in the same transaction.
-const abortedTxState = "25P02"
+// stateAbortedTx is the SQLSTATE of a statement that follows a failed statement in the same transaction.
+const stateAbortedTx = "25P02"
 
 // runTxOnce executes one transaction. If before, the error of the former try, is not nil, runTxOnce
 // first checks whether the former try took effect, because its reply may have been lost. If the former
@@ -318,7 +318,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 			err = s.wrapError(outer, "transaction", movedError(err))
 		}
 	}()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.sql.txBegin}) // the isolation level is the session's default
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.statements.txStepBegin}) // the isolation level is the session's default
 	if err != nil {
 		return s.wrapError(ctx, "begin", err)
 	}
@@ -330,7 +330,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	if hasState(before, "40001") {
 		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
 		// of a long function fail. If the first statement locks the run, the lease is not renewed.
-		if _, err := tx.Exec(ctx, s.sql.txCheckpointLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.Number()); err != nil {
+		if _, err := tx.Exec(ctx, s.statements.txStepRunLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.Number()); err != nil {
 			return s.wrapError(ctx, "hold the run", err)
 		}
 	}

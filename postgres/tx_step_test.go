@@ -20,7 +20,7 @@ import (
 func shop(t *testing.T) *database {
 	t.Helper()
 	s := open(t, "cache_statement")
-	if _, err := s.user.Exec(t.Context(), "CREATE TABLE payment (cents bigint)"); err != nil {
+	if _, err := s.userPool.Exec(t.Context(), "CREATE TABLE payment (cents bigint)"); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -28,7 +28,7 @@ func shop(t *testing.T) *database {
 
 func payments(t *testing.T, s *database) (n int) {
 	t.Helper()
-	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM payment").Scan(&n); err != nil {
+	if err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM payment").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -130,7 +130,7 @@ func TestStartTx(t *testing.T) {
 	}
 	begin := func() pgx.Tx {
 		t.Helper()
-		tx, err := s.user.Begin(t.Context())
+		tx, err := s.userPool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestSignalTx(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	for _, word := range []string{"undone", "kept"} {
-		err := pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 			if err := SignalTx(t.Context(), tx, e, "nobody", "word", word); !errors.Is(err, durable.ErrNotFound) {
 				t.Errorf("to nobody: %v, want ErrNotFound", err)
 			}
@@ -204,7 +204,7 @@ func TestSignalTx(t *testing.T) {
 	if got, err := run.Result(t.Context()); got != "kept" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	tx, err := s.user.Begin(t.Context())
+	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestStartTxAfterTheTransaction(t *testing.T) {
 	if _, err := w.Start(t.Context(), e, 1, durable.ID("live")); err != nil {
 		t.Fatal(err)
 	}
-	over, err := s.user.Begin(t.Context())
+	over, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestTxOwnFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shop(t)
-			if _, err := s.user.Exec(t.Context(), "CREATE TABLE customer (id bigint PRIMARY KEY); INSERT INTO customer VALUES (1); CREATE SEQUENCE unused;"+
+			if _, err := s.userPool.Exec(t.Context(), "CREATE TABLE customer (id bigint PRIMARY KEY); INSERT INTO customer VALUES (1); CREATE SEQUENCE unused;"+
 				"CREATE TABLE late (id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO late VALUES (1)"); err != nil {
 				t.Fatal(err)
 			}
@@ -336,8 +336,8 @@ func TestTxThatAlwaysTimesOut(t *testing.T) {
 		})
 	})
 	var failed *durable.RunError
-	if !errors.As(err, &failed) || failed.Step != "slow" || calls != maxDoubtfulTries {
-		t.Errorf("got %v after %d transactions, want a failure of the step after %d", err, calls, maxDoubtfulTries)
+	if !errors.As(err, &failed) || failed.Step != "slow" || calls != maxAmbiguousTries {
+		t.Errorf("got %v after %d transactions, want a failure of the step after %d", err, calls, maxAmbiguousTries)
 	}
 }
 

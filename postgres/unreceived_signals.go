@@ -14,7 +14,7 @@ func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]s
 	var counts []store.SignalCount
 	n := len(runs)
 	err := s.runBatch(ctx, s.enginePool, "count signals", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.signalsUnreceived,
+		batch.Queue(s.statements.signalsUnreceivedCount,
 			int2Array{n, func(i int) int16 { return store.ShardOf(runs[i]) }},
 			uuidArray{n, func(i int) *uuid.UUID { return &runs[i] }})
 	}, func(res statementResults) error {

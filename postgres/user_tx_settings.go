@@ -18,9 +18,9 @@ func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTripFu
 	}
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return ask(what, func(batch *pgx.Batch) {
-			batch.Queue(s.sql.userTxSettings)
+			batch.Queue(s.statements.userTxSettings)
 			fill(batch)
-			batch.Queue(s.sql.userTxRestoreSettings)
+			batch.Queue(s.statements.userTxRestoreSettings)
 		}, func(res statementResults) error {
 			if err := readRowCount(res, 1, nil); err != nil {
 				return err
@@ -47,12 +47,12 @@ func sendsBinaryUTF8(conn *pgx.Conn) bool {
 // withSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
 // commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
 func (s *database) withSyncCommit(ask roundTripFunc) roundTripFunc {
-	if s.async {
+	if s.allowAsyncCommit {
 		return ask
 	}
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return ask(what, func(batch *pgx.Batch) {
-			batch.Queue(s.sql.userTxSyncCommit)
+			batch.Queue(s.statements.userTxSyncCommit)
 			fill(batch)
 		}, func(res statementResults) error {
 			if err := readRowCount(res, 1, nil); err != nil {

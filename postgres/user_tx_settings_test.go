@@ -58,7 +58,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	ctx, at := t.Context(), now(t, s)
 	in := func(fn func(tx pgx.Tx) error) {
 		t.Helper()
-		if err := pgx.BeginFunc(ctx, s.user, fn); err != nil {
+		if err := pgx.BeginFunc(ctx, s.userPool, fn); err != nil {
 			t.Error(err)
 		}
 	}

@@ -36,7 +36,7 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		}
 		commit(t, s, &b)
 		if name == "ended" {
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{finish(r.UUID, at)}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{finish(r.UUID, at)}})
 		}
 		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, pgUUID(r.UUID))
 		if err != nil {

@@ -21,7 +21,7 @@ func (w *sortedBatch) collectWakes() {
 	for _, item := range w.signals {
 		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
 	}
-	for _, item := range w.runs {
+	for _, item := range w.ownershipEnds {
 		if item.Parent.Valid && item.Status.IsTerminal() {
 			w.wakes = append(w.wakes, wakeReason{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *writeTime(item)})
 		}
@@ -40,7 +40,7 @@ func wakeArgs(items []wakeReason) []any {
 	)
 }
 
-// lockArgs returns the parameters of runs_lock.sql, and the first ones of other statements for several
+// lockArgs returns the parameters of runs_lock_for_batch.sql, and the first ones of other statements for several
 // runs.
 func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),

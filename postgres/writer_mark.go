@@ -17,7 +17,7 @@ func isMarkRefused(err error) bool { return hasState(err, "42883", "0A000", "425
 
 // markSession takes the mark for a session of the store's own.
 func (s *database) markSession(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, s.sql.writerMarkSession, pgx.QueryExecModeExec)
+	_, err := conn.Exec(ctx, s.statements.writerMarkSession, pgx.QueryExecModeExec)
 	if isMarkRefused(err) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *database) probeMark(ctx context.Context) {
 	if connStateOf(conn.Conn()) != nil {
 		return
 	}
-	_, err = conn.Exec(ctx, s.sql.writerMarkTx, pgx.QueryExecModeExec)
+	_, err = conn.Exec(ctx, s.statements.writerMarkTx, pgx.QueryExecModeExec)
 	s.cannotMark = isMarkRefused(err)
 }
 
@@ -44,6 +44,6 @@ func (s *database) addWriterMark(batch *pgx.Batch) int {
 	if s.cannotMark {
 		return 0
 	}
-	batch.Queue(s.sql.writerMarkTx)
+	batch.Queue(s.statements.writerMarkTx)
 	return 1
 }

@@ -18,7 +18,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)
 		begin(t, s, &store.StartWrite{Run: overdue})
-		tx, err := s.user.Begin(t.Context())
+		tx, err := s.userPool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
+		claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
 		took := time.Since(began)
 		if err != nil || len(claims.Runs) != 1 {
 			t.Fatalf("the takeover: %d runs, %v", len(claims.Runs), err)
@@ -43,7 +43,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	s := openPooled(t, "exec")
 	s.cannotMark = true
-	tx, err := s.user.Begin(t.Context())
+	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

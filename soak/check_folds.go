@@ -98,7 +98,7 @@ func (e *evidence) singletons(f *findings, starts []*foldStart) {
 		case k.CreatedAt.After(s.to.Add(skew)):
 			f.wrong("singleton: a start of key %s until %v led to run %s, which was created at %v", s.key, s.to, s.run, k.CreatedAt)
 		case s.outcome == "rolled back" || k.Status == durable.StatusCompleted:
-		case k.Status != durable.StatusCancelled || k.Cancel == nil || !strings.Contains(k.Cancel.Reason, "replaces it"):
+		case k.Status != durable.StatusCancelled || k.Cancellation == nil || !strings.Contains(k.Cancellation.Reason, "replaces it"):
 			f.wrong("singleton: run %s of key %s is %s: %v", s.run, s.key, k.Status, k.Err)
 		default:
 			if !slices.ContainsFunc(starts, func(other *foldStart) bool {

@@ -115,7 +115,7 @@ func goodFolds() *evidence {
 		e.entries = append(e.entries, x)
 	}
 	old := run("S0", "single", 0, 700)
-	old.Status, old.Cancel = durable.StatusCancelled, &durable.Cancellation{Reason: `a newer start with the key "k" replaces it`}
+	old.Status, old.Cancellation = durable.StatusCancelled, &durable.Cancellation{Reason: `a newer start with the key "k" replaces it`}
 	run("S1", "single", 600, 900)
 	start("s0", "singleton/k", "join", 1, 0, 10, "S0", "")
 	start("s1", "singleton/k", "refuse", 2, 500, 510, "S0", "live")
@@ -159,8 +159,10 @@ func TestFoldChecker(t *testing.T) {
 		"a start joins what has ended": {func(e *evidence) {
 			e.entries = append(e.entries, entry{Kind: kDid, At: noon.Add(300 * time.Millisecond), Writes: []write{{Run: "S0", What: "cancelled", Outcome: written}}})
 		}, "which had ended"},
-		"nobody replaces it": {func(e *evidence) { e.runs["S1"].Status, e.runs["S1"].Cancel = e.runs["S0"].Status, e.runs["S0"].Cancel }, "no newer start replaces it"},
-		"a singleton fails":  {func(e *evidence) { e.runs["S1"].Status = durable.StatusFailed }, "is failed"},
+		"nobody replaces it": {func(e *evidence) {
+			e.runs["S1"].Status, e.runs["S1"].Cancellation = e.runs["S0"].Status, e.runs["S0"].Cancellation
+		}, "no newer start replaces it"},
+		"a singleton fails": {func(e *evidence) { e.runs["S1"].Status = durable.StatusFailed }, "is failed"},
 		"a repeated start leads astray": {func(e *evidence) {
 			e.entries = append(e.entries, entry{Kind: kFolded, Exec: "d0", Run: "D9", At: noon})
 		}, "and to run D9"},

@@ -105,8 +105,8 @@ func (e *evidence) losersChild(f *findings, k *known) {
 	case k.Status != durable.StatusCancelled:
 		f.wrong("run %s, whose branch a choice has ended, is %s", k.RunID, k.Status)
 	// The text of the error lacks the reason if the worker could not read it: it is in the row.
-	case k.parent.Status == durable.StatusCompleted && (k.Cancel == nil || !strings.Contains(k.Cancel.Reason, "its branch was ended by the choice")):
-		f.wrong("run %s, whose branch a choice has ended, is cancelled for another reason: %v, %+v", k.RunID, k.Err, k.Cancel)
+	case k.parent.Status == durable.StatusCompleted && (k.Cancellation == nil || !strings.Contains(k.Cancellation.Reason, "its branch was ended by the choice")):
+		f.wrong("run %s, whose branch a choice has ended, is cancelled for another reason: %v, %+v", k.RunID, k.Err, k.Cancellation)
 	}
 }
 

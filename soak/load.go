@@ -161,7 +161,7 @@ func (l *load) sendEarly(ctx context.Context, o *order) {
 // interrupt cancels the order after a random delay, or pauses it and resumes it.
 func (l *load) interrupt(ctx context.Context, o *order, r *rand.Rand) error {
 	first, second := time.Duration(r.IntN(800))*time.Millisecond, time.Duration(r.IntN(600))*time.Millisecond
-	verbs := []func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){l.controller.Pause, l.controller.Resume}
+	verbs := []func(context.Context, string, ...durable.ControlOption) (durable.ControlResult, error){l.controller.Pause, l.controller.Resume}
 	if r.IntN(2) == 0 {
 		verbs = verbs[:0]
 		verbs, o.requested = append(verbs, l.controller.Cancel), true
@@ -170,7 +170,7 @@ func (l *load) interrupt(ctx context.Context, o *order, r *rand.Rand) error {
 		if wait(ctx, []time.Duration{first, second}[i]) != nil {
 			return fmt.Errorf("I7: %s has not ended", o.id)
 		}
-		var effect durable.Effect
+		var effect durable.ControlResult
 		_, err := l.controller.retry(ctx, func() (err error) {
 			effect, err = verb(ctx, o.id, durable.Reason("soak"), durable.Actor("controller"))
 			return err

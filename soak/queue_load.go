@@ -178,7 +178,7 @@ func (l *queueLoad) follow(ctx context.Context, id string, run *durable.Run[int]
 
 // interrupt pauses and resumes a run, or cancels it, wherever it is.
 func (l *queueLoad) interrupt(ctx context.Context, s *queueStart, r *rand.Rand) error {
-	verbs := []func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){l.controller.Pause, l.controller.Resume}
+	verbs := []func(context.Context, string, ...durable.ControlOption) (durable.ControlResult, error){l.controller.Pause, l.controller.Resume}
 	if r.IntN(2) == 0 {
 		verbs = verbs[:0]
 		verbs, s.cancelled = append(verbs, l.controller.Cancel), true

@@ -49,7 +49,7 @@ func writes(b *store.Batch) (all []write) {
 	for _, w := range b.Receives {
 		step(&w.Step, w.Outcome)
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		all = append(all, write{Run: w.UUID.String(), Epoch: w.Epoch.Count, Nonce: w.Epoch.Nonce, What: w.Status.String(), Outcome: outcomes[w.Outcome]})
 	}
 	return all

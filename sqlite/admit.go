@@ -105,7 +105,7 @@ func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimL
 }
 
 func readNext(x executor, q *store.QueueState) error {
-	return x.query(qAdmitNextTime, func(v []driver.Value) error {
+	return x.query(qAdmitNextCheckTime, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.Next = c.time()
 		return c.err
@@ -117,7 +117,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitDepartedRuns, q.Name, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitRunsLosingPlace, q.Name, int64(store.MaxRunsRead))
 		},
 		func() ([]store.AdmissionRun, error) {
 			return readAdmissionRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
@@ -125,12 +125,12 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	}
 	if q.Deleted {
 		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitLiveRuns, q.Name, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.MaxRunsRead))
 		})
 	} else {
 		for _, l := range strays {
 			kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-				return readAdmissionRuns(x, q, qAdmitStrayRuns, int64(l), int64(store.MaxRunsRead))
+				return readAdmissionRuns(x, q, qAdmitUnseenRuns, int64(l), int64(store.MaxRunsRead))
 			})
 		}
 	}
@@ -291,7 +291,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 		}
 	}
 	if plan.LookAll {
-		if _, err := x.exec(qAdmitKeysCheckAll, bindTime(q.Now), q.Name); err != nil {
+		if _, err := x.exec(qAdmitKeysMarkAllToCheck, bindTime(q.Now), q.Name); err != nil {
 			return err
 		}
 	}

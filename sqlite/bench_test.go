@@ -52,7 +52,7 @@ func BenchmarkRuns(b *testing.B) {
 		runs := startTestRuns(b, s, 100)
 		batch := &store.Batch{}
 		for _, id := range runs {
-			batch.Runs = append(batch.Runs, &store.OwnershipEnd{
+			batch.OwnershipEnds = append(batch.OwnershipEnds, &store.OwnershipEnd{
 				UUID: id, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: time.Now(),
 			})
 		}
@@ -68,7 +68,7 @@ func BenchmarkIdlePoll(b *testing.B) {
 	s := openTest(b)
 	startTestRuns(b, s, 100)
 	q := store.ClaimQuery{
-		Worker: uuid.New(), Served: store.NewClaimFilter([]string{"test"}, nil), Limit: 10,
+		Worker: uuid.New(), Filter: store.NewClaimFilter([]string{"test"}, nil), Limit: 10,
 		Now: time.Now(), LeaseUntil: time.Now().Add(time.Minute), MaxCrashes: 5,
 	}
 	b.ReportAllocs()

@@ -15,25 +15,25 @@ import (
 // never takes the write lock. It looks again once it holds the lock.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	var answer store.ClaimResult
-	if q.Served.Empty() {
+	if q.Filter.Empty() {
 		return answer, nil
 	}
 	var due []liveLane
 	err := s.read(ctx, "claim", func(x executor) (err error) {
-		due, answer.Next, err = dueLanes(ctx, x, &q)
+		due, answer.NextDue, err = dueLanes(ctx, x, &q)
 		return err
 	})
 	if err != nil || len(due) == 0 || q.Limit <= 0 {
 		return answer, err
 	}
 	err = s.write(ctx, "claim", func(x executor) (err error) {
-		if due, answer.Next, err = dueLanes(ctx, x, &q); err != nil {
+		if due, answer.NextDue, err = dueLanes(ctx, x, &q); err != nil {
 			return err
 		}
 		for _, l := range due {
-			err := x.query(qLaneNextWake, func(v []driver.Value) error {
+			err := x.query(qLaneNextWakeTime, func(v []driver.Value) error {
 				c := columnReader{values: v}
-				answer.Next = earlierTime(answer.Next, c.time())
+				answer.NextDue = earlierTime(answer.NextDue, c.time())
 				return c.err
 			}, int64(l.lane), bindTime(q.Now))
 			if err != nil {
@@ -53,7 +53,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x executor) error {
 		leases = nil // drops what a failed attempt read
-		return x.query(qClaimedLeases, func(v []driver.Value) error {
+		return x.query(qLeasesOfClaim, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
 			leases = append(leases, l)
@@ -64,7 +64,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 }
 
 func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liveLane) ([]store.ClaimedRun, error) {
-	suspects, err := dueRuns(x, q, lanes, qClaimCrashedTwice, min(q.Suspects, q.Limit))
+	suspects, err := dueRuns(x, q, lanes, qClaimDueRunsCrashedTwice, min(q.MaxSuspects, q.Limit))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, 
 	// A due run that is still running has lost its lease: its worker crashed or hung.
 	lost := row.Status == store.Running
 	fresh := row.Epoch.Count == 0 // never executed, so it has no history
-	crashes, progress := int64(row.Crashes), row.progress
+	crashes, progress := int64(row.Crashes), row.checkpointsAtLastCrash
 	halted := lost && row.Control&store.PausedMask != 0
 	excused := lost && q.LeaseEndedInOutage(row.WakeAt)
 	if lost && !halted && !excused {
@@ -148,7 +148,7 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, 
 	if err != nil {
 		return store.ClaimedRun{}, false, err
 	}
-	claimed := store.ClaimedRun{Run: run, Progress: int(progress)}
+	claimed := store.ClaimedRun{Run: run, CheckpointsAtLastCrash: int(progress)}
 	if run.Status == store.Running && !fresh {
 		claimed.History, err = readHistory(x, id)
 	}
@@ -193,7 +193,7 @@ func pauseCrashedRun(x executor, q *store.ClaimQuery, run *store.Run, progress i
 // run.
 func finishPause(x executor, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-	n, err := x.exec(qClaimAlreadyPaused, bindTime(q.Now), bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now))
+	n, err := x.exec(qClaimFinishRequestedPause, bindTime(q.Now), bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now))
 	return checkOneRow("setting aside run", run.UUID, n, err)
 }
 

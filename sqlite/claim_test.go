@@ -13,7 +13,7 @@ import (
 
 func query1(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Served: served(), Suspects: 1, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5,
+		Worker: uuid.New(), Filter: served(), MaxSuspects: 1, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5,
 	}
 }
 
@@ -39,7 +39,7 @@ func TestClaimOrder(t *testing.T) {
 	}
 	commit(t, s, batch)
 	q := query1(at)
-	q.Served = store.NewClaimFilter([]string{"odd", "even"}, nil)
+	q.Filter = store.NewClaimFilter([]string{"odd", "even"}, nil)
 	q.Limit = 3
 	order := make(map[string]string)
 	for range 3 {
@@ -55,8 +55,8 @@ func TestClaimOrder(t *testing.T) {
 				t.Fatalf("claimed %+v, stored %+v, %v", c.Run, got[0], err)
 			}
 		}
-		if want := at.Add(time.Second); !claims.Next.Equal(want) {
-			t.Errorf("next is %v, want %v", claims.Next, want)
+		if want := at.Add(time.Second); !claims.NextDue.Equal(want) {
+			t.Errorf("next is %v, want %v", claims.NextDue, want)
 		}
 	}
 	if order["even"] != "024" || order["odd"] != "13" {
@@ -103,7 +103,7 @@ func TestCrashesPause(t *testing.T) {
 	if err != nil || got[0].Status != store.Paused || got[0].Reason != c.Run.Reason || !got[0].WakeAt.IsZero() || got[0].Owner.Valid {
 		t.Fatalf("%+v %v", got[0], err)
 	}
-	if claims := claimAt(t, s, at.Add(time.Hour)); len(claims.Runs) > 0 || !claims.Next.IsZero() {
+	if claims := claimAt(t, s, at.Add(time.Hour)); len(claims.Runs) > 0 || !claims.NextDue.IsZero() {
 		t.Fatal(claims)
 	}
 }
@@ -116,7 +116,7 @@ func TestIdlePollTakesNoLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claims := claimAt(t, s, now()); len(claims.Runs) > 0 || claims.Next.IsZero() {
+	if claims := claimAt(t, s, now()); len(claims.Runs) > 0 || claims.NextDue.IsZero() {
 		t.Fatal(claims)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -138,7 +138,7 @@ func TestRenewAndExpire(t *testing.T) {
 	run := mine.Runs[0].Run
 	beat := store.Heartbeat{
 		Worker: store.Worker{
-			ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at, SilentAt: at.Add(time.Hour),
+			ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at, DeadAt: at.Add(time.Hour),
 		},
 		Leases: []store.Lease{
 			{Run: run.UUID, Epoch: epochAt(1)},

@@ -56,7 +56,7 @@ func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	steps := sorted(b.Steps, func(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
 	receives := sorted(b.Receives, func(l, r *store.ReceiveWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
 	signals := sorted(b.Signals, func(l, r *store.SignalWrite) int { return store.CompareUUIDs(l.Run, r.Run) })
-	runs := sorted(b.Runs, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	runs := sorted(b.OwnershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
 	if err := writeAll(ctx, x, starts, writeStart); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestStepRules(t *testing.T) {
 	run := startTestRuns(t, s, 1)[0]
 	state := func(status store.StepStatus, attempt, epoch int32, exists bool) *store.StepWrite {
 		w := newStep(run, "send")
-		w.Step.Status, w.Step.Attempt, w.Step.Epoch, w.Exists = status, attempt, epochAt(epoch), exists
+		w.Step.Status, w.Step.Attempt, w.Step.Epoch, w.RowExists = status, attempt, epochAt(epoch), exists
 		if !status.IsTerminal() {
 			w.Step.Output = nil
 		}
@@ -98,7 +98,7 @@ func TestStepRules(t *testing.T) {
 		t.Fatal("a late marker took:", rows, err)
 	}
 	missing := newStep(run, "never seen")
-	missing.Exists = true // the writer thinks so; its marker was lost
+	missing.RowExists = true // the writer thinks so; its marker was lost
 	if got := commitStep(t, s, missing); got != store.Written {
 		t.Fatal(got)
 	}
@@ -113,7 +113,7 @@ func TestRunWriteRules(t *testing.T) {
 	run := startTestRuns(t, s, 1)[0]
 	finish := func(status store.Status, epoch store.Epoch) *store.OwnershipEnd {
 		w := &store.OwnershipEnd{UUID: run, Epoch: epoch, Status: status, EndedAt: time.Now(), Output: []byte{}}
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{w}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
 		return w
 	}
 	if w := finish(store.Completed, epochAt(2)); w.Outcome != store.Fenced || w.State.Epoch != epochAt(1) {
@@ -123,7 +123,7 @@ func TestRunWriteRules(t *testing.T) {
 	if done.Outcome != store.Written {
 		t.Fatalf("%+v", done)
 	}
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{done}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{done}})
 	if done.Outcome != store.Written {
 		t.Fatal("a replay is answered", done.Outcome)
 	}
@@ -308,7 +308,7 @@ func TestClosed(t *testing.T) {
 	}
 	_, errNow := s.Now(t.Context())
 	_, errGet := s.Get(t.Context(), []store.RunRef{{Text: "x"}})
-	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Served: served(), Limit: 1})
+	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Filter: served(), Limit: 1})
 	_, errRenew := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
 	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{newStart("x")}})
 	errAttend := s.Listen(t.Context(), uuid.New(), func(store.WakeHint) {})

@@ -18,9 +18,9 @@ const maxArgs = 24
 // maxColumns is the largest number of columns that a statement returns.
 const maxColumns = 32
 
-// maxValue is SQLite's limit for one value (SQLITE_MAX_LENGTH), in bytes. It is
+// maxValueBytes is SQLite's limit for one value (SQLITE_MAX_LENGTH), in bytes. It is
 // checked here because the driver passes lengths on in 32 bits.
-const maxValue = 1_000_000_000
+const maxValueBytes = 1_000_000_000
 
 // executor runs durable's statements, inside a transaction or alone.
 type executor interface {

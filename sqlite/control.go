@@ -65,7 +65,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 	}
 	for _, run := range runs {
 		if _, beneath := seen[run]; !beneath { // otherwise it is a descendant of another run of the request
-			if err := look(qControlTree, run); err != nil {
+			if err := look(qControlRunTreeRead, run); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -75,7 +75,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 			if _, known := seen[above.UUID]; known {
 				continue
 			}
-			if err := look(qControlAncestor, above.UUID); err != nil {
+			if err := look(qControlAncestorRead, above.UUID); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -123,10 +123,10 @@ func applyChange(x *writeTx, o *store.ControlOperation, c *store.ControlChange, 
 
 // shiftTimers moves the deadline and the timers of a paused run by the time for which it was paused.
 func shiftTimers(x executor, run uuid.UUID, since, until time.Time) error {
-	if _, err := x.exec(qControlShiftRun, bindTime(until), bindShard(run), bindUUID(run)); err != nil {
+	if _, err := x.exec(qControlShiftRunDeadline, bindTime(until), bindShard(run), bindUUID(run)); err != nil {
 		return err
 	}
-	for _, q := range []queryID{qControlShiftSteps, qControlShiftStarts} {
+	for _, q := range []queryID{qControlShiftStepWakeTimes, qControlShiftStepStartTimes} {
 		if _, err := x.exec(q, bindTime(until), bindTime(since), bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}

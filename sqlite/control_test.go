@@ -44,7 +44,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
 	for range 2 { // the second time because the reply was lost
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}})
 		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.Reason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
 			t.Fatalf("%+v %+v", park, got)
 		}
@@ -77,7 +77,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 	}
 	write := func(w store.OwnershipEnd) *store.OwnershipEnd {
 		w.Epoch, w.Now = epochAt(1), now()
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{&w}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}})
 		return &w
 	}
 	for _, status := range []store.Status{store.Completed, store.Failed} {
@@ -106,7 +106,7 @@ func TestCancelEndsWhatHasNotBegun(t *testing.T) {
 	parent := startTestRuns(t, s, 1)[0]
 	child := newChild(parent, "child")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}})
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
 	if a := order(t, s, store.VerbCancel, child.Run.UUID); a.Changed != 1 || a.Requested != 0 {
 		t.Fatalf("%+v", a)
 	}
@@ -149,7 +149,7 @@ func TestSetAsideIsResumed(t *testing.T) {
 	run := startTestRuns(t, s, 1)[0]
 	w := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
 	for range 2 { // the second time because the reply was lost
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{w}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
 		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.Reason != "broken" || !got.PausedAt.Equal(w.Now) {
 			t.Fatalf("%+v %+v", w, got)
 		}
@@ -178,7 +178,7 @@ func TestFreeze(t *testing.T) {
 	step("backoff", store.KindStep, store.StepBackoff, at.Add(time.Minute))
 	step("ended", store.KindReceive, store.StepCompleted, at.Add(time.Minute))
 	step("slept", store.KindSleep, store.StepCompleted, at.Add(-time.Minute))
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
 	for _, o := range []*store.ControlOperation{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},

@@ -27,7 +27,7 @@ func FuzzCursor(f *testing.F) {
 	b := new(store.Batch)
 	for _, id := range ids {
 		at := time.Now()
-		b.Runs = append(b.Runs, &store.OwnershipEnd{UUID: id, Epoch: epochAt(1), Now: at, EndedAt: at, Status: store.Completed})
+		b.OwnershipEnds = append(b.OwnershipEnds, &store.OwnershipEnd{UUID: id, Epoch: epochAt(1), Now: at, EndedAt: at, Status: store.Completed})
 	}
 	if err := s.Commit(f.Context(), b); err != nil {
 		f.Fatal(err)

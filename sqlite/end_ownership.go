@@ -37,13 +37,13 @@ func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 func bitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
 	switch {
 	case w.CancelForbidsEnd(store.CancelRequested):
-		return int64(store.CancelRequested), ignoreControl
+		return int64(store.CancelRequested), noControlBits
 	case w.Status.IsTerminal():
-		return ignoreControl, ignoreControl
+		return noControlBits, noControlBits
 	case w.Status == store.Waiting:
-		return blockedByControl, blockedByControl
+		return allControlBits, allControlBits
 	}
-	return blockedByControl, ignoreControl
+	return allControlBits, noControlBits
 }
 
 // endOwnership writes the end of an ownership, unless one of the control bits is set on the run, or one of the woken
@@ -66,7 +66,7 @@ func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 		w.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	}
 	end := withRequestsApplied(w, &row)
-	if n, err := endOwnership(x, &end, ignoreControl, ignoreControl); err != nil || n != 1 {
+	if n, err := endOwnership(x, &end, noControlBits, noControlBits); err != nil || n != 1 {
 		return checkOneRow("ending an ownership of run", w.UUID, n, err)
 	}
 	return announceOwnershipEnd(x, &end, end.Status)
@@ -108,13 +108,13 @@ func withRequestsApplied(w *store.OwnershipEnd, row *runRow) store.OwnershipEnd 
 
 // heldRunUpdate is what a run becomes that is held.
 type heldRunUpdate struct {
-	status   store.Status
-	control  store.ControlBits
-	reason   string
-	wakeAt   time.Time
-	pausedAt time.Time
-	crashes  int16
-	progress int64
+	status                 store.Status
+	control                store.ControlBits
+	reason                 string
+	wakeAt                 time.Time
+	pausedAt               time.Time
+	crashes                int16
+	checkpointsAtLastCrash int64
 }
 
 // holdRun releases or pauses a run whose writes the database rejects.
@@ -132,8 +132,8 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 		h = countedHold(w, &row, reached)
 	}
 	n, err := x.exec(
-		qRunHold, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
-		int64(h.crashes), h.progress, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
+		qRunHoldAfterRejectedWrite, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
+		int64(h.crashes), h.checkpointsAtLastCrash, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
@@ -148,7 +148,7 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 func pausedHold(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	return heldRunUpdate{
 		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
-		crashes: row.Crashes, progress: row.progress,
+		crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
 	}
 }
 
@@ -156,11 +156,11 @@ func pausedHold(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 // reached is the number of its terminal checkpoints.
 func countedHold(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	crashes := row.Crashes
-	if reached > row.progress {
+	if reached > row.checkpointsAtLastCrash {
 		crashes = 0
 	}
 	crashes = min(crashes, math.MaxInt16-1) + 1
-	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, progress: reached}
+	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, checkpointsAtLastCrash: reached}
 	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
 		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, writeTime(w)
 		h.reason = store.HeldTooOftenReason(w.Reason, crashes)

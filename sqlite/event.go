@@ -81,7 +81,7 @@ func checkCursor(x executor, id, at int64) error {
 // addRunNames adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
 // because the shard is part of the run's UUID, which SQL cannot decode.
 func addRunNames(x executor, e *store.Event) error {
-	return x.query(qRunNames, func(v []driver.Value) error {
+	return x.query(qRunNameAndWorkflow, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
 		return c.err

@@ -17,7 +17,7 @@ import (
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	err = s.read(ctx, "look for due keys", func(x executor) error {
 		due, next = nil, time.Time{}
-		err := x.query(qFoldKeysDue, func(v []driver.Value) error {
+		err := x.query(qStartFoldKeysDue, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			k, at := c.foldKey(), c.time()
 			if !at.After(now) {
@@ -30,7 +30,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 		if err != nil {
 			return err
 		}
-		return x.query(qFoldKeysRunEnded, func(v []driver.Value) error {
+		return x.query(qStartFoldKeysRunEnded, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			due = append(due, c.foldKey())
 			return c.err
@@ -66,9 +66,9 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 	}
 	key := []driver.Value{c.Key.Workflow, c.Key.Key, int64(c.Key.Kind)}
 	if w.Delete {
-		_, err = x.exec(qFoldKeyDelete, key...)
+		_, err = x.exec(qStartFoldKeyDelete, key...)
 	} else {
-		_, err = x.exec(qFoldKeyUpsert, append(key, bindTime(w.Row.LookAt), bindNullUUID(w.Row.After), bindBytes(w.Row.State), bindBytes(w.Row.Input))...)
+		_, err = x.exec(qStartFoldKeyUpsert, append(key, bindTime(w.Row.LookAt), bindNullUUID(w.Row.AfterRun), bindBytes(w.Row.State), bindBytes(w.Row.Input))...)
 	}
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 		}
 	}
 	if r := w.Release; r != nil {
-		n, err := x.exec(qFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run),
+		n, err := x.exec(qStartFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run),
 			r.Queue, int64(r.Priority))
 		if err != nil || n != 1 {
 			return checkOneRow("releasing run", r.Run, n, err)
@@ -95,10 +95,10 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 
 // readFold reads the row and what Plan decides about.
 func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error) {
-	err = x.query(qFoldKeyRead, func(v []driver.Value) error {
+	err = x.query(qStartFoldKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}
 		state.Row = &store.Fold{
-			FoldKey: c.Key, LookAt: at.time(), After: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
+			FoldKey: c.Key, LookAt: at.time(), AfterRun: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
 		}
 		return at.err
 	}, c.Key.Workflow, c.Key.Key, int64(c.Key.Kind))
@@ -119,7 +119,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun)
 	for _, id := range c.Runs(state.Row) {
-		err := x.query(qFoldRunState, func(v []driver.Value) error {
+		err := x.query(qStartFoldRunState, func(v []driver.Value) error {
 			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{
 				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochOf(at.int()),

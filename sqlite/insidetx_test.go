@@ -34,7 +34,7 @@ func TestEngineCallsInsideTxAreRefused(t *testing.T) {
 		},
 		"timeout": func(ctx context.Context, e *durable.Engine) error { return e.SetTimeout(ctx, "x", time.Hour) },
 		"limit": func(ctx context.Context, e *durable.Engine) error {
-			return e.SetLimit(ctx, "l", durable.Bounds{Concurrent: 1})
+			return e.SetLimit(ctx, "l", durable.LimitBounds{Concurrent: 1})
 		},
 		"delete a limit": func(ctx context.Context, e *durable.Engine) error { return e.DeleteLimit(ctx, "l") },
 		"schedule": func(ctx context.Context, e *durable.Engine) error {

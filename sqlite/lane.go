@@ -16,14 +16,14 @@ type liveLane struct {
 	lane            store.ClaimLane
 	queue, workflow string
 	priority        int16
-	first           time.Time // the earliest wake time of its runs
+	earliestWake    time.Time // the earliest wake time of its runs
 }
 
 // nextLane returns the lane after the given one, in their order, that has a run with a wake time.
 func nextLane(x executor, after store.ClaimLane) (l liveLane, ok bool, err error) {
-	err = x.query(qLaneNext, func(v []driver.Value) error {
+	err = x.query(qLaneNextWithRuns, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		l = liveLane{lane: store.ClaimLane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
+		l = liveLane{lane: store.ClaimLane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), earliestWake: c.time()}
 		ok = true
 		return c.err
 	}, int64(after))
@@ -57,9 +57,9 @@ func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveL
 		switch {
 		case err != nil:
 			return nil, time.Time{}, err
-		case !q.Gated.AllowsClaim(l.lane, l.queue) || !q.Served.Includes(l.queue, l.workflow):
-		case l.first.After(q.Now):
-			next = earlierTime(next, l.first)
+		case !q.QueueGates.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow):
+		case l.earliestWake.After(q.Now):
+			next = earlierTime(next, l.earliestWake)
 		default:
 			due = append(due, l)
 		}

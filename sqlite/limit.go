@@ -53,7 +53,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 		if err != nil {
 			return err
 		}
-		return x.query(qLimitUse, func(v []driver.Value) error {
+		return x.query(qLimitUsage, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			use = append(use, store.PermitLineUse{
 				PermitLineKey: store.PermitLineKey{Limit: c.text(), Key: c.text()},

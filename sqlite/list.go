@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sortThreshold is the number of runs with a name prefix or a tag up to which List sorts them. If there are more, List
+// maxSortedRuns is the number of runs with a name prefix or a tag up to which List sorts them. If there are more, List
 // scans all runs, newest first, and filters. At the threshold both take about as long.
-const sortThreshold = 10_000
+const maxSortedRuns = 10_000
 
 // List implements store.Store. It uses the index that fits the filter best.
 func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
@@ -51,15 +51,15 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 	case f.Tag.Key != "" && f.Tag.Value != "":
 		return qRunsListByTag, false, nil
 	case f.Tag.Key != "":
-		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(sortThreshold+1))
+		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(maxSortedRuns+1))
 		q = qRunsListByTagKey
 	case f.NamePrefix != "":
-		n, err = queryInt(x, qRunsCountByNamePrefix, f.NamePrefix, prefixEnd(f.NamePrefix), int64(sortThreshold+1))
-		q = qRunsListByNamePrefix
+		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixEnd(f.NamePrefix), int64(maxSortedRuns+1))
+		q = qRunsListByRunNamePrefix
 	default:
 		return qRunsList, false, nil
 	}
-	if n > sortThreshold {
+	if n > maxSortedRuns {
 		return qRunsList, false, err
 	}
 	return q, true, err
@@ -114,7 +114,7 @@ func listPage(x executor, q queryID, args []driver.Value, shard int16, before uu
 // shardPage is the part of one shard's runs that mergeShards has read and not yet returned.
 type shardPage struct {
 	runs      []*store.Run
-	before    uuid.UUID
+	beforeID  uuid.UUID
 	exhausted bool
 }
 
@@ -123,7 +123,7 @@ func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value
 	ahead := min(limit, 4+2*(limit/store.Shards))
 	var lanes [store.Shards]shardPage
 	for shard := range lanes {
-		lanes[shard].before = before
+		lanes[shard].beforeID = before
 	}
 	var runs []*store.Run
 	for len(runs) < limit {
@@ -134,7 +134,7 @@ func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
-				page, err := listPage(x, q, args, int16(shard), l.before, ahead)
+				page, err := listPage(x, q, args, int16(shard), l.beforeID, ahead)
 				if err != nil {
 					return nil, err
 				}
@@ -148,7 +148,7 @@ func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value
 			break
 		}
 		l := &lanes[first]
-		runs, l.before, l.runs = append(runs, l.runs[0]), l.runs[0].UUID, l.runs[1:]
+		runs, l.beforeID, l.runs = append(runs, l.runs[0]), l.runs[0].UUID, l.runs[1:]
 	}
 	return runs, nil
 }

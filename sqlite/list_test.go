@@ -87,7 +87,7 @@ func TestListWalks(t *testing.T) {
 	edit(t, s.path,
 		fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 			INSERT INTO durable_run (id, shard, name, workflow, queue, lane, status, epoch, created_at)
-			SELECT CAST(randomblob(15) || char(i %% 64) AS BLOB), i %% 64, 'x' || i, 'test', 'default', 0, 5, 1, 0 FROM n`, sortThreshold),
+			SELECT CAST(randomblob(15) || char(i %% 64) AS BLOB), i %% 64, 'x' || i, 'test', 'default', 0, 5, 1, 0 FROM n`, maxSortedRuns),
 		"INSERT INTO durable_tag SELECT shard, id, 'any', 'v' FROM durable_run")
 	want, err := s.List(t.Context(), store.Filter{}, uuid.UUID{}, 100)
 	if err != nil || len(want) != 100 {
@@ -147,7 +147,7 @@ func TestOutline(t *testing.T) {
 		t.Fatal(err)
 	}
 	var open []string
-	for _, p := range o.Open {
+	for _, p := range o.OpenCalls {
 		open = append(open, p.Name)
 	}
 	if !slices.Equal(open, []string{"asleep", "busy", "m\x1f2"}) || len(o.Maps) != 1 || o.Maps[0].Done != 2 || o.Maps[0].Step.Name != "m" {
@@ -177,7 +177,7 @@ func TestTag(t *testing.T) {
 func TestEventCursors(t *testing.T) {
 	s := openTest(t)
 	for _, run := range startTestRuns(t, s, 5) {
-		commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
+		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	}
 	seen := 0
 	for cursor := ""; ; {

@@ -64,7 +64,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 // pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
 // fails.
 func (s *database) pollCommits(ctx context.Context, hear func(store.WakeHint)) {
-	_ = s.withConn(ctx, s.attendDB, "attend", func(c *conn) error {
+	_ = s.withConn(ctx, s.listenerDB, "attend", func(c *conn) error {
 		seen, err := queryInt(c, qDataVersion)
 		if err != nil {
 			return err

@@ -67,7 +67,7 @@ func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 func (s *database) schemaVersion(ctx context.Context) (have int, err error) {
 	err = s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		return retryBusy(ctx, c.busyTimeout, func() error {
-			tables, err := queryInt(c, qMigrationExists)
+			tables, err := queryInt(c, qMigrationTableExists)
 			if err != nil || tables == 0 {
 				return err
 			}

@@ -41,11 +41,11 @@ const (
 // openFiles knows which files the store has open, and whether their paths still lead to them.
 // SQLite itself does not look: it writes to what it has open, whatever has become of the path.
 type openFiles struct {
-	paths      [allFiles]string
-	identities [allFiles]fileID // zero: it was not there
-	recorded   atomic.Bool      // opened is filled in, and changes no more
-	moved      atomic.Pointer[MovedError]
-	lastCheck  atomic.Int64 // when, in nanoseconds since the process began; see recently
+	paths        [allFiles]string
+	identities   [allFiles]fileID // zero: it was not there
+	recorded     atomic.Bool      // opened is filled in, and changes no more
+	recordedMove atomic.Pointer[MovedError]
+	lastCheck    atomic.Int64 // when, in nanoseconds since the process began; see recently
 }
 
 func newOpenFiles(path string) *openFiles {
@@ -87,7 +87,7 @@ func (f *openFiles) check(n int) error {
 
 // movedError returns the error that markMoved has recorded, or nil.
 func (f *openFiles) movedError() error {
-	if moved := f.moved.Load(); moved != nil {
+	if moved := f.recordedMove.Load(); moved != nil {
 		return moved
 	}
 	return nil
@@ -98,7 +98,7 @@ func (f *openFiles) markMoved(which int, err error) error {
 	if err != nil {
 		e.Problem = "was deleted or moved away"
 	}
-	f.moved.CompareAndSwap(nil, e)
+	f.recordedMove.CompareAndSwap(nil, e)
 	return f.movedError()
 }
 

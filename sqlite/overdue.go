@@ -20,10 +20,10 @@ func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.C
 			if err != nil || !ok {
 				return err
 			}
-			if after = l.lane; !after.Claimable() || l.first.After(at) {
+			if after = l.lane; !after.Claimable() || l.earliestWake.After(at) {
 				continue
 			}
-			err = x.query(qLaneLongestDue, func(v []driver.Value) error {
+			err = x.query(qLaneLongestDueRun, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				all = append(all, store.OverdueLane{QueueWorkflow: store.QueueWorkflow{Queue: l.queue, Workflow: l.workflow}, Lane: l.lane, Run: c.uuid(), Since: c.time()})
 				return c.err
@@ -44,7 +44,7 @@ func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow)
 		return executed, nil
 	}
 	err := s.read(ctx, "executed", func(x executor) error {
-		return x.query(qWorkersLive, func(v []driver.Value) error {
+		return x.query(qWorkersLiveWorkflows, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			var workflows, queues []string
 			err := cmp.Or(decodeTexts(c.text(), &workflows), decodeTexts(c.text(), &queues), c.err)

@@ -94,12 +94,12 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 }
 
 // readAskedPermits reads the permits that the asking steps have, and the states of their runs.
-func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfAskers, error) {
-	asked := &store.StateOfAskers{Had: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfRequestingSteps, error) {
+	asked := &store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	for _, a := range asks {
 		err := x.query(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			asked.Had[a] = scanPermit(&c)
+			asked.HeldPermits[a] = scanPermit(&c)
 			return c.err
 		}, bindShard(a.Run), bindUUID(a.Run), a.Step)
 		if err != nil {

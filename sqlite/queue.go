@@ -16,11 +16,11 @@ func insertQueuePlace(x executor, w *store.StartWrite) error {
 	if p == nil {
 		return nil
 	}
-	n, err := x.exec(qPlaceInsert, bindShard(w.Run.UUID), bindUUID(w.Run.UUID), p.Queue, p.Key, int64(p.Weight), int64(p.Priority), bindBool(p.Root), bindTime(p.StartBy))
-	if err != nil || n != 1 || w.Run.Control&store.StartByNoted == 0 {
+	n, err := x.exec(qQueuePlaceInsert, bindShard(w.Run.UUID), bindUUID(w.Run.UUID), p.Queue, p.Key, int64(p.Weight), int64(p.Priority), bindBool(p.Root), bindTime(p.StartBy))
+	if err != nil || n != 1 || w.Run.Control&store.HasStartBy == 0 {
 		return checkOneRow("writing the place of run", w.Run.UUID, n, err)
 	}
-	n, err = x.exec(qStartByMarkSet, bindShard(w.Run.UUID), bindUUID(w.Run.UUID))
+	n, err = x.exec(qStartByDeadlineMarkSet, bindShard(w.Run.UUID), bindUUID(w.Run.UUID))
 	return checkOneRow("marking run", w.Run.UUID, n, err)
 }
 
@@ -137,7 +137,7 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.read(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
-		return x.query(qPlaceOfRun, func(v []driver.Value) error {
+		return x.query(qQueuePlaceOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
@@ -155,11 +155,11 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.write(ctx, "begin a run", func(x executor) error {
-		n, err := x.exec(qStartByMarkClear, bindShard(run), bindUUID(run), epoch.Number())
+		n, err := x.exec(qStartByDeadlineMarkClear, bindShard(run), bindUUID(run), epoch.Number())
 		if kept = n == 1; err != nil || !kept {
 			return err
 		}
-		_, err = x.exec(qPlaceDeleteUnneeded, bindShard(run), bindUUID(run))
+		_, err = x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run))
 		return err
 	})
 	return kept, err

@@ -18,7 +18,7 @@ func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, 
 }
 
 // Find implements store.Store.
-func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
+func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	answer := make([]*store.Run, len(refs))
 	err := s.read(ctx, "get", func(x executor) error {
 		for i, ref := range refs {
@@ -67,7 +67,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 }
 
 // findRun returns the run that the reference names. A run's UUID wins over an equal name of a root run.
-func findRun(x executor, ref store.RunRef, with store.Payloads) (runRow, bool, error) {
+func findRun(x executor, ref store.RunRef, with store.PayloadSelection) (runRow, bool, error) {
 	if id, ok := ref.UUID(); ok {
 		if row, ok, err := runByUUID(x, id, with); ok || err != nil {
 			return row, ok, err
@@ -82,7 +82,7 @@ func currentCrashes(x executor, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
 	}
-	if reached, err := countTerminalSteps(x, row.UUID); err != nil || reached > row.progress {
+	if reached, err := countTerminalSteps(x, row.UUID); err != nil || reached > row.checkpointsAtLastCrash {
 		return 0, err
 	}
 	return row.Crashes, nil
@@ -113,7 +113,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 				return err
 			}
 			if size += 100 + len(p.Name) + len(p.Output) + len(p.Error); size > bytes && len(steps) > 0 {
-				rest = store.UnreadHistory{More: true, From: p.Name}
+				rest = store.UnreadHistory{Exists: true, FirstName: p.Name}
 				return errStopRows
 			}
 			steps = append(steps, p)
@@ -139,7 +139,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
 			workflows, queues := c.text(), c.text()
-			w.SilentAt, w.Schema = c.time(), int16(c.int())
+			w.DeadAt, w.Schema = c.time(), int16(c.int())
 			err := cmp.Or(c.err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))
 			workers = append(workers, w)
 			return err
@@ -184,11 +184,11 @@ func querySteps(x executor, q queryID, args ...driver.Value) (rows []store.Step,
 	return rows, err
 }
 
-func runByUUID(x executor, id uuid.UUID, with store.Payloads) (runRow, bool, error) {
+func runByUUID(x executor, id uuid.UUID, with store.PayloadSelection) (runRow, bool, error) {
 	return queryRun(x, qRunByID, int64(with), bindShard(id), bindUUID(id))
 }
 
-func runByName(x executor, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (runRow, bool, error) {
+func runByName(x executor, name string, parent uuid.NullUUID, shard int16, with store.PayloadSelection) (runRow, bool, error) {
 	return queryRun(x, qRunByName, int64(with), name, bindNullUUID(parent), int64(shard))
 }
 

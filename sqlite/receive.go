@@ -30,7 +30,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	case !step.Status.IsTerminal():
 		step.EndedAt = time.Time{} // the wait continues
 	}
-	n, err := upsertStep(x, &step, had != nil, blockedByControl)
+	n, err := upsertStep(x, &step, had != nil, allControlBits)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 		if fenced, err := resolveReceive(x, w, had); err != nil || fenced {
 			return err
 		}
-		if n, err = upsertStep(x, &step, had != nil, ignoreControl); err != nil {
+		if n, err = upsertStep(x, &step, had != nil, noControlBits); err != nil {
 			return err
 		}
 	}

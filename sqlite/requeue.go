@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Requeue implements store.RequeueStore. The write lock is the lock of every queue.
-func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
+// Requeue implements store.QueueMoveStore. The write lock is the lock of every queue.
+func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
 		found, err := readRequeued(x, m.Run)
 		if err != nil || found == nil {
@@ -36,27 +36,27 @@ func (s *database) Requeue(ctx context.Context, m *store.Requeue) error {
 	})
 }
 
-func readRequeued(x executor, run uuid.UUID) (found *store.QueuedState, err error) {
-	err = x.query(qRequeueRead, func(v []driver.Value) error {
-		found = new(store.QueuedState)
+func readRequeued(x executor, run uuid.UUID) (found *store.QueueMoveRun, err error) {
+	err = x.query(qQueueMoveRunRead, func(v []driver.Value) error {
+		found = new(store.QueueMoveRun)
 		c := columnReader{values: v}
 		found.AdmissionRun = c.seenRun()
-		found.Name, found.Workflow, found.Epoch, found.Lane, found.Level = c.text(), c.text(), store.EpochOf(c.int()), store.ClaimLane(c.int()), int16(c.int())
+		found.Name, found.Workflow, found.Epoch, found.Lane, found.RowPriority = c.text(), c.text(), store.EpochOf(c.int()), store.ClaimLane(c.int()), int16(c.int())
 		found.Queue = found.Name
 		return c.err
 	}, bindShard(run), bindUUID(run))
 	return found, err
 }
 
-func writeRequeued(x *writeTx, m *store.Requeue, q *store.QueueState, plan *store.RequeuePlan) error {
+func writeRequeued(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
-	n, err := x.exec(qRequeueWrite, r.Name, int64(r.Level), int64(r.Lane), bindTime(r.WakeAt), bindShard(m.Run), bindUUID(m.Run),
+	n, err := x.exec(qQueueMoveRunUpdate, r.Name, int64(r.RowPriority), int64(r.Lane), bindTime(r.WakeAt), bindShard(m.Run), bindUUID(m.Run),
 		int64(m.Found.Status), int64(m.Found.Control))
 	if err := checkOneRow("requeueing run", m.Run, n, err); err != nil {
 		return err
 	}
 	if plan.HasPlace {
-		n, err := x.exec(qRequeuePlaceWrite, bindShard(m.Run), bindUUID(m.Run), r.Name, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
+		n, err := x.exec(qQueueMovePlaceWrite, bindShard(m.Run), bindUUID(m.Run), r.Name, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
 			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
 		if err := checkOneRow("writing the place of run", m.Run, n, err); err != nil {
 			return err
@@ -71,7 +71,7 @@ func writeRequeued(x *writeTx, m *store.Requeue, q *store.QueueState, plan *stor
 		}
 	}
 	for _, e := range plan.Events {
-		_, err := x.exec(qRequeueEvent, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
+		_, err := x.exec(qQueueMoveEventInsert, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
 		if err != nil {
 			return err
 		}

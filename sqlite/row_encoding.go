@@ -72,8 +72,8 @@ func checkLength(v driver.Value) error {
 	case string:
 		n = len(v)
 	}
-	if n > maxValue {
-		return fmt.Errorf("%w: it has %d bytes, SQLite holds at most %d in one value", store.ErrBadData, n, maxValue)
+	if n > maxValueBytes {
+		return fmt.Errorf("%w: it has %d bytes, SQLite holds at most %d in one value", store.ErrBadData, n, maxValueBytes)
 	}
 	return nil
 }
@@ -173,8 +173,8 @@ func (c *columnReader) nullUUID() (id uuid.NullUUID) {
 // runRow is a run with the columns that only this store uses.
 type runRow struct {
 	store.Run
-	woken    bool
-	progress int64 // number of terminal checkpoints at the last claim after a crash
+	woken                  bool
+	checkpointsAtLastCrash int64 // number of terminal checkpoints at the last claim after a crash
 }
 
 // scanRun reads the columns of run_by_id.sql and of all statements that return runs.
@@ -210,7 +210,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 	r.PausedAt = c.time()
 	r.CancelledAt = c.time()
 	r.woken = c.int() != 0
-	r.progress = c.int()
+	r.checkpointsAtLastCrash = c.int()
 	return r, c.err
 }
 

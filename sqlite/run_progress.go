@@ -20,10 +20,10 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	var o store.OpenRunDetails
 	err := s.read(ctx, "outline", func(x executor) error {
 		var err error
-		if o.Open, err = querySteps(x, qStepsOpen, bindShard(run), bindUUID(run), bindTime(now)); err != nil {
+		if o.OpenCalls, err = querySteps(x, qStepsOpen, bindShard(run), bindUUID(run), bindTime(now)); err != nil {
 			return err
 		}
-		slices.SortStableFunc(o.Open, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortStableFunc(o.OpenCalls, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
 		if o.Choices, err = querySteps(x, qRunChoices, bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}

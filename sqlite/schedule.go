@@ -26,7 +26,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 		if err != nil {
 			return err
 		}
-		return x.query(qSchedulesWaitingReady, func(v []driver.Value) error {
+		return x.query(qSchedulesWaitingLastRunEnded, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			if name := c.text(); !slices.Contains(due, name) {
 				due = append(due, name)
@@ -72,7 +72,7 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 	c := columnReader{values: v}
 	row := store.Schedule{
 		Name: c.text(), State: slices.Clone(c.bytes()), NextAt: c.time(), WaitingAt: c.time(), LastRun: c.nullUUID(),
-		Paused: c.int() != 0, CancelsLastRun: c.int() != 0, Fires: int(c.int()),
+		Paused: c.int() != 0, CancelsLastRun: c.int() != 0, FireCount: int(c.int()),
 	}
 	return row, c.err
 }
@@ -80,7 +80,7 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
 	err = s.read(ctx, "read fires", func(x executor) error {
-		if fires, err = readFires(x, schedule, qFiresLatest, int64(limit)); err != nil {
+		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit)); err != nil {
 			return err
 		}
 		for i := range fires {
@@ -152,12 +152,12 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 	}
 	state.Fired = make(map[time.Time]bool)
 	for _, at := range u.Times(row) {
-		n, err := queryInt(x, qFiresByTime, row.Name, bindTime(at))
+		n, err := queryInt(x, qScheduleFiresByTime, row.Name, bindTime(at))
 		if err != nil {
 			return err
 		}
 		hour, bit := store.BitOfFire(at)
-		bits, err := readFolded(x, row.Name, hour)
+		bits, err := readCompactedFires(x, row.Name, hour)
 		if err != nil {
 			return err
 		}
@@ -168,8 +168,8 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 	return nil
 }
 
-func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err error) {
-	err = x.query(qFoldedFiresRead, func(v []driver.Value) error {
+func readCompactedFires(x executor, schedule string, hour time.Time) (bits []byte, err error) {
+	err = x.query(qScheduleCompactedFiresRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		bits = slices.Clone(c.bytes())
 		return c.err
@@ -181,7 +181,7 @@ func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err e
 func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) error {
 	row := &w.Row
 	if w.Delete {
-		for _, q := range []queryID{qScheduleDelete, qFireDeleteAll, qFoldedFiresDeleteAll} {
+		for _, q := range []queryID{qScheduleDelete, qScheduleFiresDeleteAll, qScheduleCompactedFiresDeleteAll} {
 			if _, err := x.exec(q, u.Name); err != nil {
 				return err
 			}
@@ -190,18 +190,18 @@ func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) 
 	}
 	for i := range w.Fires {
 		f := &w.Fires[i]
-		_, err := x.exec(qFireUpsert, u.Name, bindTime(f.At), bindTime(f.FiredAt), int64(f.Kind), int64(f.Outcome), bindNullUUID(f.Run))
+		_, err := x.exec(qScheduleFireUpsert, u.Name, bindTime(f.At), bindTime(f.FiredAt), int64(f.Kind), int64(f.Outcome), bindNullUUID(f.Run))
 		if err != nil {
 			return err
 		}
 	}
-	if row.Fires >= store.FoldAt {
-		if err := foldFires(x, row); err != nil {
+	if row.FireCount >= store.FoldAt {
+		if err := compactFires(x, row); err != nil {
 			return err
 		}
 	}
 	values := []driver.Value{
-		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullUUID(row.LastRun), bindBool(row.Paused), bindBool(row.CancelsLastRun), int64(row.Fires),
+		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullUUID(row.LastRun), bindBool(row.Paused), bindBool(row.CancelsLastRun), int64(row.FireCount),
 	}
 	if u.Found {
 		_, err := x.exec(qScheduleUpdate, append(values, u.Name)...)
@@ -211,28 +211,28 @@ func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) 
 	return err
 }
 
-// foldFires folds the fires that are not among the latest.
-func foldFires(x executor, row *store.Schedule) error {
-	old, err := readFires(x, row.Name, qFiresOldest, int64(store.KeptFires), int64(store.KeptFires))
+// compactFires folds the fires that are not among the latest.
+func compactFires(x executor, row *store.Schedule) error {
+	old, err := readFires(x, row.Name, qScheduleFiresOldest, int64(store.KeptFires), int64(store.KeptFires))
 	if err != nil {
 		return err
 	}
-	if row.Fires = store.KeptFires; len(old) == store.KeptFires {
-		row.Fires = store.FoldAt // there may be more
+	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
+		row.FireCount = store.FoldAt // there may be more
 	}
 	for i := range old {
 		f := &old[i]
 		if f.CanBeFolded() {
 			hour, bit := store.BitOfFire(f.At)
-			bits, err := readFolded(x, row.Name, hour)
+			bits, err := readCompactedFires(x, row.Name, hour)
 			if err != nil {
 				return err
 			}
-			if _, err := x.exec(qFoldedFiresUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
+			if _, err := x.exec(qScheduleCompactedFiresUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
 				return err
 			}
 		}
-		if _, err := x.exec(qFireDelete, row.Name, bindTime(f.At)); err != nil {
+		if _, err := x.exec(qScheduleFireDelete, row.Name, bindTime(f.At)); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,7 @@ func TestSignalRules(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.Adopted || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
 		t.Fatalf("%+v %+v", first, second)
 	}
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	late, nobody := newSignal(run, "late", now()), newSignal(store.NewUUID(1), "late", now())
 	sendSignals(t, s, first, late, nobody)
 	if first.Outcome != store.Written {
@@ -122,7 +122,7 @@ func TestWaking(t *testing.T) {
 	}
 	sendSignals(t, s, newSignal(run, "b", at))
 	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}})
 	if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 		t.Fatalf("%+v %+v", park, got)
 	}
@@ -139,7 +139,7 @@ func TestWaking(t *testing.T) {
 		}
 	}
 	order(t, s, store.VerbResume, run)
-	commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
+	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
 	await(t, claimHints)
 	sendSignals(t, s, newSignal(run, "c", at))
 	await(t, claimHints)
@@ -160,10 +160,10 @@ func TestChildWakesParent(t *testing.T) {
 		end := &store.OwnershipEnd{UUID: child.Run.UUID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
 		park := &store.OwnershipEnd{UUID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 		if i == 0 {
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end, park}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end, park}})
 		} else {
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{end}})
-			commit(t, s, &store.Batch{Runs: []*store.OwnershipEnd{park}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}})
+			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}})
 		}
 		if got := row(t, s, parent); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 			t.Fatalf("%d: %+v %+v", i, park, got)

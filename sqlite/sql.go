@@ -19,8 +19,8 @@ const (
 	qBegin
 	qCommit
 	qRollback
-	qTxSavepointCreate
-	qTxSavepointRelease
+	qTxStepSavepointCreate
+	qTxStepSavepointRelease
 	qStepInsert
 	qStepInsertCompleted
 	qStepUpdate
@@ -37,40 +37,40 @@ const (
 	qRunInsertChild
 	qRunFinish
 	qRunMarkPaused
-	qRunHold
+	qRunHoldAfterRejectedWrite
 	qRunWake
 	qRunByID
 	qRunByName
 	qRunState
-	qRunNames
+	qRunNameAndWorkflow
 	qSignalInsert
 	qSignalByID
 	qSignalByKey
 	qSignalOldestWaiting
 	qSignalMarkReceived
-	qSignalsUnreceived
-	qSignalNextRunUnreceived
+	qSignalsUnreceivedCount
+	qNextRunWithUnreceivedSignal
 	qEventInsert
 	qEventsPage
 	qEventCursorValid
 	qTagSet
 	qTagDelete
 	qRunTags
-	qLaneNextWake
-	qLaneLongestDue
-	qLaneNext
+	qLaneNextWakeTime
+	qLaneLongestDueRun
+	qLaneNextWithRuns
 	qClaimDueRuns
-	qClaimCrashedTwice
+	qClaimDueRunsCrashedTwice
 	qClaimRun
 	qClaimPauseCrashed
-	qClaimAlreadyPaused
-	qClaimedLeases
-	qControlTree
-	qControlAncestor
+	qClaimFinishRequestedPause
+	qLeasesOfClaim
+	qControlRunTreeRead
+	qControlAncestorRead
 	qControlApply
-	qControlShiftRun
-	qControlShiftSteps
-	qControlShiftStarts
+	qControlShiftRunDeadline
+	qControlShiftStepWakeTimes
+	qControlShiftStepStartTimes
 	qNotifications
 	qRunWokenClear
 	qTerminationNoticesRead
@@ -79,12 +79,12 @@ const (
 	qRunDeadlineSet
 	qRunsList
 	qRunsListByTag
-	qRunsCountByNamePrefix
+	qRunsCountByRunNamePrefix
 	qRunsCountByTagKey
 	qLeaseExtend
 	qLeaseExpire
-	qTokenKey
-	qTokenKeyInsert
+	qTokenSigningKey
+	qTokenSigningKeyInsert
 	qPermitLineLock
 	qPermitReturn
 	qPermitLimitBounds
@@ -95,23 +95,23 @@ const (
 	qPermitUpsert
 	qPermitLineUpdateGranted
 	qPermitNextWaitingLine
-	qRequeueRead
-	qRequeueWrite
-	qRequeuePlaceWrite
-	qRequeueEvent
+	qQueueMoveRunRead
+	qQueueMoveRunUpdate
+	qQueueMovePlaceWrite
+	qQueueMoveEventInsert
 	qAdmitQueueRead
 	qAdmitHasWork
-	qAdmitNextTime
-	qAdmitDepartedRuns
+	qAdmitNextCheckTime
+	qAdmitRunsLosingPlace
 	qAdmitDueRuns
-	qAdmitStrayRuns
-	qAdmitLiveRuns
+	qAdmitUnseenRuns
+	qAdmitRunsOfDeletedQueue
 	qAdmitRunsInLine
 	qAdmitRunsBehindKey
 	qAdmitUnclaimedCount
 	qAdmitKeyRead
 	qAdmitKeysToCheck
-	qAdmitKeysCheckAll
+	qAdmitKeysMarkAllToCheck
 	qAdmitRunUpdate
 	qAdmitPlaceUpsert
 	qAdmitKeyUpsert
@@ -126,60 +126,60 @@ const (
 	qQueueResume
 	qQueueDelete
 	qQueueDepth
-	qPlaceInsert
-	qPlaceOfRun
-	qPlaceDeleteUnneeded
-	qStartByMarkSet
-	qStartByMarkClear
+	qQueuePlaceInsert
+	qQueuePlaceOfRun
+	qQueuePlaceDeleteUnneeded
+	qStartByDeadlineMarkSet
+	qStartByDeadlineMarkClear
 	qLimitDelete
 	qSchedulesDue
-	qSchedulesWaitingReady
+	qSchedulesWaitingLastRunEnded
 	qScheduleByName
 	qSchedulesPage
 	qScheduleInsert
 	qScheduleUpdate
 	qScheduleDelete
-	qFireUpsert
-	qFiresByTime
-	qFiresLatest
-	qFiresOldest
-	qFireDelete
-	qFireDeleteAll
-	qFoldedFiresRead
-	qFoldedFiresUpsert
-	qFoldedFiresDeleteAll
-	qFoldKeyRead
-	qFoldKeyUpsert
-	qFoldKeyDelete
-	qFoldKeysDue
-	qFoldKeysRunEnded
-	qFoldRunState
-	qFoldRunRelease
+	qScheduleFireUpsert
+	qScheduleFiresByTime
+	qScheduleFiresLatest
+	qScheduleFiresOldest
+	qScheduleFireDelete
+	qScheduleFiresDeleteAll
+	qScheduleCompactedFiresRead
+	qScheduleCompactedFiresUpsert
+	qScheduleCompactedFiresDeleteAll
+	qStartFoldKeyRead
+	qStartFoldKeyUpsert
+	qStartFoldKeyDelete
+	qStartFoldKeysDue
+	qStartFoldKeysRunEnded
+	qStartFoldRunState
+	qStartFoldRunRelease
 	qWorkerUpsert
 	qWorkerDelete
 
 	// The statements from here on sort their results or scan a whole table.
-	qRunsListByNamePrefix
+	qRunsListByRunNamePrefix
 	qRunsListByTagKey
 	qRunsListByGroupKey
 	qRunTree
 	qRunTreeCounts
 	qRunTreeOpenCalls
 	qWorkers
-	qWorkersLive
+	qWorkersLiveWorkflows
 	qWorkerDeleteOld
 	qTerminationNoticesDeleteOld
 	qDataVersion
 	qTextEncoding
 	qJournalModeWAL
 	qMigrationTableCreate
-	qMigrationExists
+	qMigrationTableExists
 	qMigrationVersion
 	qMigrationInsert
 	qLimitDeclare
 	qPermitsOfRun
 	qLimits
-	qLimitUse
+	qLimitUsage
 	qQueueRows
 	qQueueDeclare
 	qQueues
@@ -190,172 +190,172 @@ const (
 // sqlFile returns the name of the file that holds a statement.
 func sqlFile(q queryID) string {
 	return [queryCount]string{
-		qBegin:                       "begin.sql",
-		qCommit:                      "commit.sql",
-		qRollback:                    "rollback.sql",
-		qTxSavepointCreate:           "tx_savepoint_create.sql",
-		qTxSavepointRelease:          "tx_savepoint_release.sql",
-		qStepInsert:                  "step_insert.sql",
-		qStepInsertCompleted:         "step_insert_completed.sql",
-		qStepUpdate:                  "step_update.sql",
-		qStepByName:                  "step_by_name.sql",
-		qHistory:                     "history.sql",
-		qStepsTerminalCount:          "steps_terminal_count.sql",
-		qStepsOpen:                   "steps_open.sql",
-		qRunChoices:                  "run_choices.sql",
-		qRunLastLeaseLoss:            "run_last_lease_loss.sql",
-		qRunMaps:                     "run_maps.sql",
-		qMapItemsDoneCount:           "map_items_done_count.sql",
-		qRunInsert:                   "run_insert.sql",
-		qRunInsertChild:              "run_insert_child.sql",
-		qRunFinish:                   "run_finish.sql",
-		qRunMarkPaused:               "run_mark_paused.sql",
-		qRunHold:                     "run_hold.sql",
-		qRunWake:                     "run_wake.sql",
-		qRunByID:                     "run_by_id.sql",
-		qRunByName:                   "run_by_name.sql",
-		qRunState:                    "run_state.sql",
-		qRunNames:                    "run_names.sql",
-		qSignalInsert:                "signal_insert.sql",
-		qSignalByID:                  "signal_by_id.sql",
-		qSignalByKey:                 "signal_by_key.sql",
-		qSignalOldestWaiting:         "signal_oldest_waiting.sql",
-		qSignalMarkReceived:          "signal_mark_received.sql",
-		qSignalsUnreceived:           "signals_unreceived.sql",
-		qSignalNextRunUnreceived:     "signal_next_run_unreceived.sql",
-		qEventInsert:                 "event_insert.sql",
-		qEventsPage:                  "events_page.sql",
-		qEventCursorValid:            "event_cursor_valid.sql",
-		qTagSet:                      "tag_set.sql",
-		qTagDelete:                   "tag_delete.sql",
-		qRunTags:                     "run_tags.sql",
-		qLaneNextWake:                "lane_next_wake.sql",
-		qClaimDueRuns:                "claim_due_runs.sql",
-		qClaimCrashedTwice:           "claim_crashed_twice.sql",
-		qClaimRun:                    "claim_run.sql",
-		qHistoryPart:                 "history_part.sql",
-		qClaimedLeases:               "claimed_leases.sql",
-		qClaimPauseCrashed:           "claim_pause_crashed.sql",
-		qClaimAlreadyPaused:          "claim_already_paused.sql",
-		qControlTree:                 "control_tree.sql",
-		qControlAncestor:             "control_ancestor.sql",
-		qControlApply:                "control_apply.sql",
-		qControlShiftRun:             "control_shift_run.sql",
-		qControlShiftSteps:           "control_shift_steps.sql",
-		qControlShiftStarts:          "control_shift_starts.sql",
-		qNotifications:               "notifications.sql",
-		qRunWokenClear:               "run_woken_clear.sql",
-		qTerminationNoticesRead:      "termination_notices_read.sql",
-		qTerminationNoticeInsert:     "termination_notice_insert.sql",
-		qTerminationNoticesDelete:    "termination_notices_delete.sql",
-		qRunDeadlineSet:              "run_deadline_set.sql",
-		qRunsList:                    "runs_list.sql",
-		qRunsListByTag:               "runs_list_by_tag.sql",
-		qRunsCountByNamePrefix:       "runs_count_by_name_prefix.sql",
-		qRunsCountByTagKey:           "runs_count_by_tag_key.sql",
-		qLeaseExtend:                 "lease_extend.sql",
-		qLeaseExpire:                 "lease_expire.sql",
-		qTokenKey:                    "token_key.sql",
-		qTokenKeyInsert:              "token_key_insert.sql",
-		qPermitLineLock:              "permit_line_lock.sql",
-		qPermitReturn:                "permit_return.sql",
-		qPermitLimitBounds:           "permit_limit_bounds.sql",
-		qPermitsInUse:                "permits_in_use.sql",
-		qPermitsWaiting:              "permits_waiting.sql",
-		qPermitByStep:                "permit_by_step.sql",
-		qPermitDelete:                "permit_delete.sql",
-		qPermitUpsert:                "permit_upsert.sql",
-		qPermitLineUpdateGranted:     "permit_line_update_granted.sql",
-		qPermitNextWaitingLine:       "permit_next_waiting_line.sql",
-		qAdmitQueueRead:              "admit_queue_read.sql",
-		qAdmitHasWork:                "admit_has_work.sql",
-		qAdmitNextTime:               "admit_next_time.sql",
-		qAdmitDepartedRuns:           "admit_departed_runs.sql",
-		qAdmitDueRuns:                "admit_due_runs.sql",
-		qAdmitStrayRuns:              "admit_stray_runs.sql",
-		qAdmitLiveRuns:               "admit_live_runs.sql",
-		qAdmitRunsInLine:             "admit_runs_in_line.sql",
-		qAdmitRunsBehindKey:          "admit_runs_behind_key.sql",
-		qAdmitUnclaimedCount:         "admit_unclaimed_count.sql",
-		qAdmitKeyRead:                "admit_key_read.sql",
-		qAdmitKeysToCheck:            "admit_keys_to_check.sql",
-		qAdmitKeysCheckAll:           "admit_keys_check_all.sql",
-		qAdmitRunUpdate:              "admit_run_update.sql",
-		qAdmitPlaceUpsert:            "admit_place_upsert.sql",
-		qAdmitKeyUpsert:              "admit_key_upsert.sql",
-		qAdmitKeyDelete:              "admit_key_delete.sql",
-		qAdmitPlaceDelete:            "admit_place_delete.sql",
-		qAdmitQueueUpdate:            "admit_queue_update.sql",
-		qAdmitQueueDelete:            "admit_queue_delete.sql",
-		qAdmitKeysDelete:             "admit_keys_delete.sql",
-		qLimitDeclare:                "limit_declare.sql",
-		qLimitSet:                    "limit_set.sql",
-		qLimitDelete:                 "limit_delete.sql",
-		qPermitsOfRun:                "permits_of_run.sql",
-		qLimits:                      "limits.sql",
-		qLimitUse:                    "limit_use.sql",
-		qQueueRows:                   "queue_rows.sql",
-		qQueueDeclare:                "queue_declare.sql",
-		qQueueSet:                    "queue_set.sql",
-		qQueuePause:                  "queue_pause.sql",
-		qQueueResume:                 "queue_resume.sql",
-		qQueueDelete:                 "queue_delete.sql",
-		qQueueDepth:                  "queue_depth.sql",
-		qQueues:                      "queues.sql",
-		qQueueKeys:                   "queue_keys.sql",
-		qPlaceInsert:                 "place_insert.sql",
-		qPlaceOfRun:                  "place_of_run.sql",
-		qPlaceDeleteUnneeded:         "place_delete_unneeded.sql",
-		qStartByMarkSet:              "start_by_mark_set.sql",
-		qStartByMarkClear:            "start_by_mark_clear.sql",
-		qFoldKeyRead:                 "fold_key_read.sql",
-		qFoldKeyUpsert:               "fold_key_upsert.sql",
-		qFoldKeyDelete:               "fold_key_delete.sql",
-		qFoldKeysDue:                 "fold_keys_due.sql",
-		qFoldKeysRunEnded:            "fold_keys_run_ended.sql",
-		qFoldRunState:                "fold_run_state.sql",
-		qFoldRunRelease:              "fold_run_release.sql",
-		qSchedulesDue:                "schedules_due.sql",
-		qSchedulesWaitingReady:       "schedules_waiting_ready.sql",
-		qScheduleByName:              "schedule_by_name.sql",
-		qSchedulesPage:               "schedules_page.sql",
-		qScheduleInsert:              "schedule_insert.sql",
-		qScheduleUpdate:              "schedule_update.sql",
-		qScheduleDelete:              "schedule_delete.sql",
-		qFireUpsert:                  "fire_upsert.sql",
-		qFiresByTime:                 "fires_by_time.sql",
-		qFiresLatest:                 "fires_latest.sql",
-		qFiresOldest:                 "fires_oldest.sql",
-		qFireDelete:                  "fire_delete.sql",
-		qFireDeleteAll:               "fire_delete_all.sql",
-		qFoldedFiresRead:             "folded_fires_read.sql",
-		qFoldedFiresUpsert:           "folded_fires_upsert.sql",
-		qFoldedFiresDeleteAll:        "folded_fires_delete_all.sql",
-		qWorkerUpsert:                "worker_upsert.sql",
-		qWorkerDelete:                "worker_delete.sql",
-		qWorkerDeleteOld:             "worker_delete_old.sql",
-		qRequeueRead:                 "requeue_read.sql",
-		qRequeueWrite:                "requeue_write.sql",
-		qRequeuePlaceWrite:           "requeue_place_write.sql",
-		qRequeueEvent:                "requeue_event.sql",
-		qTerminationNoticesDeleteOld: "termination_notices_delete_old.sql",
-		qRunsListByGroupKey:          "runs_list_by_group_key.sql",
-		qRunsListByNamePrefix:        "runs_list_by_name_prefix.sql",
-		qRunsListByTagKey:            "runs_list_by_tag_key.sql",
-		qRunTree:                     "run_tree.sql",
-		qRunTreeCounts:               "run_tree_counts.sql",
-		qRunTreeOpenCalls:            "run_tree_open_calls.sql",
-		qWorkers:                     "workers.sql",
-		qWorkersLive:                 "workers_live.sql",
-		qLaneLongestDue:              "lane_longest_due.sql",
-		qLaneNext:                    "lane_next.sql",
-		qDataVersion:                 "data_version.sql",
-		qTextEncoding:                "text_encoding.sql",
-		qJournalModeWAL:              "journal_mode_wal.sql",
-		qMigrationTableCreate:        "migration_table_create.sql",
-		qMigrationExists:             "migration_exists.sql",
-		qMigrationVersion:            "migration_version.sql",
-		qMigrationInsert:             "migration_insert.sql",
+		qBegin:                           "begin.sql",
+		qCommit:                          "commit.sql",
+		qRollback:                        "rollback.sql",
+		qTxStepSavepointCreate:           "tx_step_savepoint_create.sql",
+		qTxStepSavepointRelease:          "tx_step_savepoint_release.sql",
+		qStepInsert:                      "step_insert.sql",
+		qStepInsertCompleted:             "step_insert_completed.sql",
+		qStepUpdate:                      "step_update.sql",
+		qStepByName:                      "step_by_name.sql",
+		qHistory:                         "history.sql",
+		qStepsTerminalCount:              "steps_terminal_count.sql",
+		qStepsOpen:                       "steps_open.sql",
+		qRunChoices:                      "run_choices.sql",
+		qRunLastLeaseLoss:                "run_last_lease_loss.sql",
+		qRunMaps:                         "run_maps.sql",
+		qMapItemsDoneCount:               "map_items_done_count.sql",
+		qRunInsert:                       "run_insert.sql",
+		qRunInsertChild:                  "run_insert_child.sql",
+		qRunFinish:                       "run_finish.sql",
+		qRunMarkPaused:                   "run_mark_paused.sql",
+		qRunHoldAfterRejectedWrite:       "run_hold_after_rejected_write.sql",
+		qRunWake:                         "run_wake.sql",
+		qRunByID:                         "run_by_id.sql",
+		qRunByName:                       "run_by_name.sql",
+		qRunState:                        "run_state.sql",
+		qRunNameAndWorkflow:              "run_name_and_workflow.sql",
+		qSignalInsert:                    "signal_insert.sql",
+		qSignalByID:                      "signal_by_id.sql",
+		qSignalByKey:                     "signal_by_key.sql",
+		qSignalOldestWaiting:             "signal_oldest_waiting.sql",
+		qSignalMarkReceived:              "signal_mark_received.sql",
+		qSignalsUnreceivedCount:          "signals_unreceived_count.sql",
+		qNextRunWithUnreceivedSignal:     "next_run_with_unreceived_signal.sql",
+		qEventInsert:                     "event_insert.sql",
+		qEventsPage:                      "events_page.sql",
+		qEventCursorValid:                "event_cursor_valid.sql",
+		qTagSet:                          "tag_set.sql",
+		qTagDelete:                       "tag_delete.sql",
+		qRunTags:                         "run_tags.sql",
+		qLaneNextWakeTime:                "lane_next_wake_time.sql",
+		qClaimDueRuns:                    "claim_due_runs.sql",
+		qClaimDueRunsCrashedTwice:        "claim_due_runs_crashed_twice.sql",
+		qClaimRun:                        "claim_run.sql",
+		qHistoryPart:                     "history_part.sql",
+		qLeasesOfClaim:                   "leases_of_claim.sql",
+		qClaimPauseCrashed:               "claim_pause_crashed.sql",
+		qClaimFinishRequestedPause:       "claim_finish_requested_pause.sql",
+		qControlRunTreeRead:              "control_run_tree_read.sql",
+		qControlAncestorRead:             "control_ancestor_read.sql",
+		qControlApply:                    "control_apply.sql",
+		qControlShiftRunDeadline:         "control_shift_run_deadline.sql",
+		qControlShiftStepWakeTimes:       "control_shift_step_wake_times.sql",
+		qControlShiftStepStartTimes:      "control_shift_step_start_times.sql",
+		qNotifications:                   "notifications.sql",
+		qRunWokenClear:                   "run_woken_clear.sql",
+		qTerminationNoticesRead:          "termination_notices_read.sql",
+		qTerminationNoticeInsert:         "termination_notice_insert.sql",
+		qTerminationNoticesDelete:        "termination_notices_delete.sql",
+		qRunDeadlineSet:                  "run_deadline_set.sql",
+		qRunsList:                        "runs_list.sql",
+		qRunsListByTag:                   "runs_list_by_tag.sql",
+		qRunsCountByRunNamePrefix:        "runs_count_by_run_name_prefix.sql",
+		qRunsCountByTagKey:               "runs_count_by_tag_key.sql",
+		qLeaseExtend:                     "lease_extend.sql",
+		qLeaseExpire:                     "lease_expire.sql",
+		qTokenSigningKey:                 "token_signing_key.sql",
+		qTokenSigningKeyInsert:           "token_signing_key_insert.sql",
+		qPermitLineLock:                  "permit_line_lock.sql",
+		qPermitReturn:                    "permit_return.sql",
+		qPermitLimitBounds:               "permit_limit_bounds.sql",
+		qPermitsInUse:                    "permits_in_use.sql",
+		qPermitsWaiting:                  "permits_waiting.sql",
+		qPermitByStep:                    "permit_by_step.sql",
+		qPermitDelete:                    "permit_delete.sql",
+		qPermitUpsert:                    "permit_upsert.sql",
+		qPermitLineUpdateGranted:         "permit_line_update_granted.sql",
+		qPermitNextWaitingLine:           "permit_next_waiting_line.sql",
+		qAdmitQueueRead:                  "admit_queue_read.sql",
+		qAdmitHasWork:                    "admit_has_work.sql",
+		qAdmitNextCheckTime:              "admit_next_check_time.sql",
+		qAdmitRunsLosingPlace:            "admit_runs_losing_place.sql",
+		qAdmitDueRuns:                    "admit_due_runs.sql",
+		qAdmitUnseenRuns:                 "admit_unseen_runs.sql",
+		qAdmitRunsOfDeletedQueue:         "admit_runs_of_deleted_queue.sql",
+		qAdmitRunsInLine:                 "admit_runs_in_line.sql",
+		qAdmitRunsBehindKey:              "admit_runs_behind_key.sql",
+		qAdmitUnclaimedCount:             "admit_unclaimed_count.sql",
+		qAdmitKeyRead:                    "admit_key_read.sql",
+		qAdmitKeysToCheck:                "admit_keys_to_check.sql",
+		qAdmitKeysMarkAllToCheck:         "admit_keys_mark_all_to_check.sql",
+		qAdmitRunUpdate:                  "admit_run_update.sql",
+		qAdmitPlaceUpsert:                "admit_place_upsert.sql",
+		qAdmitKeyUpsert:                  "admit_key_upsert.sql",
+		qAdmitKeyDelete:                  "admit_key_delete.sql",
+		qAdmitPlaceDelete:                "admit_place_delete.sql",
+		qAdmitQueueUpdate:                "admit_queue_update.sql",
+		qAdmitQueueDelete:                "admit_queue_delete.sql",
+		qAdmitKeysDelete:                 "admit_keys_delete.sql",
+		qLimitDeclare:                    "limit_declare.sql",
+		qLimitSet:                        "limit_set.sql",
+		qLimitDelete:                     "limit_delete.sql",
+		qPermitsOfRun:                    "permits_of_run.sql",
+		qLimits:                          "limits.sql",
+		qLimitUsage:                      "limit_usage.sql",
+		qQueueRows:                       "queue_rows.sql",
+		qQueueDeclare:                    "queue_declare.sql",
+		qQueueSet:                        "queue_set.sql",
+		qQueuePause:                      "queue_pause.sql",
+		qQueueResume:                     "queue_resume.sql",
+		qQueueDelete:                     "queue_delete.sql",
+		qQueueDepth:                      "queue_depth.sql",
+		qQueues:                          "queues.sql",
+		qQueueKeys:                       "queue_keys.sql",
+		qQueuePlaceInsert:                "queue_place_insert.sql",
+		qQueuePlaceOfRun:                 "queue_place_of_run.sql",
+		qQueuePlaceDeleteUnneeded:        "queue_place_delete_unneeded.sql",
+		qStartByDeadlineMarkSet:          "start_by_deadline_mark_set.sql",
+		qStartByDeadlineMarkClear:        "start_by_deadline_mark_clear.sql",
+		qStartFoldKeyRead:                "start_fold_key_read.sql",
+		qStartFoldKeyUpsert:              "start_fold_key_upsert.sql",
+		qStartFoldKeyDelete:              "start_fold_key_delete.sql",
+		qStartFoldKeysDue:                "start_fold_keys_due.sql",
+		qStartFoldKeysRunEnded:           "start_fold_keys_run_ended.sql",
+		qStartFoldRunState:               "start_fold_run_state.sql",
+		qStartFoldRunRelease:             "start_fold_run_release.sql",
+		qSchedulesDue:                    "schedules_due.sql",
+		qSchedulesWaitingLastRunEnded:    "schedules_waiting_last_run_ended.sql",
+		qScheduleByName:                  "schedule_by_name.sql",
+		qSchedulesPage:                   "schedules_page.sql",
+		qScheduleInsert:                  "schedule_insert.sql",
+		qScheduleUpdate:                  "schedule_update.sql",
+		qScheduleDelete:                  "schedule_delete.sql",
+		qScheduleFireUpsert:              "schedule_fire_upsert.sql",
+		qScheduleFiresByTime:             "schedule_fires_by_time.sql",
+		qScheduleFiresLatest:             "schedule_fires_latest.sql",
+		qScheduleFiresOldest:             "schedule_fires_oldest.sql",
+		qScheduleFireDelete:              "schedule_fire_delete.sql",
+		qScheduleFiresDeleteAll:          "schedule_fires_delete_all.sql",
+		qScheduleCompactedFiresRead:      "schedule_compacted_fires_read.sql",
+		qScheduleCompactedFiresUpsert:    "schedule_compacted_fires_upsert.sql",
+		qScheduleCompactedFiresDeleteAll: "schedule_compacted_fires_delete_all.sql",
+		qWorkerUpsert:                    "worker_upsert.sql",
+		qWorkerDelete:                    "worker_delete.sql",
+		qWorkerDeleteOld:                 "worker_delete_old.sql",
+		qQueueMoveRunRead:                "queue_move_run_read.sql",
+		qQueueMoveRunUpdate:              "queue_move_run_update.sql",
+		qQueueMovePlaceWrite:             "queue_move_place_write.sql",
+		qQueueMoveEventInsert:            "queue_move_event_insert.sql",
+		qTerminationNoticesDeleteOld:     "termination_notices_delete_old.sql",
+		qRunsListByGroupKey:              "runs_list_by_group_key.sql",
+		qRunsListByRunNamePrefix:         "runs_list_by_run_name_prefix.sql",
+		qRunsListByTagKey:                "runs_list_by_tag_key.sql",
+		qRunTree:                         "run_tree.sql",
+		qRunTreeCounts:                   "run_tree_counts.sql",
+		qRunTreeOpenCalls:                "run_tree_open_calls.sql",
+		qWorkers:                         "workers.sql",
+		qWorkersLiveWorkflows:            "workers_live_workflows.sql",
+		qLaneLongestDueRun:               "lane_longest_due_run.sql",
+		qLaneNextWithRuns:                "lane_next_with_runs.sql",
+		qDataVersion:                     "data_version.sql",
+		qTextEncoding:                    "text_encoding.sql",
+		qJournalModeWAL:                  "journal_mode_wal.sql",
+		qMigrationTableCreate:            "migration_table_create.sql",
+		qMigrationTableExists:            "migration_table_exists.sql",
+		qMigrationVersion:                "migration_version.sql",
+		qMigrationInsert:                 "migration_insert.sql",
 	}[q]
 }
 

@@ -46,22 +46,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxReaders is the number of connections that read.
-const maxReaders = 4
+// readerConns is the number of connections that read.
+const readerConns = 4
 
 var _ store.Store = (*database)(nil)
 
 // database is the implementation of a [Store].
 type database struct {
-	path        string // absolute, without links
-	texts       *statementTexts
-	files       *openFiles
-	writerDB    *sql.DB // one connection, which is never closed while idle
-	readerDB    *sql.DB
-	attendDB    *sql.DB   // one connection for each Attend
-	anchorConn  *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
-	workerLocks workerLocks
-	strays      strayLanes
+	path           string // absolute, without links
+	texts          *statementTexts
+	files          *openFiles
+	writerDB       *sql.DB // one connection, which is never closed while idle
+	readerDB       *sql.DB
+	listenerDB     *sql.DB   // one connection for each Attend
+	anchorConn     *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
+	workerLocks    workerLocks
+	unseenRunLanes unseenRunLanes
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close
@@ -104,7 +104,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 	}
 	s := &database{
 		path: located, texts: t, files: f, workerLocks: newWorkerLocks(located),
-		writerDB: openPool(write, 1), readerDB: openPool(read, maxReaders), attendDB: openPool(read, 0),
+		writerDB: openPool(write, 1), readerDB: openPool(read, readerConns), listenerDB: openPool(read, 0),
 		done: make(chan struct{}), listeners: make(map[*func(store.WakeHint)]struct{}),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.busyTimeout+time.Minute)
@@ -138,13 +138,13 @@ func checkWritable(path, located string) error {
 
 // openAnchor opens the connection that stays open until Close, and records which files are open.
 func (s *database) openAnchor(ctx context.Context) (err error) {
-	if s.anchorConn, err = s.attendDB.Conn(ctx); err != nil {
+	if s.anchorConn, err = s.listenerDB.Conn(ctx); err != nil {
 		return s.wrapError("open", err)
 	}
 	err = s.anchorConn.Raw(func(raw any) error {
 		c := raw.(*conn)
 		return retryBusy(ctx, c.busyTimeout, func() error {
-			_, err := queryInt(c, qMigrationExists) // a read opens the log
+			_, err := queryInt(c, qMigrationTableExists) // a read opens the log
 			return err
 		})
 	})
@@ -208,7 +208,7 @@ func (s *database) Close() error {
 		held = s.anchorConn.Close()
 	}
 	// The writer is closed last: the last connection copies the log into the file.
-	return errors.Join(held, s.attendDB.Close(), s.readerDB.Close(), s.writerDB.Close())
+	return errors.Join(held, s.listenerDB.Close(), s.readerDB.Close(), s.writerDB.Close())
 }
 
 // notifyListeners gives hints to every Attend of this store, directly after a commit.

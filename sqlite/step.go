@@ -6,16 +6,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// blockedByControl and ignoreControl are the control bits that block a write of a run's owner. The first attempt
+// allControlBits and noControlBits are the control bits that block a write of a run's owner. The first attempt
 // is blocked by any control request, so that the owner learns of it. The second attempt is blocked by none.
 const (
-	blockedByControl = int64(255)
-	ignoreControl    = int64(0)
+	allControlBits = int64(255)
+	noControlBits  = int64(0)
 )
 
 func writeStep(x *writeTx, w *store.StepWrite) error {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
-	if n, err := upsertStep(x, &w.Step, w.Exists, blockedByControl); err != nil || n == 1 {
+	if n, err := upsertStep(x, &w.Step, w.RowExists, allControlBits); err != nil || n == 1 {
 		return err
 	}
 	return resolveStepWrite(x, w)
@@ -40,7 +40,7 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 		w.Recorded = row
 	case 0:
 		w.Outcome = store.Written
-		n, err := upsertStep(x, &w.Step, row != nil, ignoreControl)
+		n, err := upsertStep(x, &w.Step, row != nil, noControlBits)
 		if err != nil || n != 1 {
 			return checkOneRow("writing a step of run", w.Step.Run, n, err)
 		}
@@ -65,7 +65,7 @@ func upsertStep(x executor, p *store.Step, exists bool, bits int64) (int64, erro
 			bindShard(p.Run), bindUUID(p.Run), p.Name, bits, bindBytes(p.Failures),
 		)
 	}
-	if p.Status == store.StepCompleted && bits == blockedByControl && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
+	if p.Status == store.StepCompleted && bits == allControlBits && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
 		return x.exec(
 			qStepInsertCompleted, p.Name, int64(p.Kind), int64(p.Attempt), bindTime(p.StartedAt), bindTime(p.EndedAt), bindBytes(p.Output), int64(p.Seq),
 			bindShard(p.Run), bindUUID(p.Run), p.Epoch.Number(),

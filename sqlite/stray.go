@@ -8,20 +8,20 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// strayLanes are the lanes of the gate store.GateFree. In a queue with a row, their runs are strays.
-type strayLanes struct {
+// unseenRunLanes are the lanes of the gate store.GateFree. In a queue with a row, their runs are strays.
+type unseenRunLanes struct {
 	mu      sync.Mutex
 	byQueue map[string][]store.ClaimLane
-	since   time.Time
+	readAt  time.Time
 }
 
-func (l *strayLanes) isOld() bool {
+func (l *unseenRunLanes) isOld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.since) > store.StrayCheckInterval
+	return time.Since(l.readAt) > store.StrayCheckInterval
 }
 
-func (l *strayLanes) ofQueue(queue string) []store.ClaimLane {
+func (l *unseenRunLanes) ofQueue(queue string) []store.ClaimLane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byQueue[queue]
@@ -29,7 +29,7 @@ func (l *strayLanes) ofQueue(queue string) []store.ClaimLane {
 
 // strayLanes returns the lanes of the queue with runs that no admission has seen.
 func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
-	if s.strays.isOld() {
+	if s.unseenRunLanes.isOld() {
 		byQueue := make(map[string][]store.ClaimLane)
 		for l, err := range lanes(ctx, x) {
 			if err != nil {
@@ -39,9 +39,9 @@ func (s *database) strayLanes(ctx context.Context, x executor, queue string) (st
 				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
 			}
 		}
-		s.strays.setLanes(byQueue)
+		s.unseenRunLanes.setLanes(byQueue)
 	}
-	for _, l := range s.strays.ofQueue(queue) {
+	for _, l := range s.unseenRunLanes.ofQueue(queue) {
 		next, ok, err := nextLane(x, l-1)
 		if err != nil {
 			return nil, err
@@ -54,8 +54,8 @@ func (s *database) strayLanes(ctx context.Context, x executor, queue string) (st
 }
 
 // setLanes replaces the known lanes.
-func (l *strayLanes) setLanes(byQueue map[string][]store.ClaimLane) {
+func (l *unseenRunLanes) setLanes(byQueue map[string][]store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.byQueue, l.since = byQueue, time.Now()
+	l.byQueue, l.readAt = byQueue, time.Now()
 }

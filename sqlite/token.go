@@ -13,7 +13,7 @@ const tokenKeySize = 32
 func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	const what = "read the key of tokens"
 	read := func(x executor) error {
-		return x.query(qTokenKey, func(v []driver.Value) error {
+		return x.query(qTokenSigningKey, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			key = c.bytes()
 			return c.err
@@ -25,7 +25,7 @@ func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	fresh := make([]byte, tokenKeySize)
 	_, _ = rand.Read(fresh) // crypto/rand.Read never fails
 	err = s.write(ctx, what, func(x executor) error {
-		if _, err := x.exec(qTokenKeyInsert, fresh); err != nil {
+		if _, err := x.exec(qTokenSigningKeyInsert, fresh); err != nil {
 			return err
 		}
 		return read(x) // another process may have been faster

@@ -27,7 +27,7 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 
 // Counts implements store.Store.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+	counts := store.TreeCounts{Runs: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x executor) error {
 		err := x.query(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -42,7 +42,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 		return x.query(qRunTreeOpenCalls, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			kind := store.Kind(c.int())
-			counts.Open[kind] = int(c.int())
+			counts.OpenCalls[kind] = int(c.int())
 			return c.err
 		}, bindShard(run), bindUUID(run), bindTime(now))
 	})

@@ -141,7 +141,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 		w.Outcome, w.Recorded = store.Adopted, row
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepointCreate]); err != nil {
+	if _, err := tx.ExecContext(ctx, s.texts[qTxStepSavepointCreate]); err != nil {
 		return s.wrapError("begin", err)
 	}
 	if err := work(ctx, tx); err != nil {
@@ -149,7 +149,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	}
 	// SQLite undoes all of a transaction when one of its writes is interrupted, by OR ROLLBACK, and where
 	// the disk is full; what follows would be committed alone. The savepoint is gone then.
-	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepointRelease]); err != nil && ctx.Err() == nil {
+	if _, err := tx.ExecContext(ctx, s.texts[qTxStepSavepointRelease]); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: the transaction of a Tx step was ended before its function returned: leave Commit and Rollback to the step, and return the error of a statement that undid it: %w", durable.ErrInvalidConfig, err)
 	} else if err != nil {
 		return s.wrapError("checkpoint", err)

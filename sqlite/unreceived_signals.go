@@ -26,7 +26,7 @@ func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]s
 			if !waiting[run] {
 				continue
 			}
-			err := x.query(qSignalsUnreceived, func(v []driver.Value) error {
+			err := x.query(qSignalsUnreceivedCount, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				counts = append(counts, store.SignalCount{Run: run, Name: c.text(), Count: int(c.int())})
 				return c.err
@@ -54,7 +54,7 @@ func runsWithSignals(ctx context.Context, x executor, runs []uuid.UUID) (map[uui
 		}
 		shard := store.ShardOf(rest[0])
 		var next uuid.NullUUID
-		err := x.query(qSignalNextRunUnreceived, func(v []driver.Value) error {
+		err := x.query(qNextRunWithUnreceivedSignal, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			next = uuid.NullUUID{UUID: c.uuid(), Valid: true}
 			return c.err

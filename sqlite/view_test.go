@@ -36,7 +36,7 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		}
 		if name == "ended" {
 			end := &store.OwnershipEnd{UUID: r, Now: at, EndedAt: at, Epoch: epoch, Status: store.Completed}
-			if err := s.Commit(t.Context(), &store.Batch{Runs: []*store.OwnershipEnd{end}}); err != nil {
+			if err := s.Commit(t.Context(), &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}}); err != nil {
 				t.Fatal(err)
 			}
 		}

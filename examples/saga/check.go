@@ -93,7 +93,7 @@ func (t *tally) undone(e end) {
 	if n := len(e.account[pathShip]); n > 0 {
 		t.blame(e.order.ID, "it is %s, and was shipped %d times", e.order.fate, n)
 	}
-	if c := e.run.Cancel; e.order.fate == withdrawn && (c == nil || c.Actor != "customer" || c.Reason == "") {
+	if c := e.run.Cancellation; e.order.fate == withdrawn && (c == nil || c.Actor != "customer" || c.Reason == "") {
 		t.blame(e.order.ID, "it does not say who withdrew it, and why: %+v", c)
 	}
 }

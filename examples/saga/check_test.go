@@ -21,7 +21,7 @@ func books() []end {
 	gone := at("gone", withdrawn, durable.StatusCancelled, durable.ErrCancelled, account{pathCharge: {"c3"}, pathRefund: {"f3"}})
 	early := at("early", withdrawn, durable.StatusCancelled, durable.ErrCancelled, nil)
 	for _, e := range []end{gone, early} {
-		e.run.Cancel = &durable.Cancellation{Actor: "customer", Reason: "found it cheaper"}
+		e.run.Cancellation = &durable.Cancellation{Actor: "customer", Reason: "found it cheaper"}
 	}
 	return []end{yes, no, gone, early}
 }
@@ -101,7 +101,7 @@ func TestAudit(t *testing.T) {
 			"refused=2", "no: it was to be refused, and is failed",
 		},
 		"nobody knows who withdrew": {
-			func(ends []end) { ends[gone].run.Cancel = nil },
+			func(ends []end) { ends[gone].run.Cancellation = nil },
 			"refused=3", "gone: it does not say who withdrew it",
 		},
 	} {

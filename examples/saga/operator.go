@@ -44,8 +44,8 @@ func (o *operator) hold(ctx context.Context, id string, during func() error) err
 	if err != nil {
 		return err
 	}
-	if run.Reason != reason || run.Actor != actor {
-		return fmt.Errorf("%s was paused by %q (%s), not by %q (%s)", id, run.Actor, run.Reason, actor, reason)
+	if run.Reason != reason || run.PausedBy != actor {
+		return fmt.Errorf("%s was paused by %q (%s), not by %q (%s)", id, run.PausedBy, run.Reason, actor, reason)
 	}
 	before := o.counts()[id]
 	if err := during(); err != nil {
@@ -90,8 +90,8 @@ func (o *operator) freeze(ctx context.Context, during func() error) error {
 		if after[run.ID] != before[run.ID] {
 			return fmt.Errorf("%s (%s) is paused, and has sent %d requests", run.ID, run.RunID, after[run.ID]-before[run.ID])
 		}
-		if run.Workflow == "checkout" && (run.Reason != reason || run.Actor != actor) {
-			return fmt.Errorf("%s was paused by %q (%s), not by %q (%s)", run.ID, run.Actor, run.Reason, actor, reason)
+		if run.Workflow == "checkout" && (run.Reason != reason || run.PausedBy != actor) {
+			return fmt.Errorf("%s was paused by %q (%s), not by %q (%s)", run.ID, run.PausedBy, run.Reason, actor, reason)
 		}
 	}
 	orders.Status = []durable.Status{durable.StatusPaused}

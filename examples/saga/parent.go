@@ -204,7 +204,7 @@ func (s *session) state(ctx context.Context, id string) string {
 		return ""
 	}
 	text := fmt.Sprintf(" (%s, asked %q, epoch %d, crashes %d, wake at %v", run.Status, run.Requested, run.Epoch, run.Crashes, run.WakeAt)
-	for _, w := range run.Waits {
+	for _, w := range run.OpenCalls {
 		text += fmt.Sprintf(", %s %s attempt %d", w.Kind, w.Name, w.Attempts)
 	}
 	return text + ")"

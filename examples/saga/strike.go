@@ -71,7 +71,7 @@ func (s *session) strikeAll(ctx context.Context, k strike) error {
 		return err
 	}
 	_, err = s.operator.until(ctx, k.order, "waiting for its approval", func(run *durable.RunInfo) bool {
-		return run.Status == durable.StatusWaiting && len(run.Waits) == 1 && run.Waits[0].Name == "approval"
+		return run.Status == durable.StatusWaiting && len(run.OpenCalls) == 1 && run.OpenCalls[0].Name == "approval"
 	})
 	if err != nil {
 		return err

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	queuePoll      = time.Second           // the longest time between two looks at the queues with a row
-	queueBusy      = 50 * time.Millisecond // when a queue is looked at again that another process has locked
-	firstAdmission = 20 * time.Millisecond // first pause after a failed call
-	longAdmission  = time.Second           // longest such pause
-	admitTimeout   = 10 * time.Second      // of one call
-	passesAtOnce   = 20                    // passes over one queue before others get their turn
+	maxQueuePoll             = time.Second           // the longest time between two looks at the queues with a row
+	lockedQueueRecheckDelay  = 50 * time.Millisecond // when a queue is looked at again that another process has locked
+	firstAdmissionRetryDelay = 20 * time.Millisecond // first pause after a failed call
+	maxAdmissionRetryDelay   = time.Second           // longest such pause
+	admissionTimeout         = 10 * time.Second      // of one call
+	maxConsecutivePasses     = 20                    // passes over one queue before others get their turn
 )
 
 // queueAdmitter gives places to runs in queues with a row. One goroutine, admissionLoop, looks at each queue when
 // a run of it has left this process, when another process sends a hint, and from time to time. While no queue
 // has a row, it only reads that.
 type queueAdmitter struct {
-	wanted notifier
-	rows   atomic.Pointer[admissionQueues] // nil: not read yet
+	wakeLoop notifier
+	rows     atomic.Pointer[admissionQueues] // nil: not read yet
 
-	mu     sync.Mutex
-	all    bool                // all queues are to be looked at
-	queues map[string]struct{} // those to be looked at
+	mu              sync.Mutex
+	allRequested    bool                // all queues are to be looked at
+	requestedQueues map[string]struct{} // those to be looked at
 
-	last lastClaimGates // owned by claimLoop
+	lastClaimGates lastClaimGates // owned by claimLoop
 
-	requested  atomic.Bool   // a test's probe has requested a look at all queues
-	looksBegun atomic.Uint64 // how many looks at all queues have begun
-	looksEnded atomic.Uint64 // number of the latest of them that has ended without an error
+	testRequested atomic.Bool   // a test's probe has requested a look at all queues
+	checksBegun   atomic.Uint64 // how many looks at all queues have begun
+	checksEnded   atomic.Uint64 // number of the latest of them that has ended without an error
 }
 
 // admissionQueues is what the worker needs of the rows of all queues. It does not change.
@@ -51,10 +51,10 @@ type admissionQueues struct {
 
 // lastClaimGates is what the last claim left out.
 type lastClaimGates struct {
-	rows   *admissionQueues
-	full   []string
-	gated  *store.QueueGates
-	capped bool // it left out queues from which it might have taken some runs
+	rows         *admissionQueues
+	fullQueues   []string
+	gated        *store.QueueGates
+	limitLowered bool // it left out queues from which it might have taken some runs
 }
 
 // requestPass has the queue looked at, if it has a row, because a run of it has ended, waits or was claimed.
@@ -64,12 +64,12 @@ func (a *queueAdmitter) requestPass(queue string) {
 		return
 	}
 	a.mu.Lock()
-	if a.queues == nil {
-		a.queues = make(map[string]struct{})
+	if a.requestedQueues == nil {
+		a.requestedQueues = make(map[string]struct{})
 	}
-	a.queues[queue] = struct{}{}
+	a.requestedQueues[queue] = struct{}{}
 	a.mu.Unlock()
-	a.wanted.notify()
+	a.wakeLoop.notify()
 }
 
 // requestAllPasses has all queues looked at.
@@ -78,9 +78,9 @@ func (a *queueAdmitter) requestAllPasses() {
 		return
 	}
 	a.mu.Lock()
-	a.all = true
+	a.allRequested = true
 	a.mu.Unlock()
-	a.wanted.notify()
+	a.wakeLoop.notify()
 }
 
 // takeRequested removes and returns the queues to be looked at, in any order, and whether these are all.
@@ -88,18 +88,18 @@ func (a *queueAdmitter) takeRequested(all bool) (queues []string, every bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rows := a.rows.Load()
-	every = all || a.all
+	every = all || a.allRequested
 	switch {
 	case rows == nil:
 	case every:
 		queues = slices.Clone(rows.names)
 	default:
-		for q := range a.queues {
+		for q := range a.requestedQueues {
 			queues = append(queues, q)
 		}
 	}
-	a.all = false
-	clear(a.queues)
+	a.allRequested = false
+	clear(a.requestedQueues)
 	rand.Shuffle(len(queues), func(i, j int) { queues[i], queues[j] = queues[j], queues[i] })
 	return queues, every
 }
@@ -126,30 +126,30 @@ func (w *worker) readQueues(ctx context.Context) (*admissionQueues, error) {
 	}
 	slices.Sort(rows.names)
 	slices.Sort(rows.live)
-	if before := w.admission.rows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.live, rows.live) &&
+	if before := w.queueAdmitter.rows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.live, rows.live) &&
 		maps.Equal(before.perWorker, rows.perWorker) {
 		return before, nil
 	}
-	w.admission.rows.Store(rows)
+	w.queueAdmitter.rows.Store(rows)
 	return rows, nil
 }
 
 // admissionLoop admits runs until ctx ends. Every worker admits to every queue, also runs that it does not
 // execute: the transaction that has locked the queue does the work.
 func (w *worker) admissionLoop(ctx context.Context) {
-	a := &w.admission
+	a := &w.queueAdmitter
 	poll := time.NewTimer(0)
 	defer poll.Stop()
 	again := make(map[string]time.Time)
-	wait := firstAdmission
+	wait := firstAdmissionRetryDelay
 	next := admissionTimer{timer: noTimer{}}
 	defer func() { next.timer.Stop() }()
 	for {
-		next.set(w.e.clock, again, a.wanted)
+		next.set(w.e.clock, again, a.wakeLoop)
 		look := false
 		select {
-		case <-a.wanted:
-			if look = a.requested.Swap(false); look {
+		case <-a.wakeLoop:
+			if look = a.testRequested.Swap(false); look {
 				w.e.queues.invalidate()
 			}
 		case <-poll.C:
@@ -160,8 +160,8 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		var err error
 		number := uint64(0)
 		if look {
-			number = a.looksBegun.Add(1)
-			poll.Reset(queuePoll/2 + rand.N(queuePoll/2))
+			number = a.checksBegun.Add(1)
+			poll.Reset(maxQueuePoll/2 + rand.N(maxQueuePoll/2))
 			_, err = w.readQueues(ctx)
 		}
 		began := time.Now()
@@ -185,7 +185,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			}
 		}
 		if look && err == nil {
-			a.looksEnded.Store(number)
+			a.checksEnded.Store(number)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -193,13 +193,13 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			w.stopIfFatal(err)
 			w.log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
 			sleepCtx(ctx, wait/2+rand.N(wait))
-			wait = min(2*wait, longAdmission)
+			wait = min(2*wait, maxAdmissionRetryDelay)
 			a.requestAllPasses()
 		case all && len(queues) > 0 && !look: // hints about all queues may follow each other without a pause
-			wait = firstAdmission
-			sleepCtx(ctx, min(time.Since(began), queuePoll))
+			wait = firstAdmissionRetryDelay
+			sleepCtx(ctx, min(time.Since(began), maxQueuePoll))
 		default:
-			wait = firstAdmission
+			wait = firstAdmissionRetryDelay
 		}
 	}
 }
@@ -238,19 +238,19 @@ func (p *admissionTimer) set(c clock.Clock, again map[string]time.Time, wanted n
 
 // admit makes passes over a queue. It returns when the queue is to be looked at again, or zero.
 func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err error) {
-	for range passesAtOnce {
+	for range maxConsecutivePasses {
 		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease}
-		bounded, cancel := context.WithTimeout(ctx, admitTimeout)
+		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
 		err := w.e.store.Admit(bounded, &pass)
 		cancel()
 		switch {
 		case err != nil:
 			return time.Time{}, err
 		case pass.Busy:
-			return pass.Now.Add(queueBusy), nil
+			return pass.Now.Add(lockedQueueRecheckDelay), nil
 		}
 		if pass.Admitted > 0 {
-			w.hints.notify()
+			w.claimHints.notify()
 		}
 		if !pass.More {
 			return pass.Again, nil
@@ -263,7 +263,7 @@ func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err 
 // a queue than it may. It reports whether the claim leaves out queues from which it could take fewer runs than
 // its limit. The next claim takes from them.
 func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped bool) {
-	a := &w.admission
+	a := &w.queueAdmitter
 	rows := a.rows.Load()
 	if rows == nil {
 		var err error
@@ -278,7 +278,7 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 	least := q.Limit
 	if len(rows.perWorker) > 0 {
 		executing := make(map[string]int)
-		for _, r := range w.runs.all() {
+		for _, r := range w.loadedRuns.all() {
 			executing[r.row.Queue]++
 		}
 		for name, most := range rows.perWorker {
@@ -291,16 +291,16 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 			}
 		}
 	}
-	if capped = len(few) > 0 && !a.last.capped; capped {
+	if capped = len(few) > 0 && !a.lastClaimGates.limitLowered; capped {
 		full = append(full, few...)
 	} else {
 		q.Limit = least
 	}
 	slices.Sort(full)
-	if a.last.rows != rows || !slices.Equal(a.last.full, full) {
-		a.last.rows, a.last.full, a.last.gated = rows, full, store.NewQueueGates(rows.live, full)
+	if a.lastClaimGates.rows != rows || !slices.Equal(a.lastClaimGates.fullQueues, full) {
+		a.lastClaimGates.rows, a.lastClaimGates.fullQueues, a.lastClaimGates.gated = rows, full, store.NewQueueGates(rows.live, full)
 	}
-	a.last.capped = capped
-	q.Gated = a.last.gated
+	a.lastClaimGates.limitLowered = capped
+	q.QueueGates = a.lastClaimGates.gated
 	return capped
 }

@@ -84,8 +84,8 @@ type attemptResult struct {
 func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	parent := t.s.stepsCtx
 	var span trace.Span
-	if t.r.traced {
-		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.logName(), naming.Display(t.name), t.attempt)
+	if t.r.isTraced {
+		parent, span = t.r.e.telemetry.StepSpan(parent, t.r.row.Workflow, t.logName(), naming.Display(t.name), t.attempt)
 	}
 	got := t.callOnce(parent)
 	if got.hadNoEffect {
@@ -165,9 +165,9 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan attemptResult, 1)
-	t.phase = nil
+	t.txPhase = nil
 	if t.spec.Transact != nil {
-		t.phase = new(txPhase)
+		t.txPhase = new(txPhase)
 	}
 	own := *t
 	go func() {
@@ -198,7 +198,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 		return t.markTimedOut(ctx, got, limit)
 	case <-late.C:
 	}
-	if !t.phase.tryAbandon() { // the function has returned, and its transaction may be committed; the commit has its own time limit
+	if !t.txPhase.tryAbandon() { // the function has returned, and its transaction may be committed; the commit has its own time limit
 		select {
 		case got := <-results:
 			return t.markTimedOut(ctx, got, limit)
@@ -243,7 +243,7 @@ func (t *stepTask) callInline(ctx *attemptContext) attemptResult {
 	defer func() {
 		if !returned {
 			t.r.mu.Lock()
-			t.r.goexitFailure = t.goexitFailure()
+			t.r.stepGoexitFailure = t.goexitFailure()
 			t.r.mu.Unlock()
 		}
 	}()

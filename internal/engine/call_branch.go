@@ -81,7 +81,7 @@ func (b *Branch) Scope() *Scope { return b.scope }
 func (b *Branch) HasEnded() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.end != nil && !b.end.returned
+	return b.end != nil && !b.end.hadReturned
 }
 
 // HasRefusedCall reports whether a call in the branch was refused because a choice had ended the branch or a
@@ -130,7 +130,7 @@ func (b *Branch) parentsEndTime() (first time.Time) {
 func (b *Branch) noteReplay() {
 	for ; b != nil; b = b.parent {
 		if b.end != nil {
-			b.end.notReplayed--
+			b.end.rowsToReplay--
 			b.end.endContextsIfReplayed()
 		}
 	}
@@ -162,7 +162,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 		return nil, nil, nestedError(s.r, full)
 	}
 	sub := s.subScope(full)
-	sub.label = name
+	sub.mapName = name
 	if recorded != nil || total == 0 || out != nil {
 		return sub, func() {}, nil
 	}
@@ -206,7 +206,7 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	if !r.beginGoroutine() {
 		return ErrSuspended
 	}
-	r.idle.noteGoroutineStart()
+	r.idleTracker.noteGoroutineStart()
 	go func() {
 		defer r.endGoroutine()
 		returned := false

@@ -90,14 +90,14 @@ func (c *Child) start(q StartRequest) error {
 	if !r.beginGoroutine() { // the run's end waits for the start, and cancels the child
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.suspended != nil {
+		if r.suspension != nil {
 			return ErrSuspended
 		}
 		return r.openCallError()
 	}
 	defer r.endGoroutine()
-	r.idle.beginBusy()
-	defer r.idle.endBusy()
+	r.idleTracker.beginBusy()
+	defer r.idleTracker.endBusy()
 	if err := r.inheritQueue(&q); err != nil {
 		r.suspendUnwritten("start child", c.name, err)
 		return ErrSuspended
@@ -178,7 +178,7 @@ func (c *Child) start(q StartRequest) error {
 		r.suspendFenced(start.State)
 		return ErrSuspended
 	}
-	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
+	r.e.telemetry.Started(r.ctx, q.Workflow, q.Queue)
 	c.row, c.startedHere = step.Step, true
 	r.clearSuspect()
 	if own {
@@ -207,16 +207,16 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if left := c.s.checkOpen(); left != nil {
 		return CallResult{}, left // reading whether the child has ended would count as a new call
 	}
-	r.live.Store(true)
-	r.idle.beginBusy()
-	defer r.idle.endBusy()
+	r.pastReplay.Store(true)
+	r.idleTracker.beginBusy()
+	defer r.idleTracker.endBusy()
 	row, err := c.readIfEnded()
 	if row == nil && err == nil {
-		r.idle.endBusy()
-		waiting := r.idle.beginWait(time.Time{})
+		r.idleTracker.endBusy()
+		waiting := r.idleTracker.beginWait(time.Time{})
 		row, err = r.e.await(c.s.ctx, c.id, false)
-		r.idle.beginBusy() // before the wait ends, so that the run is not unloaded in between
-		r.idle.endWait(waiting)
+		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
+		r.idleTracker.endWait(waiting)
 	}
 	switch {
 	case isWriteRefused(err):

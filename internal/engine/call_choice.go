@@ -35,22 +35,22 @@ import (
 
 // branchEnd describes the end of a branch that a choice has ended.
 type branchEnd struct {
-	choice   string    // the name of the choice, including its scope
-	at       time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
-	returned bool      // the branch had returned before the choice
+	choice      string    // the name of the choice, including its scope
+	at          time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
+	hadReturned bool      // the branch had returned before the choice
 
 	// The next three fields are for a replay. The contexts of the branch end when the branch has replayed
 	// its history and the function has reached the choice. They end earlier if the branch makes a new
 	// call.
 	branch        *Branch // nil: the branch has not begun
-	notReplayed   int     // how many terminal rows in the branch have not been replayed yet
+	rowsToReplay  int     // how many terminal rows in the branch have not been replayed yet
 	choiceReached bool
 }
 
 // endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
 func (e *branchEnd) endContextsIfReplayed() {
-	if e.choiceReached && e.notReplayed <= 0 && e.branch != nil {
+	if e.choiceReached && e.rowsToReplay <= 0 && e.branch != nil {
 		e.branch.endContexts()
 	}
 }
@@ -67,7 +67,7 @@ func (r *run) loadBranchEnds() {
 			continue // the replay of the choice reports the error
 		}
 		r.branchEnds.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
-		r.branchEnds.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
+		r.branchEnds.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, hadReturned: true})
 	}
 	if len(r.branchEnds) == 0 {
 		return
@@ -76,7 +76,7 @@ func (r *run) loadBranchEnds() {
 		if row.Status.IsTerminal() && row.Kind != store.KindCompensation {
 			for prefix := range naming.Scopes(row.Name) {
 				if e := r.branchEnds[prefix]; e != nil {
-					e.notReplayed++
+					e.rowsToReplay++
 				}
 			}
 		}
@@ -129,7 +129,7 @@ type LoserBranch struct {
 // ChoiceSpec describes one choice.
 type ChoiceSpec struct {
 	Name         string
-	Site         uintptr
+	CallSite     uintptr
 	Deciders     []int                         // the deciders; unused if history holds the choice
 	Losers       func(won []int) []LoserBranch // nil: the other branches continue
 	Branches     []*Branch                     // all branches, in the order in which they were given; nil stands for a branch that could not begin
@@ -140,7 +140,7 @@ type ChoiceSpec struct {
 func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	r := s.r
 	full := s.prefix + spec.Name
-	recorded, err := s.beginCall(full, store.KindChoice, spec.Site)
+	recorded, err := s.beginCall(full, store.KindChoice, spec.CallSite)
 	switch {
 	case err != nil:
 		return CallResult{}, err
@@ -154,8 +154,8 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	if s.isInsideCall() {
 		return CallResult{}, nestedError(r, full)
 	}
-	r.idle.beginBusy()
-	defer r.idle.endBusy()
+	r.idleTracker.beginBusy()
+	defer r.idleTracker.endBusy()
 	t := &stepTask{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, firstBegan: r.e.clock.Now()}
 	if recorded != nil {
 		t.attempt, t.firstBegan, t.hasRow = recorded.Attempt+1, recorded.StartedAt, true
@@ -245,7 +245,7 @@ func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock 
 	for _, l := range losers {
 		if l.Branch.end == nil {
 			returned := !slices.ContainsFunc(closed, func(c LoserBranch) bool { return c.Branch == l.Branch })
-			l.Branch.end = &branchEnd{choice: t.name, at: at, returned: returned, branch: l.Branch}
+			l.Branch.end = &branchEnd{choice: t.name, at: at, hadReturned: returned, branch: l.Branch}
 			r.branchEnds.set(l.Branch.scope.prefix, l.Branch.end)
 		}
 	}

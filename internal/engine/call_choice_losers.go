@@ -57,7 +57,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 		return nil
 	}
 	return r.e.Control(r.writeCtx, &store.ControlOperation{
-		Verb: store.VerbCancel, Scope: store.Attached, Runs: children,
+		Verb: store.VerbCancel, Scope: store.WithoutDetached, Runs: children,
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
 	})
 }

@@ -98,7 +98,7 @@ func (t *stepTask) effectError(what string, err error) error {
 // effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
 func (t *stepTask) effectContext(ctx context.Context) (writes context.Context, by writeCaller) {
-	return context.WithoutCancel(ctx), writeCaller{over: t.s.stepsCtx.Done(), around: t.s.inOpenBranch}
+	return context.WithoutCancel(ctx), writeCaller{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.inOpenBranch}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
@@ -120,7 +120,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
 	}
 	if last := s.r.noteSignalSent(w.CreatedAt); !last.IsZero() {
-		t.endsAfter = last.UnixMicro()
+		t.minEndTime = last.UnixMicro()
 	}
 	return t.effectError("send signal", err)
 }

@@ -23,7 +23,7 @@ func (t *stepTask) encodeFailures(open, rowHasError bool) []byte {
 
 // attemptInProgress returns the record of the attempt in progress.
 func (t *stepTask) attemptInProgress() *record.FailedAttempt {
-	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.began}
+	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.attemptBegan}
 }
 
 // restoreFrom initializes the task from the row that earlier attempts have left.

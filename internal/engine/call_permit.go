@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	maxGrantAge   = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
-	maxGrantTries = 10                     // then an older grant is used, because the database is that slow
-	lineStay      = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
+	maxGrantAge      = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
+	maxGrantTries    = 10                     // then an older grant is used, because the database is that slow
+	lineWaitInMemory = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
 )
 
 // PermitSpec says which limit bounds the attempts of a step.
@@ -61,13 +61,13 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.cfg.Version,
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 	}
-	giveBack = sync.OnceFunc(func() { r.w.permits.returnPermit(r, a) })
+	giveBack = sync.OnceFunc(func() { r.w.permitExchange.returnPermit(r, a) })
 	began := time.Now()
 	place := r.permitLines.addStep(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitLines.leaveLine(place)
-	defer r.w.permits.leaveLocalLine(place)
+	defer r.w.permitExchange.leaveLocalLine(place)
 	for {
-		if err := r.w.permits.requestPermit(t.s.ctx, a); err != nil {
+		if err := r.w.permitExchange.requestPermit(t.s.ctx, a); err != nil {
 			return t.endPermitWait(giveBack, err)
 		}
 		switch a.Outcome {
@@ -76,7 +76,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 				giveBack()
 				return time.Time{}, nil, err
 			}
-			r.e.tel.Permitted(r.ctx, p.Limit, time.Since(began))
+			r.e.telemetry.Permitted(r.ctx, p.Limit, time.Since(began))
 			if !a.Rated { // the bounds that apply, whatever the code declares
 				return time.Time{}, giveBack, nil
 			}
@@ -85,7 +85,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			return time.Time{}, nil, t.handleFencedStep(a.State)
 		}
 		r.permitLines.recordPlace(place, a.ArrivedAt)
-		r.w.permits.addToLocalLine(place, a)
+		r.w.permitExchange.addToLocalLine(place, a)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
 			end := t.firstBegan.Add(t.spec.TotalTimeout)
@@ -97,9 +97,9 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 				due = end
 			}
 		}
-		r.idle.endBusy()
-		err := r.idle.stayUntil(t.s, due, began.Add(min(lineStay, r.e.cfg.ParkAfter)), place.news)
-		r.idle.beginBusy()
+		r.idleTracker.endBusy()
+		err := r.idleTracker.stayUntil(t.s, due, began.Add(min(lineWaitInMemory, r.e.cfg.ParkAfter)), place.mustAsk)
+		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)
 		}

@@ -18,7 +18,7 @@ type TimeoutAction uint8
 // The values of Timeout.
 const (
 	TimeoutFails       TimeoutAction = iota // the receive fails with record.CodeTimeout
-	TimeoutGoesOn                           // the receive returns ReceiveSpec.Value
+	TimeoutGoesOn                           // the receive returns ReceiveSpec.TimeoutValue
 	TimeoutCancels                          // the run's tree is cancelled
 	TimeoutExpires                          // the run expires, as when its own timeout is over
 	TimeoutEscalates                        // Escalate is called once, and the receive keeps waiting
@@ -29,22 +29,22 @@ const (
 type ReceiveSpec struct {
 	Name         string
 	Signal       string
-	Site         uintptr
+	CallSite     uintptr
 	Within       time.Duration // the time limit, counted from the first check for a signal
 	HasTimeLimit bool          // there is a time limit
 	OnTimeout    TimeoutAction
-	Value        []byte
+	TimeoutValue []byte
 	Escalate     Escalation
 }
 
 // receiveCall is the state of one receive in progress.
 type receiveCall struct {
-	s    *Scope
-	r    *run
-	spec *ReceiveSpec
-	name string     // the name with its scope
-	row  store.Step // the row of the receive, as recorded or to be recorded
-	late bool       // the time of the receive was over when its last check began
+	s       *Scope
+	r       *run
+	spec    *ReceiveSpec
+	name    string     // the name with its scope
+	row     store.Step // the row of the receive, as recorded or to be recorded
+	wasLate bool       // the time of the receive was over when its last check began
 }
 
 // Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and
@@ -53,7 +53,7 @@ type receiveCall struct {
 func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	r := s.r
 	full := s.prefix + spec.Name
-	recorded, err := s.beginCall(full, store.KindReceive, spec.Site)
+	recorded, err := s.beginCall(full, store.KindReceive, spec.CallSite)
 	if err != nil {
 		return CallResult{}, err
 	}
@@ -89,7 +89,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
 	}
 	w.row.Epoch = w.r.row.Epoch
-	in := &w.r.inbox
+	in := &w.r.signalInbox
 	l := in.addReceive(w.spec.Signal)
 	took := false
 	defer func() { in.removeReceive(l, took) }()
@@ -102,14 +102,14 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 				return nil, err
 			}
 			if found.Status.IsTerminal() {
-				took = !w.late && found.Status == store.StepCompleted
+				took = !w.wasLate && found.Status == store.StepCompleted
 				return found, nil
 			}
 			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
 			in.endEmptyQuery(l)
 		}
 		waits = false
-		if err := w.r.idle.waitUntil(w.s, w.row.NextAt, l.queryRequested); err != nil {
+		if err := w.r.idleTracker.waitUntil(w.s, w.row.NextAt, l.queryRequested); err != nil {
 			return nil, cmp.Or(w.s.checkOpen(), err)
 		}
 	}
@@ -119,11 +119,11 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 // signal that arrived in time still takes precedence over the timeout, see [store.ReceiveWrite].
 func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	r := w.r
-	r.idle.beginBusy()
-	defer r.idle.endBusy()
+	r.idleTracker.beginBusy()
+	defer r.idleTracker.endBusy()
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
-	if w.late = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.late {
+	if w.wasLate = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.wasLate {
 		return w.record(&row, false)
 	}
 	if w.spec.OnTimeout == TimeoutEscalates { // do not escalate if a signal arrived in time
@@ -183,7 +183,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 	switch w.spec.OnTimeout {
 	case TimeoutGoesOn:
-		row.Status, row.Output = store.StepCompleted, w.spec.Value
+		row.Status, row.Output = store.StepCompleted, w.spec.TimeoutValue
 	case TimeoutEscalates:
 		if err := w.escalate(); err != nil {
 			return err

@@ -41,7 +41,7 @@ func (x *Escalator) Signal(ref string, s *store.SignalWrite) error {
 // has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&Escalator{w.s, r.writeCtx, writeCaller{over: w.s.stepsCtx.Done(), around: w.s.inOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	err := w.spec.Escalate(&Escalator{w.s, r.writeCtx, writeCaller{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.inOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
 	var state *StateError
 	switch {
 	case err == nil:

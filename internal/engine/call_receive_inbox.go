@@ -24,43 +24,43 @@ type signalInbox struct {
 	r  *run
 	mu sync.Mutex
 
-	members  map[*waitingReceive]struct{}
-	queues   map[string]*receiveQueue // by the name of the signal
-	counting bool                     // a count is requested or in progress; the run is busy meanwhile
-	again    bool                     // another count was requested since that one began
+	receives     map[*waitingReceive]struct{}
+	queuesByName map[string]*receiveQueue // by the name of the signal
+	counting     bool                     // a count is requested or in progress; the run is busy meanwhile
+	countAgain   bool                     // another count was requested since that one began
 }
 
 // receiveQueue holds the receives that wait for signals of one name.
 type receiveQueue struct {
-	members int
-	idle    list.List // of *listener: receives that are neither called nor querying, the longest wait first
-	counts  int       // the number of delivered counts
+	receiveCount    int
+	idleReceives    list.List // of *listener: receives that are neither called nor querying, the longest wait first
+	countsDelivered int       // the number of delivered counts
 }
 
 // waitingReceive is one waiting receive.
 type waitingReceive struct {
 	signal         string
 	queue          *receiveQueue
-	place          *list.Element // in queue.idle; nil: the receive is called, or queries
+	queueElement   *list.Element // in queue.idle; nil: the receive is called, or queries
 	queryRequested chan struct{} // has capacity one; a value means that the receive should query for a signal
-	counts         int           // queue.counts when the query of this receive began
+	countsAtQuery  int           // queue.counts when the query of this receive began
 }
 
 // addReceive adds a receive that is about to query.
 func (in *signalInbox) addReceive(signal string) *waitingReceive {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.members == nil {
-		in.members, in.queues = make(map[*waitingReceive]struct{}), make(map[string]*receiveQueue)
+	if in.receives == nil {
+		in.receives, in.queuesByName = make(map[*waitingReceive]struct{}), make(map[string]*receiveQueue)
 	}
-	q := in.queues[signal]
+	q := in.queuesByName[signal]
 	if q == nil {
 		q = &receiveQueue{}
-		in.queues[signal] = q
+		in.queuesByName[signal] = q
 	}
-	l := &waitingReceive{signal: signal, queue: q, queryRequested: make(chan struct{}, 1), counts: q.counts}
-	q.members++
-	in.members[l] = struct{}{}
+	l := &waitingReceive{signal: signal, queue: q, queryRequested: make(chan struct{}, 1), countsAtQuery: q.countsDelivered}
+	q.receiveCount++
+	in.receives[l] = struct{}{}
 	return l
 }
 
@@ -69,10 +69,10 @@ func (in *signalInbox) addReceive(signal string) *waitingReceive {
 func (in *signalInbox) mustAwaitCount(l *waitingReceive) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.members) <= queryAllUpTo {
+	if len(in.receives) <= queryAllUpTo {
 		return false
 	}
-	l.place = l.queue.idle.PushBack(l)
+	l.queueElement = l.queue.idleReceives.PushBack(l)
 	in.requestCount()
 	return true
 }
@@ -81,23 +81,23 @@ func (in *signalInbox) mustAwaitCount(l *waitingReceive) bool {
 func (in *signalInbox) beginQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if l.place != nil {
-		l.queue.idle.Remove(l.place)
-		l.place = nil
+	if l.queueElement != nil {
+		l.queue.idleReceives.Remove(l.queueElement)
+		l.queueElement = nil
 	}
 	select {
 	case <-l.queryRequested:
 	default:
 	}
-	l.counts = l.queue.counts
+	l.countsAtQuery = l.queue.countsDelivered
 }
 
 // endEmptyQuery notes that the query of a receive found no signal, and that the receive keeps waiting.
 func (in *signalInbox) endEmptyQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	l.place = l.queue.idle.PushBack(l)
-	if l.counts != l.queue.counts {
+	l.queueElement = l.queue.idleReceives.PushBack(l)
+	if l.countsAtQuery != l.queue.countsDelivered {
 		in.requestCount()
 	}
 }
@@ -107,15 +107,15 @@ func (in *signalInbox) removeReceive(l *waitingReceive, took bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	q := l.queue
-	if l.place != nil {
-		q.idle.Remove(l.place)
+	if l.queueElement != nil {
+		q.idleReceives.Remove(l.queueElement)
 	}
-	delete(in.members, l)
-	if q.members--; q.members == 0 {
-		delete(in.queues, l.signal)
+	delete(in.receives, l)
+	if q.receiveCount--; q.receiveCount == 0 {
+		delete(in.queuesByName, l.signal)
 		return
 	}
-	if !took || len(l.queryRequested) > 0 || l.counts != q.counts {
+	if !took || len(l.queryRequested) > 0 || l.countsAtQuery != q.countsDelivered {
 		in.wakeLocked()
 	}
 }
@@ -129,7 +129,7 @@ func (in *signalInbox) wake() {
 
 // wakeLocked does the work of wake. The caller holds in.mu.
 func (in *signalInbox) wakeLocked() {
-	if len(in.members) > queryAllUpTo {
+	if len(in.receives) > queryAllUpTo {
 		in.requestCount()
 		return
 	}
@@ -138,16 +138,16 @@ func (in *signalInbox) wakeLocked() {
 
 // wakeAllReceives calls all receives. Those that are querying will query once more. The caller holds in.mu.
 func (in *signalInbox) wakeAllReceives() {
-	for l := range in.members {
+	for l := range in.receives {
 		in.wakeReceive(l)
 	}
 }
 
 // wakeReceive calls the receive, so that it queries for a signal. The caller holds in.mu.
 func (in *signalInbox) wakeReceive(l *waitingReceive) {
-	if l.place != nil {
-		l.queue.idle.Remove(l.place)
-		l.place = nil
+	if l.queueElement != nil {
+		l.queue.idleReceives.Remove(l.queueElement)
+		l.queueElement = nil
 	}
 	select {
 	case l.queryRequested <- struct{}{}:
@@ -158,19 +158,19 @@ func (in *signalInbox) wakeReceive(l *waitingReceive) {
 // requestCount requests a count of the unreceived signals. The caller holds in.mu.
 func (in *signalInbox) requestCount() {
 	if in.counting {
-		in.again = true
+		in.countAgain = true
 		return
 	}
 	in.counting = true
-	in.r.idle.beginBusy()
-	in.r.w.countQueue.add(in.r)
+	in.r.idleTracker.beginBusy()
+	in.r.w.signalCounts.add(in.r)
 }
 
 // beginCount is called before a count is read.
 func (in *signalInbox) beginCount() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.again = false
+	in.countAgain = false
 }
 
 // deliverCounts calls as many receives of each name as there are signals of it, minus those that are querying
@@ -181,21 +181,21 @@ func (in *signalInbox) deliverCounts(counts map[string]int, counted bool) {
 		in.wakeAllReceives()
 	}
 	for name, n := range counts {
-		q := in.queues[name]
+		q := in.queuesByName[name]
 		if q == nil {
 			continue
 		}
-		q.counts++
-		for n -= q.members - q.idle.Len(); n > 0 && q.idle.Len() > 0; n-- {
-			in.wakeReceive(q.idle.Front().Value.(*waitingReceive))
+		q.countsDelivered++
+		for n -= q.receiveCount - q.idleReceives.Len(); n > 0 && q.idleReceives.Len() > 0; n-- {
+			in.wakeReceive(q.idleReceives.Front().Value.(*waitingReceive))
 		}
 	}
-	again := in.again
+	again := in.countAgain
 	in.counting = again
 	in.mu.Unlock()
 	if again {
-		in.r.w.countQueue.add(in.r)
+		in.r.w.signalCounts.add(in.r)
 		return
 	}
-	in.r.idle.endBusy()
+	in.r.idleTracker.endBusy()
 }

@@ -12,7 +12,7 @@ import (
 // newInbox returns the inbox of a lone run.
 func newInbox(t *testing.T) *signalInbox {
 	t.Helper()
-	return &newLoneRun(t, new(slate), store.ClaimedRun{}).inbox
+	return &newLoneRun(t, new(slate), store.ClaimedRun{}).signalInbox
 }
 
 // waiting adds n receives that have queried for the signal in vain.
@@ -38,7 +38,7 @@ func called(all []*waitingReceive) (indexes []int) {
 
 // takeCounts returns how many counts the run has requested from its worker since the last call of takeCounts.
 func (in *signalInbox) takeCounts() int {
-	return len(in.r.w.countQueue.take())
+	return len(in.r.w.signalCounts.take())
 }
 
 // A wake of a run with few receives calls all of them, also one that is querying: it may have queried before
@@ -53,8 +53,8 @@ func TestAWakeCallsFewReceives(t *testing.T) {
 		if got := called(all); len(got) != queryAllUpTo {
 			t.Errorf("called %v of %d receives", got, queryAllUpTo)
 		}
-		if n := in.takeCounts(); n != 0 || in.r.idle.active != 0 {
-			t.Errorf("%d counts were requested, %d calls are active", n, in.r.idle.active)
+		if n := in.takeCounts(); n != 0 || in.r.idleTracker.activeCalls != 0 {
+			t.Errorf("%d counts were requested, %d calls are active", n, in.r.idleTracker.activeCalls)
 		}
 		in.beginQuery(all[0])
 		if got := called(all); slices.Contains(got, 0) {
@@ -76,19 +76,19 @@ func TestAWakeOfManyReceivesCounts(t *testing.T) {
 		for range 3 {
 			in.wake()
 		}
-		if n := in.takeCounts(); n != 1 || len(called(all)) != 0 || in.r.idle.active != 1 {
-			t.Errorf("%d counts were requested, %v were called, %d calls are active", n, called(all), in.r.idle.active)
+		if n := in.takeCounts(); n != 1 || len(called(all)) != 0 || in.r.idleTracker.activeCalls != 1 {
+			t.Errorf("%d counts were requested, %v were called, %d calls are active", n, called(all), in.r.idleTracker.activeCalls)
 		}
 		in.beginCount() // the count that is read now covers the three wakes
 		in.wake()
 		in.deliverCounts(nil, true)
-		if n := in.takeCounts(); n != 1 || in.r.idle.active != 1 {
-			t.Errorf("after a wake during the count, %d counts were requested, %d calls are active", n, in.r.idle.active)
+		if n := in.takeCounts(); n != 1 || in.r.idleTracker.activeCalls != 1 {
+			t.Errorf("after a wake during the count, %d counts were requested, %d calls are active", n, in.r.idleTracker.activeCalls)
 		}
 		in.beginCount()
 		in.deliverCounts(nil, true)
-		if n := in.takeCounts(); n != 0 || len(called(all)) != 0 || in.r.idle.active != 0 {
-			t.Errorf("after counts without a signal, %d counts were requested, %v were called, %d calls are active", n, called(all), in.r.idle.active)
+		if n := in.takeCounts(); n != 0 || len(called(all)) != 0 || in.r.idleTracker.activeCalls != 0 {
+			t.Errorf("after counts without a signal, %d counts were requested, %v were called, %d calls are active", n, called(all), in.r.idleTracker.activeCalls)
 		}
 	})
 }
@@ -133,8 +133,8 @@ func TestAFailedCountCallsAll(t *testing.T) {
 		in.wake()
 		in.beginCount()
 		in.deliverCounts(nil, false)
-		if got := called(all); len(got) != len(all) || in.r.idle.active != 0 {
-			t.Errorf("called %v, %d calls are active", got, in.r.idle.active)
+		if got := called(all); len(got) != len(all) || in.r.idleTracker.activeCalls != 0 {
+			t.Errorf("called %v, %d calls are active", got, in.r.idleTracker.activeCalls)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestAReceiveThatLeavesPassesItsCallOn(t *testing.T) {
 		}, true},
 		"with a signal, after a count": {func(in *signalInbox, l *waitingReceive) {
 			in.beginQuery(l)
-			l.queue.counts++
+			l.queue.countsDelivered++
 			in.removeReceive(l, true)
 		}, true},
 		"without a signal":              {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, false) }, true},
@@ -190,13 +190,13 @@ func TestAReceiveThatLeavesPassesItsCallOn(t *testing.T) {
 				in := newInbox(t)
 				all := in.waiting("a", 3)
 				c.leave(in, all[0])
-				if got := called(all[1:]); (len(got) == 2) != c.calls || len(in.members) != 2 {
-					t.Errorf("called %v of two, want calls: %v; %d receives are left", got, c.calls, len(in.members))
+				if got := called(all[1:]); (len(got) == 2) != c.calls || len(in.receives) != 2 {
+					t.Errorf("called %v of two, want calls: %v; %d receives are left", got, c.calls, len(in.receives))
 				}
 				in.removeReceive(all[1], true)
 				in.removeReceive(all[2], true)
-				if len(in.queues) != 0 || len(in.members) != 0 {
-					t.Errorf("%d queues and %d receives are left", len(in.queues), len(in.members))
+				if len(in.queuesByName) != 0 || len(in.receives) != 0 {
+					t.Errorf("%d queues and %d receives are left", len(in.queuesByName), len(in.receives))
 				}
 			})
 		})
@@ -251,9 +251,9 @@ func (m *mail) step(quiet bool) bool {
 	switch w := m.in.r.w; {
 	case m.count != nil:
 		ready = append(ready, func() { c := m.count; m.count = nil; m.in.deliverCounts(c, true) })
-	case len(w.countQueue.runs) > 0:
+	case len(w.signalCounts.runs) > 0:
 		ready = append(ready, func() {
-			w.countQueue.runs = w.countQueue.runs[1:]
+			w.signalCounts.runs = w.signalCounts.runs[1:]
 			m.in.beginCount()
 			m.count = make(map[string]int)
 			for name, n := range m.stored {
@@ -300,8 +300,8 @@ func TestNoSignalIsLeftBesideAReceive(t *testing.T) {
 					t.Errorf("seed %d: %d signals %q are stored, and a receive waits for one", seed, n, l.signal)
 				}
 			}
-			if in.r.idle.active != 0 {
-				t.Fatalf("seed %d: %d calls are active", seed, in.r.idle.active)
+			if in.r.idleTracker.activeCalls != 0 {
+				t.Fatalf("seed %d: %d calls are active", seed, in.r.idleTracker.activeCalls)
 			}
 		}
 	})

@@ -97,14 +97,14 @@ const within = 500 * time.Millisecond
 
 // atReceive is a receive of the signal "go" within the time limit.
 func atReceive(otherwise TimeoutAction) *ReceiveSpec {
-	return &ReceiveSpec{Name: "wait", Signal: "go", Within: within, HasTimeLimit: true, OnTimeout: otherwise, Value: []byte("nobody")}
+	return &ReceiveSpec{Name: "wait", Signal: "go", Within: within, HasTimeLimit: true, OnTimeout: otherwise, TimeoutValue: []byte("nobody")}
 }
 
 // rests fails the test unless the run has nothing in progress.
 func (r *run) rests(t *testing.T) {
 	t.Helper()
-	if r.idle.active != 0 || len(r.idle.waits) != 0 || len(r.inbox.members) != 0 {
-		t.Errorf("%d calls are active, %d wait, %d receives are left", r.idle.active, len(r.idle.waits), len(r.inbox.members))
+	if r.idleTracker.activeCalls != 0 || len(r.idleTracker.waits) != 0 || len(r.signalInbox.receives) != 0 {
+		t.Errorf("%d calls are active, %d wait, %d receives are left", r.idleTracker.activeCalls, len(r.idleTracker.waits), len(r.signalInbox.receives))
 	}
 }
 
@@ -192,7 +192,7 @@ func TestReceiveTimesOut(t *testing.T) {
 				if c.failed && res.Failure.Codes[0] != record.CodeTimeout {
 					t.Errorf("the failure has the codes %v", res.Failure.Codes)
 				}
-				if end := r.mustEnd; (end != nil) != (c.status != 0) || end != nil && end.status != c.status {
+				if end := r.forcedEnd; (end != nil) != (c.status != 0) || end != nil && end.status != c.status {
 					t.Errorf("the run must end: %+v", end)
 				}
 				if cancels := c.status == store.Cancelled; (len(s.orders) == 1) != cancels || cancels && s.orders[0].Verb != store.VerbCancel {
@@ -218,7 +218,7 @@ func TestReceiveEscalatesOnce(t *testing.T) {
 			if want := r.row.UUID.String() + ":wait"; id != want {
 				t.Errorf("escalated as %q, want %q", id, want)
 			}
-			time.AfterFunc(settleTimeAlone/2, func() {
+			time.AfterFunc(sequentialSettleTime/2, func() {
 				if row := s.recorded("wait"); row.Attempt != 2 || !row.NextAt.IsZero() {
 					t.Errorf("recorded after the escalation: %+v", row)
 				}
@@ -319,7 +319,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 		"an invalid name": {act: func(r *run, _ *mailbox, spec *ReceiveSpec) *Scope { spec.Name = "a\x00"; return r.scope() }, want: naming.ErrInvalid},
 		"inside a step": {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope {
 			s := r.scope()
-			s.inside = true
+			s.insideStep = true
 			return s
 		}, want: ErrNestedStep},
 		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged},

@@ -17,12 +17,12 @@ import (
 type Scope struct {
 	r            *run
 	prefix       string
-	label        string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
+	mapName      string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
 	ctx          context.Context // ends when calls in the scope can do nothing new
 	stepsCtx     context.Context // the parent of the steps' contexts
 	compensating bool            // the scope of compensations, which are executed after the function has returned
 	branch       *Branch         // the branch of the scope; nil: the workflow function itself
-	inside       bool            // calls in the scope are made with the context of a step's function
+	insideStep   bool            // calls in the scope are made with the context of a step's function
 }
 
 // With returns the scope for a call that is made with ctx. The context of a step's function marks the
@@ -35,13 +35,13 @@ func (s *Scope) With(ctx context.Context) *Scope {
 		return s
 	}
 	inside := *s
-	inside.inside = true
+	inside.insideStep = true
 	return &inside
 }
 
 // isInsideCall reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
-func (s *Scope) isInsideCall() bool { return s.inside || s.r.idle.executing() && inStep() }
+func (s *Scope) isInsideCall() bool { return s.insideStep || s.r.idleTracker.executing() && inStep() }
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is
 // suspended or must end. The context of a branch also ends when the branch is cancelled.
@@ -77,7 +77,7 @@ func (s *Scope) checkOpenLocked() error {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
 		s.branch.callRefused = s.branch.callRefused || !s.branch.parentsEndTime().IsZero()
 	}
-	if d := s.r.mustEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
+	if d := s.r.forcedEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCalls(err)
 	}
 	return err
@@ -86,15 +86,15 @@ func (s *Scope) checkOpenLocked() error {
 // endReasonLocked returns the same as refuse, but has no effects. r.mu is held.
 func (s *Scope) endReasonLocked() error {
 	switch r := s.r; {
-	case r.suspended != nil:
+	case r.suspension != nil:
 		return ErrSuspended
 	case s.compensating:
 		return nil
 	case !s.branch.parentsEndTime().IsZero():
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
-	case r.mustEnd != nil:
-		return r.mustEnd.cause
-	case r.goroutines.returned:
+	case r.forcedEnd != nil:
+		return r.forcedEnd.cause
+	case r.goroutines.functionReturned:
 		return r.openCallError()
 	default:
 		return context.Cause(s.ctx)
@@ -114,7 +114,7 @@ func (s *Scope) Address() string { return s.r.row.Address() }
 func (s *Scope) Workflow() string { return s.r.row.Workflow }
 
 // Replaying reports whether the run has executed nothing new yet in this process.
-func (s *Scope) Replaying() bool { return !s.r.live.Load() }
+func (s *Scope) Replaying() bool { return !s.r.pastReplay.Load() }
 
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
@@ -148,7 +148,7 @@ func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*st
 		return nil, kindMismatchError(&r.row, full, recorded.Kind, kind)
 	}
 	if recorded == nil || !recorded.Status.IsTerminal() {
-		r.live.Store(true)
+		r.pastReplay.Store(true)
 		return recorded, nil
 	}
 	r.countReplayed()
@@ -163,13 +163,13 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 	if len(full) > naming.MaxFull {
 		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", naming.ErrInvalid, naming.Display(full), len(full), naming.MaxFull)
 	}
-	over := r.goroutines.allReturned || r.goroutines.returned && s.branch == nil
-	if r.suspended == nil && over && inStep() {
+	over := r.goroutines.allReturned || r.goroutines.functionReturned && s.branch == nil
+	if r.suspension == nil && over && inStep() {
 		return nestedError(r, full) // inside a compensation
 	}
-	if r.suspended != nil || over {
+	if r.suspension != nil || over {
 		r.noteRefusal()
-		if r.suspended == nil {
+		if r.suspension == nil {
 			return r.refuseLateCall(full, site)
 		}
 		return ErrSuspended

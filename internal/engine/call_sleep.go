@@ -30,8 +30,8 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		}
 	}
 	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepWasOver(recorded) {
-		r.live.Store(true) // what follows was not executed before
-		if err := r.idle.waitUntil(s, recorded.NextAt, nil); err != nil && !s.inEndedBranch() {
+		r.pastReplay.Store(true) // what follows was not executed before
+		if err := r.idleTracker.waitUntil(s, recorded.NextAt, nil); err != nil && !s.inEndedBranch() {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func (s *Scope) checkSleepEnded(due time.Time) error {
 
 func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.Step, error) {
 	r := s.r
-	r.idle.beginBusy()
-	defer r.idle.endBusy()
+	r.idleTracker.beginBusy()
+	defer r.idleTracker.endBusy()
 	t := &stepTask{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
 	w := t.newStepWrite(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.firstBegan).Truncate(time.Microsecond)

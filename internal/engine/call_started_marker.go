@@ -14,32 +14,32 @@ import (
 // process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
 // the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
 type startedMarker struct {
-	t     *stepTask
+	task  *stepTask
 	timer clock.ResettableTimer // nil: the marker has never been armed
 
-	mu    sync.Mutex
-	over  bool
-	write *store.StepWrite
-	entry *journal.Entry
+	mu      sync.Mutex
+	settled bool
+	write   *store.StepWrite
+	entry   *journal.Entry
 }
 
 // armMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
 // creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the
 // engine and not to the run: with many runs, only what the processor has just used is in its caches.
 func (t *stepTask) armMarker() *startedMarker {
-	m, _ := t.r.e.markers.Get().(*startedMarker)
+	m, _ := t.r.e.markerPool.Get().(*startedMarker)
 	if m == nil {
 		m = new(startedMarker)
 	}
-	m.t = t
+	m.task = t
 	m.arm()
 	return m
 }
 
 func (m *startedMarker) arm() {
-	after := m.t.r.e.cfg.MarkAfter
+	after := m.task.r.e.cfg.MarkAfter
 	if m.timer == nil {
-		m.timer = m.t.r.e.clock.AfterFunc(after, m.append)
+		m.timer = m.task.r.e.clock.AfterFunc(after, m.append)
 		return
 	}
 	m.timer.Reset(after)
@@ -48,11 +48,11 @@ func (m *startedMarker) arm() {
 func (m *startedMarker) append() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.over {
+	if m.settled {
 		return
 	}
-	w := m.t.newStepWrite(store.StepStarted, nil, nil)
-	if entry, err := m.t.r.e.journal.AppendMarker(w); err == nil {
+	w := m.task.newStepWrite(store.StepStarted, nil, nil)
+	if entry, err := m.task.r.e.journal.AppendMarker(w); err == nil {
 		m.write, m.entry = w, entry
 	}
 }
@@ -65,27 +65,27 @@ func (m *startedMarker) settle() error {
 		return nil
 	}
 	if m.timer.Stop() { // append was not called, and will not be
-		e := m.t.r.e
-		m.t = nil
-		e.markers.Put(m)
+		e := m.task.r.e
+		m.task = nil
+		e.markerPool.Put(m)
 		return nil
 	}
 	m.mu.Lock()
-	m.over = true
+	m.settled = true
 	entry, w := m.entry, m.write
 	m.mu.Unlock()
 	if entry == nil {
 		return nil
 	}
-	committed, err := m.t.r.e.journal.SettleMarker(entry)
+	committed, err := m.task.r.e.journal.SettleMarker(entry)
 	if err != nil || !committed {
 		return nil
 	}
 	switch w.Outcome {
 	case store.Written:
-		m.t.hasRow = true
+		m.task.hasRow = true
 	case store.Fenced:
-		m.t.r.suspendFenced(w.State)
+		m.task.r.suspendFenced(w.State)
 		return ErrSuspended
 	}
 	return nil

@@ -31,7 +31,7 @@ type CallSpec struct {
 	// attempt. Nil means no retry.
 	Retry func(attempt int32) (time.Duration, bool)
 
-	Site           uintptr       // where the user's code made the call
+	CallSite       uintptr       // where the user's code made the call
 	AttemptTimeout time.Duration // the limit of one attempt; zero: none
 	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
 
@@ -77,10 +77,10 @@ type stepTask struct {
 	outcomeUnknown bool             // an attempt of an AtMostOnce step began and its end is not known
 	hasRow         bool             // the step has a row in the database
 	firstBegan     time.Time        // when the first attempt began
-	began          time.Time        // when the current attempt began
-	endsAfter      int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
+	attemptBegan   time.Time        // when the current attempt began
+	minEndTime     int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
 	slot           *slots.StepSlot  // the slot of the attempt; nil: it needs none
-	phase          *txPhase         // the phase of the attempt; nil: it is not transactional, or cannot be left behind
+	txPhase        *txPhase         // the phase of the attempt; nil: it is not transactional, or cannot be left behind
 	failures       *record.Failures // the failures of earlier attempts; nil: none
 }
 
@@ -89,7 +89,7 @@ type stepTask struct {
 func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	r := s.r
 	name := s.prefix + spec.Name
-	recorded, err := s.beginCall(name, spec.Kind, spec.Site)
+	recorded, err := s.beginCall(name, spec.Kind, spec.CallSite)
 	if err != nil {
 		return CallResult{}, err
 	}
@@ -109,16 +109,16 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 
 func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (CallResult, error) {
 	t := &stepTask{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
-	s.r.idle.beginBusy()
-	defer s.r.idle.endBusy()
+	s.r.idleTracker.beginBusy()
+	defer s.r.idleTracker.endBusy()
 	return t.execute()
 }
 
 // logName returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
 // Map's name, because the name of an item may be a key, such as an order's ID.
 func (t *stepTask) logName() string {
-	if t.s.label != "" {
-		return t.s.label
+	if t.s.mapName != "" {
+		return t.s.mapName
 	}
 	return t.spec.Name
 }
@@ -180,9 +180,9 @@ func (t *stepTask) failCrashedLastAttempt(attempt int32) (CallResult, error) {
 
 // awaitRetry waits until due, when the next attempt begins. The run may leave memory meanwhile.
 func (t *stepTask) awaitRetry(due time.Time) error {
-	t.r.idle.endBusy()
-	defer t.r.idle.beginBusy()
-	if err := t.r.idle.waitUntil(t.s, due, nil); err != nil {
+	t.r.idleTracker.endBusy()
+	defer t.r.idleTracker.beginBusy()
+	if err := t.r.idleTracker.waitUntil(t.s, due, nil); err != nil {
 		return cmp.Or(t.s.checkOpen(), err)
 	}
 	return nil
@@ -197,8 +197,8 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	}
 	defer leave() // also after a Goexit
 	var m *startedMarker
-	if t.began = t.firstBegan; t.recorded != nil || t.attempt > 1 {
-		t.began = t.r.e.clock.Now()
+	if t.attemptBegan = t.firstBegan; t.recorded != nil || t.attempt > 1 {
+		t.attemptBegan = t.r.e.clock.Now()
 	}
 	if t.spec.AtMostOnce && !t.outcomeUnknown {
 		if res, done, err := t.commitStartedMarker(); done || err != nil {
@@ -208,7 +208,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 			t.takeBackMarker()
 			return CallResult{}, time.Time{}, err
 		}
-		m = &startedMarker{t: t} // without a timer, because the started marker is committed already
+		m = &startedMarker{task: t} // without a timer, because the started marker is committed already
 	} else {
 		m = t.armMarker()
 	}
@@ -222,7 +222,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
 		return CallResult{}, time.Time{}, err
 	}
-	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.logName(), t.attempt, time.Since(began), got.failure.ErrorType())
+	t.r.e.telemetry.Attempted(t.r.ctx, t.r.row.Workflow, t.logName(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
 		return t.recordFailure(got.failure)
 	}
@@ -300,7 +300,7 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 	if t.seq == 0 {
 		t.seq = t.r.nextSeq()
 	}
-	w := &store.StepWrite{Exists: t.hasRow, Step: store.Step{
+	w := &store.StepWrite{RowExists: t.hasRow, Step: store.Step{
 		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
 		Output: output, StartedAt: t.firstBegan,
 	}}
@@ -309,7 +309,7 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 	}
 	if status != store.StepStarted {
 		w.Step.EndedAt = t.r.e.clock.Now()
-		if after := t.endsAfter; after > w.Step.EndedAt.UnixMicro() {
+		if after := t.minEndTime; after > w.Step.EndedAt.UnixMicro() {
 			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}
 	}

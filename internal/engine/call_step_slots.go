@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Config.StepsAtOnce bounds how many functions of steps, Tx steps and compensations this process executes
+// Config.StepConcurrency bounds how many functions of steps, Tx steps and compensations this process executes
 // at once. A function takes its slot before its started marker is written, and keeps it until the function
 // returns. So the wait for a slot does not count for the attempt's timeout or its marker, and the
 // checkpoint is written without a slot.
@@ -18,10 +18,10 @@ import (
 // awaitStepSlot waits for the slot of an attempt, if the number of slots is bounded. The returned function gives
 // the slot back, and may be called more than once.
 func (t *stepTask) awaitStepSlot() (leave func(), err error) {
-	if t.r.e.steps == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
+	if t.r.e.stepSlots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
 		return func() {}, nil
 	}
-	slot, waited, err := t.r.e.steps.Acquire(t.s.ctx)
+	slot, waited, err := t.r.e.stepSlots.Acquire(t.s.ctx)
 	if err != nil {
 		return nil, t.interruptionCause()
 	}

@@ -15,14 +15,14 @@ import (
 type txPhase struct{ atomic.Int32 }
 
 const (
-	phaseFunction  int32 = iota // the function is executed
-	phaseDatabase               // the function has returned
-	phaseAbandoned              // the attempt was left behind
+	phaseInFunction       int32 = iota // the function is executed
+	phaseFunctionReturned              // the function has returned
+	phaseAbandoned                     // the attempt was left behind
 )
 
 // tryAbandon tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
 func (p *txPhase) tryAbandon() bool {
-	return p == nil || p.CompareAndSwap(phaseFunction, phaseAbandoned)
+	return p == nil || p.CompareAndSwap(phaseInFunction, phaseAbandoned)
 }
 
 // tryEnter enters the next phase. It reports false if the attempt was left behind.
@@ -43,21 +43,21 @@ func (p *txPhase) tryEnter(next int32) bool {
 
 // TxAttempt is one attempt that commits its own checkpoint.
 type TxAttempt struct {
-	t   *stepTask
-	w   *store.StepWrite
-	own bool // the output is recorded as the function returned it
+	t           *stepTask
+	w           *store.StepWrite
+	isOwnOutput bool // the output is recorded as the function returned it
 }
 
 // Begin must be called right before each call of the function, which may be called more than once.
-func (x *TxAttempt) Begin() { x.t.phase.tryEnter(phaseFunction) }
+func (x *TxAttempt) Begin() { x.t.txPhase.tryEnter(phaseInFunction) }
 
 // SetOutput puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
 // nothing may be committed.
 func (x *TxAttempt) SetOutput(output []byte) error {
-	if !x.t.phase.tryEnter(phaseDatabase) {
+	if !x.t.txPhase.tryEnter(phaseFunctionReturned) {
 		return errAttemptTimeout
 	}
-	x.w.Step.Output, x.own = x.t.outputToRecord(output)
+	x.w.Step.Output, x.isOwnOutput = x.t.outputToRecord(output)
 	x.w.Step.EndedAt = x.t.r.e.clock.Now()
 	return nil
 }
@@ -91,11 +91,11 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 	defer leave()
 	err := t.r.e.retryUntilPatienceEnds(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
-		x := &TxAttempt{t: t, w: w, own: true}
+		x := &TxAttempt{t: t, w: w, isOwnOutput: true}
 		value, f := t.spec.Transact(ctx, w, x)
 		switch {
 		case f == nil:
-			if !x.own {
+			if !x.isOwnOutput {
 				value = nil // the caller decodes it from the record
 			}
 			got = attemptResult{selfCommitted: w, out: CallOutput{Bytes: w.Step.Output, Value: value}}

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	maxClaim             = 256                    // default of Config.ClaimLimit: runs taken by one claim
-	shortestPoll         = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
-	claimGatherTime      = 2 * time.Millisecond   // how long a claim waits for more free slots
-	claimGatherFraction  = 4                      // a claim does not wait if one slot in this many is free
-	startReserveFraction = 8                      // one slot in this many is left to starts of this process
-	firstClaimRetryDelay = 50 * time.Millisecond  // the first wait after a failed claim
-	firstClaimWait       = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
-	maxClaimRetryDelay   = 2 * time.Second
+	defaultClaimLimit     = 256                    // default of Config.ClaimLimit: runs taken by one claim
+	shortestPoll          = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
+	claimMaxSlotWait      = 2 * time.Millisecond   // how long a claim waits for more free slots
+	claimWaitFraction     = 4                      // a claim does not wait if one slot in this many is free
+	slotFractionForStarts = 8                      // one slot in this many is left to starts of this process
+	firstClaimRetryDelay  = 50 * time.Millisecond  // the first wait after a failed claim
+	maxFirstClaimDelay    = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
+	maxClaimRetryDelay    = 2 * time.Second
 )
 
 // claimLoop claims due runs while there are free slots. Hints wake it. It also polls with decorrelated
@@ -30,7 +30,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 	pace := newClaimPace(&w.e.cfg)
 	// The first hint says that other workers see this worker. If a worker claimed before that and died,
 	// the others would notice only when its leases expire.
-	w.awaitWork(ctx, firstClaimWait, time.Time{})
+	w.awaitWork(ctx, maxFirstClaimDelay, time.Time{})
 	for ctx.Err() == nil {
 		free := w.reserveForClaim(ctx, &pace)
 		limit := free.Len()
@@ -47,8 +47,8 @@ func (w *worker) claimLoop(ctx context.Context) {
 			}
 			continue
 		}
-		if pace.noteSuccess(got.runs, got.full); !got.full {
-			w.awaitWork(ctx, pace.poll, got.next)
+		if pace.noteSuccess(got.runCount, got.reachedLimit); !got.reachedLimit {
+			w.awaitWork(ctx, pace.pollDelay, got.nextDue)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 // waits for free slots first. It reserves nothing if no slot is free, or if ctx ends.
 func (w *worker) reserveForClaim(ctx context.Context, pace *claimPace) slots.Reservation {
 	if !pace.full {
-		return w.slots.Acquire(pace.limit, max(1, w.e.cfg.Concurrency/startReserveFraction), 0)
+		return w.slots.Acquire(pace.limit, max(1, w.e.cfg.Concurrency/slotFractionForStarts), 0)
 	}
 	prefetch := w.awaitSlots(ctx)
 	if ctx.Err() != nil {
@@ -68,9 +68,9 @@ func (w *worker) reserveForClaim(ctx context.Context, pace *claimPace) slots.Res
 
 // claimResult is the result of one claim.
 type claimResult struct {
-	runs int       // how many runs it took
-	full bool      // it took as many runs as its limit, so more may be due
-	next time.Time // when the next run is due; zero: not known
+	runCount     int       // how many runs it took
+	reachedLimit bool      // it took as many runs as its limit, so more may be due
+	nextDue      time.Time // when the next run is due; zero: not known
 }
 
 // claim claims runs for the slots and the prefetch places that the caller has reserved, and enters them.
@@ -81,9 +81,9 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.newClaimQuery()
-	q.Limit, q.Suspects = free.Len(), w.claimableSuspects()
+	q.Limit, q.MaxSuspects = free.Len(), w.claimableSuspects()
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
-		q.Suspects = min(q.Suspects, rand.IntN(2))
+		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
 	capped := w.setClaimGates(ctx, &q)
 	claims, err := w.executeClaim(ctx, q)
@@ -98,17 +98,17 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			continue
 		}
 		w.startExecution(c, w.waitedForClaim(&c.Run, q.Now), free)
-		w.admission.requestPass(c.Run.Queue)
+		w.queueAdmitter.requestPass(c.Run.Queue)
 	}
-	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit || capped, next: claims.Next}, nil
+	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }
 
 // executeClaim executes the claim in the store, and counts it.
 func (w *worker) executeClaim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	claims, err := w.e.store.Claim(ctx, q)
 	if err == nil {
-		w.e.counts.claims.Add(1)
-		w.e.counts.claimed.Add(int64(len(claims.Runs)))
+		w.e.counters.claims.Add(1)
+		w.e.counters.claimedRuns.Add(int64(len(claims.Runs)))
 	}
 	return claims, err
 }
@@ -129,10 +129,10 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
 		free, prefetch := w.slots.Room(w.e.cfg.ClaimLimit)
-		if claimGatherFraction*free >= w.e.cfg.Concurrency || prefetch > 0 {
+		if claimWaitFraction*free >= w.e.cfg.Concurrency || prefetch > 0 {
 			return prefetch
 		} else if free > 0 && enough == nil {
-			t := time.NewTimer(claimGatherTime)
+			t := time.NewTimer(claimMaxSlotWait)
 			defer t.Stop()
 			enough = t.C
 		}
@@ -156,7 +156,7 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	t := time.NewTimer(poll)
 	defer t.Stop()
 	select {
-	case <-w.hints:
+	case <-w.claimHints:
 	case <-t.C:
 	case <-ctx.Done():
 	}

@@ -24,8 +24,8 @@ import (
 // a claim.
 
 const (
-	firstGiveBack = 10 * time.Millisecond // pause after a search that must be repeated; it doubles up to slowGiveBack
-	slowGiveBack  = time.Second
+	firstReleaseRetryDelay = 10 * time.Millisecond // pause after a search that must be repeated; it doubles up to maxReleaseRetryDelay
+	maxReleaseRetryDelay   = time.Second
 )
 
 // failedClaims holds the queries of failed claims, and of failed starts, whose runs the worker searches for.
@@ -78,7 +78,7 @@ func (w *worker) failedClaimLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for wait := firstGiveBack; w.releaseFailedClaims(ctx); wait = min(2*wait, slowGiveBack) {
+		for wait := firstReleaseRetryDelay; w.releaseFailedClaims(ctx); wait = min(2*wait, maxReleaseRetryDelay) {
 			if !sleepCtx(ctx, wait) {
 				return
 			}

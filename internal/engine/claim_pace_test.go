@@ -14,20 +14,20 @@ func TestPollGrowsWhileNothingIsDue(t *testing.T) {
 	p := newTestPace()
 	var longest time.Duration
 	for range 1000 {
-		before := p.poll
+		before := p.pollDelay
 		p.noteSuccess(0, false)
-		if p.poll < shortestPoll || p.poll > min(time.Second, shortestPoll+3*before) {
-			t.Fatalf("a poll of %v after %v", p.poll, before)
+		if p.pollDelay < shortestPoll || p.pollDelay > min(time.Second, shortestPoll+3*before) {
+			t.Fatalf("a poll of %v after %v", p.pollDelay, before)
 		}
-		longest = max(longest, p.poll)
+		longest = max(longest, p.pollDelay)
 	}
 	if longest != time.Second {
 		t.Errorf("the longest poll is %v", longest)
 	}
-	if p.noteSuccess(1, false); p.poll != shortestPoll || p.full {
+	if p.noteSuccess(1, false); p.pollDelay != shortestPoll || p.full {
 		t.Errorf("after a run was found: %+v", p)
 	}
-	if p.noteSuccess(100, true); p.poll != shortestPoll || !p.full {
+	if p.noteSuccess(100, true); p.pollDelay != shortestPoll || !p.full {
 		t.Errorf("after a full claim: %+v", p)
 	}
 	if p.noteSuccess(0, false); p.full {
@@ -47,11 +47,11 @@ func TestFailedClaimsBackOff(t *testing.T) {
 		}
 		retry = min(2*retry, maxClaimRetryDelay)
 	}
-	if p.retry != maxClaimRetryDelay {
-		t.Errorf("the longest wait is about %v", p.retry)
+	if p.retryDelay != maxClaimRetryDelay {
+		t.Errorf("the longest wait is about %v", p.retryDelay)
 	}
 	for _, want := range []int{2, 4, 8, 16, 32, 64, 100, 100} {
-		if p.noteSuccess(1, false); p.limit != want || p.retry != firstClaimRetryDelay {
+		if p.noteSuccess(1, false); p.limit != want || p.retryDelay != firstClaimRetryDelay {
 			t.Errorf("after a success: %+v; want a limit of %d", p, want)
 		}
 	}

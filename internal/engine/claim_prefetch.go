@@ -13,8 +13,8 @@ import (
 // many runs as slots came free recently, so that other workers take the runs that would wait long here. A
 // prefetched run that waits longer than 500 ms is released.
 
-// longestSlotWait is how long a prefetched run waits for a slot before it is released.
-const longestSlotWait = 500 * time.Millisecond
+// maxPrefetchedSlotWait is how long a prefetched run waits for a slot before it is released.
+const maxPrefetchedSlotWait = 500 * time.Millisecond
 
 // errNoSlot is the cause with which a prefetched run is released.
 var errNoSlot = errors.New("durable: no slot came free for the run")
@@ -22,7 +22,7 @@ var errNoSlot = errors.New("durable: no slot came free for the run")
 // awaitSlot waits until the prefetched run has a slot. It returns without a slot if the run is suspended
 // first, or if the wait lasts longer than 500 ms.
 func (r *run) awaitSlot() {
-	t := time.NewTimer(longestSlotWait)
+	t := time.NewTimer(maxPrefetchedSlotWait)
 	defer t.Stop()
 	ended := r.ctx.Done()
 	for {

@@ -38,14 +38,14 @@ func (s *slate) Renew(ctx context.Context, _ store.Heartbeat) (store.RenewResult
 func (s *slate) Commit(_ context.Context, b *store.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		w.Outcome = store.Written
 		s.ends = append(s.ends, *w)
 	}
 	return nil
 }
 
-func (*slate) Find(context.Context, []store.RunRef, store.Payloads) ([]*store.Run, error) {
+func (*slate) Find(context.Context, []store.RunRef, store.PayloadSelection) ([]*store.Run, error) {
 	return nil, store.ErrUnavailable // nobody tells who has cancelled a run
 }
 
@@ -105,7 +105,7 @@ func (c *crew) enter(name string, from *slots.Reservation) {
 }
 
 func (c *crew) run(name string) *run {
-	for _, r := range c.w.runs.all() {
+	for _, r := range c.w.loadedRuns.all() {
 		if r.row.Name == name {
 			return r
 		}
@@ -122,9 +122,9 @@ func (c *crew) ends(t *testing.T) {
 	c.over = true
 	c.w.slots.Close()
 	c.w.drain()
-	c.w.kill(nil)
-	if left := c.w.slots.Counts(); left != (slots.Counts{}) || c.w.runs.count() != 0 {
-		t.Errorf("%+v and %d runs are left", left, c.w.runs.count())
+	c.w.endRunContexts(nil)
+	if left := c.w.slots.Counts(); left != (slots.Counts{}) || c.w.loadedRuns.count() != 0 {
+		t.Errorf("%+v and %d runs are left", left, c.w.loadedRuns.count())
 	}
 	if err := c.w.e.journal.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -161,7 +161,7 @@ func TestClaimedAhead(t *testing.T) {
 			c.became(t, store.Completed, store.Completed)
 		},
 		"it is given back when none comes free": func(t *testing.T, c *crew) {
-			<-time.After(longestSlotWait)
+			<-time.After(maxPrefetchedSlotWait)
 			c.became(t, store.Pending)
 			if c.w.slots.Counts().Places != 0 || c.run("second") != nil {
 				t.Error("it still has its place")

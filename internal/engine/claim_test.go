@@ -39,15 +39,15 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorker(e)
-	defer w.kill(nil)
+	defer w.endRunContexts(nil)
 	w.slots.Open()
 	for range 50 {
 		free := w.slots.Acquire(1, 0, 0)
 		if free.Slots() != 1 {
 			t.Fatalf("got %d slots", free.Slots())
 		}
-		if got, err := w.claim(&free); err != nil || got.runs != 1 {
-			t.Fatalf("the claim has taken %d runs: %v", got.runs, err)
+		if got, err := w.claim(&free); err != nil || got.runCount != 1 {
+			t.Fatalf("the claim has taken %d runs: %v", got.runCount, err)
 		}
 	}
 }

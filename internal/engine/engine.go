@@ -68,22 +68,22 @@ import (
 
 // Config is the configuration of an engine. The root package fills in the defaults.
 type Config struct {
-	Definitions []*WorkflowDefinition
-	Queues      []string      // from which the worker takes runs; empty: from all
-	Name        string        // the name of the worker
-	Version     string        // the version of the program
-	Concurrency int           // runs executed at once
-	StepsAtOnce int           // step functions executed at once; zero: no limit
-	Lease       time.Duration // how long a worker that does not renew keeps its runs
-	Poll        time.Duration // the longest wait between two claims
-	Grace       time.Duration // how long running steps may continue after the end of Run's context
-	ParkAfter   time.Duration // runs that wait longer than this are unloaded from memory
-	MaxCrashes  int           // crashes in a row without a checkpoint after which a run is paused
-	FailCrashed bool          // such a run fails instead
-	ClaimLimit  int           // runs that one claim takes at most
-	MarkAfter   time.Duration // an attempt that takes longer than this writes a started marker
-	Patience    time.Duration // how long a flush is retried while the database is unavailable
-	Schedules   []DeclaredSchedule
+	Definitions      []*WorkflowDefinition
+	Queues           []string      // from which the worker takes runs; empty: from all
+	Name             string        // the name of the worker
+	Version          string        // the version of the program
+	Concurrency      int           // runs executed at once
+	StepConcurrency  int           // step functions executed at once; zero: no limit
+	Lease            time.Duration // how long a worker that does not renew keeps its runs
+	Poll             time.Duration // the longest wait between two claims
+	Grace            time.Duration // how long running steps may continue after the end of Run's context
+	ParkAfter        time.Duration // runs that wait longer than this are unloaded from memory
+	MaxCrashes       int           // crashes in a row without a checkpoint after which a run is paused
+	FailAtMaxCrashes bool          // such a run fails instead
+	ClaimLimit       int           // runs that one claim takes at most
+	MarkAfter        time.Duration // an attempt that takes longer than this writes a started marker
+	Patience         time.Duration // how long a flush is retried while the database is unavailable
+	Schedules        []DeclaredSchedule
 	// DeclaredQueues are recorded when the worker begins.
 	DeclaredQueues []DeclaredQueue
 	Telemetry      *telemetry.Telemetry
@@ -103,21 +103,21 @@ type Engine struct {
 	store          store.Store
 	journal        *journal.Journal
 	clock          clock.Clock
-	tel            *telemetry.Telemetry
-	defs           map[string]*WorkflowDefinition
-	served         *store.ClaimFilter // the workflows of defs in the queues of cfg
+	telemetry      *telemetry.Telemetry
+	workflows      map[string]*WorkflowDefinition
+	claimFilter    *store.ClaimFilter // the workflows of defs in the queues of cfg
 	results        *results.Waiters
-	stamps         increasingTimes
+	signalTimes    increasingTimes
 	tokenKey       atomic.Pointer[[]byte] // nil: not read yet
 	probe          TestProbe              // set by a test, else nil
 	unwrappedStore store.Store            // the store itself, without the wrapper of a probe
 	awaitCount     atomic.Int32           // the number of callers of Await
-	awaiting       awaitCallers           // the callers of Await, for an engine with a probe
-	counts         engineCounters
-	steps          *slots.Steps // nil: no limit
+	awaitCallers   awaitCallers           // the callers of Await, for an engine with a probe
+	counters       engineCounters
+	stepSlots      *slots.Steps // nil: no limit
 	queues         queueRowCache
 	folds          foldLocks
-	markers        sync.Pool // of startedMarker, whose timers are stopped
+	markerPool     sync.Pool // of startedMarker, whose timers are stopped
 
 	mu      sync.Mutex
 	session *workerSession // nil while there is no worker
@@ -126,15 +126,15 @@ type Engine struct {
 
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
-	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
-	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*WorkflowDefinition, len(cfg.Definitions))}
+	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, defaultClaimLimit)
+	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewSteps(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
-		e.defs[d.Name] = d
+		e.workflows[d.Name] = d
 	}
 	e.queues.e = e
-	e.served = store.NewClaimFilter(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
-	e.journal = journal.New(s.Commit, func(f journal.FlushStats) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
-	e.results = results.New(s, e, e.tel.Log)
+	e.claimFilter = store.NewClaimFilter(slices.Collect(maps.Keys(e.workflows)), cfg.Queues)
+	e.journal = journal.New(s.Commit, func(f journal.FlushStats) { e.telemetry.Flushed(f.Rows, f.Bytes, f.Duration) }, cfg.Patience)
+	e.results = results.New(s, e, e.telemetry.Log)
 	e.attachProbe(s)
 	if _, serial := e.unwrappedStore.(store.SerialCommitter); serial {
 		e.journal.UseSingleWriter()
@@ -146,7 +146,7 @@ func New(s store.Store, cfg Config) *Engine {
 func (e *Engine) Store() store.Store { return e.unwrappedStore }
 
 // HasWorkflow reports whether this engine has a definition of the workflow.
-func (e *Engine) HasWorkflow(workflow string) bool { return e.defs[workflow] != nil }
+func (e *Engine) HasWorkflow(workflow string) bool { return e.workflows[workflow] != nil }
 
 // StartResult is the result of one StartRequest.
 type StartResult struct {
@@ -171,7 +171,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartRes
 // startUnlessNameTaken starts the runs, except for requests whose name is the UUID of another run. Those get
 // an error in their result.
 func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
-	wrong, err := e.CheckNames(ctx, requests)
+	wrong, err := e.CheckNamesAgainstUUIDs(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if s.Place == nil && len(local) < free.Slots() && e.served.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if s.Place == nil && len(local) < free.Slots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.setOwner(&s.Run, now, nonce)
 			local = append(local, s)
 		}
@@ -258,7 +258,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 		// The UUID uses the database's clock. Each UUID is a microsecond later than the one before, because
 		// lists are in the order of UUIDs.
 		id, name := store.RootUUIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
-		span, trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue)
+		span, trace := e.telemetry.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
 			UUID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
@@ -282,7 +282,7 @@ func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, s
 	answers := make([]StartResult, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {
-			e.tel.Started(ctx, s.Run.Workflow, s.Run.Queue)
+			e.telemetry.Started(ctx, s.Run.Workflow, s.Run.Queue)
 			answers[i] = StartResult{Run: s.Run, Created: true}
 		} else {
 			answers[i] = StartResult{Run: *s.Existing, Err: startConflictError(&s.Run, s.Existing)}
@@ -320,7 +320,7 @@ func firstDifference(a, b []byte) int {
 func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
 	for i := range requests {
-		if q := &requests[i]; !q.enqueued && q.StartBy <= 0 && e.served.Includes(q.Queue, q.Workflow) {
+		if q := &requests[i]; !q.enqueued && q.StartBy <= 0 && e.claimFilter.Includes(q.Queue, q.Workflow) {
 			want++
 		}
 	}
@@ -350,7 +350,7 @@ func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
 	return e.find(ctx, ref, store.NoPayloads)
 }
 
-func (e *Engine) find(ctx context.Context, ref string, with store.Payloads) (*store.Run, error) {
+func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, error) {
 	if err := CheckRef(ref); err != nil {
 		return nil, err
 	}

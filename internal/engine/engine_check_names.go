@@ -10,11 +10,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// CheckNames returns an error for each request whose name is the UUID of another run, by the index of the
+// CheckNamesAgainstUUIDs returns an error for each request whose name is the UUID of another run, by the index of the
 // request. Control calls accept a UUID or a name and prefer the UUID, so they would act on the other run.
-// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So CheckNames
+// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So CheckNamesAgainstUUIDs
 // looks up only names of that form, and a run that is created later cannot cause a conflict.
-func (e *Engine) CheckNames(ctx context.Context, requests []StartRequest) (map[int]error, error) {
+func (e *Engine) CheckNamesAgainstUUIDs(ctx context.Context, requests []StartRequest) (map[int]error, error) {
 	var ids []uuid.UUID
 	var places []int
 	for i, q := range requests {

@@ -76,7 +76,7 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOp
 	}
 	e.reportCancel(o)
 	if w := e.worker(); w != nil {
-		w.news.notify()
+		w.notificationsPending.notify()
 		w.hintWorkers()
 	}
 	return nil

@@ -21,12 +21,12 @@ import (
 // later.
 
 const (
-	firstRetryDelay    = 20 * time.Millisecond
-	maxRetryDelay      = 2 * time.Second
-	maxLimitRetryDelay = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
-	maxLimitTries      = 3
-	logRetryAfter      = time.Second // a write that is retried for longer than this is logged
-	maxReason          = 1 << 10
+	firstWriteRetryDelay = 20 * time.Millisecond
+	maxWriteRetryDelay   = 2 * time.Second
+	maxLimitRetryDelay   = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
+	maxPayloadLimitTries = 3
+	logRetryAfter        = time.Second // a write that is retried for longer than this is logged
+	maxReason            = 1 << 10
 )
 
 // WriteError is described in package journal.
@@ -48,24 +48,24 @@ type writeFunc func(j journal.Writer) (*store.Outcome, error)
 
 // writeCaller is the run, or the user of the engine, that needs a write.
 type writeCaller struct {
-	over    <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
-	around  func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
-	outside bool                      // a user of the engine, not a run: a missing privilege is returned at once
+	stopRetrying   <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
+	wrapAttempt    func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
+	isUserOfEngine bool                      // a user of the engine, not a run: a missing privilege is returned at once
 }
 
 // userCaller is the caller for users of the engine.
-var userCaller = writeCaller{outside: true}
+var userCaller = writeCaller{isUserOfEngine: true}
 
 // callerUntil returns the caller for a run, or for a call in it, whose write is no longer needed when over is
 // closed.
-func callerUntil(over <-chan struct{}) writeCaller { return writeCaller{over: over} }
+func callerUntil(over <-chan struct{}) writeCaller { return writeCaller{stopRetrying: over} }
 
 // wrap returns the write, wrapped with around if there is such a function.
 func (c writeCaller) wrap(write writeFunc) writeFunc {
-	if c.around == nil {
+	if c.wrapAttempt == nil {
 		return write
 	}
-	return c.around(write)
+	return c.wrapAttempt(write)
 }
 
 // attempt makes one attempt of a write that needs no journal.Writer.
@@ -77,7 +77,7 @@ func (c writeCaller) attempt(commit func() error) error {
 // retries reports whether the write is retried after err. A missing privilege makes a run wait, because
 // the privilege may be granted later, and the run loses nothing but time.
 func (c writeCaller) retries(err error) bool {
-	return MayPassOnRetry(err) && !(c.outside && errors.Is(err, store.ErrPermission))
+	return MayPassOnRetry(err) && !(c.isUserOfEngine && errors.Is(err, store.ErrPermission))
 }
 
 // persist writes for one caller: first in a batch with other writes, then in a transaction of its own. If
@@ -154,7 +154,7 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try
 	began := time.Now()
 	told, limits := false, 0
 	var last error
-	for wait := firstRetryDelay; ; wait = min(2*wait, maxRetryDelay) {
+	for wait := firstWriteRetryDelay; ; wait = min(2*wait, maxWriteRetryDelay) {
 		err := try()
 		if err != nil && last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
@@ -164,10 +164,10 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try
 		}
 		last = rootCause(err)
 		if errors.Is(err, store.ErrLimit) {
-			if limits++; limits > maxLimitTries { // the first time, the write may have been in a batch
+			if limits++; limits > maxPayloadLimitTries { // the first time, the write may have been in a batch
 				return fmt.Errorf("%w: %w", store.ErrBadData, err)
 			}
-			wait = min(maxLimitRetryDelay, e.Patience()/(maxLimitTries+1))
+			wait = min(maxLimitRetryDelay, e.Patience()/(maxPayloadLimitTries+1))
 		}
 		took := time.Since(began)
 		if took > e.Patience() {
@@ -178,13 +178,13 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try
 			defer e.logLongRetry(err)()
 		}
 		pause := wait/2 + rand.N(wait)
-		if errors.Is(err, store.ErrLocked) && wait == firstRetryDelay {
+		if errors.Is(err, store.ErrLocked) && wait == firstWriteRetryDelay {
 			pause = 0 // perhaps only another write of the batch was locked
 		}
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
-		case <-by.over:
+		case <-by.stopRetrying:
 			t.Stop()
 			return err
 		case <-ctx.Done():
@@ -205,10 +205,10 @@ func (e *Engine) Patience() time.Duration {
 // logLongRetry logs that the database rejects a write, unless it has logged this for another write that is
 // still being retried. The caller calls over when it stops retrying.
 func (e *Engine) logLongRetry(err error) (over func()) {
-	if e.counts.retrying.Add(1) == 1 {
-		e.tel.Log.Warn("the database does not take a write; it is retried, alone, until Patience is over", telemetry.KeyError, err)
+	if e.counters.retryingWrites.Add(1) == 1 {
+		e.telemetry.Log.Warn("the database does not take a write; it is retried, alone, until Patience is over", telemetry.KeyError, err)
 	}
-	return func() { e.counts.retrying.Add(-1) }
+	return func() { e.counters.retryingWrites.Add(-1) }
 }
 
 // suspendHeld suspends the run because the database rejects what it has to write. After a delay, this or another
@@ -244,7 +244,7 @@ func (r *run) suspendUnwritten(what, name string, err error) {
 // reportHeld logs what happened to a run that was held.
 func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
 	text := "the database does not take what a run records; the run "
-	if s.lacksCompensation {
+	if s.compensationMissing {
 		text = "the code does not register a compensation that a failed run has to execute; the run "
 	}
 	switch {

@@ -132,13 +132,13 @@ func (w *worker) declareQueuesLater(ctx context.Context) {
 	}
 }
 
-// queueMeasures is the time between two measurements of the queues, for metrics.
-const queueMeasures = 10 * time.Second
+// queueMetricsInterval is the time between two measurements of the queues, for metrics.
+const queueMetricsInterval = 10 * time.Second
 
 // queueMetricsLoop records the metrics of the queues, as long as somebody receives metrics.
 func (w *worker) queueMetricsLoop(ctx context.Context) {
-	for sleepCtx(ctx, queueMeasures) {
-		if !w.e.tel.MeasuresQueues(ctx) {
+	for sleepCtx(ctx, queueMetricsInterval) {
+		if !w.e.telemetry.MeasuresQueues(ctx) {
 			continue
 		}
 		rows, known := w.e.queues.rows(ctx)
@@ -159,7 +159,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 			if !q.OldestDue.IsZero() {
 				oldest = max(0, now.Sub(q.OldestDue))
 			}
-			w.e.tel.Queue(ctx, q.Name, q.Executing, q.Open, q.Waiting, oldest)
+			w.e.telemetry.Queue(ctx, q.Name, q.Executing, q.Open, q.Waiting, oldest)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Requeue gives the run with the given ID another queue or another priority; m has the change. It returns a
+// MoveRun gives the run with the given ID another queue or another priority; m has the change. It returns a
 // *StateError for a run that has begun, has ended, is being cancelled, or whose time is over.
-func (e *Engine) Requeue(ctx context.Context, verb, ref string, m *store.Requeue) error {
+func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMove) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a run's queue or priority"); err != nil {
 		return err
 	}
@@ -29,17 +29,17 @@ func (e *Engine) Requeue(ctx context.Context, verb, ref string, m *store.Requeue
 			return fmt.Errorf("%s run %q: %w", verb, ref, err)
 		}
 	}
-	err = e.commitAlone(ctx, userCaller, func() error { return e.store.Requeue(ctx, m) })
+	err = e.commitAlone(ctx, userCaller, func() error { return e.store.MoveRun(ctx, m) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s run %q: %w", verb, ref, err)
 	case m.Found == nil:
 		return fmt.Errorf("%w: run %q was removed", ErrNotFound, ref)
 	case m.Outcome != store.Written:
-		return &StateError{Ref: ref, Verb: verb, Status: m.Found.Status, Control: m.Found.Control, Expiring: m.Found.Over(m.Now), Begun: m.Found.Epoch.Count > 0}
+		return &StateError{Ref: ref, Verb: verb, Status: m.Found.Status, Control: m.Found.Control, Expiring: m.Found.HasExpired(m.Now), Begun: m.Found.Epoch.Count > 0}
 	}
-	if !m.Done() {
-		e.reportRequeue(m)
+	if !m.IsUnneeded() {
+		e.reportMove(m)
 		e.worker().hintWorkers()
 	}
 	return nil
@@ -62,15 +62,15 @@ func (e *Engine) takesRun(ctx context.Context, queue string, at time.Time, root 
 	return true, err
 }
 
-// reportRequeue logs a change of a run's queue or priority.
-func (e *Engine) reportRequeue(m *store.Requeue) {
-	queue, priority := m.Found.Name, m.Found.Level
+// reportMove logs a change of a run's queue or priority.
+func (e *Engine) reportMove(m *store.QueueMove) {
+	queue, priority := m.Found.Name, m.Found.RowPriority
 	if m.Queue != "" {
 		queue = m.Queue
 	}
 	if m.Priority != nil {
 		priority = *m.Priority
 	}
-	e.tel.Log.Info("a run was given another queue or priority", telemetry.KeyRun, m.Run, telemetry.KeyWorkflow, m.Found.Workflow,
+	e.telemetry.Log.Info("a run was given another queue or priority", telemetry.KeyRun, m.Run, telemetry.KeyWorkflow, m.Found.Workflow,
 		telemetry.KeyQueue, queue, telemetry.KeyPriority, priority, telemetry.KeyActor, m.Actor, telemetry.KeyReason, m.Reason)
 }

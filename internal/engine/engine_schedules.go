@@ -73,9 +73,9 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, e
 
 // BackfillResult counts what a backfill did.
 type BackfillResult struct {
-	Started int
-	Fired   int // times that had been fired before
-	Failed  int // times whose ID was taken
+	Started      int
+	AlreadyFired int // times that had been fired before
+	IDTaken      int // times whose ID was taken
 }
 
 // Backfill starts the runs of past times that were not fired, in several transactions.
@@ -93,14 +93,14 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 		if b.Err != nil {
 			return done, b.Err
 		}
-		done.Fired += b.Checked
+		done.AlreadyFired += b.Checked
 		if change.Written != nil {
 			for _, f := range change.Written.Fires {
-				done.Fired--
+				done.AlreadyFired--
 				if f.Outcome == store.FireStarted {
 					done.Started++
 				} else {
-					done.Failed++
+					done.IDTaken++
 				}
 			}
 		}

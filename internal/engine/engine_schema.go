@@ -51,7 +51,7 @@ func (e *Engine) liveWorkers(ctx context.Context) ([]store.Worker, error) {
 	now, err := e.Now(ctx)
 	live := workers[:0]
 	for i := range workers {
-		if workers[i].SilentAt.After(now) {
+		if workers[i].DeadAt.After(now) {
 			live = append(live, workers[i])
 		}
 	}

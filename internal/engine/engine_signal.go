@@ -66,7 +66,7 @@ func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Tim
 // their order even when the run continues in another process, whose estimate of the database's clock is
 // behind.
 func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
-	s.CreatedAt = e.stamps.nextTime(e.clock.Now(), after)
+	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.ArrivedAt()
 	s.ID = store.UUIDAt(0, s.CreatedAt)
 }
@@ -111,7 +111,7 @@ func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
 // wake makes a run in memory check the database for events. If the run is not in memory, it makes the
 // claim loop check for due runs.
 func (w *worker) wake(id uuid.UUID) {
-	if r := w.runs.get(id); r != nil {
+	if r := w.loadedRuns.get(id); r != nil {
 		r.recheckWaits()
 		return
 	}

@@ -29,15 +29,15 @@ func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 	}
 	w := newWorker(e)
 	w.slots.Open()
-	e.session = &workerSession{w: w}
+	e.session = &workerSession{worker: w}
 	c.Run.UUID, c.Run.Name, c.Run.Workflow, c.Run.Status = store.NewUUID(0), cmp.Or(c.Run.Name, "lone"), "w", store.Running
 	c.Run.Epoch, c.Run.WakeAt = store.Epoch{Count: 1}, e.clock.Now().Add(time.Minute)
 	r := newRun(w, &c)
-	w.runs.add(r)
+	w.loadedRuns.add(r)
 	t.Cleanup(func() {
-		r.idle.stop()
+		r.idleTracker.stop()
 		r.deadline.stop()
-		w.kill(nil)
+		w.endRunContexts(nil)
 		if err := e.journal.Close(context.Background()); err != nil {
 			t.Error(err)
 		}

@@ -11,34 +11,34 @@ import (
 // durable calls, the workflow's own code runs unseen by the engine. A run that never had two durable
 // calls at the same time has one goroutine, as far as the engine knows, and only needs settleAlone.
 const (
-	settleTime      = 100 * time.Millisecond
-	settleTimeAlone = 5 * time.Millisecond
+	concurrentSettleTime = 100 * time.Millisecond
+	sequentialSettleTime = 5 * time.Millisecond
 )
 
 // idleTracker tracks whether a run does anything but wait. A run that executes no durable call and has no wait
 // that ends soon leaves memory, and its row says when to wake it.
 type idleTracker struct {
-	r       *run
-	mu      sync.Mutex
-	active  int           // durable calls that execute or write
-	longer  time.Duration // minimum settling time after the run was parked too early; zero: none
-	crowded bool          // the run has had two durable calls at the same time, or goroutines of its own
-	waits   map[*waitingCall]struct{}
-	timer   *time.Timer
-	stopped bool
+	r             *run
+	mu            sync.Mutex
+	activeCalls   int           // durable calls that execute or write
+	minSettleTime time.Duration // minimum settling time after the run was parked too early; zero: none
+	isConcurrent  bool          // the run has had two durable calls at the same time, or goroutines of its own
+	waits         map[*waitingCall]struct{}
+	timer         *time.Timer
+	stopped       bool
 }
 
 // waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
 type waitingCall struct {
-	due   time.Time
-	stays time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
+	due       time.Time
+	stayUntil time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
 }
 
 // beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end.
 func (i *idleTracker) beginBusy() {
 	i.mu.Lock()
-	i.active++
-	i.crowded = i.crowded || i.active+len(i.waits) > 1
+	i.activeCalls++
+	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
 	if i.timer != nil {
 		i.timer.Stop()
 		i.timer = nil
@@ -48,7 +48,7 @@ func (i *idleTracker) beginBusy() {
 
 func (i *idleTracker) endBusy() {
 	i.mu.Lock()
-	i.active--
+	i.activeCalls--
 	i.startSettleTimer()
 	i.mu.Unlock()
 }
@@ -56,20 +56,20 @@ func (i *idleTracker) endBusy() {
 // noteGoroutineStart records that the run has goroutines of its own.
 func (i *idleTracker) noteGoroutineStart() {
 	i.mu.Lock()
-	i.crowded = true
+	i.isConcurrent = true
 	i.mu.Unlock()
 }
 
 // startSettleTimer starts the settling timer if the run does nothing but wait. i.mu is held.
 func (i *idleTracker) startSettleTimer() {
-	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
+	if i.activeCalls != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
 		return // the test that moves the manual clock calls Engine.ParkWaitingRuns
 	}
-	after := settleTimeAlone
-	if i.crowded {
-		after = settleTime
+	after := sequentialSettleTime
+	if i.isConcurrent {
+		after = concurrentSettleTime
 	}
-	after = max(after, i.longer)
+	after = max(after, i.minSettleTime)
 	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
 }
 
@@ -78,12 +78,12 @@ func (i *idleTracker) startSettleTimer() {
 func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
 	i.timer = nil
-	if i.active > 0 || len(i.waits) == 0 || i.stopped {
+	if i.activeCalls > 0 || len(i.waits) == 0 || i.stopped {
 		i.mu.Unlock()
 		return
 	}
 	if stays := i.staysFor(); stays > 0 {
-		i.timer = time.AfterFunc(min(stays, settleTime), i.suspendIfIdle)
+		i.timer = time.AfterFunc(min(stays, concurrentSettleTime), i.suspendIfIdle)
 		i.mu.Unlock()
 		return
 	}
@@ -106,8 +106,8 @@ func (i *idleTracker) suspendIfIdle() {
 // worker's slots are free. i.mu is held.
 func (i *idleTracker) staysFor() (left time.Duration) {
 	for w := range i.waits {
-		if !w.stays.IsZero() {
-			left = max(left, time.Until(w.stays))
+		if !w.stayUntil.IsZero() {
+			left = max(left, time.Until(w.stayUntil))
 		}
 	}
 	if left <= 0 || i.r.e.clock.Manual() {
@@ -123,15 +123,15 @@ func (i *idleTracker) staysFor() (left time.Duration) {
 // not count as busy meanwhile. When the wait is over, the caller calls endWait.
 func (i *idleTracker) beginWait(due time.Time) *waitingCall { return i.beginStay(due, time.Time{}) }
 
-// beginStay is beginWait with waitingCall.stays.
+// beginStay is beginWait with waitingCall.stayUntil.
 func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
-	w := &waitingCall{due: due, stays: stays}
+	w := &waitingCall{due: due, stayUntil: stays}
 	i.mu.Lock()
 	if i.waits == nil {
 		i.waits = make(map[*waitingCall]struct{})
 	}
 	i.waits[w] = struct{}{}
-	i.crowded = i.crowded || i.active+len(i.waits) > 1
+	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
 	i.startSettleTimer()
 	i.mu.Unlock()
 	return w
@@ -150,7 +150,7 @@ func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) e
 	return i.stayUntil(s, due, time.Time{}, news)
 }
 
-// stayUntil is waitUntil with waitingCall.stays.
+// stayUntil is waitUntil with waitingCall.stayUntil.
 func (i *idleTracker) stayUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
 	defer i.endWait(i.beginStay(due, stays))
 	var over <-chan time.Time
@@ -185,5 +185,5 @@ func (i *idleTracker) stop() {
 func (i *idleTracker) executing() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.active > 0
+	return i.activeCalls > 0
 }

@@ -15,29 +15,29 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 		act   func(i *idleTracker)
 		after time.Duration
 	}{
-		"one wait":               {func(i *idleTracker) { i.beginWait(time.Time{}) }, settleTimeAlone},
-		"one call, then a wait":  {func(i *idleTracker) { i.beginBusy(); i.endBusy(); i.beginWait(time.Time{}) }, settleTimeAlone},
-		"two waits after a call": {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.beginWait(time.Time{}); i.endBusy() }, settleTime},
-		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, settleTime},
-		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, settleTime},
-		"goroutines of its own":  {func(i *idleTracker) { i.noteGoroutineStart(); i.beginWait(time.Time{}) }, settleTime},
-		"parked too early once":  {func(i *idleTracker) { i.longer = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
+		"one wait":               {func(i *idleTracker) { i.beginWait(time.Time{}) }, sequentialSettleTime},
+		"one call, then a wait":  {func(i *idleTracker) { i.beginBusy(); i.endBusy(); i.beginWait(time.Time{}) }, sequentialSettleTime},
+		"two waits after a call": {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.beginWait(time.Time{}); i.endBusy() }, concurrentSettleTime},
+		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, concurrentSettleTime},
+		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, concurrentSettleTime},
+		"goroutines of its own":  {func(i *idleTracker) { i.noteGoroutineStart(); i.beginWait(time.Time{}) }, concurrentSettleTime},
+		"parked too early once":  {func(i *idleTracker) { i.minSettleTime = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
 		"a short ParkAfter": {func(i *idleTracker) {
 			i.r.e.cfg.ParkAfter = 2 * time.Millisecond
 			i.beginWait(time.Time{})
 		}, 2 * time.Millisecond},
 		"a call during the settling time": {func(i *idleTracker) {
 			i.beginWait(time.Time{})
-			time.Sleep(settleTimeAlone - 1)
+			time.Sleep(sequentialSettleTime - 1)
 			i.beginBusy()
 			time.Sleep(time.Hour)
 			i.endBusy()
-		}, settleTime},
+		}, concurrentSettleTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLoneRun(t, new(slate), store.ClaimedRun{})
-				c.act(&r.idle)
+				c.act(&r.idleTracker)
 				if s := r.parked(c.after - 1); s != nil {
 					t.Errorf("parked before %v: %+v", c.after, s)
 				}
@@ -53,20 +53,25 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 // within ParkAfter. It also stays if it must end, and if its execution is over.
 func TestARunStaysInMemory(t *testing.T) {
 	for name, act := range map[string]func(r *run){
-		"it does nothing":       func(*run) {},
-		"its wait is over":      func(r *run) { r.idle.endWait(r.idle.beginWait(time.Time{})) },
-		"it executes a call":    func(r *run) { r.idle.beginBusy(); r.idle.beginWait(time.Time{}) },
-		"it executes two calls": func(r *run) { r.idle.beginBusy(); r.idle.beginBusy(); r.idle.beginWait(time.Time{}); r.idle.endBusy() },
-		"a wait ends soon":      func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) },
-		"one of its waits ends soon": func(r *run) {
-			r.idle.beginWait(time.Time{})
-			r.idle.beginWait(r.e.clock.Now().Add(time.Hour))
-			r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
+		"it does nothing":    func(*run) {},
+		"its wait is over":   func(r *run) { r.idleTracker.endWait(r.idleTracker.beginWait(time.Time{})) },
+		"it executes a call": func(r *run) { r.idleTracker.beginBusy(); r.idleTracker.beginWait(time.Time{}) },
+		"it executes two calls": func(r *run) {
+			r.idleTracker.beginBusy()
+			r.idleTracker.beginBusy()
+			r.idleTracker.beginWait(time.Time{})
+			r.idleTracker.endBusy()
 		},
-		"it must end":            func(r *run) { r.forceEnd(cancelledEnd()); r.idle.beginWait(time.Time{}) },
-		"it has ended":           func(r *run) { r.idle.stop(); r.idle.beginWait(time.Time{}) },
-		"it ended while idle":    func(r *run) { r.idle.beginWait(time.Time{}); r.idle.stop() },
-		"a call began meanwhile": func(r *run) { r.idle.beginWait(time.Time{}); r.idle.beginBusy() },
+		"a wait ends soon": func(r *run) { r.idleTracker.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) },
+		"one of its waits ends soon": func(r *run) {
+			r.idleTracker.beginWait(time.Time{})
+			r.idleTracker.beginWait(r.e.clock.Now().Add(time.Hour))
+			r.idleTracker.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
+		},
+		"it must end":            func(r *run) { r.forceEnd(cancelledEnd()); r.idleTracker.beginWait(time.Time{}) },
+		"it has ended":           func(r *run) { r.idleTracker.stop(); r.idleTracker.beginWait(time.Time{}) },
+		"it ended while idle":    func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() },
+		"a call began meanwhile": func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.beginBusy() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,15 +92,15 @@ func TestAParkedRunWakesForItsFirstWait(t *testing.T) {
 		r := newLoneRun(t, new(slate), store.ClaimedRun{})
 		now := r.e.clock.Now()
 		first := now.Add(time.Hour)
-		r.idle.beginWait(time.Time{})
-		r.idle.beginWait(now.Add(2 * time.Hour))
-		r.idle.beginWait(first)
-		soon := r.idle.beginWait(now.Add(r.e.cfg.ParkAfter / 2))
+		r.idleTracker.beginWait(time.Time{})
+		r.idleTracker.beginWait(now.Add(2 * time.Hour))
+		r.idleTracker.beginWait(first)
+		soon := r.idleTracker.beginWait(now.Add(r.e.cfg.ParkAfter / 2))
 		if s := r.parked(r.e.cfg.ParkAfter / 2); s != nil {
 			t.Fatalf("suspended beside a wait that ends soon: %+v", s)
 		}
-		r.idle.endWait(soon)
-		if s := r.parked(settleTime); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
+		r.idleTracker.endWait(soon)
+		if s := r.parked(concurrentSettleTime); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
 			t.Errorf("the run is %+v, want it parked until %v", s, first)
 		}
 	})
@@ -114,8 +119,8 @@ func TestAWaitEnds(t *testing.T) {
 		"by news, in time":         {due: time.Second, act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
 		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.forceEnd(cancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
 		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.loseOwnership() }, took: time.Millisecond, want: ErrSuspended},
-		"by being parked":          {due: time.Hour, took: settleTimeAlone, want: ErrSuspended},
-		"by being parked for good": {took: settleTimeAlone, want: ErrSuspended},
+		"by being parked":          {due: time.Hour, took: sequentialSettleTime, want: ErrSuspended},
+		"by being parked for good": {took: sequentialSettleTime, want: ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,13 +134,13 @@ func TestAWaitEnds(t *testing.T) {
 					time.AfterFunc(time.Millisecond, func() { c.act(r, news) })
 				}
 				began := time.Now()
-				if err := r.idle.waitUntil(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				if err := r.idleTracker.waitUntil(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 					t.Errorf("the wait returned %v, want %v", err, c.want)
 				}
 				if took := time.Since(began); took != c.took {
 					t.Errorf("the wait took %v, want %v", took, c.took)
 				}
-				if n := len(r.idle.waits); n != 0 {
+				if n := len(r.idleTracker.waits); n != 0 {
 					t.Errorf("%d waits are left", n)
 				}
 			})

@@ -18,29 +18,29 @@ import (
 // again after a delay. Each time this happens, the run gets more time to settle.
 
 const (
-	maxEarlyParks     = 10_000 // the maximum number of runs parked too early that a worker remembers
-	maxStuckWakes     = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
-	maxDelayDoublings = 10     // the maximum number of doublings of the delay and of the settling time
+	maxEarlyParks         = 10_000 // the maximum number of runs parked too early that a worker remembers
+	maxStuckWakes         = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
+	maxEarlyParkDoublings = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
 // suspensionAwareness records which goroutines know that the run is suspended.
 type suspensionAwareness struct {
-	told  map[string]bool // goroutines that were notified, by their numbers
-	early bool            // a goroutine that was not notified made a call
+	notified         map[string]bool // goroutines that were notified, by their numbers
+	callBeforeNotice bool            // a goroutine that was not notified made a call
 }
 
 // noteNotified records that the calling goroutine is notified of the suspension. r.mu is held.
 func (r *run) noteNotified() {
-	if r.awareness.told == nil {
-		r.awareness.told = make(map[string]bool)
+	if r.suspensionAwareness.notified == nil {
+		r.suspensionAwareness.notified = make(map[string]bool)
 	}
-	r.awareness.told[stack.Goroutine()] = true
+	r.suspensionAwareness.notified[stack.Goroutine()] = true
 }
 
 // noteRefusal records that a call of the calling goroutine is refused. r.mu is held.
 func (r *run) noteRefusal() {
-	if r.suspended != nil && r.suspended.cause == ErrParked && !r.awareness.told[stack.Goroutine()] {
-		r.awareness.early = true
+	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionAwareness.notified[stack.Goroutine()] {
+		r.suspensionAwareness.callBeforeNotice = true
 	}
 	r.noteNotified()
 }
@@ -54,13 +54,13 @@ func (r *run) earlyParkDelay(s *suspension) (away time.Duration, early bool) {
 	}
 	r.mu.Lock()
 	stuck := !r.goroutines.allReturned
-	early = r.awareness.early || stuck
+	early = r.suspensionAwareness.callBeforeNotice || stuck
 	r.mu.Unlock()
 	times := r.w.earlyParks.record(r.row.UUID, early)
 	if stuck && times >= maxStuckWakes {
 		return 0, false
 	}
-	return max(settleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxDelayDoublings), early
+	return max(concurrentSettleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxEarlyParkDoublings), early
 }
 
 // earlyParkCounts counts how often runs were parked too early, by their UUIDs.
@@ -93,7 +93,7 @@ func (p *earlyParkCounts) settlingTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.times[id]; times > 0 {
-		return 2 * settleTime << min(times, maxDelayDoublings)
+		return 2 * concurrentSettleTime << min(times, maxEarlyParkDoublings)
 	}
 	return 0
 }

@@ -32,26 +32,26 @@ func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, err
 	defer end(nil)
 	a := &AwaitCaller{Run: id, Goroutine: stack.Goroutine(), End: end}
 	a.Deadline, _ = ctx.Deadline()
-	e.awaiting.mu.Lock()
-	if e.awaiting.all == nil {
-		e.awaiting.all = make(map[*AwaitCaller]struct{})
+	e.awaitCallers.mu.Lock()
+	if e.awaitCallers.all == nil {
+		e.awaitCallers.all = make(map[*AwaitCaller]struct{})
 	}
-	e.awaiting.all[a] = struct{}{}
-	e.awaiting.mu.Unlock()
+	e.awaitCallers.all[a] = struct{}{}
+	e.awaitCallers.mu.Unlock()
 	defer func() {
-		e.awaiting.mu.Lock()
-		defer e.awaiting.mu.Unlock()
-		delete(e.awaiting.all, a)
+		e.awaitCallers.mu.Lock()
+		defer e.awaitCallers.mu.Unlock()
+		delete(e.awaitCallers.all, a)
 	}()
 	return e.await(ctx, id, true)
 }
 
 // AwaitCallers returns the callers that wait for results, without the waits of runs.
 func (e *Engine) AwaitCallers() []AwaitCaller {
-	e.awaiting.mu.Lock()
-	defer e.awaiting.mu.Unlock()
-	all := make([]AwaitCaller, 0, len(e.awaiting.all))
-	for a := range e.awaiting.all {
+	e.awaitCallers.mu.Lock()
+	defer e.awaitCallers.mu.Unlock()
+	all := make([]AwaitCaller, 0, len(e.awaitCallers.all))
+	for a := range e.awaitCallers.all {
 		all = append(all, *a)
 	}
 	return all

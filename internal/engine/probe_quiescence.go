@@ -15,37 +15,37 @@ type RunActivity struct {
 
 // Quiescence returns the activity of the runs in memory.
 func (e *Engine) Quiescence() RunActivity {
-	rest := RunActivity{Settle: settleTimeAlone}
+	rest := RunActivity{Settle: sequentialSettleTime}
 	w := e.worker()
 	if w == nil {
 		return rest
 	}
-	if len(w.news) > 0 {
+	if len(w.notificationsPending) > 0 {
 		rest.BusyRun = "a run that has news"
 	}
-	for _, r := range w.runs.all() {
+	for _, r := range w.loadedRuns.all() {
 		if !r.onlyWaits() {
 			rest.BusyRun = r.row.Address()
 		}
-		r.idle.mu.Lock()
-		rest.Active += r.idle.active
-		if r.idle.crowded {
-			rest.Settle = settleTime
+		r.idleTracker.mu.Lock()
+		rest.Active += r.idleTracker.activeCalls
+		if r.idleTracker.isConcurrent {
+			rest.Settle = concurrentSettleTime
 		}
-		r.idle.mu.Unlock()
+		r.idleTracker.mu.Unlock()
 	}
 	return rest
 }
 
 func (r *run) onlyWaits() bool {
 	r.mu.Lock()
-	going := r.suspended != nil || r.goroutines.returned
+	going := r.suspension != nil || r.goroutines.functionReturned
 	r.mu.Unlock()
 	if going {
 		return false
 	}
 	now := r.e.clock.Now()
-	i := &r.idle
+	i := &r.idleTracker
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for w := range i.waits {
@@ -53,7 +53,7 @@ func (r *run) onlyWaits() bool {
 			return false // this wait ends now
 		}
 	}
-	return i.active == 0 && len(i.waits) > 0 && !i.stopped
+	return i.activeCalls == 0 && len(i.waits) > 0 && !i.stopped
 }
 
 // ParkWaitingRuns parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
@@ -63,8 +63,8 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 	if w == nil {
 		return false
 	}
-	for _, r := range w.runs.all() {
-		r.idle.suspendIfIdle()
+	for _, r := range w.loadedRuns.all() {
+		r.idleTracker.suspendIfIdle()
 		left = left || r.isSuspended()
 	}
 	return left
@@ -74,10 +74,10 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 func (e *Engine) WakeAll() {
 	if w := e.worker(); w != nil {
 		w.hintWorkers()
-		w.schedules.notify()
-		w.folds.notify()
-		w.admission.requested.Store(true)
-		w.admission.wanted.notify()
+		w.scheduleHints.notify()
+		w.foldHints.notify()
+		w.queueAdmitter.testRequested.Store(true)
+		w.queueAdmitter.wakeLoop.notify()
 	}
 	e.results.Recheck()
 }
@@ -88,7 +88,7 @@ func (e *Engine) IsClaiming() bool {
 	if w == nil {
 		return false
 	}
-	return w.slots.IsOpen() && len(w.workflows) > 0 && w.runs.count() < e.cfg.Concurrency
+	return w.slots.IsOpen() && len(w.workflows) > 0 && w.loadedRuns.count() < e.cfg.Concurrency
 }
 
 // IsFiringSchedules reports whether the worker looks for due schedules.
@@ -97,13 +97,13 @@ func (e *Engine) IsFiringSchedules() bool {
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
-// QueueLooks returns the number of the worker's latest look at all queues that has begun, and of the latest that has ended.
-func (e *Engine) QueueLooks() (begun, ended uint64) {
+// QueueChecks returns the number of the worker's latest look at all queues that has begun, and of the latest that has ended.
+func (e *Engine) QueueChecks() (begun, ended uint64) {
 	w := e.worker()
 	if w == nil {
 		return 0, 0
 	}
-	return w.admission.looksBegun.Load(), w.admission.looksEnded.Load()
+	return w.queueAdmitter.checksBegun.Load(), w.queueAdmitter.checksEnded.Load()
 }
 
 // ResultChecks returns how often the waiters have checked for results. waiting is false if nobody waits for a

@@ -48,24 +48,28 @@ func TestQuiescence(t *testing.T) {
 		active int
 		settle time.Duration
 	}{
-		"a run that has just begun":   {func(*run) {}, "lone", 0, settleTimeAlone},
-		"a wait for an event":         {func(r *run) { r.idle.beginWait(time.Time{}) }, "", 0, settleTimeAlone},
-		"a wait for a future time":    {func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(1)) }, "", 0, settleTimeAlone},
-		"a wait that ends now":        {func(r *run) { r.idle.beginWait(time.Time{}); r.idle.beginWait(r.e.clock.Now()) }, "lone", 0, settleTime},
-		"a wait that is over":         {func(r *run) { r.idle.endWait(r.idle.beginWait(time.Time{})) }, "lone", 0, settleTimeAlone},
-		"a call":                      {func(r *run) { r.idle.beginBusy() }, "lone", 1, settleTimeAlone},
-		"two calls and a wait":        {func(r *run) { r.idle.beginBusy(); r.idle.beginBusy(); r.idle.beginWait(time.Time{}) }, "lone", 2, settleTime},
-		"waits in several goroutines": {func(r *run) { r.idle.noteGoroutineStart(); r.idle.beginWait(time.Time{}) }, "", 0, settleTime},
-		"a suspended run":             {func(r *run) { r.idle.beginWait(time.Time{}); r.loseOwnership() }, "lone", 0, settleTimeAlone},
+		"a run that has just begun": {func(*run) {}, "lone", 0, sequentialSettleTime},
+		"a wait for an event":       {func(r *run) { r.idleTracker.beginWait(time.Time{}) }, "", 0, sequentialSettleTime},
+		"a wait for a future time":  {func(r *run) { r.idleTracker.beginWait(r.e.clock.Now().Add(1)) }, "", 0, sequentialSettleTime},
+		"a wait that ends now":      {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.beginWait(r.e.clock.Now()) }, "lone", 0, concurrentSettleTime},
+		"a wait that is over":       {func(r *run) { r.idleTracker.endWait(r.idleTracker.beginWait(time.Time{})) }, "lone", 0, sequentialSettleTime},
+		"a call":                    {func(r *run) { r.idleTracker.beginBusy() }, "lone", 1, sequentialSettleTime},
+		"two calls and a wait": {func(r *run) {
+			r.idleTracker.beginBusy()
+			r.idleTracker.beginBusy()
+			r.idleTracker.beginWait(time.Time{})
+		}, "lone", 2, concurrentSettleTime},
+		"waits in several goroutines": {func(r *run) { r.idleTracker.noteGoroutineStart(); r.idleTracker.beginWait(time.Time{}) }, "", 0, concurrentSettleTime},
+		"a suspended run":             {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.loseOwnership() }, "lone", 0, sequentialSettleTime},
 		"a function that has returned": {func(r *run) {
-			r.idle.beginWait(time.Time{})
-			r.goroutines.returned = true
-		}, "lone", 0, settleTimeAlone},
-		"a run that has ended": {func(r *run) { r.idle.beginWait(time.Time{}); r.idle.stop() }, "lone", 0, settleTimeAlone},
+			r.idleTracker.beginWait(time.Time{})
+			r.goroutines.functionReturned = true
+		}, "lone", 0, sequentialSettleTime},
+		"a run that has ended": {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() }, "lone", 0, sequentialSettleTime},
 		"notifications to read": {func(r *run) {
-			r.idle.beginWait(time.Time{})
-			r.w.news.notify()
-		}, "a run that has news", 0, settleTimeAlone},
+			r.idleTracker.beginWait(time.Time{})
+			r.w.notificationsPending.notify()
+		}, "a run that has news", 0, sequentialSettleTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newTimelessRun(t)
@@ -83,10 +87,10 @@ func TestParkParksWaitingRuns(t *testing.T) {
 		act    func(r *run)
 		parked bool
 	}{
-		"a wait for an event":  {func(r *run) { r.idle.beginWait(time.Time{}) }, true},
-		"a long wait":          {func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter + 1)) }, true},
-		"a short wait":         {func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) }, false},
-		"a wait beside a call": {func(r *run) { r.idle.beginBusy(); r.idle.beginWait(time.Time{}) }, false},
+		"a wait for an event":  {func(r *run) { r.idleTracker.beginWait(time.Time{}) }, true},
+		"a long wait":          {func(r *run) { r.idleTracker.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter + 1)) }, true},
+		"a short wait":         {func(r *run) { r.idleTracker.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) }, false},
+		"a wait beside a call": {func(r *run) { r.idleTracker.beginBusy(); r.idleTracker.beginWait(time.Time{}) }, false},
 		"nothing":              {func(*run) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,12 +118,12 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 	at := f.now.Add(time.Hour)
 	r.deadline.set(at)
 	f.now = at
-	if r.deadline.onDue(); !r.hasExpired() || r.deadline.hasCome.Load() || len(r.w.news) != 0 {
+	if r.deadline.onDue(); !r.hasExpired() || r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 0 {
 		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.hasExpired())
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newLoneRun(t, new(slate), store.ClaimedRun{Run: store.Run{Deadline: time.Now().Add(time.Minute)}})
-		if s := r.parked(time.Minute + time.Second); s != nil || r.hasExpired() || !r.deadline.hasCome.Load() || len(r.w.news) != 1 {
+		if s := r.parked(time.Minute + time.Second); s != nil || r.hasExpired() || !r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 1 {
 			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.hasExpired(), r.deadline.hasCome.Load())
 		}
 		r.deadline.set(time.Now().Add(time.Minute)) // another process has changed it
@@ -137,7 +141,7 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 // An engine without a worker is quiet, parks nothing and takes no runs.
 func TestQuiescenceWithoutAWorker(t *testing.T) {
 	e := &Engine{}
-	if got := e.Quiescence(); got != (RunActivity{Settle: settleTimeAlone}) || e.ParkWaitingRuns() || e.IsClaiming() {
+	if got := e.Quiescence(); got != (RunActivity{Settle: sequentialSettleTime}) || e.ParkWaitingRuns() || e.IsClaiming() {
 		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.ParkWaitingRuns(), e.IsClaiming())
 	}
 }
@@ -167,8 +171,8 @@ func TestLooking(t *testing.T) {
 		}
 	}
 	r.e.WakeAll()
-	if len(w.hints) != 1 { // that it wakes the reader of results, TestLooksAndAwaited checks
-		t.Errorf("woken: %d claim loops", len(w.hints))
+	if len(w.claimHints) != 1 { // that it wakes the reader of results, TestLooksAndAwaited checks
+		t.Errorf("woken: %d claim loops", len(w.claimHints))
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // queue has let it through without a place so that it expires. The first execution removes the mark of that time before anything
 // else is recorded, so that later ones do not look again.
 func (r *run) clearStartBy() bool {
-	noted := r.row.Control&store.StartByNoted != 0
-	if !noted && !r.mayPass() {
+	noted := r.row.Control&store.HasStartBy != 0
+	if !noted && !r.mayHavePassedQueue() {
 		return true
 	}
 	own, err := r.readPlace()
@@ -22,7 +22,7 @@ func (r *run) clearStartBy() bool {
 		r.suspendUnwritten("begin the run", "", err)
 		return false
 	case own.State == store.PlacePassing && r.row.Control&store.CancelRequested == 0:
-		return r.passes(own)
+		return r.endPassedRun(own)
 	case !noted:
 		return true
 	}
@@ -46,8 +46,8 @@ func (r *run) clearStartBy() bool {
 	return false
 }
 
-// mayPass reports whether the queue may have let the run through without a place because its deadline is over.
-func (r *run) mayPass() bool {
+// mayHavePassedQueue reports whether the queue may have let the run through without a place because its deadline is over.
+func (r *run) mayHavePassedQueue() bool {
 	if r.deadline.time().IsZero() {
 		return false
 	}
@@ -56,13 +56,13 @@ func (r *run) mayPass() bool {
 	return found || rows == nil
 }
 
-// passingPoll is how often a run that is to expire is looked at.
-const passingPoll = 5 * time.Millisecond
+// expiringRunPoll is how often a run that is to expire is looked at.
+const expiringRunPoll = 5 * time.Millisecond
 
-// passes handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
+// endPassedRun handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
 // be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
 // registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
-func (r *run) passes(own *store.QueuedRun) bool {
+func (r *run) endPassedRun(own *store.QueuedRun) bool {
 	at := r.deadline.time()
 	if !own.Begun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
 		if !r.isForcedToEnd() {
@@ -75,7 +75,7 @@ func (r *run) passes(own *store.QueuedRun) bool {
 			r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
 			break
 		}
-		sleepCtx(r.ctx, passingPoll)
+		sleepCtx(r.ctx, expiringRunPoll)
 	}
 	return own.Begun && !r.isSuspended()
 }

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// queueRowsKept is how long the rows of queues are used before a caller reads them again, and
-	// queueRowsUsed how long all others use the old rows during that read. A change takes effect within a
+	// queueRowsFreshFor is how long the rows of queues are used before a caller reads them again, and
+	// queueRowsMaxAge how long all others use the old rows during that read. A change takes effect within a
 	// second: a start that does not know it yet is found by the next admission.
-	queueRowsKept = 500 * time.Millisecond
-	queueRowsUsed = 800 * time.Millisecond
-	// queueRowsWait bounds a read of the rows. A start that has waited for so long uses what is known.
-	queueRowsWait = 2 * time.Second
+	queueRowsFreshFor = 500 * time.Millisecond
+	queueRowsMaxAge   = 800 * time.Millisecond
+	// queueRowsReadTimeout bounds a read of the rows. A start that has waited for so long uses what is known.
+	queueRowsReadTimeout = 2 * time.Second
 )
 
 // queueRowCache is what this process knows of the rows of queues. Starts and claims need it, so it is read at
-// most once per queueRowsKept, and only when somebody needs it.
+// most once per queueRowsFreshFor, and only when somebody needs it.
 type queueRowCache struct {
 	e    *Engine
 	mu   sync.Mutex // held during a read
@@ -36,16 +36,16 @@ type queueRowSnapshot struct {
 }
 
 // rows returns the rows by name, and whether they could be read since the process began. They may be
-// queueRowsUsed old, or older if they cannot be read now. One caller reads them, and the others do not wait
+// queueRowsMaxAge old, or older if they cannot be read now. One caller reads them, and the others do not wait
 // for it.
 func (q *queueRowCache) rows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
 	r := q.read.Load()
 	now := time.Now()
 	switch {
-	case r == nil || now.Sub(r.began) >= queueRowsUsed:
-		r = q.rowsReadSince(ctx, now.Add(-queueRowsKept))
-	case now.Sub(r.began) >= queueRowsKept && q.mu.TryLock():
-		r = q.refresh(ctx, now.Add(-queueRowsKept))
+	case r == nil || now.Sub(r.began) >= queueRowsMaxAge:
+		r = q.rowsReadSince(ctx, now.Add(-queueRowsFreshFor))
+	case now.Sub(r.began) >= queueRowsFreshFor && q.mu.TryLock():
+		r = q.refresh(ctx, now.Add(-queueRowsFreshFor))
 		q.mu.Unlock()
 	}
 	return r.byName, r.known
@@ -67,7 +67,7 @@ func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnap
 	if before != nil && before.began.After(at) {
 		return before
 	}
-	bounded, cancel := context.WithTimeout(ctx, queueRowsWait)
+	bounded, cancel := context.WithTimeout(ctx, queueRowsReadTimeout)
 	defer cancel()
 	r := &queueRowSnapshot{began: time.Now()}
 	rows, err := q.e.store.QueueRows(bounded)

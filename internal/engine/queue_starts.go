@@ -137,7 +137,7 @@ func (q *StartRequest) setPlace(s *store.StartWrite) {
 		r.Gate = store.GateArrived
 	}
 	if q.StartBy > 0 {
-		r.Control, s.Place.StartBy = store.StartByNoted, r.WakeAt.Add(q.StartBy)
+		r.Control, s.Place.StartBy = store.HasStartBy, r.WakeAt.Add(q.StartBy)
 	}
 }
 
@@ -162,7 +162,7 @@ func (r *run) inheritQueue(q *StartRequest) error {
 
 // readPlace returns the place of this run, or nil. The key in it does not change.
 func (r *run) readPlace() (*store.QueuedRun, error) {
-	if p := r.placed.Load(); p != nil {
+	if p := r.queuePlace.Load(); p != nil {
 		return p, nil
 	}
 	var p *store.QueuedRun
@@ -176,6 +176,6 @@ func (r *run) readPlace() (*store.QueuedRun, error) {
 	if p == nil {
 		p = new(store.QueuedRun)
 	}
-	r.placed.Store(p)
+	r.queuePlace.Store(p)
 	return p, nil
 }

@@ -30,21 +30,21 @@ type run struct {
 
 	runContexts
 
-	span   trace.Span
-	traced bool // the span records, so steps get spans too
-	trace  string
+	span        trace.Span
+	isTraced    bool // the span records, so steps get spans too
+	traceparent string
 
 	leaseEnd     atomic.Int64 // microseconds since 1970, on the database's clock
 	endIsWritten atomic.Bool  // the end of this ownership is being written, which happens once
 	slot         slots.Slot
 
-	placed atomic.Pointer[store.QueuedRun] // what place has read
+	queuePlace atomic.Pointer[store.QueuedRun] // what place has read
 
-	wokenHere atomic.Bool // the run was woken here; its waits may not have checked the database since
+	wokenInMemory atomic.Bool // the run was woken here; its waits may not have checked the database since
 
 	deadline    runDeadline    // has a mutex of its own
-	idle        idleTracker    // has a mutex of its own
-	inbox       signalInbox    // has a mutex of its own
+	idleTracker idleTracker    // has a mutex of its own
+	signalInbox signalInbox    // has a mutex of its own
 	permitLines runPermitWaits // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
@@ -58,37 +58,37 @@ type run struct {
 	lastSignalAt   time.Time            // when the run sent its latest signal
 	children       map[string]uuid.UUID // children that may still run, by name
 
-	suspended     *suspension
-	returnTimer   *time.Timer // calls giveUp if the function does not return in time
-	awareness     suspensionAwareness
-	mustEnd       *forcedEnd
-	goexitFailure *record.Failure // not nil: a step called runtime.Goexit, so the run fails
+	suspension          *suspension
+	returnTimer         *time.Timer // calls giveUp if the function does not return in time
+	suspensionAwareness suspensionAwareness
+	forcedEnd           *forcedEnd
+	stepGoexitFailure   *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
 // suspension says why a run leaves memory, and what is written to its row, if this process still owns the
 // run then.
 type suspension struct {
-	cause             error
-	status            store.Status
-	wakeAt            time.Time
-	reason            string // why the run is held; only with ErrHeld
-	lacksCompensation bool   // the cause is ErrHeld, because the code lacks a compensation
+	cause               error
+	status              store.Status
+	wakeAt              time.Time
+	reason              string // why the run is held; only with ErrHeld
+	compensationMissing bool   // the cause is ErrHeld, because the code lacks a compensation
 }
 
 func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.HistoryRest, c.Progress, make(map[string]uintptr, 16)
+	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.HistoryRest, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
-	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
-	r.span, r.trace, r.traced = span, column, span.IsRecording()
+	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
+	r.span, r.traceparent, r.isTraced = span, column, span.IsRecording()
 	r.runContexts = newContexts(ctx)
 	r.addHistory(c.History)
-	if !r.historyRest.More {
+	if !r.historyRest.Exists {
 		r.loadBranchEnds()
 		r.historyComplete()
 	}
-	r.idle.r, r.inbox.r, r.deadline.r = r, r, r
+	r.idleTracker.r, r.signalInbox.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
 		r.forceEnd(cancelledEnd())
 	}
@@ -98,7 +98,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 
 // logger returns a logger with the run's attributes. It creates the logger at each call.
 func (r *run) logger() *slog.Logger {
-	return r.e.tel.Log.With(telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row),
+	return r.e.telemetry.Log.With(telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row),
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 
@@ -114,9 +114,9 @@ func (r *run) execute(late time.Duration) {
 			late += time.Since(began)
 		}
 	}
-	r.e.counts.entered.Add(1)
-	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.historyRest.More && !r.readRemainingHistory() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
+	r.e.counters.startedExecutions.Add(1)
+	r.e.telemetry.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
+	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}
@@ -142,15 +142,15 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
-	return r.e.defs[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
+	return r.e.workflows[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
 }
 
 // writeEnd writes the end of this ownership: the run's result, or what its suspension specifies.
 func (r *run) writeEnd(output []byte, failure *record.Failure) {
 	r.mu.Lock()
-	r.goroutines.returned = true // stray goroutines of the function get ErrSuspended
-	if r.goexitFailure != nil {
-		failure = r.goexitFailure
+	r.goroutines.functionReturned = true // stray goroutines of the function get ErrSuspended
+	if r.stepGoexitFailure != nil {
+		failure = r.stepGoexitFailure
 	}
 	r.mu.Unlock()
 	r.endCtx(errFunctionReturned)
@@ -159,7 +159,7 @@ func (r *run) writeEnd(output []byte, failure *record.Failure) {
 		r.endAfterReturn(output, failure)
 	}
 	s := r.currentSuspension()
-	r.idle.stop()
+	r.idleTracker.stop()
 	r.deadline.stop()
 	if s != nil && r.endIsWritten.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
 		r.writeSuspension(r.writeCtx, s)
@@ -170,7 +170,7 @@ func (r *run) writeEnd(output []byte, failure *record.Failure) {
 func (r *run) currentSuspension() *suspension {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.suspended
+	return r.suspension
 }
 
 // releaseStuck ends the ownership of a run whose function does not return. It tries to write the release until
@@ -186,7 +186,7 @@ func (r *run) releaseStuck(ctx context.Context) {
 // maxReturnTime returns how long a function may take to return when its run is suspended and none of its
 // durable calls executes.
 func (r *run) maxReturnTime() time.Duration {
-	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settleTime)
+	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), concurrentSettleTime)
 }
 
 // releaseWithoutReturn reports a function that does not return although its run is suspended. It writes what the
@@ -195,8 +195,8 @@ func (r *run) maxReturnTime() time.Duration {
 // Config.Concurrency slots.
 func (r *run) releaseWithoutReturn() {
 	r.mu.Lock()
-	s, back := r.suspended, r.goroutines.allReturned
-	if !back && r.idle.executing() {
+	s, back := r.suspension, r.goroutines.allReturned
+	if !back && r.idleTracker.executing() {
 		r.returnTimer.Reset(r.maxReturnTime())
 		back = true
 	}
@@ -208,7 +208,7 @@ func (r *run) releaseWithoutReturn() {
 		telemetry.KeyReason, s.cause, telemetry.KeyStack, goroutineStackOf(r))
 	r.endOwnedCtx(s.cause)
 	r.writeSuspension(r.writeCtx, s)
-	r.w.runs.remove(r)
+	r.w.loadedRuns.remove(r)
 }
 
 // writeResult writes the run's result. If a control request on the run does not allow this end, finish returns
@@ -216,7 +216,7 @@ func (r *run) releaseWithoutReturn() {
 func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
 	now := r.e.clock.Now()
 	w := &store.OwnershipEnd{
-		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
+		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.traceparent,
 	}
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
@@ -251,7 +251,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 			r.w.hintWorkers() // the parent may wait without being in memory
 		}
 		if status == store.Cancelled {
-			r.w.folds.notify() // a start may wait for this end
+			r.w.foldHints.notify() // a start may wait for this end
 		}
 	}
 	return 0
@@ -303,7 +303,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 // newReleaseWrite returns the write that releases a run.
 func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *store.OwnershipEnd {
 	now := r.e.clock.Now()
-	w := &store.OwnershipEnd{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
+	w := &store.OwnershipEnd{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.traceparent}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}
@@ -312,7 +312,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.crashesBeforePause()
 	case s.status == store.Pending:
 		w.WakeAt = now
-	case s.status == store.Waiting && r.wokenHere.Load():
+	case s.status == store.Waiting && r.wokenInMemory.Load():
 		w.WakeAt = now // at worst, one claim is in vain
 	case !limit.IsZero() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
 		w.WakeAt = limit // the run's timeout also applies while no worker executes it
@@ -321,8 +321,8 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 }
 
 func (r *run) countEnd(outcome, errorType string, lifetime time.Duration) {
-	r.e.counts.countExecution(outcome)
-	r.e.tel.Left(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
+	r.e.counters.countExecution(outcome)
+	r.e.telemetry.Left(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
 	telemetry.EndSpan(r.span, outcome, errorType)
 }
 
@@ -330,14 +330,14 @@ func (r *run) countEnd(outcome, errorType string, lifetime time.Duration) {
 // lost since, the fence rejects its write.
 func (r *run) suspend(s suspension) {
 	r.mu.Lock()
-	first := r.suspended == nil
+	first := r.suspension == nil
 	if first {
-		r.suspended = &s
+		r.suspension = &s
 		if !r.goroutines.allReturned {
 			r.returnTimer = time.AfterFunc(r.maxReturnTime(), r.releaseWithoutReturn)
 		}
 	}
-	endUndo := r.compensations.end
+	endUndo := r.compensations.cancelContext
 	r.mu.Unlock()
 	if first {
 		r.endCtx(s.cause)

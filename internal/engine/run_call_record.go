@@ -22,8 +22,8 @@ type replayState struct {
 	usedNames     map[string]uintptr // names called in this execution, and their call sites
 	replayedCount int                // checkpoints returned from history in this execution
 
-	seq  atomic.Int32 // the highest sequence number of a call of the run
-	live atomic.Bool  // the run has executed something new: it is no longer replaying
+	lastSeq    atomic.Int32 // the highest sequence number of a call of the run
+	pastReplay atomic.Bool  // the run has executed something new: it is no longer replaying
 }
 
 // recordedCall is a call in the history. began is when this call, or the latest of the calls after it,
@@ -40,7 +40,7 @@ func (c *replayState) addRows(rows []store.Step) {
 	}
 	for i := range rows {
 		c.history[rows[i].Name] = &rows[i]
-		c.seq.Store(max(c.seq.Load(), rows[i].Seq))
+		c.lastSeq.Store(max(c.lastSeq.Load(), rows[i].Seq))
 		if rows[i].Status.IsTerminal() {
 			c.terminalCount++
 		}
@@ -48,11 +48,11 @@ func (c *replayState) addRows(rows []store.Step) {
 }
 
 // historyComplete is called when the history is complete. A run without a recorded outcome replays nothing.
-func (c *replayState) historyComplete() { c.live.Store(c.terminalCount == 0) }
+func (c *replayState) historyComplete() { c.pastReplay.Store(c.terminalCount == 0) }
 
 // nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
 // the run.
-func (c *replayState) nextSeq() int32 { return c.seq.Add(1) }
+func (c *replayState) nextSeq() int32 { return c.lastSeq.Add(1) }
 
 // useName marks the name as called at site. If it was called before, use reports that and returns where.
 func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {
@@ -65,7 +65,7 @@ func (c *replayState) useName(name string, site uintptr) (first uintptr, twice b
 // countReplayed counts a call that returns its recorded outcome. After the last one, the run no longer replays.
 func (c *replayState) countReplayed() {
 	if c.replayedCount++; c.replayedCount == c.terminalCount {
-		c.live.Store(true)
+		c.pastReplay.Store(true)
 	}
 }
 

@@ -23,22 +23,22 @@ type compensation struct {
 // compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
 // the goroutine that executes the run.
 type compensations struct {
-	registered  []compensation          // those that are not executed yet, in the order of their registration
-	end         context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
-	failedTexts []string                // what to add to the run's error about compensations that failed
-	recordedEnd *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
+	pending       []compensation          // those that are not executed yet, in the order of their registration
+	cancelContext context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
+	failedTexts   []string                // what to add to the run's error about compensations that failed
+	recordedEnd   *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
 }
 
 // next returns the compensation to execute next, or false if there is none.
 func (c *compensations) next() (compensation, bool) {
-	if len(c.registered) == 0 {
+	if len(c.pending) == 0 {
 		return compensation{}, false
 	}
-	return c.registered[len(c.registered)-1], true
+	return c.pending[len(c.pending)-1], true
 }
 
 // removeLast removes the compensation that last returned.
-func (c *compensations) removeLast() { c.registered = c.registered[:len(c.registered)-1] }
+func (c *compensations) removeLast() { c.pending = c.pending[:len(c.pending)-1] }
 
 // noteFailed notes a compensation that has finally failed.
 func (c *compensations) noteFailed(name string, f *record.Failure) {
@@ -71,14 +71,14 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := s.reserveNameLocked(name, spec.Site); err != nil {
+	if err := s.reserveNameLocked(name, spec.CallSite); err != nil {
 		return err
 	}
 	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindCompensation {
 		return kindMismatchError(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
 	spec.Kind = store.KindCompensation
-	r.compensations.registered = append(r.compensations.registered, compensation{spec, name})
+	r.compensations.pending = append(r.compensations.pending, compensation{spec, name})
 	return nil
 }
 
@@ -88,9 +88,9 @@ func (r *run) compensate() bool {
 	ctx, end := context.WithCancelCause(r.ownedCtx)
 	defer end(errFunctionReturned)
 	r.mu.Lock()
-	r.compensations.end = end
-	if r.suspended != nil {
-		end(r.suspended.cause)
+	r.compensations.cancelContext = end
+	if r.suspension != nil {
+		end(r.suspension.cause)
 	}
 	r.mu.Unlock()
 	s := &Scope{r: r, ctx: ctx, stepsCtx: r.ownedCtx, compensating: true}
@@ -102,7 +102,7 @@ func (r *run) compensate() bool {
 			return true
 		}
 		recorded := r.history[u.name]
-		r.live.Store(true)
+		r.pastReplay.Store(true)
 		r.mu.Unlock()
 
 		res := CallResult{}

@@ -7,7 +7,7 @@ import (
 )
 
 // A run may crash Config.MaxCrashes times in a row without a new checkpoint: its process dies, or the run
-// is held. The store then pauses the run. With Config.FailCrashed the run is instead claimed like any
+// is held. The store then pauses the run. With Config.FailAtMaxCrashes the run is instead claimed like any
 // other and fails here. That is an end like others: the run's children are cancelled, its parent is woken,
 // and a cancel has precedence. If the process dies before the end is written, the next claim repeats this.
 // The workflow function is not called, since it may be what kills the process. So no compensations are
@@ -15,7 +15,7 @@ import (
 
 // crashesBeforePause returns after how many crashes in a row the store pauses a run. Zero means never.
 func (c *Config) crashesBeforePause() int {
-	if c.FailCrashed {
+	if c.FailAtMaxCrashes {
 		return 0
 	}
 	return c.MaxCrashes
@@ -24,7 +24,7 @@ func (c *Config) crashesBeforePause() int {
 // isCrashLoop reports whether the run must fail because it crashed too often without a new checkpoint.
 func (r *run) isCrashLoop() bool {
 	cfg := &r.e.cfg
-	return cfg.FailCrashed && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.terminalCount <= r.checkpointsAtCrash
+	return cfg.FailAtMaxCrashes && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.terminalCount <= r.checkpointsAtCrash
 }
 
 // crashFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has

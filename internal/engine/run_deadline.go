@@ -17,7 +17,7 @@ import (
 // by then this process has seen every change that was acknowledged in time.
 type runDeadline struct {
 	r       *run
-	at      atomic.Pointer[twoClockTime] // nil: the run does not expire
+	current atomic.Pointer[twoClockTime] // nil: the run does not expire
 	hasCome atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
 
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ func (d *runDeadline) begin(at time.Time) {
 	switch left := d.r.e.clock.Until(at); {
 	case at.IsZero():
 	case left == 0:
-		d.at.Store(&twoClockTime{database: at, local: time.Now()})
+		d.current.Store(&twoClockTime{database: at, local: time.Now()})
 		d.expire()
 	default:
 		d.set(at)
@@ -60,10 +60,10 @@ func (d *runDeadline) arm(at time.Time) {
 		d.timer = nil
 	}
 	if at.IsZero() {
-		d.at.Store(nil)
+		d.current.Store(nil)
 		return
 	}
-	d.at.Store(&twoClockTime{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
+	d.current.Store(&twoClockTime{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
 	d.timer = d.r.e.clock.At(at, d.onDue)
 }
 
@@ -78,7 +78,7 @@ func (d *runDeadline) stop() {
 
 // time returns when the run expires, or zero if it does not.
 func (d *runDeadline) time() time.Time {
-	if at := d.at.Load(); at != nil {
+	if at := d.current.Load(); at != nil {
 		return at.database
 	}
 	return time.Time{}
@@ -87,7 +87,7 @@ func (d *runDeadline) time() time.Time {
 // earlier returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
 // whether there is another deadline.
 func (d *runDeadline) earlier(other time.Time, ok bool) (time.Time, bool) {
-	if at := d.at.Load(); at != nil && (!ok || at.local.Before(other)) {
+	if at := d.current.Load(); at != nil && (!ok || at.local.Before(other)) {
 		return at.local, true
 	}
 	return other, ok
@@ -101,7 +101,7 @@ func (d *runDeadline) onDue() {
 		return
 	}
 	d.hasCome.Store(true)
-	d.r.w.news.notify()
+	d.r.w.notificationsPending.notify()
 }
 
 // expire begins to end the run with the status Expired if its present deadline has passed.
@@ -164,10 +164,10 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 		return &StateError{Ref: ref, Verb: "set the timeout of", Status: change.State.Status, Control: change.State.Control, Expiring: true}
 	}
 	if w := e.worker(); w != nil {
-		if r := w.runs.get(row.UUID); r != nil {
+		if r := w.loadedRuns.get(row.UUID); r != nil {
 			r.deadline.set(change.At) // other processes read it from the database
 		}
-		w.news.notify()
+		w.notificationsPending.notify()
 		w.hintWorkers()
 	}
 	return nil

@@ -26,9 +26,9 @@ func cancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: st
 // forceEnd marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
 func (r *run) forceEnd(d forcedEnd) {
 	r.mu.Lock()
-	takes := r.mustEnd == nil || d.status == store.Cancelled && r.mustEnd.status != store.Cancelled
+	takes := r.forcedEnd == nil || d.status == store.Cancelled && r.forcedEnd.status != store.Cancelled
 	if takes {
-		r.mustEnd = &d
+		r.forcedEnd = &d
 	}
 	r.mu.Unlock()
 	if takes {
@@ -41,10 +41,10 @@ func (r *run) checkMayContinue() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.suspended != nil:
+	case r.suspension != nil:
 		return ErrSuspended
-	case r.mustEnd != nil:
-		return r.mustEnd.cause
+	case r.forcedEnd != nil:
+		return r.forcedEnd.cause
 	}
 	return nil
 }
@@ -53,14 +53,14 @@ func (r *run) checkMayContinue() error {
 func (r *run) isForcedToEnd() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.mustEnd != nil
+	return r.forcedEnd != nil
 }
 
 // hasExpired reports whether the run must end because of its deadline, and not because of a cancel.
 func (r *run) hasExpired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.mustEnd != nil && r.mustEnd.status == store.Expired
+	return r.forcedEnd != nil && r.forcedEnd.status == store.Expired
 }
 
 // applyControl carries out a cancel or a pause that was requested for the run.
@@ -100,7 +100,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 // finalStatus returns the final status and failure of the run, given the failure that its function returned.
 func (r *run) finalStatus(failure *record.Failure) (store.Status, *record.Failure) {
 	r.mu.Lock()
-	d := r.mustEnd
+	d := r.forcedEnd
 	r.mu.Unlock()
 	switch {
 	case d == nil && failure == nil:
@@ -136,7 +136,7 @@ func (r *run) cancelChildren() bool {
 	}
 	const reason = "its parent has ended"
 	o := &store.ControlOperation{
-		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
+		Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
 	if err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
@@ -144,7 +144,7 @@ func (r *run) cancelChildren() bool {
 		return false
 	}
 	r.e.reportCancel(o)
-	r.w.news.notify()
+	r.w.notificationsPending.notify()
 	return true
 }
 

@@ -3,11 +3,11 @@ package engine
 // runGoroutines says which goroutines of a run have returned. run.mu guards it. The methods do not take that
 // mutex.
 type runGoroutines struct {
-	returned    bool          // the workflow function has returned
-	allReturned bool          // the function and its branches have returned; no more branches begin
-	warnedLate  bool          // a call after the return was logged
-	running     int           // branches and starts of children that have not returned
-	last        chan struct{} // closed when the last of them returns; nil: nobody waits for that
+	functionReturned bool          // the workflow function has returned
+	allReturned      bool          // the function and its branches have returned; no more branches begin
+	loggedLateCall   bool          // a call after the return was logged
+	running          int           // branches and starts of children that have not returned
+	lastReturned     chan struct{} // closed when the last of them returns; nil: nobody waits for that
 }
 
 // begin counts one more goroutine. It reports false if the run no longer waits for its goroutines.
@@ -21,9 +21,9 @@ func (g *runGoroutines) begin() bool {
 
 // end is called when a goroutine returns for which begin has reported true.
 func (g *runGoroutines) end() {
-	if g.running--; g.running == 0 && g.last != nil {
-		close(g.last)
-		g.last = nil
+	if g.running--; g.running == 0 && g.lastReturned != nil {
+		close(g.lastReturned)
+		g.lastReturned = nil
 	}
 }
 
@@ -33,6 +33,6 @@ func (g *runGoroutines) wait() <-chan struct{} {
 	if g.running == 0 {
 		return nil
 	}
-	g.last = make(chan struct{})
-	return g.last
+	g.lastReturned = make(chan struct{})
+	return g.lastReturned
 }

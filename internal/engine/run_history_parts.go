@@ -29,11 +29,11 @@ func (r *run) readRemainingHistory() bool {
 		defer func() { <-r.w.historyReads }()
 	case <-ctx.Done():
 	}
-	for wait := firstClaimRetryDelay; r.historyRest.More; {
+	for wait := firstClaimRetryDelay; r.historyRest.Exists; {
 		if r.isSuspended() || ctx.Err() != nil {
 			return false
 		}
-		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.historyRest.From, historyPartBytes)
+		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.historyRest.FirstName, historyPartBytes)
 		if err != nil {
 			if ctx.Err() == nil {
 				r.logger().Warn("could not read the history of a run; trying again", telemetry.KeyError, err)

@@ -29,8 +29,8 @@ const awaitFix = "start the goroutine with Ctx.Go, and await it with Wait or All
 // such call of the run it also logs a warning. The caller holds r.mu.
 func (r *run) refuseLateCall(name string, site uintptr) error {
 	at := stack.Position(site)
-	if !r.goroutines.warnedLate {
-		r.goroutines.warnedLate = true
+	if !r.goroutines.loggedLateCall {
+		r.goroutines.loggedLateCall = true
 		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+awaitFix,
 			telemetry.KeyStep, naming.Display(name), telemetry.KeySource, at)
 	}
@@ -50,7 +50,7 @@ func (r *run) openCallError() error {
 func (t *stepTask) handleFencedStep(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
-	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.compensating && state.Status.IsTerminal()
+	stray := r.goroutines.functionReturned && r.suspension == nil && t.s.branch == nil && !t.s.compensating && state.Status.IsTerminal()
 	var err error = ErrSuspended
 	if stray {
 		err = r.openCallError()
@@ -65,9 +65,9 @@ func (t *stepTask) handleFencedStep(state store.RunState) error {
 
 // warnLateStep logs a warning for a step that ended too late, once per run. The caller holds r.mu.
 func (t *stepTask) warnLateStep() {
-	if t.r.goroutines.warnedLate || t.s.branch != nil { // a branch that a choice did not wait for may still be running
+	if t.r.goroutines.loggedLateCall || t.s.branch != nil { // a branch that a choice did not wait for may still be running
 		return
 	}
-	t.r.goroutines.warnedLate = true
+	t.r.goroutines.loggedLateCall = true
 	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, naming.Display(t.name))
 }

@@ -30,11 +30,11 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	if r.compensations.recordedEnd != nil {
 		return r.keepRecordedCompensations()
 	}
-	if len(r.compensations.registered) == 0 || !slices.Contains(statusesWithRecord, status) {
+	if len(r.compensations.pending) == 0 || !slices.Contains(statusesWithRecord, status) {
 		return true
 	}
 	made := record.Ending{Status: status.String()}
-	for _, u := range r.compensations.registered {
+	for _, u := range r.compensations.pending {
 		made.Compensations = append(made.Compensations, naming.Display(u.name))
 	}
 	t := &stepTask{
@@ -71,8 +71,8 @@ func (r *run) loadRecordedEnd() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.compensations.recordedEnd = &d
-	if r.mustEnd == nil || r.mustEnd.status != store.Cancelled {
-		r.mustEnd = &forcedEnd{cause: cause, status: status, failure: failure, recorded: true}
+	if r.forcedEnd == nil || r.forcedEnd.status != store.Cancelled {
+		r.forcedEnd = &forcedEnd{cause: cause, status: status, failure: failure, recorded: true}
 	}
 }
 
@@ -83,8 +83,8 @@ func (r *run) keepRecordedCompensations() bool {
 	if len(r.compensations.recordedEnd.Compensations) == 0 {
 		return true
 	}
-	registered := make(map[string]compensation, len(r.compensations.registered))
-	for _, u := range r.compensations.registered {
+	registered := make(map[string]compensation, len(r.compensations.pending))
+	for _, u := range r.compensations.pending {
 		registered[u.name] = u
 	}
 	var kept []compensation
@@ -103,11 +103,11 @@ func (r *run) keepRecordedCompensations() bool {
 	}
 	if len(missing) > 0 {
 		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
-		r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason("undo the failed run", "", err), lacksCompensation: true})
+		r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason("undo the failed run", "", err), compensationMissing: true})
 		return false
 	}
 	r.mu.Lock()
-	r.compensations.registered, r.compensations.recordedEnd.Compensations = kept, nil
+	r.compensations.pending, r.compensations.recordedEnd.Compensations = kept, nil
 	r.mu.Unlock()
 	return true
 }

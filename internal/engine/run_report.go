@@ -60,21 +60,21 @@ func (w *receiveCall) reportTimeout(rec *store.ReceiveWrite, late bool) {
 	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.OnTimeout != TimeoutEscalates {
 		return
 	}
-	w.r.e.counts.timedOut[w.spec.OnTimeout].Add(1)
-	w.r.e.tel.TimedOut(w.r.ctx, w.r.row.Workflow, timeoutFollowUps[w.spec.OnTimeout])
+	w.r.e.counters.receiveTimeouts[w.spec.OnTimeout].Add(1)
+	w.r.e.telemetry.TimedOut(w.r.ctx, w.r.row.Workflow, timeoutFollowUps[w.spec.OnTimeout])
 	if got.Status != store.StepFailed || w.spec.OnTimeout != TimeoutFails {
 		return
 	}
 	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, record.DecodeFailure(got.Error).Message)
 }
 
-// mostUncalled bounds the step names in one log line.
-const mostUncalled = 10
+// maxLoggedUncalled bounds the step names in one log line.
+const maxLoggedUncalled = 10
 
-// reportUncalled logs a run that completed although its code did not call everything in its history: a
+// warnUncalledSteps logs a run that completed although its code did not call everything in its history: a
 // step that was renamed has run twice. Compensations, and calls in branches that a choice has ended, need
 // not be called.
-func (r *run) reportUncalled() {
+func (r *run) warnUncalledSteps() {
 	r.mu.Lock()
 	var names []string
 	for name, row := range r.history {
@@ -88,14 +88,14 @@ func (r *run) reportUncalled() {
 	}
 	slices.Sort(names)
 	r.logger().Warn("a run completed without calling recorded steps: if they were renamed, they ran again under their new names",
-		telemetry.KeyCount, len(names), telemetry.KeySteps, names[:min(len(names), mostUncalled)])
+		telemetry.KeyCount, len(names), telemetry.KeySteps, names[:min(len(names), maxLoggedUncalled)])
 }
 
 // reportEnd logs the end of a run.
 func (r *run) reportEnd(status store.Status, f *record.Failure) {
 	switch {
 	case status == store.Completed:
-		r.reportUncalled()
+		r.warnUncalledSteps()
 	case f == nil:
 	case status == store.Cancelled:
 		r.logger().Info("a run was cancelled", telemetry.KeyReason, f.Message)
@@ -124,12 +124,12 @@ func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 // reportCancel logs each run for which a cancel ended runs at once, with their number. A run that a
 // worker executes is logged when it ends.
 func (e *Engine) reportCancel(o *store.ControlOperation) {
-	if o.Verb != store.VerbCancel || !e.tel.Log.Enabled(context.Background(), slog.LevelInfo) {
+	if o.Verb != store.VerbCancel || !e.telemetry.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
 	for i, a := range o.Results {
 		if a.Changed > 0 {
-			e.tel.Log.Info("runs that were not executing were cancelled", telemetry.KeyRun, o.Runs[i],
+			e.telemetry.Log.Info("runs that were not executing were cancelled", telemetry.KeyRun, o.Runs[i],
 				telemetry.KeyCount, a.Changed, telemetry.KeyReason, o.Reason, telemetry.KeyActor, o.Actor)
 		}
 	}
@@ -137,7 +137,7 @@ func (e *Engine) reportCancel(o *store.ControlOperation) {
 
 // WarnUnattendedCall logs that a Call waits for a run that this process does not execute.
 func (e *Engine) WarnUnattendedCall(workflow string) {
-	e.tel.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
+	e.telemetry.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
 }
 
 // reportStart logs that a worker begins to claim runs.

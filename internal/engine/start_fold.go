@@ -47,7 +47,7 @@ func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (StartResult, e
 }
 
 func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q *StartRequest) (StartResult, error) {
-	wrong, err := e.CheckNames(ctx, []StartRequest{*q})
+	wrong, err := e.CheckNamesAgainstUUIDs(ctx, []StartRequest{*q})
 	if err != nil || wrong[0] != nil {
 		return StartResult{Err: wrong[0]}, err
 	}
@@ -80,7 +80,7 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return StartResult{}, err
 	}
-	wrong, err := e.CheckNames(ctx, []StartRequest{*q})
+	wrong, err := e.CheckNamesAgainstUUIDs(ctx, []StartRequest{*q})
 	if err != nil || wrong[0] != nil {
 		return StartResult{Err: wrong[0]}, err
 	}
@@ -111,14 +111,14 @@ func (e *Engine) FinishFold(ctx context.Context, q *StartRequest, start *store.S
 		return a
 	case p.Created != nil || p.Named != nil:
 		start.Outcome = store.Written
-		e.tel.Started(ctx, q.Workflow, q.Queue)
+		e.telemetry.Started(ctx, q.Workflow, q.Queue)
 		spans.endSpan(0, start, nil)
 		return StartResult{Run: start.Run, Created: true}
 	}
 	found := store.Run{UUID: p.Result, Name: p.Name, Workflow: q.Workflow, Queue: q.Queue}
 	start.Outcome, start.Existing = store.Adopted, &found
 	spans.endSpan(0, start, nil)
-	e.tel.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
+	e.telemetry.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
 	return StartResult{Run: found}
 }
 
@@ -141,10 +141,10 @@ func (e *Engine) afterFold(ctx context.Context, key store.FoldKey, p *fold.Start
 	switch {
 	case p.Due.IsZero():
 	case w != nil:
-		w.folds.notify()
+		w.foldHints.notify()
 	case !p.Due.After(e.clock.Now()):
 		if _, err := e.processDueFold(ctx, key); err != nil {
-			e.tel.Log.Debug("a start could not cancel the run that it replaces; a worker does it", telemetry.KeyWorkflow, key.Workflow, telemetry.KeyError, err)
+			e.telemetry.Log.Debug("a start could not cancel the run that it replaces; a worker does it", telemetry.KeyWorkflow, key.Workflow, telemetry.KeyError, err)
 		}
 	}
 }

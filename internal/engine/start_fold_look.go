@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// foldPage is how many keys one query returns.
-const foldPage = 100
+// foldKeysPerQuery is how many keys one query returns.
+const foldKeysPerQuery = 100
 
 // foldActor is the actor of the cancels that starts cause.
 const foldActor = "durable"
@@ -24,7 +24,7 @@ const foldActor = "durable"
 func (w *worker) foldLoop(ctx context.Context) {
 	failed := firstClaimRetryDelay
 	for ctx.Err() == nil {
-		due, next, err := w.e.store.DueFolds(ctx, w.e.clock.Now(), foldPage)
+		due, next, err := w.e.store.DueFolds(ctx, w.e.clock.Now(), foldKeysPerQuery)
 		done := 0
 		if err == nil {
 			done, err = w.processDueFolds(ctx, due)
@@ -47,7 +47,7 @@ func (w *worker) foldLoop(ctx context.Context) {
 		if len(due) > 0 {
 			continue
 		}
-		w.awaitDue(ctx, w.folds, w.e.cfg.Poll, next)
+		w.awaitDue(ctx, w.foldHints, w.e.cfg.Poll, next)
 	}
 }
 
@@ -69,8 +69,8 @@ func (w *worker) processDueFolds(ctx context.Context, due []store.FoldKey) (done
 	return done, err
 }
 
-// foldLooks bounds how often one key is looked at in a row: to cancel, and then to release.
-const foldLooks = 4
+// maxFoldChecks bounds how often one key is looked at in a row: to cancel, and then to release.
+const maxFoldChecks = 4
 
 // processDueFold does what is due for one key: it cancels runs that were replaced, and releases the run that
 // waits. It reports whether it saw the row; if not, another process has locked or deleted it.
@@ -80,7 +80,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 		row, found := rows[queue]
 		return found && !row.Deleted
 	}
-	for range foldLooks {
+	for range maxFoldChecks {
 		l := &fold.Look{Key: key, Now: e.clock.Now(), Gated: gated}
 		seen := false
 		change := l.Change(true)
@@ -96,7 +96,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 			return seen, l.Err
 		}
 		if l.Released != uuid.Nil {
-			e.tel.Log.Debug("a start that waited has begun", telemetry.KeyRun, l.Released, telemetry.KeyWorkflow, key.Workflow)
+			e.telemetry.Log.Debug("a start that waited has begun", telemetry.KeyRun, l.Released, telemetry.KeyWorkflow, key.Workflow)
 			e.worker().hintWorkers()
 		}
 		if len(l.Cancels) == 0 {

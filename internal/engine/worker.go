@@ -35,24 +35,24 @@ type worker struct {
 	workflows []string // what it executes, sorted
 
 	// ctx is the parent of every run's contexts. It ends with ErrShutdown after the drain's grace period.
-	ctx  context.Context
-	kill context.CancelCauseFunc
+	ctx            context.Context
+	endRunContexts context.CancelCauseFunc
 
-	slots        *slots.Pool // open while the worker takes new runs
-	runs         loadedRuns
-	suspect      atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
-	failedClaims failedClaims
-	outage       renewalOutage
-	earlyParks   earlyParkCounts
-	countQueue   signalCountQueue
-	endedRuns    endedRuns
+	slots         *slots.Pool // open while the worker takes new runs
+	loadedRuns    loadedRuns
+	suspect       atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
+	failedClaims  failedClaims
+	renewalOutage renewalOutage
+	earlyParks    earlyParkCounts
+	signalCounts  signalCountQueue
+	endedRuns     endedRuns
 
-	hints     notifier // a run may be claimable
-	news      notifier // a run in memory may have a control request, or may have been woken
-	schedules notifier // a schedule was changed
-	folds     notifier // a start may have to be released, or a run to be cancelled for it
-	permits   permitExchange
-	admission queueAdmitter
+	claimHints           notifier // a run may be claimable
+	notificationsPending notifier // a run in memory may have a control request, or may have been woken
+	scheduleHints        notifier // a schedule was changed
+	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
+	permitExchange       permitExchange
+	queueAdmitter        queueAdmitter
 
 	notificationsMu sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
 	historyReads    chan struct{} // holds one element for each long history that is being read
@@ -62,12 +62,12 @@ type worker struct {
 func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
-		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), permits: permitExchange{wanted: newNotifier()}, admission: queueAdmitter{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
-		failedClaims: failedClaims{added: newNotifier()}, countQueue: signalCountQueue{added: newNotifier()},
+		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
+		claimHints: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		failedClaims: failedClaims{added: newNotifier()}, signalCounts: signalCountQueue{added: newNotifier()},
 	}
-	w.workflows = slices.Sorted(maps.Keys(e.defs))
-	w.log = e.tel.Log.With(telemetry.KeyWorker, w.id)
+	w.workflows = slices.Sorted(maps.Keys(e.workflows))
+	w.log = e.telemetry.Log.With(telemetry.KeyWorker, w.id)
 	w.slots = slots.NewPool(e.cfg.Concurrency, func(waiting int) {
 		w.log.Warn("all runs in memory wait in steps for results of other runs, and no slot is free for those: raise Config.Concurrency, or wait outside of steps (Ctx.Child)",
 			telemetry.KeyCount, waiting)
@@ -78,7 +78,7 @@ func newWorker(e *Engine) *worker {
 // serveSession registers the worker, runs its loops until ctx ends, and drains. It returns why the worker could
 // not begin, or could not continue.
 func (w *worker) serveSession(ctx context.Context) (err error) {
-	defer w.kill(ErrShutdown)
+	defer w.endRunContexts(ErrShutdown)
 	if len(w.workflows) == 0 { // a client: it executes nothing, and is not registered
 		w.log.Warn("Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out")
 		<-ctx.Done()
@@ -130,12 +130,12 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	case <-ctx.Done():
 	case err = <-w.fatalErrors:
 		w.log.Error("the database is of no more use; this worker stops", telemetry.KeyError, err)
-		for _, r := range w.runs.all() {
+		for _, r := range w.loadedRuns.all() {
 			r.loseOwnership() // no step of the run can be recorded
 		}
 	}
 	w.slots.Close()
-	w.log.Info("the worker is draining", telemetry.KeyCount, w.runs.count())
+	w.log.Info("the worker is draining", telemetry.KeyCount, w.loadedRuns.count())
 	stopTaking()
 	w.recordDraining()
 	taking.Wait()
@@ -144,7 +144,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	kept.Wait()
 	w.reportLastUnreceived()
 	err = errors.Join(err, w.deregister())
-	w.log.Info("the worker has stopped", telemetry.KeyCount, w.runs.count())
+	w.log.Info("the worker has stopped", telemetry.KeyCount, w.loadedRuns.count())
 	return err
 }
 
@@ -188,8 +188,8 @@ func (w *worker) register(ctx context.Context) error {
 // nothing for a nil worker.
 func (w *worker) hintWorkers() {
 	if w != nil {
-		w.hints.notify()
-		w.admission.requestAllPasses()
+		w.claimHints.notify()
+		w.queueAdmitter.requestAllPasses()
 	}
 }
 
@@ -212,10 +212,10 @@ func clearOwner(r *store.Run) {
 // caller has reserved or, if none is left, waits for a slot as a prefetched run.
 func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
-	r.idle.longer = w.earlyParks.settlingTime(r.row.UUID)
+	r.idleTracker.minSettleTime = w.earlyParks.settlingTime(r.row.UUID)
 	from.Assign(&r.slot)
 	w.noteSuspect(r)
-	if before := w.runs.add(r); before != nil {
+	if before := w.loadedRuns.add(r); before != nil {
 		before.loseOwnership() // nothing else would stop the earlier execution
 	}
 	if w.slots.IsClosed() { // the drain may have read which runs are in memory before this run was
@@ -228,33 +228,33 @@ func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *s
 // action, and a drain calls it for a run that does not return. The second call does nothing.
 func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
-	w.runs.remove(r)
+	w.loadedRuns.remove(r)
 	r.slot.Leave()
-	w.admission.requestPass(r.row.Queue)
+	w.queueAdmitter.requestPass(r.row.Queue)
 }
 
 // executing reports whether the run is in this worker's memory, and is not suspended.
 func (w *worker) executing(id uuid.UUID) bool {
-	r := w.runs.get(id)
+	r := w.loadedRuns.get(id)
 	return r != nil && !r.isSuspended()
 }
 
 // drain suspends every run, lets running steps finish for the grace period, and then ends their contexts.
-// If a function has not returned within lastCall after that, drain logs and abandons its run.
+// If a function has not returned within lastCallTime after that, drain logs and abandons its run.
 func (w *worker) drain() {
-	for _, r := range w.runs.all() {
+	for _, r := range w.loadedRuns.all() {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	if w.awaitEmpty(w.e.cfg.Grace) {
 		return
 	}
-	w.kill(ErrShutdown)
+	w.endRunContexts(ErrShutdown)
 	if w.awaitEmpty(drainExtraWait) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainExtraWait)
 	defer cancel()
-	for _, r := range w.runs.all() {
+	for _, r := range w.loadedRuns.all() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
 			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, goroutineStackOf(r))
 		r.releaseStuck(ctx)
@@ -304,9 +304,9 @@ func (w *worker) deregister() error {
 func (w *worker) newClaimQuery() store.ClaimQuery {
 	now := w.e.clock.Now()
 	q := store.ClaimQuery{
-		Worker: w.id, Nonce: store.NewNonce(), Served: w.e.served, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
+		Worker: w.id, Nonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
-	w.outage.setOutageBounds(&q, w.e.cfg.Lease)
+	w.renewalOutage.setOutageBounds(&q, w.e.cfg.Lease)
 	return q
 }
 
@@ -315,7 +315,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 func (w *worker) presenceLoop(ctx context.Context) {
 	hear := func(h store.WakeHint) {
 		if h == store.HintNotification {
-			w.news.notify()
+			w.notificationsPending.notify()
 		} else {
 			w.hintWorkers()
 		}

@@ -41,11 +41,11 @@ func (q *signalCountQueue) take() []*run {
 func (w *worker) countLoop(ctx context.Context) {
 	for {
 		select {
-		case <-w.countQueue.added:
+		case <-w.signalCounts.added:
 		case <-ctx.Done():
 			return
 		}
-		if runs := w.countQueue.take(); len(runs) > 0 {
+		if runs := w.signalCounts.take(); len(runs) > 0 {
 			w.countSignals(ctx, runs)
 		}
 	}
@@ -58,7 +58,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {
 		ids[i] = r.row.UUID
-		r.inbox.beginCount()
+		r.signalInbox.beginCount()
 	}
 	wait := firstReadRetryDelay
 	var counts []store.SignalCount
@@ -76,7 +76,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 			for _, r := range runs {
-				r.inbox.deliverCounts(nil, false)
+				r.signalInbox.deliverCounts(nil, false)
 			}
 			return
 		}
@@ -86,7 +86,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		wait = min(2*wait, w.e.cfg.Lease/3)
 	}
 	for _, r := range runs {
-		r.inbox.deliverCounts(signalCountsOf(r.row.UUID, &counts), true)
+		r.signalInbox.deliverCounts(signalCountsOf(r.row.UUID, &counts), true)
 	}
 }
 

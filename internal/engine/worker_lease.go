@@ -13,9 +13,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// deadQueryInterval is the time between two queries for dead workers. A worker counts as dead only if two queries in a
+// deadWorkerQueryInterval is the time between two queries for dead workers. A worker counts as dead only if two queries in a
 // row report it, because its connection may just be reopening.
-const deadQueryInterval = 120 * time.Millisecond
+const deadWorkerQueryInterval = 120 * time.Millisecond
 
 // reExpireAfter is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
 // worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
@@ -31,15 +31,15 @@ const maxTakeoverLease = time.Minute
 func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for sleepCtx(ctx, min(wait-wait/8+rand.N(wait/4), w.timeUntilLeaseEnds(w.runs.all()))) {
-		held := w.runs.all()
+	for sleepCtx(ctx, min(wait-wait/8+rand.N(wait/4), w.timeUntilLeaseEnds(w.loadedRuns.all()))) {
+		held := w.loadedRuns.all()
 		w.loseExpiredRuns(held)
 		busy, err := w.renew(ctx, held)
 		if ctx.Err() != nil {
 			return
 		}
 		wait = every
-		w.news.notify()
+		w.notificationsPending.notify()
 		if err != nil {
 			w.stopIfFatal(err)
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
@@ -97,21 +97,21 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: cfg.Version,
-			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.stateToRecord(), StartedAt: w.started,
+			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.stateToRecord(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
 		},
 		Leases: due, LeaseUntil: until,
 	})
 	if err != nil {
-		w.outage.noteFailure()
+		w.renewalOutage.noteFailure()
 		return false, err
 	}
-	w.outage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
-	w.e.counts.renewals.Add(1)
-	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
+	w.renewalOutage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
+	w.e.counters.heartbeats.Add(1)
+	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
 	w.e.clock.Set(pulse.Now, asked)
-	for i := range pulse.Rewinds {
-		w.reportRewind(&pulse.Rewinds[i])
+	for i := range pulse.DatabaseRewinds {
+		w.reportRewind(&pulse.DatabaseRewinds[i])
 	}
 	var lost []*run
 	for _, r := range kept {
@@ -135,13 +135,13 @@ const maxLoggedLosses = 100
 // writes were lost.
 func (w *worker) reportRewind(r *store.Rewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
-		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.OwnedRuns)
+		telemetry.KeyReason, "was at "+r.PositionBefore+", is at "+r.PositionAfter, telemetry.KeyCount, r.OwnedRuns)
 	for i, run := range r.Lost {
 		if i == maxLoggedLosses {
 			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.Lost)-i)
 			break
 		}
-		if run.Missing {
+		if run.RunMissing {
 			w.log.Error("the database lacks a run whose start was acknowledged", telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name)
 			continue
 		}
@@ -159,14 +159,14 @@ func (w *worker) reportRewind(r *store.Rewind) {
 func (w *worker) takeoverLoop(ctx context.Context) {
 	suspects := make(map[uuid.UUID]bool)
 	expired := make(map[uuid.UUID]time.Time)
-	wait := deadQueryInterval
+	wait := deadWorkerQueryInterval
 	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
 		dead, err := w.e.store.DeadWorkers(ctx, w.id)
 		if err != nil {
 			wait = min(2*wait, w.e.cfg.Lease/2)
 			continue
 		}
-		wait = deadQueryInterval
+		wait = deadWorkerQueryInterval
 		var sure []uuid.UUID
 		seen := make(map[uuid.UUID]bool, len(dead))
 		for _, id := range dead {

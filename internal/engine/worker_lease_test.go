@@ -83,7 +83,7 @@ type locking struct {
 func (s *locking) Commit(ctx context.Context, b *store.Batch) error {
 	if s.left > 0 {
 		s.left--
-		for _, w := range b.Runs {
+		for _, w := range b.OwnershipEnds {
 			w.Outcome = store.Locked
 		}
 		return nil
@@ -99,7 +99,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		c.w.e.journal = journal.New(l.Commit, nil, 0)
 		old := c.run("first")
 		old.mu.Lock()
-		old.awareness.early = true
+		old.suspensionAwareness.callBeforeNotice = true
 		old.mu.Unlock()
 		old.suspend(suspension{cause: ErrParked, status: store.Waiting})
 		<-time.After(10 * time.Second)

@@ -47,11 +47,11 @@ func (w *worker) notificationLoop(ctx context.Context) {
 	wait := firstReadRetryDelay
 	for {
 		select {
-		case <-w.news:
+		case <-w.notificationsPending:
 		case <-ctx.Done():
 			return
 		}
-		runs := w.runs.all()
+		runs := w.loadedRuns.all()
 		if len(runs) == 0 {
 			continue
 		}
@@ -61,7 +61,7 @@ func (w *worker) notificationLoop(ctx context.Context) {
 				return
 			}
 			wait = min(2*wait, w.e.cfg.Lease/3)
-			w.news.notify()
+			w.notificationsPending.notify()
 			continue
 		}
 		wait = firstReadRetryDelay
@@ -126,7 +126,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 // recheckWaits makes the run's waits check the database again. If the run parks before they have checked, it
 // becomes claimable at once, because the database reports each wake-up only once.
 func (r *run) recheckWaits() {
-	r.wokenHere.Store(true)
-	r.inbox.wake()
+	r.wokenInMemory.Store(true)
+	r.signalInbox.wake()
 	r.permitLines.wake()
 }

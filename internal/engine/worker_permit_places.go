@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// chainLength is how many further steps of a run ask when one of them is done with waiting.
-const chainLength = 2
+// stepsWokenNext is how many further steps of a run ask when one of them is done with waiting.
+const stepsWokenNext = 2
 
 // runPermitWaits are the steps of one run that wait for permits, by line. What is free goes to those that are first in
 // the line, so only these ask when the run is woken: otherwise n steps would ask n times each.
@@ -22,17 +22,17 @@ type runPermitWaits struct {
 
 // stepAwaitingPermit is one step that waits. It is asking until recordPlace is called, and after each wake.
 type stepAwaitingPermit struct {
-	run     *runPermitWaits
-	line    store.PermitLineKey
-	step    string
-	arrived time.Time // zero: not known yet
-	asking  bool
-	news    notifier // has a value when the step should ask
+	run      *runPermitWaits
+	line     store.PermitLineKey
+	step     string
+	arrived  time.Time // zero: not known yet
+	isAsking bool
+	mustAsk  notifier // has a value when the step should ask
 }
 
 // addStep adds a step, which then asks.
 func (q *runPermitWaits) addStep(g store.PermitLineKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{run: q, line: g, step: step, asking: true, news: newNotifier()}
+	s := &stepAwaitingPermit{run: q, line: g, step: step, isAsking: true, mustAsk: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lines == nil {
@@ -46,19 +46,19 @@ func (q *runPermitWaits) addStep(g store.PermitLineKey, step string) *stepAwaiti
 func (q *runPermitWaits) recordPlace(s *stepAwaitingPermit, arrived time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s.asking = false
+	s.isAsking = false
 	if s.arrived.Equal(arrived) {
 		return
 	}
 	q.remove(s)
 	s.arrived = arrived
 	line := q.lines[s.line]
-	i, _ := slices.BinarySearchFunc(line, s, compareStanding)
+	i, _ := slices.BinarySearchFunc(line, s, comparePermitPlaces)
 	q.lines[s.line] = slices.Insert(line, i, s)
 }
 
-// compareStanding orders as store.ComparePlaces does, with those last that have no place yet.
-func compareStanding(a, b *stepAwaitingPermit) int {
+// comparePermitPlaces orders as store.ComparePlaces does, with those last that have no place yet.
+func comparePermitPlaces(a, b *stepAwaitingPermit) int {
 	switch {
 	case a.arrived.IsZero() && b.arrived.IsZero():
 		return 0
@@ -85,14 +85,14 @@ func (q *runPermitWaits) leaveLine(s *stepAwaitingPermit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)
-	left := chainLength
+	left := stepsWokenNext
 	for _, next := range q.lines[s.line] {
 		if left == 0 || next.arrived.IsZero() {
 			return
 		}
-		if !next.asking {
-			next.asking = true
-			next.news.notify()
+		if !next.isAsking {
+			next.isAsking = true
+			next.mustAsk.notify()
 		}
 		left--
 	}
@@ -104,9 +104,9 @@ func (q *runPermitWaits) wake() {
 	defer q.mu.Unlock()
 	for _, line := range q.lines {
 		for i, s := range line {
-			if i == 0 || s.asking {
-				s.asking = true
-				s.news.notify()
+			if i == 0 || s.isAsking {
+				s.isAsking = true
+				s.mustAsk.notify()
 			}
 		}
 	}
@@ -116,10 +116,10 @@ func (q *runPermitWaits) wake() {
 func (q *runPermitWaits) wakeStep(s *stepAwaitingPermit) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.asking || !slices.Contains(q.lines[s.line], s) {
+	if s.isAsking || !slices.Contains(q.lines[s.line], s) {
 		return false
 	}
-	s.asking = true
-	s.news.notify()
+	s.isAsking = true
+	s.mustAsk.notify()
 	return true
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// localLines holds the steps of this worker that wait in lines, in order. When a step gives its permit back, the first of the
+// localPermitLines holds the steps of this worker that wait in lines, in order. When a step gives its permit back, the first of the
 // line ask at once: in most cases the exchange that returns the permit grants it to the next one. Without that the
 // exchange would offer it, and the offer would come back by a notification. Steps of other processes that are before
 // them get an offer as always.
-type localLines map[store.PermitLineKey][]stepInLine
+type localPermitLines map[store.PermitLineKey][]stepInLine
 
 // stepInLine is a step in a line, with what decides about its order.
 type stepInLine struct {
@@ -25,13 +25,13 @@ func (p *permitExchange) addToLocalLine(s *stepAwaitingPermit, a *store.PermitRe
 	step := stepInLine{s, store.Permit{Run: a.Run, Step: a.Step, Units: a.Units, Priority: a.Priority, ArrivedAt: a.ArrivedAt}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.localLines == nil {
-		p.localLines = make(localLines)
+	if p.localPermitLines == nil {
+		p.localPermitLines = make(localPermitLines)
 	}
 	p.removeFromLocalLine(s)
-	line := p.localLines[s.line]
+	line := p.localPermitLines[s.line]
 	i, _ := slices.BinarySearchFunc(line, step, compareStepsInLine)
-	p.localLines[s.line] = slices.Insert(line, i, step)
+	p.localPermitLines[s.line] = slices.Insert(line, i, step)
 }
 
 // leaveLocalLine removes a step that no longer waits.
@@ -43,18 +43,18 @@ func (p *permitExchange) leaveLocalLine(s *stepAwaitingPermit) {
 
 // removeFromLocalLine removes the step from its line. p.mu is held.
 func (p *permitExchange) removeFromLocalLine(s *stepAwaitingPermit) {
-	line := slices.DeleteFunc(p.localLines[s.line], func(o stepInLine) bool { return o.stepAwaitingPermit == s })
+	line := slices.DeleteFunc(p.localPermitLines[s.line], func(o stepInLine) bool { return o.stepAwaitingPermit == s })
 	if len(line) == 0 {
-		delete(p.localLines, s.line)
+		delete(p.localPermitLines, s.line)
 	} else {
-		p.localLines[s.line] = line
+		p.localPermitLines[s.line] = line
 	}
 }
 
 // wakeNext lets the first steps of the line ask that can use the units.
 func (p *permitExchange) wakeNext(line store.PermitLineKey, units int) {
 	p.mu.Lock()
-	first := slices.Clone(p.localLines[line][:min(len(p.localLines[line]), units)])
+	first := slices.Clone(p.localPermitLines[line][:min(len(p.localPermitLines[line]), units)])
 	p.mu.Unlock()
 	for _, s := range first {
 		if units <= 0 {

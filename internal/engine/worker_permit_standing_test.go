@@ -11,7 +11,7 @@ import (
 
 // The steps of a process ask in the order of their line when permits are given back, as many as the units are enough for.
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
-	p := &permitExchange{wanted: newNotifier()}
+	p := &permitExchange{wakeLoop: newNotifier()}
 	line, now := store.PermitLineKey{Limit: "l"}, time.Now()
 	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
 		var waits runPermitWaits
@@ -31,7 +31,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		}
 		for name, s := range all {
 			select {
-			case <-s.news:
+			case <-s.mustAsk:
 				if !wanted[name] {
 					t.Errorf("%s: %s asks", when, name)
 				}
@@ -53,8 +53,8 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	p.wakeNext(line, 1)
 	woken("those before have left", "third")
 	p.leaveLocalLine(third)
-	if p.wakeNext(line, 5); len(p.localLines) != 0 {
-		t.Errorf("%d lines are kept in which nobody waits", len(p.localLines))
+	if p.wakeNext(line, 5); len(p.localPermitLines) != 0 {
+		t.Errorf("%d lines are kept in which nobody waits", len(p.localPermitLines))
 	}
 	p.wakeNext(store.PermitLineKey{Limit: "other"}, 1)
 	woken("nobody waits")

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	maxPermitAsks         = 500                   // asks that one transaction contains at most
-	maxLinesPerCall       = 100                   // lines that one transaction looks at
-	lineCheckInterval     = time.Second           // between two looks at the lines, while a step waits in one
-	firstPermitRetryDelay = 20 * time.Millisecond // first pause after a failed call
-	maxPermitRetryDelay   = time.Second           // longest such pause
-	permitTimeout         = 10 * time.Second      // of one call
+	maxPermitRequests       = 500                   // asks that one transaction contains at most
+	maxLinesPerCall         = 100                   // lines that one transaction looks at
+	permitLineCheckInterval = time.Second           // between two looks at the lines, while a step waits in one
+	firstPermitRetryDelay   = 20 * time.Millisecond // first pause after a failed call
+	maxPermitRetryDelay     = time.Second           // longest such pause
+	permitTimeout           = 10 * time.Second      // of one call
 )
 
 // permitExchange exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
 // what steps ask for and give back while its last call is in progress.
 type permitExchange struct {
-	wanted notifier
+	wakeLoop notifier
 
-	mu             sync.Mutex
-	asks           []*pendingPermitRequest
-	returns        []pendingPermitReturn
-	localLines     localLines
-	nextLineChecks map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
-	checked        bool                              // warnOfOlderWorkers was called; owned by permitLoop
+	mu                   sync.Mutex
+	requests             []*pendingPermitRequest
+	returns              []pendingPermitReturn
+	localPermitLines     localPermitLines
+	nextLineChecks       map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
+	warnedOfOlderWorkers bool                              // warnOfOlderWorkers was called; owned by permitLoop
 }
 
 // pendingPermitRequest is an ask that waits for its outcome.
@@ -57,9 +57,9 @@ func (p *permitExchange) requestPermit(ctx context.Context, a *store.PermitReque
 	own := *a // the loop may still use it when this caller has left
 	q := &pendingPermitRequest{PermitRequest: &own, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
-	p.asks = append(p.asks, q)
+	p.requests = append(p.requests, q)
 	p.mu.Unlock()
-	p.wanted.notify()
+	p.wakeLoop.notify()
 	select {
 	case err := <-q.done:
 		*a = own
@@ -75,7 +75,7 @@ func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 	p.returns = append(p.returns, pendingPermitReturn{a.Return(), r})
 	p.mu.Unlock()
 	p.wakeNext(store.PermitLineKey{Limit: a.Limit, Key: a.Key}, a.Units)
-	p.wanted.notify()
+	p.wakeLoop.notify()
 }
 
 // takePending removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
@@ -83,11 +83,11 @@ func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 func (p *permitExchange) takePending() (asks []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asks = slices.DeleteFunc(p.asks, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
-	n := min(len(p.asks), maxPermitAsks)
-	asks, returns = slices.Clone(p.asks[:n]), p.returns
-	p.asks, p.returns = slices.Delete(p.asks, 0, n), nil
-	return asks, returns, len(p.asks) > 0
+	p.requests = slices.DeleteFunc(p.requests, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
+	n := min(len(p.requests), maxPermitRequests)
+	asks, returns = slices.Clone(p.requests[:n]), p.returns
+	p.requests, p.returns = slices.Delete(p.requests, 0, n), nil
+	return asks, returns, len(p.requests) > 0
 }
 
 // requeuePending returns what a failed call did not do, except for callers that are gone.
@@ -100,7 +100,7 @@ func (p *permitExchange) requeuePending(asks []*pendingPermitRequest, returns []
 			left = append(left, a)
 		}
 	}
-	p.asks = append(left, p.asks...)
+	p.requests = append(left, p.requests...)
 	var owed []pendingPermitReturn
 	for _, r := range returns {
 		if r.r.ownedCtx.Err() == nil {
@@ -114,7 +114,7 @@ func (p *permitExchange) requeuePending(asks []*pendingPermitRequest, returns []
 // holder of a permit may have died, and nobody else may ask: often while there are such lines, and else as
 // often as leases are renewed.
 func (w *worker) permitLoop(ctx context.Context) {
-	p := &w.permits
+	p := &w.permitExchange
 	looks := time.NewTimer(0)
 	defer looks.Stop()
 	wait := firstPermitRetryDelay
@@ -122,7 +122,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		later := p.armLineCheck(w.e.clock)
 		look := false
 		select {
-		case <-p.wanted:
+		case <-p.wakeLoop:
 			runtime.Gosched() // those whom a return has woken ask in the same exchange
 		case <-looks.C:
 			look = true
@@ -139,7 +139,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			p.checkLinesNow(waiting, w.e.clock.Now())
 			every := w.e.cfg.Lease / 3
 			if len(waiting) > 0 || err != nil {
-				every = min(every, lineCheckInterval)
+				every = min(every, permitLineCheckInterval)
 			}
 			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
 		}
@@ -160,7 +160,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		}
 		if sleepCtx(ctx, wait/2+rand.N(wait)) {
 			wait = min(2*wait, maxPermitRetryDelay)
-			p.wanted.notify()
+			p.wakeLoop.notify()
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (p *permitExchange) armLineCheck(c clock.Clock) clock.Timer {
 	if first.IsZero() {
 		return noTimer{}
 	}
-	return c.At(first, p.wanted.notify)
+	return c.At(first, p.wakeLoop.notify)
 }
 
 // noTimer is the timer of no time.
@@ -229,7 +229,7 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitLineKey,
 // exchangePermits makes one call of Permits with what has gathered, and with the given lines, and reports whether
 // more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
 func (w *worker) exchangePermits(ctx context.Context, lines []store.PermitLineKey) (more bool, err error) {
-	p := &w.permits
+	p := &w.permitExchange
 	asks, returns, more := p.takePending()
 	if len(asks)+len(returns)+len(lines) == 0 {
 		return false, nil
@@ -262,8 +262,8 @@ func (w *worker) exchangePermits(ctx context.Context, lines []store.PermitLineKe
 	for _, a := range asks {
 		a.done <- err
 	}
-	if len(asks) > 0 && !p.checked {
-		p.checked = true
+	if len(asks) > 0 && !p.warnedOfOlderWorkers {
+		p.warnedOfOlderWorkers = true
 		w.warnOfOlderWorkers(ctx)
 	}
 	return more, err

@@ -11,7 +11,7 @@ import (
 
 // An ask whose caller is gone is not sent: it would be granted after the caller has given its permit back.
 func TestAskOfALostCallerIsDropped(t *testing.T) {
-	p := &permitExchange{wanted: newNotifier()}
+	p := &permitExchange{wakeLoop: newNotifier()}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}
@@ -61,11 +61,11 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
 		w.e.clock.Set(time.Now(), time.Now())
 		now := w.e.clock.Now()
-		w.permits.checkLinesNow(c.due, now)
-		if _, err := w.exchangePermits(t.Context(), w.permits.dueLines(now)); (err == nil) != (c.left == 0) {
+		w.permitExchange.checkLinesNow(c.due, now)
+		if _, err := w.exchangePermits(t.Context(), w.permitExchange.dueLines(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}
-		if left := w.permits.dueLines(now.Add(time.Hour)); len(left) != c.left {
+		if left := w.permitExchange.dueLines(now.Add(time.Hour)); len(left) != c.left {
 			t.Errorf("%s: %d lines are to be looked at again, want %d", what, len(left), c.left)
 		}
 	}

@@ -25,12 +25,12 @@ type DeclaredSchedule struct {
 	Settings *schedule.Settings
 }
 
-// schedulePage is how many due schedules one query returns.
-const schedulePage = 100
+// schedulesPerQuery is how many due schedules one query returns.
+const schedulesPerQuery = 100
 
-// firesAtOnce is how many schedules a worker fires at the same time, so that schedules which are due at once share
+// maxConcurrentFires is how many schedules a worker fires at the same time, so that schedules which are due at once share
 // the waits for the disk.
-const firesAtOnce = 3
+const maxConcurrentFires = 3
 
 // redeclareInterval is the time between two checks of the declarations: the one that applies may be of a version that is gone.
 const redeclareInterval = 30 * time.Second
@@ -60,7 +60,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			}
 		}
 		began := w.e.clock.Now()
-		due, next, err := w.e.store.DueSchedules(ctx, began, schedulePage+len(faulty))
+		due, next, err := w.e.store.DueSchedules(ctx, began, schedulesPerQuery+len(faulty))
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -77,11 +77,11 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 		if w.fireSchedules(ctx, faulty.readyToRetry(due, time.Now()), faulty) {
 			continue
 		}
-		w.awaitDue(ctx, w.schedules, faulty.nextRetryIn(time.Now(), w.e.cfg.Poll), next)
+		w.awaitDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.e.cfg.Poll), next)
 	}
 }
 
-// fireSchedules fires the schedules, each in a transaction of its own, firesAtOnce of them at the same time, and reports whether
+// fireSchedules fires the schedules, each in a transaction of its own, maxConcurrentFires of them at the same time, and reports whether
 // anything changed. It returns when all of them have been decided. Their order is random, so that several workers seldom meet.
 func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
@@ -90,7 +90,7 @@ func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedS
 		next   atomic.Int64
 		firing sync.WaitGroup
 	)
-	for range min(len(due), firesAtOnce) {
+	for range min(len(due), maxConcurrentFires) {
 		firing.Go(func() {
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
@@ -234,21 +234,21 @@ func (e *Engine) reportFires(ctx context.Context, w *store.ScheduleWrite) {
 		if f.Kind == store.FireScheduled && f.Start != nil {
 			late = max(0, f.FiredAt.Sub(f.At))
 		}
-		e.tel.Fired(ctx, f.Schedule, f.Outcome.String(), late)
+		e.telemetry.Fired(ctx, f.Schedule, f.Outcome.String(), late)
 		attrs := []any{telemetry.KeySchedule, f.Schedule, telemetry.KeyScheduledAt, f.At}
 		switch f.Outcome {
 		case store.FireStarted:
 			if f.Start != nil {
 				started = true
-				e.tel.Started(ctx, f.Start.Run.Workflow, f.Start.Run.Queue)
-				e.tel.Log.Debug("a schedule started a run", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
+				e.telemetry.Started(ctx, f.Start.Run.Workflow, f.Start.Run.Queue)
+				e.telemetry.Log.Debug("a schedule started a run", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
 			}
 		case store.FireFailed:
-			e.tel.Log.Warn("a scheduled time is passed: a run with its ID exists already", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
+			e.telemetry.Log.Warn("a scheduled time is passed: a run with its ID exists already", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
 		case store.FireMissed:
-			e.tel.Log.Warn("scheduled times are passed: they are longer ago than CatchUp; Backfill starts their runs", attrs...)
+			e.telemetry.Log.Warn("scheduled times are passed: they are longer ago than CatchUp; Backfill starts their runs", attrs...)
 		default:
-			e.tel.Log.Info("a scheduled time starts no run now: the run before it has not ended", append(attrs, telemetry.KeyOutcome, f.Outcome.String())...)
+			e.telemetry.Log.Info("a scheduled time starts no run now: the run before it has not ended", append(attrs, telemetry.KeyOutcome, f.Outcome.String())...)
 		}
 	}
 	if started {
@@ -329,7 +329,7 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 	if change.Written != nil {
 		e.reportFires(ctx, change.Written)
 		if w := e.worker(); w != nil {
-			w.schedules.notify()
+			w.scheduleHints.notify()
 		}
 	}
 	return nil

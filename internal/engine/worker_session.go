@@ -6,13 +6,13 @@ import "context"
 // the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
 // a run executed in this process, so both can come and go in any order.
 type workerSession struct {
-	w      *worker
-	cancel context.CancelFunc
-	done   chan struct{} // closed after the drain
-	failed chan struct{} // closed before done if err is not nil
-	err    error         // why the worker could not begin, or had to stop; to be read after done is closed
-	users  int
-	run    bool // Run is among the users
+	worker        *worker
+	cancel        context.CancelFunc
+	done          chan struct{} // closed after the drain
+	failedToBegin chan struct{} // closed before done if err is not nil
+	err           error         // why the worker could not begin, or had to stop; to be read after done is closed
+	users         int
+	usedByRun     bool // Run is among the users
 }
 
 // Run executes runs until ctx ends, then drains and returns. It returns an error only if the worker could
@@ -47,10 +47,10 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 	if s == nil {
 		return false, nil, func() error { return nil }
 	}
-	return true, s.failed, func() error {
+	return true, s.failedToBegin, func() error {
 		last := e.leaveSession(s, false)
 		select {
-		case <-s.failed:
+		case <-s.failedToBegin:
 			last = true // done is about to be closed
 		default:
 		}
@@ -73,12 +73,12 @@ func (e *Engine) joinSession(run bool) *workerSession {
 	s := e.session
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		s = &workerSession{w: newWorker(e), cancel: cancel, done: make(chan struct{}), failed: make(chan struct{})}
+		s = &workerSession{worker: newWorker(e), cancel: cancel, done: make(chan struct{}), failedToBegin: make(chan struct{})}
 		e.session = s
 		go func() {
 			defer close(s.done)
-			if s.err = s.w.serveSession(ctx); s.err != nil {
-				close(s.failed)
+			if s.err = s.worker.serveSession(ctx); s.err != nil {
+				close(s.failedToBegin)
 			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -87,11 +87,11 @@ func (e *Engine) joinSession(run bool) *workerSession {
 			}
 		}()
 	}
-	if run && s.run {
+	if run && s.usedByRun {
 		return nil
 	}
 	if run {
-		s.run, e.stopped = true, false
+		s.usedByRun, e.stopped = true, false
 	}
 	s.users++
 	return s
@@ -122,7 +122,7 @@ func (e *Engine) leaveSession(s *workerSession, run bool) (last bool) {
 	s.users--
 	stopped := e.session != s // Run waits for the drain
 	if run {
-		s.run = false
+		s.usedByRun = false
 	}
 	if s.users > 0 {
 		return false
@@ -138,5 +138,5 @@ func (e *Engine) worker() *worker {
 	if e.session == nil {
 		return nil
 	}
-	return e.session.w
+	return e.session.worker
 }

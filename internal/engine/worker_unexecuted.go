@@ -32,8 +32,8 @@ func namesToRecord(names []string) []string {
 
 // unexecutedQueueWorkflow is a pair of queue and workflow whose runs no worker takes.
 type unexecutedQueueWorkflow struct {
-	first time.Time // when the pair was first seen, on this process's clock
-	told  bool
+	firstSeen time.Time // when the pair was first seen, on this process's clock
+	logged    bool
 }
 
 // unexecutedLoop checks from time to time for due runs that no live worker executes.
@@ -63,7 +63,7 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 		}
 		for _, o := range page {
 			after = o.Lane
-			if w.e.served.Includes(o.Queue, o.Workflow) {
+			if w.e.claimFilter.Includes(o.Queue, o.Workflow) {
 				continue
 			}
 			i, seen := index[o.QueueWorkflow]
@@ -107,13 +107,13 @@ func (w *worker) reportUnexecuted(seen map[store.QueueWorkflow]*unexecutedQueueW
 		still[o.QueueWorkflow] = true
 		u := seen[o.QueueWorkflow]
 		if u == nil {
-			u = &unexecutedQueueWorkflow{first: time.Now()}
+			u = &unexecutedQueueWorkflow{firstSeen: time.Now()}
 			seen[o.QueueWorkflow] = u
 		}
-		if u.told || time.Since(u.first) < after {
+		if u.logged || time.Since(u.firstSeen) < after {
 			continue
 		}
-		u.told = true
+		u.logged = true
 		w.log.Warn("runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows, and whose Config.Queues is empty or names the queue",
 			telemetry.KeyWorkflow, o.Workflow, telemetry.KeyQueue, o.Queue, telemetry.KeyRun, o.Run, telemetry.KeySince, o.Since)
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	maxEndedRuns          = 1 << 16 // runs that wait for the search; further runs are not logged
 	endedRunsPerSearch    = 1000    // runs in one search
-	mostSignals           = 10      // signal names in one log line
+	maxLoggedSignals      = 10      // signal names in one log line
 	lastUnreceivedTimeout = 2 * time.Second
 )
 
@@ -82,7 +82,7 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 			var names []string
 			for len(counts) > 0 && counts[0].Run == run.id {
 				total += counts[0].Count
-				if len(names) < mostSignals {
+				if len(names) < maxLoggedSignals {
 					names = append(names, fmt.Sprintf("%s (%d)", naming.DisplaySignal(counts[0].Name), counts[0].Count))
 				}
 				counts = counts[1:]

@@ -174,11 +174,11 @@ func TestALookCancelsBeforeItReleases(t *testing.T) {
 	}
 	f.set(old, store.Cancelled)
 	f.runs[live] = store.FoldRun{Status: store.Running, Control: store.CancelRequested}
-	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.After.UUID != live || !f.row.LookAt.After(f.now) {
+	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.AfterRun.UUID != live || !f.row.LookAt.After(f.now) {
 		t.Fatalf("%+v, the row %+v", l, f.row)
 	}
 	f.set(live, store.Cancelled)
-	if l := f.look(); l.Released != last || f.row.After.Valid {
+	if l := f.look(); l.Released != last || f.row.AfterRun.Valid {
 		t.Fatalf("%+v, the row %+v", l, f.row)
 	}
 	if p := f.start(join, ""); p.Result != last {

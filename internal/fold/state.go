@@ -110,7 +110,7 @@ func (s *state) row(k store.FoldKey, lookAt time.Time, after uuid.UUID, input []
 	if err != nil {
 		panic(err) // the type can always be encoded
 	}
-	return store.Fold{FoldKey: k, LookAt: lookAt, After: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil}, State: text, Input: input}
+	return store.Fold{FoldKey: k, LookAt: lookAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil}, State: text, Input: input}
 }
 
 // remember adds a start of a step.

@@ -11,14 +11,14 @@ import (
 // Entry holds the writes of one call. They are committed in one transaction. The journal owns the
 // entry from append until it has sent the result.
 type Entry struct {
-	starts  []*store.StartWrite
-	step    *store.StepWrite
-	receive *store.ReceiveWrite
-	signal  *store.SignalWrite
-	run     *store.OwnershipEnd
-	items   int
-	bytes   int
-	done    chan error // receives the result; has a buffer of one, so that the sender never waits
+	starts       []*store.StartWrite
+	step         *store.StepWrite
+	receive      *store.ReceiveWrite
+	signal       *store.SignalWrite
+	ownershipEnd *store.OwnershipEnd
+	itemCount    int
+	payloadBytes int
+	result       chan error // receives the result; has a buffer of one, so that the sender never waits
 
 	mayHaveCommitted bool // a failed transaction with this entry may have been committed
 }
@@ -32,16 +32,16 @@ const rowOverhead = 128
 func (j *Journal) newEntry() *Entry {
 	e, used := j.entryPool.Get().(*Entry)
 	if !used {
-		e = &Entry{done: make(chan error, 1)}
+		e = &Entry{result: make(chan error, 1)}
 	}
-	e.items, e.bytes = 1, rowOverhead
+	e.itemCount, e.payloadBytes = 1, rowOverhead
 	return e
 }
 
 // recycleEntry returns an entry to the pool. The caller has received the result of the entry, and nobody
 // else refers to the entry.
 func (j *Journal) recycleEntry(e *Entry) {
-	*e = Entry{done: e.done}
+	*e = Entry{result: e.result}
 	j.entryPool.Put(e)
 }
 
@@ -57,17 +57,17 @@ func (e *Entry) addTo(b *store.Batch) {
 	if e.signal != nil {
 		b.Signals = append(b.Signals, e.signal)
 	}
-	if e.run != nil {
-		b.Runs = append(b.Runs, e.run)
+	if e.ownershipEnd != nil {
+		b.OwnershipEnds = append(b.OwnershipEnds, e.ownershipEnd)
 	}
 }
 
 // runItReleases returns the run that the entry releases without ending it.
 func (e *Entry) runItReleases() (run uuid.UUID, ok bool) {
-	if e.run == nil || e.run.Status.IsTerminal() {
+	if e.ownershipEnd == nil || e.ownershipEnd.Status.IsTerminal() {
 		return uuid.UUID{}, false
 	}
-	return e.run.UUID, true
+	return e.ownershipEnd.UUID, true
 }
 
 // runItRecords returns the run to whose history the entry adds.
@@ -143,24 +143,24 @@ func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 // reports whether the marker was committed. If so, the item holds its outcome.
 func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
 	select {
-	case err := <-e.done:
+	case err := <-e.result:
 		return err == nil, err
 	default:
 	}
 	if j.withdrawEntry(e) {
 		return false, nil
 	}
-	err = <-e.done
+	err = <-e.result
 	return err == nil, err
 }
 
 func (j *Journal) newStartEntry(starts []*store.StartWrite) *Entry {
 	e := j.newEntry()
 	e.starts = starts
-	e.items = len(starts)
-	e.bytes = 0
+	e.itemCount = len(starts)
+	e.payloadBytes = 0
 	for _, s := range starts {
-		e.bytes += rowOverhead + len(s.Run.Input)
+		e.payloadBytes += rowOverhead + len(s.Run.Input)
 	}
 	return e
 }
@@ -168,36 +168,36 @@ func (j *Journal) newStartEntry(starts []*store.StartWrite) *Entry {
 func (j *Journal) newStepEntry(w *store.StepWrite) *Entry {
 	e := j.newEntry()
 	e.step = w
-	e.bytes += len(w.Step.Output) + len(w.Step.Error)
+	e.payloadBytes += len(w.Step.Output) + len(w.Step.Error)
 	return e
 }
 
 func (j *Journal) newChildEntry(s *store.StartWrite, w *store.StepWrite) *Entry {
 	e := j.newStepEntry(w)
 	e.starts = []*store.StartWrite{s}
-	e.items++
-	e.bytes += rowOverhead + len(s.Run.Input)
+	e.itemCount++
+	e.payloadBytes += rowOverhead + len(s.Run.Input)
 	return e
 }
 
 func (j *Journal) newReceiveEntry(r *store.ReceiveWrite) *Entry {
 	e := j.newEntry()
 	e.receive = r
-	e.bytes += len(r.Step.Output) + len(r.Step.Error)
+	e.payloadBytes += len(r.Step.Output) + len(r.Step.Error)
 	return e
 }
 
 func (j *Journal) newSignalEntry(s *store.SignalWrite) *Entry {
 	e := j.newEntry()
 	e.signal = s
-	e.bytes += len(s.Payload)
+	e.payloadBytes += len(s.Payload)
 	return e
 }
 
 func (j *Journal) newRunEntry(w *store.OwnershipEnd) *Entry {
 	e := j.newEntry()
-	e.run = w
-	e.bytes += len(w.Output) + len(w.Error)
+	e.ownershipEnd = w
+	e.payloadBytes += len(w.Output) + len(w.Error)
 	return e
 }
 
@@ -214,7 +214,7 @@ func (j *Journal) awaitEntry(ctx context.Context, e *Entry) error {
 		j.writeOnce(own)
 	}
 	select {
-	case err := <-e.done:
+	case err := <-e.result:
 		if err != nil {
 			err = newWriteError(err, e.mayHaveCommitted)
 		}

@@ -44,16 +44,16 @@ import (
 
 // Limits of one flush, measured on two cores; see docs/decisions.md.
 const (
-	maxItems              = 512
-	maxBytes              = 8 << 20
-	secondWriterThreshold = 32                     // pending entries at which a second writer starts
-	gatherTurns           = 3                      // scheduler turns for callers that are about to append
-	maxGatherTime         = 200 * time.Microsecond // the longest wait for the callers of the last flush
-	maxGatherTurns        = 4096                   // scheduler turns in that wait, because a test's clock may stand still
-	gatherTrialInterval   = 16                     // every 16th flush waits for its callers even if few returned in time before
-	flushTimeout          = 30 * time.Second
-	firstRetryDelay       = 5 * time.Millisecond
-	maxRetryDelay         = time.Second
+	maxFlushRows            = 512
+	maxFlushBytes           = 8 << 20
+	secondWriterThreshold   = 32                     // pending entries at which a second writer starts
+	schedulerYields         = 3                      // scheduler turns for callers that are about to append
+	maxCallerWait           = 200 * time.Microsecond // the longest wait for the callers of the last flush
+	maxCallerWaitYields     = 4096                   // scheduler turns in that wait, because a test's clock may stand still
+	callerWaitTrialInterval = 16                     // every 16th flush waits for its callers even if few returned in time before
+	flushTimeout            = 30 * time.Second
+	firstRetryDelay         = 5 * time.Millisecond
+	maxRetryDelay           = time.Second
 )
 
 // DefaultPatience is how long a batch is retried while the database is unavailable.
@@ -67,16 +67,16 @@ type CommitFunc func(ctx context.Context, b *store.Batch) error
 
 // FlushStats describes one finished flush to an observer.
 type FlushStats struct {
-	Items   int
-	Bytes   int
-	Took    time.Duration
-	Retries int
+	Rows     int
+	Bytes    int
+	Duration time.Duration
+	Retries  int
 }
 
 // Journal collects entries and commits them in groups. Create it with New.
 type Journal struct {
 	commit   CommitFunc
-	observe  func(FlushStats)
+	onFlush  func(FlushStats)
 	patience time.Duration
 	counters counters
 
@@ -87,15 +87,15 @@ type Journal struct {
 
 	soloSlots chan struct{} // limits the concurrent transactions of SoloWriter
 
-	mu             sync.Mutex
-	pending        []*Entry
-	writers        int
-	writerInFlight [2]transactionRuns
-	awaitedLocks   map[string]int     // the number of SoloWriter writers that wait for each lock, by the key of the lock
-	soloInFlight   []*transactionRuns // one for each transaction of SoloWriter that is in progress
-	closed         bool
-	writersDone    chan struct{} // closed when the last writer ends after Close
-	returnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
+	mu                 sync.Mutex
+	pending            []*Entry
+	activeWriters      int
+	writerTransactions [2]transactionRuns
+	awaitedLocks       map[string]int     // the number of SoloWriter writers that wait for each lock, by the key of the lock
+	soloTransactions   []*transactionRuns // one for each transaction of SoloWriter that is in progress
+	closed             bool
+	writersDone        chan struct{} // closed when the last writer ends after Close
+	callerReturnRate   float64       // moving average: the fraction of a flush's callers that append to the next flush in time
 }
 
 // New returns a journal that commits with the given function. It calls observe, if that is not nil,
@@ -109,7 +109,7 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Journal{
-		commit: commit, observe: observe, patience: patience,
+		commit: commit, onFlush: observe, patience: patience,
 		ctx: ctx, cancel: cancel, writersDone: make(chan struct{}),
 		soloSlots: make(chan struct{}, maxSoloTransactions), awaitedLocks: make(map[string]int),
 	}
@@ -137,12 +137,12 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 	}
 	if len(j.awaitedLocks) > 0 && j.needsLockOfSoloWriter(e) {
 		j.mu.Unlock()
-		e.done <- errLockAwaited
+		e.result <- errLockAwaited
 		return nil, nil
 	}
 	j.pending = append(j.pending, e)
-	first := j.writers == 0
-	if first || (j.writers == 1 && !j.singleWriter && len(j.pending) >= secondWriterThreshold) {
+	first := j.activeWriters == 0
+	if first || (j.activeWriters == 1 && !j.singleWriter && len(j.pending) >= secondWriterThreshold) {
 		own = j.addWriter()
 	}
 	j.mu.Unlock()
@@ -218,12 +218,12 @@ func (j *Journal) awaitCallers(returning int) {
 		want = returning
 	}
 	began, seen := time.Now(), first
-	limit := min(maxGatherTime, time.Duration(j.counters.averageTime.Load())/2)
+	limit := min(maxCallerWait, time.Duration(j.counters.averageTime.Load())/2)
 	for turn := 1; ; turn++ {
 		runtime.Gosched()
 		now := j.Depth()
-		still := turn < gatherTurns && now != seen
-		if !still && (now-first >= want || turn >= maxGatherTurns || time.Since(began) >= limit) {
+		still := turn < schedulerYields && now != seen
+		if !still && (now-first >= want || turn >= maxCallerWaitYields || time.Since(began) >= limit) {
 			break
 		}
 		seen = now
@@ -235,7 +235,7 @@ func (j *Journal) awaitCallers(returning int) {
 func (j *Journal) shouldAwaitReturns(returning int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return returning > 0 && (j.returnRate >= 0.5 || j.counters.flushes.Load()%gatherTrialInterval == 0)
+	return returning > 0 && (j.callerReturnRate >= 0.5 || j.counters.flushes.Load()%callerWaitTrialInterval == 0)
 }
 
 // updateReturnRate records that so many of the callers of the last flush appended in time.
@@ -245,7 +245,7 @@ func (j *Journal) updateReturnRate(returned, callers int) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.returnRate += (min(1, float64(returned)/float64(callers)) - j.returnRate) / 4
+	j.callerReturnRate += (min(1, float64(returned)/float64(callers)) - j.callerReturnRate) / 4
 }
 
 // takeBatch moves the oldest pending entries, up to the limits of one flush, to entries. The last
@@ -260,16 +260,16 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 	items, bytes := 0, 0
 	rest := j.pending[:0]
 	for i, e := range j.pending {
-		if len(entries) > 0 && (items+e.items > maxItems || bytes+e.bytes > maxBytes) {
+		if len(entries) > 0 && (items+e.itemCount > maxFlushRows || bytes+e.payloadBytes > maxFlushBytes) {
 			rest = append(rest, j.pending[i:]...)
 			break
 		}
-		if other.conflictsWith(e) || len(j.soloInFlight) > 0 && j.conflictsWithSolo(e) {
+		if other.conflictsWith(e) || len(j.soloTransactions) > 0 && j.conflictsWithSolo(e) {
 			rest = append(rest, e)
 			continue
 		}
-		items += e.items
-		bytes += e.bytes
+		items += e.itemCount
+		bytes += e.payloadBytes
 		entries = append(entries, e)
 		own.add(e)
 	}
@@ -284,22 +284,22 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 // flushBatch commits the entries and sends each of them its result. If brief is true, statements wait
 // only a short time for locks.
 func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, brief bool) {
-	batch.Starts, batch.Steps, batch.Runs = batch.Starts[:0], batch.Steps[:0], batch.Runs[:0]
+	batch.Starts, batch.Steps, batch.OwnershipEnds = batch.Starts[:0], batch.Steps[:0], batch.OwnershipEnds[:0]
 	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], brief
 	bytes := 0
 	for _, e := range entries {
 		e.addTo(batch)
-		bytes += e.bytes
+		bytes += e.payloadBytes
 	}
 	began := time.Now()
 	retries, err := j.commitWithRetry(batch)
 	took := time.Since(began)
 	j.counters.countFlush(batch.Len(), bytes, took, retries, err)
-	j.observe(FlushStats{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
+	j.onFlush(FlushStats{Rows: batch.Len(), Bytes: bytes, Duration: took, Retries: retries})
 	if err == nil || len(entries) == 1 || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		for _, e := range entries {
 			e.mayHaveCommitted = e.mayHaveCommitted || retries > 0
-			e.done <- err
+			e.result <- err
 		}
 		return
 	}

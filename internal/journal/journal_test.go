@@ -34,7 +34,7 @@ func (f *fake) commit(ctx context.Context, b *store.Batch) error {
 	for _, s := range b.Steps {
 		names = append(names, s.Step.Name)
 	}
-	for _, r := range b.Runs {
+	for _, r := range b.OwnershipEnds {
 		names = append(names, r.Reason)
 	}
 	for _, s := range b.Starts {
@@ -140,7 +140,7 @@ func TestUnavailableIsReplayed(t *testing.T) {
 		j := New(f.commit, func(fl FlushStats) { seen = fl }, time.Minute)
 		must(t, j.Step(t.Context(), step("a")))
 		closeNow(t, j)
-		if seen.Retries != 4 || seen.Items != 1 {
+		if seen.Retries != 4 || seen.Rows != 1 {
 			t.Errorf("observed %+v, want 4 retries of 1 item", seen)
 		}
 	})
@@ -254,7 +254,7 @@ func TestFlushIsBounded(t *testing.T) {
 		synctest.Wait()
 		for range 3 {
 			wg.Go(func() {
-				starts := make([]*store.StartWrite, maxItems/2+1)
+				starts := make([]*store.StartWrite, maxFlushRows/2+1)
 				for i := range starts {
 					starts[i] = &store.StartWrite{}
 				}

@@ -15,9 +15,9 @@ import (
 // and occupies a connection meanwhile.
 const maxSoloTransactions = 4
 
-// cancelGrace is how long a call whose context has ended still waits for its transaction, so that it
+// waitAfterCancel is how long a call whose context has ended still waits for its transaction, so that it
 // can usually report whether anything was written.
-const cancelGrace = 100 * time.Millisecond
+const waitAfterCancel = 100 * time.Millisecond
 
 // errLockAwaited is the error of an entry that needs a lock for which another transaction of this
 // process already waits.
@@ -132,7 +132,7 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 		err := j.commitOnce(j.ctx, &batch)
 		j.counters.soloTransactions.Add(1)
 		<-j.soloSlots
-		e.done <- err
+		e.result <- err
 		j.unregister(own)
 	}
 	if ctx.Done() == nil {
@@ -141,12 +141,12 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 		go commit() // ends with its transaction, for which Journal.Close waits
 	}
 	select {
-	case err = <-e.done:
+	case err = <-e.result:
 	case <-ctx.Done():
-		grace := time.NewTimer(cancelGrace)
+		grace := time.NewTimer(waitAfterCancel)
 		defer grace.Stop()
 		select {
-		case err = <-e.done:
+		case err = <-e.result:
 		case <-grace.C:
 			return &WriteError{MayHaveCommitted: true, Err: context.Cause(ctx)}
 		}
@@ -173,12 +173,12 @@ func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
 			j.awaitedLocks[key]++
 		}
 	}
-	if j.writerInFlight[0].conflictsWith(e) || j.writerInFlight[1].conflictsWith(e) || j.conflictsWithSolo(e) {
+	if j.writerTransactions[0].conflictsWith(e) || j.writerTransactions[1].conflictsWith(e) || j.conflictsWithSolo(e) {
 		return nil, &WriteError{Err: errLockAwaited}
 	}
 	own := new(transactionRuns)
 	own.add(e)
-	j.soloInFlight = append(j.soloInFlight, own)
+	j.soloTransactions = append(j.soloTransactions, own)
 	return own, nil
 }
 
@@ -186,10 +186,10 @@ func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
 // is active, because the entries conflicted with this transaction, unregister starts a writer.
 func (j *Journal) unregister(own *transactionRuns) {
 	j.mu.Lock()
-	i := slices.Index(j.soloInFlight, own)
-	j.soloInFlight = slices.Delete(j.soloInFlight, i, i+1)
+	i := slices.Index(j.soloTransactions, own)
+	j.soloTransactions = slices.Delete(j.soloTransactions, i, i+1)
 	var writer *transactionRuns
-	if len(j.pending) > 0 && j.writers == 0 {
+	if len(j.pending) > 0 && j.activeWriters == 0 {
 		writer = j.addWriter()
 	}
 	if j.closed && j.hasNoWriters() {
@@ -204,7 +204,7 @@ func (j *Journal) unregister(own *transactionRuns) {
 // conflictsWithSolo reports whether the entry must not be written concurrently with a transaction
 // of SoloWriter that is in progress. The caller holds j.mu.
 func (j *Journal) conflictsWithSolo(e *Entry) bool {
-	return slices.ContainsFunc(j.soloInFlight, func(f *transactionRuns) bool { return f.conflictsWith(e) })
+	return slices.ContainsFunc(j.soloTransactions, func(f *transactionRuns) bool { return f.conflictsWith(e) })
 }
 
 // needsLockOfSoloWriter reports whether the entry needs a lock for which another entry already waits.
@@ -223,7 +223,7 @@ func (j *Journal) failEntriesThatLock(entries []*Entry, err error) (free int) {
 		}
 	}
 	for _, e := range entries[free:] {
-		e.done <- err
+		e.result <- err
 	}
 	return free
 }
@@ -254,9 +254,9 @@ func (e *Entry) lockKeys() (keys []string) {
 	if e.signal != nil {
 		add(e.signal.Run)
 	}
-	if e.run != nil {
-		add(e.run.UUID)
-		add(e.run.Parent.UUID)
+	if e.ownershipEnd != nil {
+		add(e.ownershipEnd.UUID)
+		add(e.ownershipEnd.Parent.UUID)
 	}
 	return keys
 }

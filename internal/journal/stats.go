@@ -8,15 +8,15 @@ import (
 // Stats counts what a journal has done since New, and the entries that are pending now.
 type Stats struct {
 	Flushes          int64         // committed flushes
-	Items            int64         // items in the committed flushes
-	Bytes            int64         // approximate bytes in the committed flushes, with the overhead of rows
-	Largest          int64         // items in the largest committed flush
-	TotalTime        time.Duration // sum of the durations of the committed flushes; two may overlap
-	AverageTime      time.Duration // moving average of the duration of a flush, over about the last 16
-	Failed           int64         // failed flushes; most of them were split and tried again
-	Retries          int64         // retries of flushes while the database was unavailable
+	WrittenRows      int64         // items in the committed flushes
+	WrittenBytes     int64         // approximate bytes in the committed flushes, with the overhead of rows
+	LargestFlushRows int64         // items in the largest committed flush
+	TotalFlushTime   time.Duration // sum of the durations of the committed flushes; two may overlap
+	AverageFlushTime time.Duration // moving average of the duration of a flush, over about the last 16
+	FailedFlushes    int64         // failed flushes; most of them were split and tried again
+	FlushRetries     int64         // retries of flushes while the database was unavailable
 	SoloTransactions int64         // transactions by SoloWriter
-	Pending          int           // entries that wait for a flush to begin
+	PendingEntries   int           // entries that wait for a flush to begin
 }
 
 // counters holds the figures of Stats. Only writers update it, once a flush, so that callers which
@@ -25,8 +25,8 @@ type counters struct {
 	flushes, items, bytes, largest, totalTime, averageTime, failed, retries, soloTransactions atomic.Int64
 }
 
-// averageWeight is the approximate number of flushes that Stats.AverageTime averages.
-const averageWeight = 16
+// averagedFlushes is the approximate number of flushes that Stats.AverageFlushTime averages.
+const averagedFlushes = 16
 
 func (c *counters) countFlush(items, bytes int, took time.Duration, replays int, err error) {
 	c.retries.Add(int64(replays))
@@ -46,7 +46,7 @@ func (c *counters) countFlush(items, bytes int, took time.Duration, replays int,
 	}
 	for {
 		recent := c.averageTime.Load()
-		next := recent + (int64(took)-recent)/averageWeight
+		next := recent + (int64(took)-recent)/averagedFlushes
 		if first {
 			next = int64(took)
 		}
@@ -61,8 +61,8 @@ func (c *counters) countFlush(items, bytes int, took time.Duration, replays int,
 func (j *Journal) Stats() Stats {
 	c := &j.counters
 	return Stats{
-		Flushes: c.flushes.Load(), Items: c.items.Load(), Bytes: c.bytes.Load(), Largest: c.largest.Load(),
-		TotalTime: time.Duration(c.totalTime.Load()), AverageTime: time.Duration(c.averageTime.Load()),
-		Failed: c.failed.Load(), Retries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), Pending: j.Depth(),
+		Flushes: c.flushes.Load(), WrittenRows: c.items.Load(), WrittenBytes: c.bytes.Load(), LargestFlushRows: c.largest.Load(),
+		TotalFlushTime: time.Duration(c.totalTime.Load()), AverageFlushTime: time.Duration(c.averageTime.Load()),
+		FailedFlushes: c.failed.Load(), FlushRetries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), PendingEntries: j.Depth(),
 	}
 }

@@ -41,7 +41,7 @@ func TestStats(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if got := j.Stats(); got != (Stats{Pending: 8}) {
+		if got := j.Stats(); got != (Stats{PendingEntries: 8}) {
 			t.Errorf("while the first is held: %+v", got)
 		}
 		close(f.gate)
@@ -50,18 +50,18 @@ func TestStats(t *testing.T) {
 
 		// The eight are split 4+4, and those with the bad one 2+2 and 1+1: four refused.
 		got := j.Stats()
-		if got.Flushes != 4 || got.Items != 8 || got.Failed != 4 || got.Retries != 1 || got.Largest != 4 || got.Pending != 0 {
+		if got.Flushes != 4 || got.WrittenRows != 8 || got.FailedFlushes != 4 || got.FlushRetries != 1 || got.LargestFlushRows != 4 || got.PendingEntries != 0 {
 			t.Errorf("at the end: %+v", got)
 		}
-		if got.Bytes != 8*rowOverhead {
-			t.Errorf("%d bytes, want %d", got.Bytes, 8*rowOverhead)
+		if got.WrittenBytes != 8*rowOverhead {
+			t.Errorf("%d bytes, want %d", got.WrittenBytes, 8*rowOverhead)
 		}
 		// The first flush took two seconds and a pause, being tried twice, the other three one.
-		if pause := got.TotalTime - 5*time.Second; pause <= 0 || pause > 2*firstRetryDelay {
-			t.Errorf("all flushes took %v, want 5s and a pause below %v", got.TotalTime, 2*firstRetryDelay)
+		if pause := got.TotalFlushTime - 5*time.Second; pause <= 0 || pause > 2*firstRetryDelay {
+			t.Errorf("all flushes took %v, want 5s and a pause below %v", got.TotalFlushTime, 2*firstRetryDelay)
 		}
-		if got.AverageTime <= time.Second || got.AverageTime >= 2*time.Second {
-			t.Errorf("a flush takes %v lately, want between 1s and 2s", got.AverageTime)
+		if got.AverageFlushTime <= time.Second || got.AverageFlushTime >= 2*time.Second {
+			t.Errorf("a flush takes %v lately, want between 1s and 2s", got.AverageFlushTime)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 // transactionRuns lists the runs that an uncommitted transaction releases or adds history to.
 type transactionRuns struct {
-	assigned bool        // a writer uses this value
+	inUse    bool        // a writer uses this value
 	recorded []uuid.UUID // runs to whose histories the transaction adds
 	released []uuid.UUID // runs that the transaction releases
 }
@@ -47,32 +47,32 @@ func (f *transactionRuns) conflictsWith(e *Entry) bool {
 // addWriter registers a writer and returns the value that lists the runs of its transactions. At
 // most one other writer may be registered. The caller holds j.mu.
 func (j *Journal) addWriter() *transactionRuns {
-	j.writers++
-	own := &j.writerInFlight[0]
-	if own.assigned {
-		own = &j.writerInFlight[1]
+	j.activeWriters++
+	own := &j.writerTransactions[0]
+	if own.inUse {
+		own = &j.writerTransactions[1]
 	}
-	own.assigned = true
+	own.inUse = true
 	return own
 }
 
 // removeWriter unregisters a writer that has no transaction in progress. The caller holds j.mu.
 func (j *Journal) removeWriter(own *transactionRuns) {
-	own.assigned = false
-	j.writers--
+	own.inUse = false
+	j.activeWriters--
 	if j.closed && j.hasNoWriters() {
 		close(j.writersDone)
 	}
 }
 
 // hasNoWriters reports whether no transaction is in progress. The caller holds j.mu.
-func (j *Journal) hasNoWriters() bool { return j.writers == 0 && len(j.soloInFlight) == 0 }
+func (j *Journal) hasNoWriters() bool { return j.activeWriters == 0 && len(j.soloTransactions) == 0 }
 
 // otherWriterRuns returns the runs in the transaction of the other writer; they are none if there is no
 // other writer. The caller holds j.mu.
 func (j *Journal) otherWriterRuns(own *transactionRuns) *transactionRuns {
-	if own == &j.writerInFlight[0] {
-		return &j.writerInFlight[1]
+	if own == &j.writerTransactions[0] {
+		return &j.writerTransactions[1]
 	}
-	return &j.writerInFlight[0]
+	return &j.writerTransactions[0]
 }

@@ -23,7 +23,7 @@ func TestLeaveFliesAlone(t *testing.T) {
 		return &Entry{receive: &store.ReceiveWrite{Step: store.Step{Run: of}}}
 	}
 	write := func(of uuid.UUID, status store.Status) *Entry {
-		return &Entry{run: &store.OwnershipEnd{UUID: of, Status: status}}
+		return &Entry{ownershipEnd: &store.OwnershipEnd{UUID: of, Status: status}}
 	}
 	for _, c := range []struct {
 		what         string
@@ -51,7 +51,7 @@ func TestLeaveFliesAlone(t *testing.T) {
 				}, nil, 0)
 				var wg sync.WaitGroup
 				add := func(e *Entry) {
-					e.items, e.done = 1, make(chan error, 1)
+					e.itemCount, e.result = 1, make(chan error, 1)
 					wg.Go(func() { must(t, j.awaitEntry(t.Context(), e)) })
 					synctest.Wait()
 				}
@@ -70,8 +70,8 @@ func TestLeaveFliesAlone(t *testing.T) {
 				close(gate)
 				wg.Wait()
 				closeNow(t, j)
-				if j.writers != 0 || j.writerInFlight[0].assigned || j.writerInFlight[1].assigned {
-					t.Errorf("%d writers are left, and the flights %+v", j.writers, j.writerInFlight)
+				if j.activeWriters != 0 || j.writerTransactions[0].inUse || j.writerTransactions[1].inUse {
+					t.Errorf("%d writers are left, and the flights %+v", j.activeWriters, j.writerTransactions)
 				}
 			})
 		})

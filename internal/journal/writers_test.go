@@ -48,11 +48,11 @@ func TestCallerThatWritesComesTooLate(t *testing.T) {
 			_, err := j.appendEntry(j.newStepEntry(step(fmt.Sprint(i))), true)
 			must(t, err)
 		}
-		must(t, <-first.done) // by the second writer
+		must(t, <-first.result) // by the second writer
 		j.writeOnce(own)
 		synctest.Wait()
-		if j.writers != 0 {
-			t.Errorf("%d writers are counted when all have left", j.writers)
+		if j.activeWriters != 0 {
+			t.Errorf("%d writers are counted when all have left", j.activeWriters)
 		}
 		must(t, j.Step(t.Context(), step("one more")))
 		closeNow(t, j)
@@ -162,5 +162,5 @@ func TestCallersComeBack(t *testing.T) {
 func (j *Journal) expects() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.returnRate >= 0.5
+	return j.callerReturnRate >= 0.5
 }

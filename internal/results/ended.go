@@ -14,7 +14,7 @@ const resultsAtOnce = 16
 // Reader is what is read from the store.
 type Reader interface {
 	Statuses(ctx context.Context, ids []uuid.UUID) ([]store.Status, error)
-	Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error)
+	Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error)
 }
 
 // EndedRun is a run that has ended, without its input. Run is nil if the run does not exist.

@@ -55,7 +55,7 @@ func (w *world) Statuses(_ context.Context, ids []uuid.UUID) ([]store.Status, er
 	return all, nil
 }
 
-func (w *world) Find(_ context.Context, refs []store.RunRef, _ store.Payloads) ([]*store.Run, error) {
+func (w *world) Find(_ context.Context, refs []store.RunRef, _ store.PayloadSelection) ([]*store.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]*store.Run, len(refs))

@@ -24,14 +24,14 @@ type QueueAdmission struct {
 	At       time.Time // when they did, by the queue's clock, which never goes back
 }
 
-// blockedFor is when a queue is looked at again in which other transactions have locked the runs that come next.
-const blockedFor = 100 * time.Millisecond
+// lockedRunsRecheckDelay is when a queue is looked at again in which other transactions have locked the runs that come next.
+const lockedRunsRecheckDelay = 100 * time.Millisecond
 
 // Finish sets the results of a pass.
 func (a *QueueAdmission) Finish(plan *AdmissionPlan) {
 	a.More, a.Again, a.Admitted, a.At = plan.More, plan.Again, plan.Admitted, plan.At
 	if a.More && len(plan.Runs) == 0 && !plan.LookAll {
-		a.More, a.Again = false, a.Now.Add(blockedFor)
+		a.More, a.Again = false, a.Now.Add(lockedRunsRecheckDelay)
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 // (shard, id); so a signal and a receive, or a child's start and its parent's cancel,
 // happen one after the other.
 type Batch struct {
-	Starts   []*StartWrite
-	Steps    []*StepWrite
-	Receives []*ReceiveWrite
-	Signals  []*SignalWrite
-	Runs     []*OwnershipEnd
+	Starts        []*StartWrite
+	Steps         []*StepWrite
+	Receives      []*ReceiveWrite
+	Signals       []*SignalWrite
+	OwnershipEnds []*OwnershipEnd
 
 	// ShortLockWait shortens the wait for rows that other transactions have locked. The caller retries.
 	ShortLockWait bool
@@ -28,7 +28,7 @@ type Batch struct {
 
 // Len returns the number of items.
 func (b *Batch) Len() int {
-	return len(b.Starts) + len(b.Steps) + len(b.Receives) + len(b.Signals) + len(b.Runs)
+	return len(b.Starts) + len(b.Steps) + len(b.Receives) + len(b.Signals) + len(b.OwnershipEnds)
 }
 
 // StartWrite creates a run: owned by its creator (Owner valid, status Running, an epoch of count 1
@@ -62,10 +62,10 @@ type StartWrite struct {
 type StepWrite struct {
 	Step Step // Epoch is the writer's
 
-	// Exists tells that a row which is not terminal (a started marker or a backoff) exists, as far
+	// RowExists tells that a row which is not terminal (a started marker or a backoff) exists, as far
 	// as the writer knows. The store updates that row, with SKIP LOCKED. If Exists is false, the
 	// store inserts a row, and an existing row is a conflict.
-	Exists bool
+	RowExists bool
 
 	// Outcome is Written, Adopted (a terminal row existed: see Recorded), Fenced (see State) or
 	// Locked. If Exists was wrong, the store tries an insert instead of the update, or the reverse.
@@ -172,7 +172,7 @@ func HoldDelay(crashes int16) time.Duration {
 }
 
 // HoldUntil returns when a run that was released with OwnershipEnd.Held becomes claimable: after HoldDelay,
-// or at its deadline if that is in the future and comes first. run_hold.sql has the same rule.
+// or at its deadline if that is in the future and comes first. run_hold_after_rejected_write.sql has the same rule.
 func HoldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
 	wakeAt := now.Add(HoldDelay(crashes))
 	if deadline.After(now) && deadline.Before(wakeAt) {
@@ -181,7 +181,7 @@ func HoldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
 	return wakeAt
 }
 
-// HeldTooOftenReason returns the reason of a run that OwnershipEnd.Held has paused. run_hold.sql has the same
+// HeldTooOftenReason returns the reason of a run that OwnershipEnd.Held has paused. run_hold_after_rejected_write.sql has the same
 // text.
 func HeldTooOftenReason(reason string, crashes int16) string {
 	return fmt.Sprintf("%s; the run was held, or its process died or lost its lease, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
@@ -198,17 +198,17 @@ func CrashedTooOftenReason(crashes int16) string {
 // lane in each claim; then by WakeAt, the oldest first. So a lane with many due runs delays the other lanes
 // of its priority by one claim only. A priority with due runs at all times delays the lower ones forever.
 type ClaimQuery struct {
-	Worker uuid.UUID
-	Nonce  uint32       // the nonce of the claimed runs' epochs; each claim draws a new one
-	Served *ClaimFilter // what the worker claims; a claim reads no other runs
-	Gated  *QueueGates  // the queues with a row; nil: none
-	Limit  int          // the maximal number of runs
-	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
+	Worker     uuid.UUID
+	Nonce      uint32       // the nonce of the claimed runs' epochs; each claim draws a new one
+	Filter     *ClaimFilter // what the worker claims; a claim reads no other runs
+	QueueGates *QueueGates  // the queues with a row; nil: none
+	Limit      int          // the maximal number of runs
+	// MaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
 	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no
 	// other suspect counts a crash.
-	Suspects   int
-	Now        time.Time
-	LeaseUntil time.Time
+	MaxSuspects int
+	Now         time.Time
+	LeaseUntil  time.Time
 	// MaxCrashes is how many consecutive claims may follow a lost lease without a new checkpoint.
 	// The claim that reaches it pauses the run instead, with a reason. Zero means no limit.
 	MaxCrashes int
@@ -225,7 +225,7 @@ func (q *ClaimQuery) LeaseEndedInOutage(leaseEnd time.Time) bool {
 }
 
 // SuspectAfter is how many consecutive crashes without a new checkpoint make a run a suspect.
-// claim_runs.sql and claim_crashed_twice.sql have the same number.
+// claim_runs.sql and claim_due_runs_crashed_twice.sql have the same number.
 const SuspectAfter = 2
 
 // QueueWorkflow is a queue together with a workflow.
@@ -242,9 +242,9 @@ type OverdueLane struct {
 // ClaimResult is the result of Store.Claim.
 type ClaimResult struct {
 	Runs []ClaimedRun
-	// Next is the earliest wake_at that is later than ClaimQuery.Now, of the lanes from which the worker
+	// NextDue is the earliest wake_at that is later than ClaimQuery.Now, of the lanes from which the worker
 	// claims, or zero if there is none.
-	Next time.Time
+	NextDue time.Time
 }
 
 // ClaimedRun is a run that the worker now owns. If its Status is Paused, the claim has instead paused
@@ -253,15 +253,15 @@ type ClaimedRun struct {
 	Run         Run
 	History     []Step        // ordered by name
 	HistoryRest UnreadHistory // tells whether HistoryFrom has to read more
-	// Progress is how many terminal checkpoints the run had when its crashes were last counted. If it
+	// CheckpointsAtLastCrash is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
-	Progress int
+	CheckpointsAtLastCrash int
 }
 
 // UnreadHistory tells whether a history has more checkpoints than were read, and the name of the next one.
 type UnreadHistory struct {
-	More bool
-	From string
+	Exists    bool
+	FirstName string
 }
 
 // Heartbeat renews a worker's registration and its leases. A worker sends several during a lease.
@@ -283,6 +283,6 @@ type RenewResult struct {
 	Now    time.Time   // the database's clock
 	Lost   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
 	Locked []uuid.UUID // not extended: another transaction has locked the run's row
-	// Rewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
-	Rewinds []Rewind
+	// DatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
+	DatabaseRewinds []Rewind
 }

@@ -46,11 +46,11 @@ type CancelScope uint8
 
 // The scopes. The zero value is the whole tree.
 const (
-	WholeTree    CancelScope = 0
-	NotStarted   CancelScope = 1 // the run, and those of its descendants that were never executed
-	RunItself    CancelScope = 2
-	ChildrenOnly CancelScope = 3 // the descendants without detached children and their subtrees; used when the parent ends
-	Attached     CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
+	WholeTree       CancelScope = 0
+	NotStarted      CancelScope = 1 // the run, and those of its descendants that were never executed
+	RunItself       CancelScope = 2
+	DescendantsOnly CancelScope = 3 // the descendants without detached children and their subtrees; used when the parent ends
+	WithoutDetached CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
 // ControlResult is the result of a ControlOperation for one of its runs.
@@ -158,8 +158,8 @@ func (o *ControlOperation) Plan(nodes []ControlledRun) (changes []ControlChange,
 
 type plannedRun struct {
 	ControlledRun
-	wakeMode WakeAtUpdate
-	audit    AuditUpdate
+	wakeAtUpdate WakeAtUpdate
+	auditUpdate  AuditUpdate
 }
 
 type controlPlanner struct {
@@ -196,12 +196,12 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	default:
 		if n.Control&bit == 0 {
 			if bit == PausedItself || n.Control&PausedItself == 0 {
-				n.audit = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
+				n.auditUpdate = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
 			}
 			if n.Status == Running {
 				p.countRequested(n)
 			} else {
-				n.Status, n.wakeMode = Paused, WakeNever
+				n.Status, n.wakeAtUpdate = Paused, WakeNever
 				p.countChanged(n)
 			}
 			n.Control |= bit
@@ -234,9 +234,9 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		if n.Control&PausedMask != 0 {
 			return
 		}
-		n.audit = AuditResume
+		n.auditUpdate = AuditResume
 		if n.Status == Paused {
-			n.Status, n.wakeMode = Pending, WakeNow
+			n.Status, n.wakeAtUpdate = Pending, WakeNow
 		}
 		p.countChanged(n)
 	}
@@ -274,9 +274,9 @@ func (p *controlPlanner) cancel(n *plannedRun) {
 				p.resume(child, PausedByAncestor)
 			}
 		}
-	case ChildrenOnly:
+	case DescendantsOnly:
 		p.cancelDescendants(n, func(child *plannedRun) bool { return !child.Detached })
-	case Attached:
+	case WithoutDetached:
 		if !n.Detached {
 			p.cancelRun(n)
 			p.cancelDescendants(n, func(child *plannedRun) bool { return !child.Detached })
@@ -314,15 +314,15 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 		return
 	}
 	n.Control = CancelRequested
-	n.audit = AuditCancel
+	n.auditUpdate = AuditCancel
 	switch {
 	case n.Status == Running:
 		p.countRequested(n)
 	case n.Epoch.Count > 0:
-		n.Status, n.wakeMode = Pending, WakeNow
+		n.Status, n.wakeAtUpdate = Pending, WakeNow
 		p.countRequested(n)
 	default:
-		n.Status, n.wakeMode = Cancelled, WakeNever
+		n.Status, n.wakeAtUpdate = Cancelled, WakeNever
 		p.countChanged(n)
 	}
 }
@@ -332,9 +332,9 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 func (p *controlPlanner) terminate(n *plannedRun) {
 	if !n.Status.IsTerminal() {
 		if n.Control&CancelRequested == 0 {
-			n.audit = AuditCancel
+			n.auditUpdate = AuditCancel
 		}
-		n.Status, n.Control, n.wakeMode = Cancelled, CancelRequested, WakeNever
+		n.Status, n.Control, n.wakeAtUpdate = Cancelled, CancelRequested, WakeNever
 		p.countChanged(n)
 	}
 	for _, child := range p.children[n.UUID] {
@@ -349,7 +349,7 @@ func (p *controlPlanner) changes() (changes []ControlChange, wake []uuid.UUID) {
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.audit, Detached: n.Detached})
+		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeAtUpdate, Audit: n.auditUpdate, Detached: n.Detached})
 		if n.Status.IsTerminal() && n.Parent.Valid {
 			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.IsTerminal() {
 				woken[n.Parent.UUID] = true

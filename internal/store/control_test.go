@@ -205,12 +205,12 @@ var plans = []plan{
 	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.RunItself, "b", "b:cancelled,asked c:running,detached", "a"},
 	{"itself: then the tree", "a:running,asked b<a:running,detached c<a:detached", cancel, 0, "a", "b:running,asked c:cancelled,asked", "a"},
 	{"itself: what is cancelled already goes with it", "a:running,asked b<a:running,asked", cancel, store.RunItself, "a", "", ""},
-	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.ChildrenOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
-	{"children: of an ended run", "a:completed b<a:waiting c<a:detached", cancel, store.ChildrenOnly, "a", "b:pending,asked", ""},
-	{"attached: the run and all but detached ones", "a:running b<a c<b:running d<b:detached e<d:running f<a:running", cancel, store.Attached, "b", "b:cancelled,asked c:running,asked", "a"},
-	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting", cancel, store.Attached, "bce", "b:cancelled,asked e:pending,asked", "a"},
-	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.Attached, "b", "c:pending,asked", ""},
-	{"children: of a run without", "a:running", cancel, store.ChildrenOnly, "a", "", ""},
+	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.DescendantsOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
+	{"children: of an ended run", "a:completed b<a:waiting c<a:detached", cancel, store.DescendantsOnly, "a", "b:pending,asked", ""},
+	{"attached: the run and all but detached ones", "a:running b<a c<b:running d<b:detached e<d:running f<a:running", cancel, store.WithoutDetached, "b", "b:cancelled,asked c:running,asked", "a"},
+	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting", cancel, store.WithoutDetached, "bce", "b:cancelled,asked e:pending,asked", "a"},
+	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.WithoutDetached, "b", "c:pending,asked", ""},
+	{"children: of a run without", "a:running", cancel, store.DescendantsOnly, "a", "", ""},
 
 	{
 		"terminate: in any state", "a:running b<a:waiting c<a:paused,itself,ran d<a:pending,asked,ran e<a:completed f<e:running,detached g<a", terminate, 0, "a",
@@ -364,7 +364,7 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	beneath := func(i, parent int, detached bool) store.ControlledRun {
 		return store.ControlledRun{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
-	o := &store.ControlOperation{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
+	o := &store.ControlOperation{Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: ids[:1]}
 	changes, _ := o.Plan([]store.ControlledRun{
 		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})

@@ -52,10 +52,10 @@ func (k FoldKey) Shard() int16 { return ShardOfName(k.Workflow + "\x00" + k.Key)
 // Fold is one row of the fold table.
 type Fold struct {
 	FoldKey
-	LookAt time.Time     // when a worker looks at the row
-	After  uuid.NullUUID // a worker also looks at the row when this run has ended
-	State  []byte        // what the engine records; in its encoding, which is a JSON object
-	Input  []byte        // of a run that waits, if it is another than the run was started with; else nil
+	LookAt   time.Time     // when a worker looks at the row
+	AfterRun uuid.NullUUID // a worker also looks at the row when this run has ended
+	State    []byte        // what the engine records; in its encoding, which is a JSON object
+	Input    []byte        // of a run that waits, if it is another than the run was started with; else nil
 }
 
 // FoldRun is a run as FoldChange.Plan sees it. It may change at any time, because it is not locked.

@@ -29,7 +29,7 @@ func SortByCallOrder(steps []Step) {
 
 // OpenRunDetails is what a run that has not ended waits for, and its progress.
 type OpenRunDetails struct {
-	Open          []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
+	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
 	LastLeaseLoss LeaseLoss
 	Maps          []MapProgress
@@ -44,9 +44,9 @@ type LeaseLoss struct {
 
 // TreeCounts summarizes a tree of runs.
 type TreeCounts struct {
-	Runs    map[Status]int // the number of runs with each status
-	Delayed int            // Pending runs that were never executed and start after now
-	Open    map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
+	Runs      map[Status]int // the number of runs with each status
+	Delayed   int            // Pending runs that were never executed and start after now
+	OpenCalls map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
 // MapProgress tells how many items of a Map have completed or failed.
@@ -68,14 +68,14 @@ type EventType int16
 
 // The events.
 const (
-	EventLeaseLost EventType = 1
-	EventMoved     EventType = 2 // the run was given another queue
-	EventPriority  EventType = 3 // the run was given another priority
-	EventPaused    EventType = 104
-	EventCompleted EventType = 105
-	EventFailed    EventType = 106
-	EventCancelled EventType = 107
-	EventExpired   EventType = 109
+	EventLeaseLost       EventType = 1
+	EventMovedToQueue    EventType = 2 // the run was given another queue
+	EventPriorityChanged EventType = 3 // the run was given another priority
+	EventPaused          EventType = 104
+	EventCompleted       EventType = 105
+	EventFailed          EventType = 106
+	EventCancelled       EventType = 107
+	EventExpired         EventType = 109
 )
 
 // EndEventOf returns the event for a run that reached the status, which is Paused or terminal. The SQL
@@ -92,7 +92,7 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Of EventMoved and EventPriority: who requested it and why, and the queue or the priority before and after.
+	// Of EventMovedToQueue and EventPriorityChanged: who requested it and why, and the queue or the priority before and after.
 	Actor, Reason, Old, New string
 }
 

@@ -83,7 +83,7 @@ func (w *StepWrite) Judge(run RunState, row *Step) Outcome {
 // ignores whether the row exists and ignores control requests then succeeds. If NeedsSecondTry returns
 // false, another transaction has locked the row.
 func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
-	return run.Control != 0 || w.Exists != (row != nil)
+	return run.Control != 0 || w.RowExists != (row != nil)
 }
 
 // Judge returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns

@@ -89,16 +89,16 @@ func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (d
 	return nil
 }
 
-// StateOfAskers is what a store has read of the asking steps: the permits that they have, in whatever line,
+// StateOfRequestingSteps is what a store has read of the asking steps: the permits that they have, in whatever line,
 // and the states of their runs.
-type StateOfAskers struct {
-	Had  map[*PermitRequest]Permit
-	Runs map[uuid.UUID]RunState
+type StateOfRequestingSteps struct {
+	HeldPermits map[*PermitRequest]Permit
+	Runs        map[uuid.UUID]RunState
 }
 
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
 // database's history now.
-func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfAskers, begun string) PermitPlan {
+func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfRequestingSteps, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().cutToBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
@@ -137,7 +137,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfAskers, begun string) Pe
 		}
 	}
 	for _, a := range asks {
-		if p, wants := l.judgeAsk(a, asked, free, &plan); wants && (end == nil || ComparePlaces(&p.Permit, end) <= 0) {
+		if p, wants := l.decideRequest(a, asked, free, &plan); wants && (end == nil || ComparePlaces(&p.Permit, end) <= 0) {
 			line = append(line, p)
 		}
 	}
@@ -151,9 +151,9 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfAskers, begun string) Pe
 
 // yieldsToMissed reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
 // served first: of the steps of one run, those ask which are first in the line.
-func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *StateOfAskers) bool {
+func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *StateOfRequestingSteps) bool {
 	return slices.ContainsFunc(asks, func(a *PermitRequest) bool {
-		had, known := asked.Had[a]
+		had, known := asked.HeldPermits[a]
 		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
 	})
 }
@@ -179,16 +179,16 @@ func (l *PermitLine) lastRead() (last *Permit) {
 	return new(*last) // the plan changes what was read
 }
 
-// judgeAsk judges one ask before anything is granted. It returns the place of the ask in the line, and false
+// decideRequest judges one ask before anything is granted. It returns the place of the ask in the line, and false
 // if the ask has its outcome already.
-func (l *PermitLine) judgeAsk(a *PermitRequest, asked *StateOfAskers, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+func (l *PermitLine) decideRequest(a *PermitRequest, asked *StateOfRequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	state := asked.Runs[a.Run]
 	a.GrantedAt, a.RetryAt, a.State, a.Rated = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {
 		a.Outcome, a.State = Fenced, state
 		return PermitWithRun{}, false
 	}
-	p, known := asked.Had[a]
+	p, known := asked.HeldPermits[a]
 	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt {
 		free.take(l.Settings.CapUnits(p.Units), false)
 		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost

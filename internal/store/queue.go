@@ -174,7 +174,7 @@ type QueueStore interface {
 	// PlaceOf returns the place of a run, or nil if it has none.
 	PlaceOf(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
 
-	// StartByKept removes the mark StartByNoted of a run that the epoch owns, with its place if the queue has
+	// StartByKept removes the mark HasStartBy of a run that the epoch owns, with its place if the queue has
 	// no row. It reports whether the run is still running at that epoch.
 	StartByKept(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Requeue gives a run that has not begun another queue, another priority, or both.
+// QueueMove gives a run that has not begun another queue, another priority, or both.
 //
 // It locks the row of the run's queue as an admission does, and takes the run out of its line or its place, with
 // all counts. The run then arrives in its queue like one that was just started. It keeps the time at which it is
 // due, its deadline, its StartBy and its group key. What it has taken of a rate stays used.
-type Requeue struct {
+type QueueMove struct {
 	Run      uuid.UUID
 	Queue    string // empty: it keeps its queue
 	Gated    bool   // Queue has a row, so the run needs a place there
@@ -26,74 +26,74 @@ type Requeue struct {
 	// result was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
 	// or if there is no such run; then nothing was changed.
 	Outcome Outcome
-	Found   *QueuedState // the run as it was; nil: there is none
+	Found   *QueueMoveRun // the run as it was; nil: there is none
 }
 
-// QueuedState is a run as Requeue.Plan sees it.
-type QueuedState struct {
+// QueueMoveRun is a run as Requeue.Plan sees it.
+type QueueMoveRun struct {
 	AdmissionRun
-	Name     string // of the queue
-	Workflow string
-	Epoch    Epoch
-	Lane     ClaimLane
-	Level    int16 // the priority in the row of the run
+	Name        string // of the queue
+	Workflow    string
+	Epoch       Epoch
+	Lane        ClaimLane
+	RowPriority int16 // the priority in the row of the run
 }
 
-// Over reports whether the time in which the run had to begin, or its deadline, is over. A run that is paused
+// HasExpired reports whether the time in which the run had to begin, or its deadline, is over. A run that is paused
 // does not expire.
-func (r *QueuedState) Over(now time.Time) bool {
+func (r *QueueMoveRun) HasExpired(now time.Time) bool {
 	return r.Status == Pending && (!r.Deadline.IsZero() && !r.Deadline.After(now) || !r.StartBy.IsZero() && !r.Begun && !r.StartBy.After(now))
 }
 
-// Done reports whether the run had the wanted queue and priority already.
-func (m *Requeue) Done() bool {
-	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.Level)
+// IsUnneeded reports whether the run had the wanted queue and priority already.
+func (m *QueueMove) IsUnneeded() bool {
+	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.RowPriority)
 }
 
-// RequeuePlan is what a Requeue writes.
-type RequeuePlan struct {
-	Run      QueuedState
+// QueueMovePlan is what a Requeue writes.
+type QueueMovePlan struct {
+	Run      QueueMoveRun
 	HasPlace bool           // its place is written
 	Moved    bool           // its queue changes
 	Key      *QueueKeyState // the counts of its key, which are written with those of the queue before; nil: no count changes
 	Events   []Event
 }
 
-// RequeueStore changes the queues and the priorities of runs.
-type RequeueStore interface {
-	// Requeue changes the queue or the priority of a run in one transaction, with an event for each, and sets the
+// QueueMoveStore changes the queues and the priorities of runs.
+type QueueMoveStore interface {
+	// QueueMove changes the queue or the priority of a run in one transaction, with an event for each, and sets the
 	// outcome. It returns ErrLocked if another transaction has locked the queue or the run.
-	Requeue(ctx context.Context, m *Requeue) error
+	MoveRun(ctx context.Context, m *QueueMove) error
 }
 
 // Plan decides what a Requeue writes, and sets the outcome. It returns nil if nothing changes. q is the row of the
 // queue in which the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
-func (m *Requeue) Plan(q *QueueState, found *QueuedState) *RequeuePlan {
+func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 	m.Outcome, m.Found = Fenced, found
 	if found == nil {
 		return nil
 	}
-	p := &RequeuePlan{Run: *found}
+	p := &QueueMovePlan{Run: *found}
 	r := &p.Run
 	if m.Queue != "" && m.Queue != r.Name {
 		p.Moved, r.Name = true, m.Queue
-		p.Events = append(p.Events, Event{Type: EventMoved, Old: found.Name, New: m.Queue})
+		p.Events = append(p.Events, Event{Type: EventMovedToQueue, Old: found.Name, New: m.Queue})
 	}
-	if m.Priority != nil && *m.Priority != r.Level {
-		r.Level, r.Priority = *m.Priority, *m.Priority
-		p.Events = append(p.Events, Event{Type: EventPriority, Old: strconv.Itoa(int(found.Level)), New: strconv.Itoa(int(r.Level))})
+	if m.Priority != nil && *m.Priority != r.RowPriority {
+		r.RowPriority, r.Priority = *m.Priority, *m.Priority
+		p.Events = append(p.Events, Event{Type: EventPriorityChanged, Old: strconv.Itoa(int(found.RowPriority)), New: strconv.Itoa(int(r.RowPriority))})
 	}
 	switch {
 	case len(p.Events) == 0:
 		m.Outcome = Written
 		return nil
-	case r.Status != Pending && r.Status != Paused, r.Epoch.Count > 0, r.Control&CancelRequested != 0, r.Over(m.Now):
+	case r.Status != Pending && r.Status != Paused, r.Epoch.Count > 0, r.Control&CancelRequested != 0, r.HasExpired(m.Now):
 		return nil
 	}
 	m.Outcome, p.HasPlace = Written, r.Known
 	was := r.AdmissionRun
 	if p.Moved || r.Gate == GateInLine {
-		p.withdraw(q, &found.AdmissionRun)
+		p.removeFromOldQueue(q, &found.AdmissionRun)
 		if r.Status == Pending && was.Gate >= GateAdmitted {
 			r.WakeAt = m.Now
 			if !was.ArrivedAt.IsZero() {
@@ -102,17 +102,17 @@ func (m *Requeue) Plan(q *QueueState, found *QueuedState) *RequeuePlan {
 		}
 	}
 	if p.Moved {
-		p.enter(m.Gated)
+		p.addToNewQueue(m.Gated)
 	}
 	r.Queue = r.Name
 	if r.Lane != FoldLane { // a worker that releases the run sets the lane
-		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.Level).WithGate(r.Gate)
+		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.RowPriority).WithGate(r.Gate)
 	}
 	return p
 }
 
-// withdraw takes the run, as it was found, out of its place or its line, so that it arrives again.
-func (p *RequeuePlan) withdraw(q *QueueState, was *AdmissionRun) {
+// removeFromOldQueue takes the run, as it was found, out of its place or its line, so that it arrives again.
+func (p *QueueMovePlan) removeFromOldQueue(q *QueueState, was *AdmissionRun) {
 	r := &p.Run
 	if q != nil && r.Known {
 		a, before := &admissionPlanner{QueueState: q}, q.Use
@@ -128,8 +128,8 @@ func (p *RequeuePlan) withdraw(q *QueueState, was *AdmissionRun) {
 	r.State, r.Gate, r.Turn, r.ArrivedAt = PlaceOutside, GateArrived, 0, time.Time{}
 }
 
-// enter brings the run into its new queue.
-func (p *RequeuePlan) enter(gated bool) {
+// addToNewQueue brings the run into its new queue.
+func (p *QueueMovePlan) addToNewQueue(gated bool) {
 	r := &p.Run
 	r.Begun, r.Turn, r.ArrivedAt = false, 0, time.Time{}
 	switch {

@@ -5,9 +5,9 @@ import "github.com/google/uuid"
 // Rewind reports that the database continues from an earlier point of its history, because a standby
 // was promoted or a backup was restored.
 type Rewind struct {
-	From, To  string // the positions in the database's log before and after, for the log
-	OwnedRuns int    // how many runs this process owned at that time
-	Lost      []LostRun
+	PositionBefore, PositionAfter string // the positions in the database's log before and after, for the log
+	OwnedRuns                     int    // how many runs this process owned at that time
+	Lost                          []LostRun
 }
 
 // LostRun is a run for which the database has lost acknowledged writes. The worker has released it, so
@@ -15,6 +15,6 @@ type Rewind struct {
 type LostRun struct {
 	UUID         uuid.UUID
 	Name         string
-	Missing      bool     // the run itself was lost
+	RunMissing   bool     // the run itself was lost
 	MissingSteps []string // names of the acknowledged checkpoints that were lost
 }

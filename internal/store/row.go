@@ -150,15 +150,15 @@ type Run struct {
 	CancelledAt time.Time // when the cancel was first requested
 }
 
-// Payloads tells which payloads of a run are read. The others are nil.
-type Payloads uint8
+// PayloadSelection tells which payloads of a run are read. The others are nil.
+type PayloadSelection uint8
 
 // The payloads. The outcome is the output and the error.
 const (
-	NoPayloads  Payloads = 0
-	WithInput   Payloads = 1
-	WithOutcome Payloads = 2
-	AllPayloads          = WithInput | WithOutcome
+	NoPayloads  PayloadSelection = 0
+	WithInput   PayloadSelection = 1
+	WithOutcome PayloadSelection = 2
+	AllPayloads                  = WithInput | WithOutcome
 )
 
 // ControlBits is the set of pause and cancel requests that apply to a run. The numbers are stored.
@@ -170,7 +170,7 @@ const (
 	PausedItself     ControlBits = 1 // by a pause of the run itself
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
-	StartByNoted     ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.StartByKept
+	HasStartBy       ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.StartByKept
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
 )
 
@@ -224,7 +224,7 @@ type Worker struct {
 	// Schema is the version of the schema that its code was written for, see SchemaVersion. It is zero for code
 	// from before version 3, which does not record it.
 	Schema int16
-	// SilentAt is when the worker counts as dead, unless it sends another heartbeat. Stores set it from
+	// DeadAt is when the worker counts as dead, unless it sends another heartbeat. Stores set it from
 	// Heartbeat.LeaseUntil.
-	SilentAt time.Time
+	DeadAt time.Time
 }

@@ -49,8 +49,8 @@ type Schedule struct {
 	Paused    bool
 	// CancelsLastRun tells that a waiting time has LastRun cancelled.
 	CancelsLastRun bool
-	// Fires is the number of fires that are kept in full. Stores count them.
-	Fires int
+	// FireCount is the number of fires that are kept in full. Stores count them.
+	FireCount int
 }
 
 // ScheduleChange changes one schedule.
@@ -149,9 +149,9 @@ type Fire struct {
 // PrepareForWrite sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.Fires. Stores call it after they have
 // inserted the runs. before is the row as it was, or nil if there was none.
 func (w *ScheduleWrite) PrepareForWrite(before *Schedule) {
-	w.Row.Fires = len(w.Fires)
+	w.Row.FireCount = len(w.Fires)
 	if before != nil {
-		w.Row.Fires += before.Fires
+		w.Row.FireCount += before.FireCount
 	}
 	for i := range w.Fires {
 		f := &w.Fires[i]
@@ -177,12 +177,12 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 	return starts
 }
 
-// foldUnit is the length of the time that one row of folded fires describes.
-const foldUnit = time.Hour
+// foldedFiresPeriod is the length of the time that one row of folded fires describes.
+const foldedFiresPeriod = time.Hour
 
 // BitOfFire returns the hour that holds the time, and the number of its bit there. Scheduled times are whole seconds.
 func BitOfFire(at time.Time) (hour time.Time, bit int) {
-	hour = at.UTC().Truncate(foldUnit)
+	hour = at.UTC().Truncate(foldedFiresPeriod)
 	return hour, int(at.Sub(hour) / time.Second)
 }
 

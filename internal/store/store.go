@@ -92,7 +92,7 @@ type Store interface {
 	Get(ctx context.Context, refs []RunRef) ([]*Run, error)
 
 	// Find is like Get, but reads only the given payloads.
-	Find(ctx context.Context, refs []RunRef, with Payloads) ([]*Run, error)
+	Find(ctx context.Context, refs []RunRef, with PayloadSelection) ([]*Run, error)
 
 	// Statuses returns the status of each run, or zero if there is no such run. It reads nothing
 	// else, so it is suitable for polling.
@@ -153,7 +153,7 @@ type Store interface {
 	LimitStore
 	QueueStore
 	QueueAdmitter
-	RequeueStore
+	QueueMoveStore
 
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.

@@ -1,6 +1,6 @@
 -- Creates runs of any kind, one row per item, and sets the tags of those that it creates. A run whose
 -- name exists under the same parent is left unchanged. A child is not created if its parent is no longer
--- running (2) at the writer's epoch, or is to be paused or cancelled. runs_lock.sql has locked the parent
+-- running (2) at the writer's epoch, or is to be paused or cancelled. runs_lock_for_batch.sql has locked the parent
 -- before, so its state cannot change. The count shows whether all were new.
 --
 -- An existing run gets no tags: a caller that repeats a start whose result was lost must not restore tags

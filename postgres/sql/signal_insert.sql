@@ -1,5 +1,5 @@
 -- Stores signals for runs that have not ended (5 and above), each once by its ID and by the caller's key.
--- runs_lock.sql has locked the runs before. The count shows whether all were new; if not, signal_state.sql
+-- runs_lock_for_batch.sql has locked the runs before. The count shows whether all were new; if not, signal_not_stored_reasons.sql
 -- reads the existing ones.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.

@@ -1,6 +1,6 @@
 -- Takes the oldest waiting signal of a name for a step, and completes the step with its payload. If there
 -- is no signal, the step is recorded as given. The statement is for one item, so that each of several
--- receives in a batch sees what the one before took. runs_lock.sql has locked the run before, so no signal
+-- receives in a batch sees what the one before took. runs_lock_for_batch.sql has locked the run before, so no signal
 -- arrives meanwhile.
 --
 -- A step that continues to wait gets no end, even if one is given for the other case. If the step has

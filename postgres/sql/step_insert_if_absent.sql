@@ -1,5 +1,5 @@
 -- Records steps as step_insert.sql does, with the same text except that the first writer wins: an
--- existing row is left unchanged, and step_state.sql reads it.
+-- existing row is left unchanged, and step_not_written_reasons.sql reads it.
 INSERT INTO durable.step (
     shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq, failures
 )

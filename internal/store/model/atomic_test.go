@@ -71,7 +71,7 @@ func family(t *testing.T, s store.Store, children int) []uuid.UUID {
 		ids = append(ids, kid.UUID)
 		b.Starts = append(b.Starts, &store.StartWrite{ParentEpoch: firstEpoch, Run: kid})
 	}
-	b.Runs = []*store.OwnershipEnd{{UUID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
+	b.OwnershipEnds = []*store.OwnershipEnd{{UUID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
 	mustCommit(t, s, b)
 	return ids
 }

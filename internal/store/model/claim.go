@@ -16,7 +16,7 @@ func lessUUID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 // claimable reports whether a claim may take the run, and whether the run is a suspect. Suspects are
 // determined from the recorded crashes: a claim counts new checkpoints only in the runs that it takes.
 func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
-	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !q.Served.Includes(r.Queue, r.Workflow) {
+	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !q.Filter.Includes(r.Queue, r.Workflow) {
 		return false, false
 	}
 	crashes := int(r.Crashes)
@@ -62,10 +62,10 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 		}
 		want.Runs = append(want.Runs, m.claimRun(r, &q))
 	}
-	if tookPlain+tookSuspects > q.Limit || tookSuspects > q.Suspects {
+	if tookPlain+tookSuspects > q.Limit || tookSuspects > q.MaxSuspects {
 		return want, fmt.Errorf("it claims %d runs and %d suspects", tookPlain, tookSuspects)
 	}
-	if !contended && (tookPlain != min(plain, q.Limit-tookSuspects) || tookSuspects != min(suspects, q.Suspects, q.Limit)) {
+	if !contended && (tookPlain != min(plain, q.Limit-tookSuspects) || tookSuspects != min(suspects, q.MaxSuspects, q.Limit)) {
 		return want, fmt.Errorf("it claims %d of %d runs and %d of %d suspects", tookPlain, plain, tookSuspects, suspects)
 	}
 	for id, r := range m.Runs {
@@ -77,9 +77,9 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 		return want, fmt.Errorf("it claims a run of priority %d, and leaves one of priority %d", slices.Min(taken), slices.Max(left))
 	}
 	nexts = append(nexts, m.nextWakeAt(&q))
-	want.Next = nexts[0]
-	if contended || slices.ContainsFunc(nexts, got.Next.Equal) { // Next may include the new leases, or not
-		want.Next = got.Next
+	want.NextDue = nexts[0]
+	if contended || slices.ContainsFunc(nexts, got.NextDue.Equal) { // Next may include the new leases, or not
+		want.NextDue = got.NextDue
 	}
 	m.endTransaction()
 	return want, nil
@@ -125,7 +125,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
 		m.recordEvent(r, store.EventPaused, q.Now)
-		return store.ClaimedRun{Run: r.Run, Progress: r.Progress}
+		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.Progress}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
@@ -135,7 +135,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
 	}
-	return store.ClaimedRun{Run: r.Run, History: r.history(), Progress: r.Progress}
+	return store.ClaimedRun{Run: r.Run, History: r.history(), CheckpointsAtLastCrash: r.Progress}
 }
 
 // ClaimedLeases models store.Store.ClaimedLeases.

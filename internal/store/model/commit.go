@@ -16,7 +16,7 @@ func (m *Model) Commit(b *store.Batch) {
 	// was already released by the same transaction, and the outcome is Fenced, where otherwise
 	// Adopted or a second attempt is expected.
 	released := func(run uuid.UUID) bool {
-		return slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.UUID == run })
+		return slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.UUID == run })
 	}
 	for _, w := range b.Starts {
 		m.start(w, released(w.Run.Parent.UUID))
@@ -39,7 +39,7 @@ func (m *Model) Commit(b *store.Batch) {
 		}
 	}
 	var ended []*store.OwnershipEnd
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		if m.endOwnership(w) {
 			ended = append(ended, w)
 		}
@@ -97,7 +97,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	if r := m.Runs[w.Step.Run]; r != nil {
 		row, recorded = r.Steps[w.Step.Name]
 	}
-	simple := w.Exists == recorded && !row.Status.IsTerminal() && !(recorded && isOlderWrite(&w.Step, &row))
+	simple := w.RowExists == recorded && !row.Status.IsTerminal() && !(recorded && isOlderWrite(&w.Step, &row))
 	switch {
 	case recorded && w.AlreadyWritten(&row) && !(own && !row.Status.IsTerminal() && m.mayHappen()): // a store may also update the times of the row
 	case !own, released && !simple && m.mayHappen():

@@ -130,7 +130,7 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 			w.State = store.RunState{}
 		}
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		if w.Outcome != store.Fenced {
 			w.State = store.RunState{}
 		}
@@ -140,7 +140,7 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 // wakes reports whether the batch may wake the run.
 func wakes(b *store.Batch, run uuid.UUID) bool {
 	return slices.ContainsFunc(b.Signals, func(w *store.SignalWrite) bool { return w.Run == run }) ||
-		slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.Parent.UUID == run })
+		slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.Parent.UUID == run })
 }
 
 // settledState keeps Control where the writer must hear of it. One that leaves the run in

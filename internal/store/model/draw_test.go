@@ -178,7 +178,7 @@ func (c *check) step() *store.StepWrite {
 	s.Seq = int32(c.dice("seq", 4))
 	s.Failures = pick(c, "failures", payloads)
 	knows := exists && !had.Status.IsTerminal()
-	return &store.StepWrite{Step: s, Exists: knows != (c.dice("mistaken", 8) == 0)}
+	return &store.StepWrite{Step: s, RowExists: knows != (c.dice("mistaken", 8) == 0)}
 }
 
 func (c *check) receive() *store.ReceiveWrite {

@@ -34,7 +34,7 @@ func (m *Model) Get(refs []store.RunRef) []*store.Run {
 }
 
 // Find models store.Store.Find.
-func (m *Model) Find(refs []store.RunRef, with store.Payloads) []*store.Run {
+func (m *Model) Find(refs []store.RunRef, with store.PayloadSelection) []*store.Run {
 	rows := m.Get(refs)
 	for _, row := range rows {
 		if row != nil && with&store.WithInput == 0 {
@@ -78,13 +78,13 @@ func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.OpenRunDetail
 			o.Choices = append(o.Choices, s)
 		}
 		if !s.Status.IsTerminal() || s.Kind == store.KindSleep && s.NextAt.After(now) {
-			o.Open = append(o.Open, s)
+			o.OpenCalls = append(o.OpenCalls, s)
 		}
 		if s.Kind == store.KindMap {
 			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.itemsDone(s.Name)})
 		}
 	}
-	store.SortByCallOrder(o.Open)
+	store.SortByCallOrder(o.OpenCalls)
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		o.Tags = append(o.Tags, store.Tag{Key: key, Value: r.Tags[key]})
 	}
@@ -192,7 +192,7 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 
 // Counts models store.Store.Counts.
 func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
-	counts := store.TreeCounts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+	counts := store.TreeCounts{Runs: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {
 		counts.Runs[r.Status]++
 		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {
@@ -200,7 +200,7 @@ func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
 		}
 		for _, s := range r.Steps {
 			if !r.Status.IsTerminal() && (!s.Status.IsTerminal() || s.Kind == store.KindSleep && s.NextAt.After(now)) {
-				counts.Open[s.Kind]++
+				counts.OpenCalls[s.Kind]++
 			}
 		}
 	}

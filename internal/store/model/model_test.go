@@ -101,7 +101,7 @@ func (c *check) commit(n int) *op {
 			b.Signals = append(b.Signals, c.signal())
 		default:
 			if w := c.end(); free("end", w.UUID, "") {
-				b.Runs = append(b.Runs, w)
+				b.OwnershipEnds = append(b.OwnershipEnds, w)
 			}
 		}
 	}
@@ -133,8 +133,8 @@ func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
 }
 
 func (c *check) lease() *op {
-	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Nonce: c.nonce(), Now: c.at("now"), Limit: c.dice("limit", 4), Suspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
-	q.Served = pick(c, "served", served)
+	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Nonce: c.nonce(), Now: c.at("now"), Limit: c.dice("limit", 4), MaxSuspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
+	q.Filter = pick(c, "served", served)
 	q.LeaseUntil = c.later(q.Now)
 	if c.dice("outage", 3) == 0 {
 		q.OutageFrom = c.at("outage")
@@ -188,7 +188,7 @@ func (c *check) look() *op {
 		refs := []store.RunRef{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.UUID.String()}, {Text: r.Name}}
 		switch c.dice("how", 3) {
 		case 0:
-			return findOp(refs, pick(c, "payloads", []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome}))
+			return findOp(refs, pick(c, "payloads", []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutcome}))
 		case 1:
 			return statusesOp([]uuid.UUID{r.UUID, c.newID(0), r.UUID})
 		}

@@ -38,7 +38,7 @@ func answering[A any](text string, do func(ctx context.Context, s store.Store) (
 // commitOp commits a batch, a copy each time: outcomes are written into it.
 func commitOp(b *store.Batch) *op {
 	ends := func(run uuid.UUID) bool {
-		for _, w := range b.Runs {
+		for _, w := range b.OwnershipEnds {
 			if w.UUID == run {
 				return true
 			}
@@ -114,8 +114,8 @@ func doubt(m *model.Model, got, want *store.Batch) {
 	for i, w := range want.Signals {
 		later(w.Run, w.Outcome == got.Signals[i].Outcome, got.Signals[i].State, &w.State, as)
 	}
-	for i, w := range want.Runs {
-		later(w.UUID, w.Outcome == got.Runs[i].Outcome, got.Runs[i].State, &w.State, as)
+	for i, w := range want.OwnershipEnds {
+		later(w.UUID, w.Outcome == got.OwnershipEnds[i].Outcome, got.OwnershipEnds[i].State, &w.State, as)
 	}
 }
 
@@ -125,7 +125,7 @@ func locked(b *store.Batch) bool {
 		slices.ContainsFunc(b.Steps, func(w *store.StepWrite) bool { return w.Outcome == store.Locked }) ||
 		slices.ContainsFunc(b.Receives, func(w *store.ReceiveWrite) bool { return w.Outcome == store.Locked }) ||
 		slices.ContainsFunc(b.Signals, func(w *store.SignalWrite) bool { return w.Outcome == store.Locked }) ||
-		slices.ContainsFunc(b.Runs, func(w *store.OwnershipEnd) bool { return w.Outcome == store.Locked })
+		slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.Outcome == store.Locked })
 }
 
 func copyBatch(b *store.Batch) *store.Batch {
@@ -146,9 +146,9 @@ func copyBatch(b *store.Batch) *store.Batch {
 		own := *w
 		c.Signals = append(c.Signals, &own)
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		own := *w
-		c.Runs = append(c.Runs, &own)
+		c.OwnershipEnds = append(c.OwnershipEnds, &own)
 	}
 	return c
 }
@@ -156,7 +156,7 @@ func copyBatch(b *store.Batch) *store.Batch {
 func claimOp(q store.ClaimQuery) *op {
 	return &op{
 		unlocked: true,
-		text:     fmt.Sprintf("claim %+v limit %d, suspects %d, crashes %d, at %s until %s", q.Served, q.Limit, q.Suspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
+		text:     fmt.Sprintf("claim %+v limit %d, suspects %d, crashes %d, at %s until %s", q.Filter, q.Limit, q.MaxSuspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
 		do:       func(ctx context.Context, s store.Store) (any, error) { return s.Claim(ctx, q) },
 		want: func(m *model.Model, got any, contended bool) error {
 			want, err := m.Claim(q, got.(store.ClaimResult), contended)
@@ -273,7 +273,7 @@ func getOp(refs []store.RunRef) *op {
 		func(m *model.Model, _ bool) []*store.Run { return m.Get(refs) })
 }
 
-func findOp(refs []store.RunRef, with store.Payloads) *op {
+func findOp(refs []store.RunRef, with store.PayloadSelection) *op {
 	return answering(fmt.Sprintf("find %q with %d", refs, with),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Find(ctx, refs, with) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Find(refs, with) })
@@ -343,7 +343,7 @@ func show(b *store.Batch) string {
 		words = append(words, fmt.Sprintf("start %s %q%s %s wakes %s tags %v", shorten(r.UUID), r.Name, under, r.Status, offset(r.WakeAt), w.Tags))
 	}
 	for _, w := range b.Steps {
-		words = append(words, fmt.Sprintf("%s exists:%v", showStep(&w.Step), w.Exists))
+		words = append(words, fmt.Sprintf("%s exists:%v", showStep(&w.Step), w.RowExists))
 	}
 	for _, w := range b.Receives {
 		words = append(words, fmt.Sprintf("receive %q in %s", w.Signal, showStep(&w.Step)))
@@ -351,7 +351,7 @@ func show(b *store.Batch) string {
 	for _, w := range b.Signals {
 		words = append(words, fmt.Sprintf("signal #%d %q key %q to %s at %s arrives %s", number(w.ID), w.Name, w.Key, shorten(w.Run), offset(w.CreatedAt), offset(w.ArrivedAt)))
 	}
-	for _, w := range b.Runs {
+	for _, w := range b.OwnershipEnds {
 		words = append(words, fmt.Sprintf("end %s@%s as %s at %s wakes %s", shorten(w.UUID), w.Epoch, w.Status, offset(w.Now), offset(w.WakeAt)))
 	}
 	return strings.Join(words, "; ")

@@ -193,7 +193,7 @@ func (q *queueCheck) leave() (string, call) {
 	}
 	return fmt.Sprintf("%s becomes %s", shorten(r.UUID), w.Status), func(ctx context.Context, s store.Store) error {
 		mine := w
-		return commitNow(ctx, s, &store.Batch{Runs: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
 	}
 }
 
@@ -216,10 +216,10 @@ func (q *queueCheck) control() (string, call) {
 // claim claims some runs, as a worker does that knows the row of the queue.
 func (q *queueCheck) claim() (string, call) {
 	c := store.ClaimQuery{
-		Worker: workers[0], Nonce: q.nonce(), Served: served[0], Limit: 1 + q.dice("limit", 4), Suspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
+		Worker: workers[0], Nonce: q.nonce(), Filter: served[0], Limit: 1 + q.dice("limit", 4), MaxSuspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
 	}
 	if q.live {
-		c.Gated = store.NewQueueGates([]string{flowQueue}, nil)
+		c.QueueGates = store.NewQueueGates([]string{flowQueue}, nil)
 	}
 	return fmt.Sprint("claim ", c.Limit), func(ctx context.Context, s store.Store) error {
 		_, err := s.Claim(ctx, c)
@@ -303,7 +303,7 @@ func (q *queueCheck) drain() {
 				}
 				q.must("end "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
 					mine := w
-					return commitNow(ctx, s, &store.Batch{Runs: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+					return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
 				})
 			}
 		}

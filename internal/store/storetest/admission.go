@@ -132,7 +132,7 @@ func (q *queueBed) claims(at time.Time) (ids []uuid.UUID) {
 	q.Helper()
 	query := q.query(at)
 	if !q.gone {
-		query.Gated = store.NewQueueGates([]string{boundedQueue}, nil)
+		query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil)
 	}
 	for _, c := range q.claim(query).Runs {
 		ids = append(ids, c.Run.UUID)

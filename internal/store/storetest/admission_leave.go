@@ -194,10 +194,10 @@ func admitDeletedStartBy(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1})
 	by := q.in(time.Hour)
 	first := q.start("a")
-	lined := q.start("a", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.StartByNoted, by })
+	lined := q.start("a", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.HasStartBy, by })
 	q.begins("at first", q.in(time.Second), first)
 	asleep := q.start("b", func(w *store.StartWrite) {
-		w.Run.WakeAt, w.Run.Control, w.Place.StartBy = q.in(time.Minute), store.StartByNoted, by
+		w.Run.WakeAt, w.Run.Control, w.Place.StartBy = q.in(time.Minute), store.HasStartBy, by
 	})
 	q.delete()
 	q.ends(first)
@@ -275,7 +275,7 @@ func admitLeftOut(b *bed) {
 	stranger := q.queued("stranger", q.now)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.Gated = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue})
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue})
 	q.claimOne(query, stranger.UUID)
 	q.begins("of a worker that takes from the queue", q.in(time.Second), r...)
 }

@@ -20,9 +20,9 @@ func batchLife(b *bed) {
 	r := b.running("")
 	finish := b.finish(r.UUID, epochAt(1))
 	batch := &store.Batch{
-		Starts: []*store.StartWrite{{Run: r}},
-		Steps:  []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "a")}, {Step: b.completed(r.UUID, epochAt(1), "b")}},
-		Runs:   []*store.OwnershipEnd{&finish},
+		Starts:        []*store.StartWrite{{Run: r}},
+		Steps:         []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "a")}, {Step: b.completed(r.UUID, epochAt(1), "b")}},
+		OwnershipEnds: []*store.OwnershipEnd{&finish},
 	}
 	for _, when := range []string{"first", "replayed"} {
 		b.commit(batch)
@@ -56,7 +56,7 @@ func batchOutcomes(b *bed) {
 			{Step: b.completed(uuid.New(), epochAt(1), "nowhere")},
 			{Step: b.completed(newcomer.UUID, epochAt(1), "first")},
 		},
-		Runs: []*store.OwnershipEnd{&late, &mine},
+		OwnershipEnds: []*store.OwnershipEnd{&late, &mine},
 	}
 	b.commit(batch)
 	for i, want := range []store.Outcome{store.Adopted, store.Written} {
@@ -82,7 +82,7 @@ func batchBadValue(b *bed) {
 			"a queue":          func(c *store.Batch) { c.Starts[1].Run.Queue = bad },
 			"a version":        func(c *store.Batch) { c.Starts[1].Run.Version = bad },
 			"a trace":          func(c *store.Batch) { c.Starts[1].Run.Trace = bad },
-			"a pause's reason": func(c *store.Batch) { c.Runs[0].Reason = bad },
+			"a pause's reason": func(c *store.Batch) { c.OwnershipEnds[0].Reason = bad },
 		} {
 			batch := b.neighbours(had)
 			spoil(batch)
@@ -105,8 +105,8 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 	pending := b.pending("", b.now)
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
-		Starts: []*store.StartWrite{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
-		Runs:   []*store.OwnershipEnd{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
+		Starts:        []*store.StartWrite{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
+		OwnershipEnds: []*store.OwnershipEnd{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
 	}
 	for range 3 {
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.UUID, epochAt(1), uuid.NewString())})
@@ -133,7 +133,7 @@ func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 			b.Errorf("%s: the step %s is there: %v, want %v", what, short(w.Step.Name), there[w.Step.Name], all)
 		}
 	}
-	for _, w := range batch.Runs {
+	for _, w := range batch.OwnershipEnds {
 		row := b.row(w.UUID)
 		if (row.Status == w.Status) != all || (all && row.Reason != w.Reason) {
 			b.Errorf("%s: the run is %s, reason %q; want its pause written: %v", what, row.Status, row.Reason, all)

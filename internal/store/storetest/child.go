@@ -265,7 +265,7 @@ func childSeveral(b *bed) {
 	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, time.Time{}))
 	second, third := b.childEnd(two), b.childEnd(three)
-	b.commit(&store.Batch{Runs: []*store.OwnershipEnd{&second, &third}})
+	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&second, &third}})
 	wantOutcome(b, "the second end", second.Outcome, store.Written)
 	wantOutcome(b, "the third end", third.Outcome, store.Written)
 	b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
@@ -276,9 +276,9 @@ func childOneBatch(b *bed) {
 		parent := b.started("")
 		child := b.begotten(parent, "charge")
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
-		batch := &store.Batch{Runs: []*store.OwnershipEnd{&end, &park}}
+		batch := &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end, &park}}
 		if first == "the park" {
-			batch.Runs[0], batch.Runs[1] = &park, &end
+			batch.OwnershipEnds[0], batch.OwnershipEnds[1] = &park, &end
 		}
 		b.commit(batch)
 		wantOutcome(b, "the end", end.Outcome, store.Written)
@@ -288,7 +288,7 @@ func childOneBatch(b *bed) {
 	}
 	parent := b.started("")
 	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.UUID, epochAt(1))
-	b.commit(&store.Batch{Runs: []*store.OwnershipEnd{&all, &last}})
+	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&all, &last}})
 	wantOutcome(b, "both end: the child", last.Outcome, store.Written)
 	wantOutcome(b, "both end: the parent", all.Outcome, store.Written)
 	if got := b.row(parent.UUID); got.Status != store.Completed || !got.WakeAt.IsZero() {
@@ -350,9 +350,9 @@ func raceChildEnd(b *bed, s store.Store) {
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&park}})
+				return b.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&park}})
 			}
-			return other.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}})
+			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		wantOutcome(b, "the end", end.Outcome, store.Written)

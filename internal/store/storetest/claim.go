@@ -126,7 +126,7 @@ func claimServed(b *bed) {
 		{[]string{"none"}, nil, nil},
 		{[]string{"x", "y", "z"}, nil, []string{"az+0", "bz+0", "cy+0", "cz+0"}},
 	} {
-		q.Served = store.NewClaimFilter(step.workflows, step.queues)
+		q.Filter = store.NewClaimFilter(step.workflows, step.queues)
 		if got := lanesOf(b.claim(q).Runs); !slices.Equal(got, step.want) {
 			b.Errorf("workflows %v in queues %v: got %v, want %v", step.workflows, step.queues, got, step.want)
 		}
@@ -210,7 +210,7 @@ func claimTurns(b *bed) {
 	quiet.Workflow = "quiet"
 	b.commit(&store.Batch{Starts: append(batch.Starts, &store.StartWrite{Run: quiet})})
 	q := b.query(b.in(time.Minute))
-	q.Served, q.Limit = store.NewClaimFilter([]string{"flow", "quiet"}, nil), 5
+	q.Filter, q.Limit = store.NewClaimFilter([]string{"flow", "quiet"}, nil), 5
 	for range 101 {
 		for _, c := range b.claim(q).Runs {
 			if c.Run.UUID == quiet.UUID {
@@ -248,26 +248,26 @@ func claimNext(b *bed) {
 	}
 	q := b.query(b.now)
 	q.LeaseUntil = b.in(100 * time.Hour)
-	wantNext("nothing", b.claim(q).Next, time.Time{})
+	wantNext("nothing", b.claim(q).NextDue, time.Time{})
 	foreign := b.pending("foreign", b.in(time.Minute))
 	foreign.Workflow = "other"
 	b.commitStart(foreign)
-	wantNext("only another workflow's", b.claim(q).Next, time.Time{})
+	wantNext("only another workflow's", b.claim(q).NextDue, time.Time{})
 	b.queued("second", b.in(2*time.Hour))
 	first := b.queued("first", b.in(time.Hour))
-	wantNext("two ahead", b.claim(q).Next, first.WakeAt)
+	wantNext("two ahead", b.claim(q).NextDue, first.WakeAt)
 	b.queued("due", b.now)
 	got := b.claim(q)
 	if len(got.Runs) != 1 {
 		b.Fatalf("claimed %v, want the one due", ids(got.Runs))
 	}
-	wantNext("one due, two ahead", got.Next, first.WakeAt)
-	q.Served = store.NewClaimFilter([]string{"flow", "other"}, nil)
-	wantNext("the other workflow too", b.claim(q).Next, foreign.WakeAt)
+	wantNext("one due, two ahead", got.NextDue, first.WakeAt)
+	q.Filter = store.NewClaimFilter([]string{"flow", "other"}, nil)
+	wantNext("the other workflow too", b.claim(q).NextDue, foreign.WakeAt)
 	b.queued("due too", b.now)
 	b.queued("left for the limit", b.now)
 	q.Limit = 1
-	wantNext("what is due and left for the limit is not ahead", b.claim(q).Next, foreign.WakeAt)
+	wantNext("what is due and left for the limit is not ahead", b.claim(q).NextDue, foreign.WakeAt)
 }
 
 func claimHistories(b *bed) {
@@ -294,11 +294,11 @@ func claimHistories(b *bed) {
 func claimNothing(b *bed) {
 	b.queued("", b.now)
 	for name, change := range map[string]func(*store.ClaimQuery){
-		"nothing served":   func(q *store.ClaimQuery) { q.Served = nil },
-		"no workflow":      func(q *store.ClaimQuery) { q.Served = store.NewClaimFilter(nil, []string{"queue"}) },
+		"nothing served":   func(q *store.ClaimQuery) { q.Filter = nil },
+		"no workflow":      func(q *store.ClaimQuery) { q.Filter = store.NewClaimFilter(nil, []string{"queue"}) },
 		"a limit of 0":     func(q *store.ClaimQuery) { q.Limit = 0 },
-		"another queue":    func(q *store.ClaimQuery) { q.Served = store.NewClaimFilter([]string{"flow"}, []string{"other"}) },
-		"another workflow": func(q *store.ClaimQuery) { q.Served = store.NewClaimFilter([]string{"other"}, nil) },
+		"another queue":    func(q *store.ClaimQuery) { q.Filter = store.NewClaimFilter([]string{"flow"}, []string{"other"}) },
+		"another workflow": func(q *store.ClaimQuery) { q.Filter = store.NewClaimFilter([]string{"other"}, nil) },
 	} {
 		q := b.query(b.now)
 		change(&q)

@@ -130,8 +130,8 @@ func controlPark(b *bed) {
 			wantRun(b, w.Status.String()+" when asked to pause", b.row(id), want)
 		}
 	}
-	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
-		b.Errorf("paused: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.Next))
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
+		b.Errorf("paused: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.NextDue))
 	}
 }
 

@@ -110,7 +110,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 			if i == 0 {
 				return b.s.Control(b.ctx, o)
 			}
-			return other.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}})
+			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 		})
 		got, answer := b.row(r.UUID), o.Results[0]
 		switch end.Outcome {
@@ -178,7 +178,7 @@ func racePausePark(b *bed, s store.Store) {
 			if i == 0 {
 				return b.s.Control(b.ctx, b.newOrder(store.VerbPause, r.UUID))
 			}
-			return other.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&park}})
+			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&park}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		b.wantBits(fmt.Sprint("paused, round ", round), r.UUID, store.Paused, store.PausedItself)

@@ -81,7 +81,7 @@ func (b *bed) wantEvents(want ...string) {
 
 var eventWords = map[store.EventType]string{
 	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventExpired: "expired", store.EventLeaseLost: "lease lost",
-	store.EventMoved: "moved", store.EventPriority: "priority changed",
+	store.EventMovedToQueue: "moved", store.EventPriorityChanged: "priority changed",
 }
 
 func eventNone(b *bed) {
@@ -158,7 +158,7 @@ func eventCursor(b *bed) {
 		for range 5 {
 			r := b.started("")
 			end := b.finish(r.UUID, epochAt(1))
-			batch.Runs = append(batch.Runs, &end)
+			batch.OwnershipEnds = append(batch.OwnershipEnds, &end)
 			want = append(want, r.UUID)
 		}
 		b.commit(batch)
@@ -205,7 +205,7 @@ func eventFailed(b *bed) {
 	r := b.started("r")
 	end := b.finish(r.UUID, epochAt(1))
 	bad := &store.StartWrite{Run: b.running("\x00")}
-	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.StartWrite{bad}, Runs: []*store.OwnershipEnd{&end}}); err == nil {
+	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.StartWrite{bad}, OwnershipEnds: []*store.OwnershipEnd{&end}}); err == nil {
 		return // the database can hold such a name
 	}
 	b.wantEvents()
@@ -232,7 +232,7 @@ func raceEvents(b *bed, s store.Store) {
 		}
 		for _, r := range runs[i] {
 			end := b.finish(r.UUID, epochAt(1))
-			if err := handles[i%2].deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}}); err != nil {
+			if err := handles[i%2].deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}}); err != nil {
 				return err
 			}
 		}
@@ -240,7 +240,7 @@ func raceEvents(b *bed, s store.Store) {
 			return nil
 		}
 		end := b.finish(last.UUID, epochAt(1))
-		return b.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&end}})
+		return b.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 	})
 	var got, want []uuid.UUID
 	for _, e := range told {

@@ -59,7 +59,7 @@ func foldKept(b *bed) {
 		b.Errorf("an unknown key has %+v", row)
 	}
 	rows := []store.Fold{
-		{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), After: owner(uuid.New())},
+		{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New())},
 		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, LookAt: b.in(time.Hour), State: []byte(`{}`)},
 		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, LookAt: b.in(-time.Hour), State: []byte(`{}`)},
 		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldSample}, LookAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
@@ -107,8 +107,8 @@ func foldDue(b *bed) {
 	b.commitRun(b.finish(ended.UUID, epochAt(1)))
 	for name, row := range map[string]store.Fold{
 		"past": {LookAt: b.in(-time.Hour)}, "now": {LookAt: b.now}, "later": {LookAt: b.in(time.Minute)}, "much later": {LookAt: b.in(time.Hour)},
-		"waits": {LookAt: b.in(time.Hour), After: owner(live.UUID)}, "waits no longer": {LookAt: b.in(time.Hour), After: owner(ended.UUID)},
-		"run is gone": {LookAt: b.in(time.Hour), After: owner(uuid.New())},
+		"waits": {LookAt: b.in(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {LookAt: b.in(time.Hour), AfterRun: owner(ended.UUID)},
+		"run is gone": {LookAt: b.in(time.Hour), AfterRun: owner(uuid.New())},
 	} {
 		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldSample}
 		b.setFold(row)

@@ -100,7 +100,7 @@ func getPayloads(b *bed) {
 	end.Status, end.Output, end.Error = store.Failed, nil, []byte(`{"message":"no"}`)
 	b.commitRun(end)
 	whole := b.get("done", "failed")
-	for _, with := range []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome, store.AllPayloads} {
+	for _, with := range []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutcome, store.AllPayloads} {
 		refs := []store.RunRef{{Text: "done"}, {Text: failed.UUID.String()}, {Text: "nobody"}}
 		rows, err := b.s.Find(b.ctx, refs, with)
 		if err != nil || len(rows) != 3 || rows[0] == nil || rows[1] == nil || rows[2] != nil {

@@ -47,9 +47,9 @@ func guardCancel(b *bed) {
 				}
 				before := b.row(r.UUID)
 				w := b.ends(r.UUID, epochAt(1))[i]
-				batch := &store.Batch{Runs: []*store.OwnershipEnd{&w}}
+				batch := &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}}
 				if beside {
-					batch.Runs = append(batch.Runs, &store.OwnershipEnd{UUID: b.started("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
+					batch.OwnershipEnds = append(batch.OwnershipEnds, &store.OwnershipEnd{UUID: b.started("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
 				}
 				b.commit(batch)
 				what := fmt.Sprintf("%s, held %t, after verb %d, beside a park %t", w.Status, w.Held, verb, beside)
@@ -86,14 +86,14 @@ func guardEnded(b *bed) {
 		begun.Attempt = 2
 		batches := map[string]*store.Batch{
 			"a step":         {Steps: []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "late")}}},
-			"a known step":   {Steps: []*store.StepWrite{{Step: begun, Exists: true}}},
+			"a known step":   {Steps: []*store.StepWrite{{Step: begun, RowExists: true}}},
 			"a receive":      {Receives: []*store.ReceiveWrite{{Step: b.completed(r.UUID, epochAt(1), "receive"), Signal: "go"}}},
 			"a child":        {Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}},
 			"a signal to it": {Signals: []*store.SignalWrite{{Run: r.UUID, ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: b.now}}},
 		}
 		for _, w := range b.ends(r.UUID, epochAt(1)) {
 			if w.Status != end.Status {
-				batches[fmt.Sprintf("%s, held %t", w.Status, w.Held)] = &store.Batch{Runs: []*store.OwnershipEnd{&w}}
+				batches[fmt.Sprintf("%s, held %t", w.Status, w.Held)] = &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}}
 			}
 		}
 		for name, batch := range batches {
@@ -159,7 +159,7 @@ func outcomes(batch *store.Batch) (all []store.Outcome) {
 	for _, w := range batch.Signals {
 		all = append(all, w.Outcome)
 	}
-	for _, w := range batch.Runs {
+	for _, w := range batch.OwnershipEnds {
 		all = append(all, w.Outcome)
 	}
 	return all

@@ -167,7 +167,7 @@ func holdWithStep(b *bed) {
 	r := b.started("")
 	step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "a")}
 	hold := &store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
-	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.OwnershipEnd{hold}})
+	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, OwnershipEnds: []*store.OwnershipEnd{hold}})
 	wantOutcome(b, "the step", step.Outcome, store.Written)
 	wantOutcome(b, "the hold", hold.Outcome, store.Written)
 	wantSteps(b, "its history", b.history(r.UUID), step.Step)

@@ -41,13 +41,13 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 func (b *bed) rest(c store.ClaimedRun, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
-	for rest := c.HistoryRest; rest.More; parts++ {
-		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.UUID, rest.From, most)
+	for rest := c.HistoryRest; rest.Exists; parts++ {
+		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.UUID, rest.FirstName, most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
-		if len(got) == 0 || got[0].Name != rest.From {
-			b.Fatalf("HistoryFrom %q: got %d checkpoints, want those from there", rest.From, len(got))
+		if len(got) == 0 || got[0].Name != rest.FirstName {
+			b.Fatalf("HistoryFrom %q: got %d checkpoints, want those from there", rest.FirstName, len(got))
 		}
 		steps, rest = append(steps, got...), next
 	}
@@ -67,7 +67,7 @@ func historyParts(b *bed) {
 	b.commit(batch)
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
-		all := store.ClaimedRun{Run: r, HistoryRest: store.UnreadHistory{More: true}}
+		all := store.ClaimedRun{Run: r, HistoryRest: store.UnreadHistory{Exists: true}}
 		got, parts := b.rest(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
@@ -101,7 +101,7 @@ func historyBounded(b *bed) {
 		wantSteps(b, fmt.Sprintf("from %d, %d bytes", c.from, c.most), got, want[c.from:c.from+c.n]...)
 		next := store.UnreadHistory{}
 		if end := c.from + c.n; end < len(want) {
-			next = store.UnreadHistory{More: true, From: want[end].Name}
+			next = store.UnreadHistory{Exists: true, FirstName: want[end].Name}
 		}
 		if rest != next {
 			b.Errorf("from %d, %d bytes: the rest is %+v, want %+v", c.from, c.most, rest, next)
@@ -112,7 +112,7 @@ func historyBounded(b *bed) {
 func historyNone(b *bed) {
 	id, _ := store.NewRootUUID("")
 	for _, id := range []store.UUID{id, b.started("").UUID} {
-		if got, rest, err := b.s.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.More {
+		if got, rest, err := b.s.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.Exists {
 			b.Errorf("got %v, %+v, %v, want nothing", got, rest, err)
 		}
 	}
@@ -126,7 +126,7 @@ func (b *bed) wantWhole(claims store.ClaimResult, want map[store.UUID][]store.St
 		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))
 	}
 	for _, c := range claims.Runs {
-		if c.HistoryRest.More && slices.Contains(short, c.Run.UUID) {
+		if c.HistoryRest.Exists && slices.Contains(short, c.Run.UUID) {
 			b.Errorf("a short history has a rest: %+v", c.HistoryRest)
 		}
 		got, _ := b.rest(c, 1<<20)

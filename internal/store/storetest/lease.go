@@ -86,10 +86,10 @@ func leaseWorkers(b *bed) {
 	for i, name := range []string{"third", "first", "it's the second; \U0001F680"} {
 		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, Active: int32(i), StartedAt: b.in(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), Schema: int16(i)}
 		w.HeartbeatAt = b.renew(store.Heartbeat{Worker: w, LeaseUntil: b.in(time.Hour)}).Now
-		w.SilentAt = b.in(time.Hour)
+		w.DeadAt = b.in(time.Hour)
 		want = append(want, w)
 	}
-	want[0].Active, want[0].Capacity, want[0].Schema, want[0].SilentAt = 5, 8, store.SchemaVersion, b.in(2*time.Hour)
+	want[0].Active, want[0].Capacity, want[0].Schema, want[0].DeadAt = 5, 8, store.SchemaVersion, b.in(2*time.Hour)
 	want[0].HeartbeatAt = b.renew(store.Heartbeat{Worker: want[0], LeaseUntil: b.in(2 * time.Hour)}).Now
 	want = []store.Worker{want[1], want[2], want[0]}
 	got := b.workers()

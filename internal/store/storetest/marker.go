@@ -83,7 +83,7 @@ func markerTakenOver(b *bed) {
 func markerReplay(b *bed) {
 	r := b.started("")
 	marker, back := b.began(r.UUID, epochAt(1), 1, "charge"), b.backoff(r.UUID, epochAt(1), 1, "charge")
-	for _, w := range []*store.StepWrite{{Step: marker}, {Step: back, Exists: true}} {
+	for _, w := range []*store.StepWrite{{Step: marker}, {Step: back, RowExists: true}} {
 		for range 2 {
 			b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
 			wantOutcome(b, w.Step.Status.String(), w.Outcome, store.Written)

@@ -98,7 +98,7 @@ func namePairs(b *bed) {
 	for i, name := range all {
 		q := b.query(b.now)
 		workflow := all[len(all)-1-i]
-		q.Served = store.NewClaimFilter([]string{workflow}, []string{name})
+		q.Filter = store.NewClaimFilter([]string{workflow}, []string{name})
 		got := b.claim(q).Runs
 		if len(got) != 1 || got[0].Run.Queue != name || got[0].Run.Workflow != workflow {
 			b.Errorf("claim from queue %s, workflow %s: got %v, want the one run there", short(name), short(workflow), ids(got))

@@ -76,12 +76,12 @@ func nonceStep(b *bed) {
 	for _, epoch := range others(2) {
 		batch := &store.Batch{}
 		for _, name := range []string{"new", "marked", "recorded", "another"} {
-			w := &store.StepWrite{Step: b.completed(r.UUID, epoch, name), Exists: name == "marked"}
+			w := &store.StepWrite{Step: b.completed(r.UUID, epoch, name), RowExists: name == "marked"}
 			what := "the step " + name + " at epoch " + epoch.String()
 			b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
 			wantOutcome(b, what, w.Outcome, store.Fenced)
 			wantState(b, what, w.State, want)
-			if !w.Exists {
+			if !w.RowExists {
 				again := *w
 				batch.Steps = append(batch.Steps, &again)
 			}

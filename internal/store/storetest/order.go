@@ -125,8 +125,8 @@ func orderCancel(b *bed) {
 		want.CancelReason, want.CancelledBy, want.CancelledAt = o.Reason, o.Actor, o.Now
 		wantRun(b, want.Name+", cancelled", b.row(id), want)
 	}
-	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
-		b.Errorf("cancelled: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.Next))
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
+		b.Errorf("cancelled: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.NextDue))
 	}
 }
 
@@ -238,11 +238,11 @@ func orderApart(b *bed) {
 func orderScopes(b *bed) {
 	type want map[string]store.Status // statuses of the cancelled runs: Cancelled at once, or Running with a requested cancel
 	for scope, expected := range map[store.CancelScope]want{
-		store.WholeTree:    {"root": store.Running, "child": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
-		store.NotStarted:   {"root": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
-		store.RunItself:    {"root": store.Running},
-		store.ChildrenOnly: {"child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
-		store.Attached:     {"root": store.Running, "child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
+		store.WholeTree:       {"root": store.Running, "child": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
+		store.NotStarted:      {"root": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
+		store.RunItself:       {"root": store.Running},
+		store.DescendantsOnly: {"child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
+		store.WithoutDetached: {"root": store.Running, "child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
 	} {
 		root := b.started("")
 		child := b.begotten(root, "child")

@@ -129,11 +129,11 @@ func outageSuspect(b *bed) {
 		}
 	}
 	q := b.query(b.in(6 * time.Hour))
-	q.OutageFrom, q.OutageUntil, q.Suspects = b.now, q.Now, 0
+	q.OutageFrom, q.OutageUntil, q.MaxSuspects = b.now, q.Now, 0
 	if got := b.claim(q); len(got.Runs) != 0 {
 		b.Errorf("a suspect was claimed as none: %v", ids(got.Runs))
 	}
-	q.Suspects = 1
+	q.MaxSuspects = 1
 	if got := b.claimOne(q, r.UUID).Run.Crashes; got != 2 {
 		b.Errorf("%d crashes after the outage, want the 2 of before", got)
 	}

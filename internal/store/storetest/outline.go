@@ -39,10 +39,10 @@ func outlineOpen(b *bed) {
 	for _, s := range []store.Step{sleep, over, failed, child, began, back, b.completed(r.UUID, epochAt(1), "done")} {
 		b.commitStep(s, false)
 	}
-	wantSteps(b, "open", b.outline(r.UUID, b.in(10*time.Minute)).Open, sleep, back, began, child, wait.Step)
-	wantSteps(b, "open an hour later", b.outline(r.UUID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
+	wantSteps(b, "open", b.outline(r.UUID, b.in(10*time.Minute)).OpenCalls, sleep, back, began, child, wait.Step)
+	wantSteps(b, "open an hour later", b.outline(r.UUID, b.in(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
 	b.commitRun(b.park(r, time.Time{}))
-	wantSteps(b, "open while nobody executes it", b.outline(r.UUID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
+	wantSteps(b, "open while nobody executes it", b.outline(r.UUID, b.in(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
 }
 
 // inside separates the name of a scope from the name of a call in it.
@@ -90,7 +90,7 @@ func outlineNone(b *bed) {
 	b.commitReceive(b.receive(two, "wait", "paid"))
 	b.tag(two.UUID, store.Tag{Key: "team", Value: "red"})
 	for _, id := range []uuid.UUID{one.UUID, uuid.New()} {
-		if got := b.outline(id, b.now); len(got.Open)+len(got.Maps)+len(got.Tags) != 0 {
+		if got := b.outline(id, b.now); len(got.OpenCalls)+len(got.Maps)+len(got.Tags) != 0 {
 			b.Errorf("got %+v, want nothing", got)
 		}
 	}

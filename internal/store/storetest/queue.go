@@ -232,10 +232,10 @@ func queueDepth(b *bed) {
 func queueStartBy(b *bed) {
 	for name, gate := range map[string]store.LaneGate{"free": store.GateFree, "admitted": store.GateAdmitted} {
 		w := b.arriving(name, "queue", "")
-		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.StartByNoted, b.in(time.Hour)
+		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.HasStartBy, b.in(time.Hour)
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 		got := b.claimOne(b.query(b.in(time.Minute)), w.Run.UUID)
-		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.StartByNoted || p == nil || !p.StartBy.Equal(b.in(time.Hour)) {
+		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.HasStartBy || p == nil || !p.StartBy.Equal(b.in(time.Hour)) {
 			b.Errorf("%s: claimed with control %d and the place %+v", name, got.Run.Control, p)
 		}
 		for epoch, want := range map[store.Epoch]bool{epochAt(7): false, got.Run.Epoch: true} {

@@ -57,7 +57,7 @@ func raceStep(b *bed) {
 		b.together(len(writes), func(i int) error {
 			s := b.completed(r.UUID, epochAt(1), name)
 			s.Attempt, s.Output = int32(i+1), []byte(fmt.Sprint(i))
-			writes[i] = &store.StepWrite{Step: s, Exists: begun && i%2 == 0}
+			writes[i] = &store.StepWrite{Step: s, RowExists: begun && i%2 == 0}
 			return b.settle(&store.Batch{Steps: writes[i : i+1]})
 		})
 		var winner *store.Step
@@ -154,8 +154,8 @@ func apart(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.
 	for _, w := range batch.Signals {
 		add(w.Outcome, &store.Batch{Signals: []*store.SignalWrite{w}})
 	}
-	for _, w := range batch.Runs {
-		add(w.Outcome, &store.Batch{Runs: []*store.OwnershipEnd{w}})
+	for _, w := range batch.OwnershipEnds {
+		add(w.Outcome, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
 	}
 	return parts
 }
@@ -191,7 +191,7 @@ func raceFinish(b *bed) {
 		w := b.finish(r.UUID, epochAt(1))
 		w.Output = []byte(fmt.Sprint(i))
 		writes[i] = &w
-		return b.s.Commit(b.ctx, &store.Batch{Runs: writes[i : i+1]})
+		return b.s.Commit(b.ctx, &store.Batch{OwnershipEnds: writes[i : i+1]})
 	})
 	got := b.row(r.UUID)
 	for i, w := range writes {
@@ -253,7 +253,7 @@ func raceTakeover(b *bed) {
 		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.OwnershipEnd{&end}})
+				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, OwnershipEnds: []*store.OwnershipEnd{&end}})
 			}
 			got, err := b.s.Claim(b.ctx, b.query(b.now))
 			claimed = got.Runs
@@ -306,7 +306,7 @@ func raceBatches(b *bed) {
 				written[key] = w.Step
 			}
 		}
-		for _, w := range batch.Runs {
+		for _, w := range batch.OwnershipEnds {
 			if had, ok := finished[w.UUID]; ok && w.Outcome == store.Written {
 				b.Errorf("run %s was finished by %s and by %s", w.UUID, had, by)
 			}
@@ -360,12 +360,12 @@ func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by 
 	for _, at := range rand.Perm(len(all) * names)[:20] {
 		s := b.completed(all[at/names], epochAt(1), fmt.Sprint("step-", at%names))
 		s.Attempt, s.Output = attempt, []byte(by)
-		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s, Exists: rand.IntN(4) == 0})
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s, RowExists: rand.IntN(4) == 0})
 	}
 	for _, at := range rand.Perm(len(doomed))[:2] {
 		w := b.finish(doomed[at], epochAt(1))
 		w.Output = []byte(by)
-		batch.Runs = append(batch.Runs, &w)
+		batch.OwnershipEnds = append(batch.OwnershipEnds, &w)
 	}
 	for _, at := range rand.Perm(20)[:3] {
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(fmt.Sprint("common-", at))})

@@ -27,13 +27,13 @@ var requeues = []test{
 }
 
 // requeue makes one change. It repeats it while others have locked the rows.
-func (b *bed) requeue(m *store.Requeue) *store.Requeue {
+func (b *bed) requeue(m *store.QueueMove) *store.QueueMove {
 	b.Helper()
 	if m.Now.IsZero() {
 		m.Now = b.now
 	}
 	for {
-		err := b.s.Requeue(b.ctx, m)
+		err := b.s.MoveRun(b.ctx, m)
 		if err == nil {
 			return m
 		}
@@ -45,12 +45,12 @@ func (b *bed) requeue(m *store.Requeue) *store.Requeue {
 
 func (b *bed) moved(run uuid.UUID, queue string, gated bool) {
 	b.Helper()
-	wantOutcome(b, "the move", b.requeue(&store.Requeue{Run: run, Queue: queue, Gated: gated}).Outcome, store.Written)
+	wantOutcome(b, "the move", b.requeue(&store.QueueMove{Run: run, Queue: queue, Gated: gated}).Outcome, store.Written)
 }
 
 func (b *bed) prioritized(run uuid.UUID, p int16) {
 	b.Helper()
-	wantOutcome(b, "the change of the priority", b.requeue(&store.Requeue{Run: run, Priority: &p}).Outcome, store.Written)
+	wantOutcome(b, "the change of the priority", b.requeue(&store.QueueMove{Run: run, Priority: &p}).Outcome, store.Written)
 }
 
 func requeueFree(b *bed) {
@@ -65,7 +65,7 @@ func requeueFree(b *bed) {
 		b.Errorf("the urgent run has priority %d", r.Priority)
 	}
 	here := b.query(b.now)
-	here.Served = store.NewClaimFilter([]string{"flow"}, []string{first.Queue})
+	here.Filter = store.NewClaimFilter([]string{"flow"}, []string{first.Queue})
 	here.Limit = 1
 	b.claimOne(here, third.UUID)
 	b.claimOne(here, first.UUID)
@@ -78,21 +78,21 @@ func requeueFree(b *bed) {
 func requeueEvents(b *bed) {
 	r := b.queued("r", b.now)
 	p := int16(1)
-	m := &store.Requeue{Run: r.UUID, Queue: "elsewhere", Priority: &p, Actor: "ada", Reason: "the tenant has paid"}
+	m := &store.QueueMove{Run: r.UUID, Queue: "elsewhere", Priority: &p, Actor: "ada", Reason: "the tenant has paid"}
 	for range 2 {
 		wantOutcome(b, "the change", b.requeue(m).Outcome, store.Written)
 	}
 	b.wantEvents("r moved", "r priority changed")
 	for _, e := range b.events("", 2) {
 		want := [2]string{r.Queue, "elsewhere"}
-		if e.Type == store.EventPriority {
+		if e.Type == store.EventPriorityChanged {
 			want = [2]string{"0", "1"}
 		}
 		if e.Actor != "ada" || e.Reason != "the tenant has paid" || [2]string{e.Old, e.New} != want {
 			b.Errorf("the event is %+v, want %q", e, want)
 		}
 	}
-	if m.Found == nil || m.Found.Name != "elsewhere" || m.Found.Level != 1 {
+	if m.Found == nil || m.Found.Name != "elsewhere" || m.Found.RowPriority != 1 {
 		b.Errorf("the repeated change has found %+v", m.Found)
 	}
 }
@@ -108,12 +108,12 @@ func requeueRefused(b *bed) {
 	overdue.Deadline = b.in(-time.Minute)
 	b.commitStart(overdue)
 	late := b.arriving("late", boundedQueue, "")
-	late.Run.Gate, late.Run.Control, late.Place.StartBy = store.GateFree, store.StartByNoted, b.in(-time.Minute)
+	late.Run.Gate, late.Run.Control, late.Place.StartBy = store.GateFree, store.HasStartBy, b.in(-time.Minute)
 	b.commit(&store.Batch{Starts: []*store.StartWrite{late}})
 	p := int16(1)
 	for _, r := range []store.Run{running, waiting, held, ended, cancelled, overdue, late.Run} {
 		before := fmt.Sprintf("%+v", b.row(r.UUID))
-		m := b.requeue(&store.Requeue{Run: r.UUID, Queue: "elsewhere", Priority: &p})
+		m := b.requeue(&store.QueueMove{Run: r.UUID, Queue: "elsewhere", Priority: &p})
 		if m.Outcome != store.Fenced || m.Found == nil {
 			b.Errorf("%s was changed: %+v", r.Name, m)
 		}
@@ -121,7 +121,7 @@ func requeueRefused(b *bed) {
 			b.Errorf("%s was\n%s, and is\n%s", r.Name, before, after)
 		}
 	}
-	if m := b.requeue(&store.Requeue{Run: uuid.New(), Queue: "elsewhere"}); m.Outcome != store.Fenced || m.Found != nil {
+	if m := b.requeue(&store.QueueMove{Run: uuid.New(), Queue: "elsewhere"}); m.Outcome != store.Fenced || m.Found != nil {
 		b.Errorf("a run that does not exist: %+v", m)
 	}
 	b.wantEvents("ended completed", "cancelled cancelled")
@@ -150,7 +150,7 @@ func requeueAdmittedPriority(b *bed) {
 	q.wantState("admitted", r[1], store.PlaceExecuting, store.GateAdmitted)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.Limit, query.Gated = 1, store.NewQueueGates([]string{boundedQueue}, nil)
+	query.Limit, query.QueueGates = 1, store.NewQueueGates([]string{boundedQueue}, nil)
 	q.claimOne(query, r[1])
 	q.claimOne(query, r[0])
 	q.ends(r...)
@@ -196,7 +196,7 @@ func requeueLinedMoves(b *bed) {
 	q.wantState("the next", r[1], store.PlaceInLine, store.GateInLine)
 	q.wantState("moved", r[0], store.PlaceGone, store.GateFree)
 	query := q.query(q.in(time.Second))
-	query.Gated = store.NewQueueGates([]string{boundedQueue}, nil)
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
 		q.Errorf("claimed %v, want the two that have moved", ids(got))
 	}
@@ -208,14 +208,14 @@ func requeueOutAndIn(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1})
 	by := q.in(time.Hour)
 	first := q.start("")
-	r := q.start("k", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.StartByNoted, by })
+	r := q.start("k", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.HasStartBy, by })
 	stray := q.start("", withoutPlace)
 	q.begins("at first", q.in(time.Second), first)
 	q.moved(r, "elsewhere", false)
 	if p := q.placeOf(r); p == nil || p.Queue != "elsewhere" || !p.StartBy.Equal(by) || p.Gate != store.GateFree {
 		q.Errorf("the place of a run that has to begin by a time is %+v", p)
 	}
-	if row := q.row(r); row.Control != store.StartByNoted || row.Queue != "elsewhere" {
+	if row := q.row(r); row.Control != store.HasStartBy || row.Queue != "elsewhere" {
 		q.Errorf("it is %+v", row)
 	}
 	q.moved(stray, "elsewhere", false)

@@ -27,7 +27,7 @@ func requeueUnreleased(b *bed) {
 			more = a.More
 		}
 		query := b.query(at)
-		query.Gated = store.NewQueueGates([]string{"elsewhere"}, nil)
+		query.QueueGates = store.NewQueueGates([]string{"elsewhere"}, nil)
 		for _, c := range b.claim(query).Runs {
 			got = append(got, c.Run.UUID)
 		}
@@ -89,7 +89,7 @@ func requeueRace(b *bed) {
 	claimed := make(map[uuid.UUID]string) // the queues in which the runs were claimed
 	claim := func() {
 		query := q.query(at)
-		query.Limit, query.Gated = 2, store.NewQueueGates([]string{boundedQueue, "elsewhere"}, nil)
+		query.Limit, query.QueueGates = 2, store.NewQueueGates([]string{boundedQueue, "elsewhere"}, nil)
 		got, err := q.s.Claim(q.ctx, query)
 		if err != nil {
 			q.Errorf("Claim: %v", err)
@@ -108,7 +108,7 @@ func requeueRace(b *bed) {
 		wg.Go(func() {
 			for i := range q.runs {
 				id, p := q.runs[(i*7+n*11)%len(q.runs)], int16(i%5-2)
-				q.requeue(&store.Requeue{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], Gated: true, Priority: &p})
+				q.requeue(&store.QueueMove{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], Gated: true, Priority: &p})
 			}
 		})
 		wg.Go(func() {

@@ -111,7 +111,7 @@ func runReplay(b *bed) {
 		w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.now
 		for _, when := range []string{"first", "replayed"} {
 			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // results of an earlier try
-			b.commit(&store.Batch{Runs: []*store.OwnershipEnd{w}})
+			b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
 			wantOutcome(b, w.Status.String()+", "+when, w.Outcome, store.Written)
 		}
 	}
@@ -149,7 +149,7 @@ func runNeverDue(b *bed) {
 		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 	}
 	got := b.claim(b.query(b.in(1000 * time.Hour)))
-	if len(got.Runs) != 0 || !got.Next.IsZero() {
-		b.Errorf("got %v, next %s, want nothing due, ever", ids(got.Runs), show(got.Next))
+	if len(got.Runs) != 0 || !got.NextDue.IsZero() {
+		b.Errorf("got %v, next %s, want nothing due, ever", ids(got.Runs), show(got.NextDue))
 	}
 }

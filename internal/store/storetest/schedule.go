@@ -227,8 +227,8 @@ func scheduleFolded(b *bed) {
 			fires = append(fires, f)
 		}
 		b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, fires...)
-		if row := b.schedule("s"); row.Fires >= store.FoldAt {
-			b.Fatalf("%d fires are kept", row.Fires)
+		if row := b.schedule("s"); row.FireCount >= store.FoldAt {
+			b.Fatalf("%d fires are kept", row.FireCount)
 		}
 	}
 	all, err := b.s.Fires(b.ctx, "s", 2*n)

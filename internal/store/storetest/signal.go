@@ -195,7 +195,7 @@ func signalEnded(b *bed) {
 	}
 	r := b.started("")
 	last, end := b.message(r.UUID, "paid", 0), b.finish(r.UUID, epochAt(1))
-	b.commit(&store.Batch{Signals: []*store.SignalWrite{&last}, Runs: []*store.OwnershipEnd{&end}})
+	b.commit(&store.Batch{Signals: []*store.SignalWrite{&last}, OwnershipEnds: []*store.OwnershipEnd{&end}})
 	wantOutcome(b, "a signal with the end", last.Outcome, store.Written)
 	wantOutcome(b, "the end with a signal", end.Outcome, store.Written)
 }
@@ -244,7 +244,7 @@ func signalMarks(b *bed) {
 	}
 	r := b.started("") // receives no signal, gets a signal, and parks, all in one batch
 	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
-	b.commit(&store.Batch{Receives: []*store.ReceiveWrite{rec}, Signals: []*store.SignalWrite{&w}, Runs: []*store.OwnershipEnd{&park}})
+	b.commit(&store.Batch{Receives: []*store.ReceiveWrite{rec}, Signals: []*store.SignalWrite{&w}, OwnershipEnds: []*store.OwnershipEnd{&park}})
 	b.wantWaiting("a receive before the signal of its batch", rec)
 	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 }

@@ -76,7 +76,7 @@ func raceWake(b *bed, s store.Store) {
 			if err := b.deliver(&store.Batch{Receives: []*store.ReceiveWrite{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
 				return err
 			}
-			return b.deliver(&store.Batch{Runs: []*store.OwnershipEnd{&park}})
+			return b.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&park}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		if r.Epoch = epochAt(1); rec.Recorded.Status != store.StepCompleted {

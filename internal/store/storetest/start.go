@@ -163,7 +163,7 @@ func startNanoseconds(b *bed) {
 	f.EndedAt = b.now.Add(2501 * time.Nanosecond)
 	start, step, run := &store.StartWrite{Run: r}, &store.StepWrite{Step: s}, &f
 	for _, when := range []string{"first", "replayed"} {
-		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step}, Runs: []*store.OwnershipEnd{run}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step}, OwnershipEnds: []*store.OwnershipEnd{run}})
 		wantOutcome(b, "start, "+when, start.Outcome, store.Written)
 		wantOutcome(b, "step, "+when, step.Outcome, store.Written)
 		wantOutcome(b, "finish, "+when, run.Outcome, store.Written)

@@ -140,7 +140,7 @@ func (b *bed) commitStart(r store.Run) *store.StartWrite {
 
 func (b *bed) commitStep(s store.Step, exists bool) *store.StepWrite {
 	b.Helper()
-	w := &store.StepWrite{Step: s, Exists: exists}
+	w := &store.StepWrite{Step: s, RowExists: exists}
 	b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
 	return w
 }
@@ -150,7 +150,7 @@ func (b *bed) commitRun(w store.OwnershipEnd) *store.OwnershipEnd {
 	if w.Now.IsZero() {
 		w.Now = b.now
 	}
-	b.commit(&store.Batch{Runs: []*store.OwnershipEnd{&w}})
+	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}})
 	return &w
 }
 
@@ -226,7 +226,7 @@ func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.OwnershipEnd {
 // query returns a claim by a new worker at the given time, with leases of an hour.
 func (b *bed) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Nonce: nonce, Served: store.NewClaimFilter([]string{"flow"}, nil), Limit: 100, Suspects: 1,
+		Worker: uuid.New(), Nonce: nonce, Filter: store.NewClaimFilter([]string{"flow"}, nil), Limit: 100, MaxSuspects: 1,
 		Now: at, LeaseUntil: at.Add(time.Hour),
 	}
 }

@@ -36,7 +36,7 @@ func (b *bed) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 func suspectPassed(b *bed) {
 	b.suspects(3)
 	_, q := b.suspects(0)
-	q.Now, q.LeaseUntil, q.Suspects = b.in(10*time.Hour), b.in(11*time.Hour), 0
+	q.Now, q.LeaseUntil, q.MaxSuspects = b.in(10*time.Hour), b.in(11*time.Hour), 0
 	clean := b.queued("clean", b.in(9*time.Hour)) // due later than all of them
 	q.Limit = 1
 	b.claimOne(q, clean.UUID)

@@ -47,8 +47,8 @@ func terminateTree(b *bed) {
 		}
 	}
 	wantRun(b, "what had ended", b.row(done.UUID), ended)
-	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
-		b.Errorf("terminated: claimed %v, next %s", ids(got.Runs), show(got.Next))
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
+		b.Errorf("terminated: claimed %v, next %s", ids(got.Runs), show(got.NextDue))
 	}
 }
 

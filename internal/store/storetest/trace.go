@@ -69,7 +69,7 @@ func traceFailures(b *bed) {
 	done := b.completed(r.UUID, epochAt(1), "step")
 	done.Attempt, done.Failures = 2, first.Failures
 	clean := b.completed(r.UUID, epochAt(1), "clean")
-	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: done, Exists: true}, {Step: clean}}})
+	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: done, RowExists: true}, {Step: clean}}})
 	b.wantRow("a success after it", done)
 	b.wantRow("a success at first", clean)
 	late := done
@@ -111,8 +111,8 @@ func traceCrashes(b *bed) {
 	}
 	b.tag(r.UUID, store.Tag{Key: "t.a", Value: "1"})
 	shown("after a crash", 1)
-	if claimed.Progress != 0 {
-		b.Errorf("the claim tells of %d checkpoints, want none", claimed.Progress)
+	if claimed.CheckpointsAtLastCrash != 0 {
+		b.Errorf("the claim tells of %d checkpoints, want none", claimed.CheckpointsAtLastCrash)
 	}
 	b.commitStep(b.began(r.UUID, claimed.Run.Epoch, 1, "begun"), false)
 	shown("after a marker", 1)
@@ -121,8 +121,8 @@ func traceCrashes(b *bed) {
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	again := b.claimOne(q, r.UUID)
 	shown("after another crash", 1)
-	if again.Progress != 1 || again.Run.Crashes != 1 {
-		b.Errorf("the claim tells of %d checkpoints and %d crashes, want one of each", again.Progress, again.Run.Crashes)
+	if again.CheckpointsAtLastCrash != 1 || again.Run.Crashes != 1 {
+		b.Errorf("the claim tells of %d checkpoints and %d crashes, want one of each", again.CheckpointsAtLastCrash, again.Run.Crashes)
 	}
 }
 
@@ -166,7 +166,7 @@ func traceCounts(b *bed) {
 	count := func(what string, at time.Time, delayed int, open map[store.Kind]int) {
 		b.Helper()
 		got, err := b.s.Counts(b.ctx, root.UUID, at)
-		if err != nil || got.Delayed != delayed || !maps.Equal(got.Open, open) {
+		if err != nil || got.Delayed != delayed || !maps.Equal(got.OpenCalls, open) {
 			b.Errorf("%s: %+v, %v; want %d delayed and %v open", what, got, err, delayed, open)
 		}
 	}

@@ -1,6 +1,6 @@
 -- Locks the given runs, their descendants and their ancestors in the order of (shard, id), except ended
 -- runs, and returns how many it locked. A child that is started meanwhile is not among them. So the next
--- statement, control_tree.sql, counts them again with a snapshot that is newer than the locks, and both
+-- statement, control_run_tree_read.sql, counts them again with a snapshot that is newer than the locks, and both
 -- are repeated until the numbers are equal: no child is started without the lock on its parent. A run
 -- that nobody has executed (epoch 0) has no children, so the query does not search for them. A run that
 -- has ended (5 and above) never changes again, so it needs no lock; the query only follows it to its

@@ -1,5 +1,5 @@
 -- Returns the given runs, their descendants and their ancestors, for the plan of a control request.
--- control_tree_lock.sql has locked them. Descendants that ended (5 and above) without being executed are left
+-- control_run_tree_lock.sql has locked them. Descendants that ended (5 and above) without being executed are left
 -- out: no request changes them, and they have no children.
 WITH RECURSIVE tree AS (
     SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached

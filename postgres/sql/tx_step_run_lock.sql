@@ -1,5 +1,5 @@
--- Takes the lock of tx_checkpoint.sql's fence at the beginning of a transaction. If it returns no row, the
--- writer no longer owns the run; tx_checkpoint.sql will detect that.
+-- Takes the lock of tx_step_checkpoint.sql's fence at the beginning of a transaction. If it returns no row, the
+-- writer no longer owns the run; tx_step_checkpoint.sql will detect that.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT FROM durable.run AS r

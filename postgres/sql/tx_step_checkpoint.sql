@@ -1,7 +1,7 @@
 -- Records one step inside a user's transaction, which the user may hold open. Therefore the fence takes a
 -- lock here: FOR SHARE on the run prevents another worker from claiming it until that transaction ends. A
 -- row that is not terminal is updated by the rule of step_update.sql. A terminal row is left unchanged,
--- and step_state.sql reads it.
+-- and step_not_written_reasons.sql reads it.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH fence AS MATERIALIZED (

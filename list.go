@@ -118,7 +118,7 @@ type TreeCounts struct {
 	OpenCalls map[Kind]int
 }
 
-// TreeCounts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
+// Counts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)

@@ -194,7 +194,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sorted_batch.go", modelled("TestLocksAreSorted"),
-			[]change{{"slices.SortFunc(w.locks, store.CompareUUIDs)\n", "\n"}},
+			[]change{{"slices.SortFunc(w.runsToLock, store.CompareUUIDs)\n", "\n"}},
 		},
 	}},
 	{"an answer before the commit", []place{
@@ -214,7 +214,7 @@ var mutants = []mutant{
 			[]change{{"pg_logical_emit_message(true,", "pg_logical_emit_message(false,"}},
 		},
 		{
-			"postgres/settle_outcomes.go",
+			"postgres/resolve_outcomes.go",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^step$"},
 			[]change{{`err := s.readDurably(ask, "read back steps",`, `err := ask("read back steps",`}},
 		},
@@ -257,7 +257,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sorted_batch.go", modelled("TestAStartWaitsForWhatIsAskedOfItsParent"),
-			[]change{{"w.locks = append(w.locks, item.Run.Parent.UUID)\n", "_ = item\n"}},
+			[]change{{"w.runsToLock = append(w.runsToLock, item.Run.Parent.UUID)\n", "_ = item\n"}},
 		},
 	}},
 	{"a resume in two commits", []place{
@@ -311,7 +311,7 @@ var mutants = []mutant{
 		},
 		{
 			"map.go", root("^TestFailedMapBeginsNothingMore$/^sqlite$"),
-			[]change{{"	m.stop.Store(failed && !m.o.collect)\n", "	_ = failed\n"}},
+			[]change{{"	m.stopped.Store(failed && !m.options.collect)\n", "	_ = failed\n"}},
 		},
 	}},
 	{"a slot that is given twice, or not given again", []place{

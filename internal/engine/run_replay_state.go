@@ -16,7 +16,7 @@ type replayState struct {
 	history            map[string]*store.Step // the recorded calls by their names
 	historyRest        store.UnreadHistory    // the part of the history that is not read yet
 	terminalCount      int                    // terminal checkpoints in history
-	checkpointsAtCrash int                    // terminal checkpoints when the crashes of the run were last counted; see run_crashloop.go
+	checkpointsAtCrash int                    // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
 	recordedCalls []recordedCall     // the calls in the history, by their sequence numbers; nil: see beganSince
 	usedNames     map[string]uintptr // names called in this execution, and their call sites

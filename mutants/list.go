@@ -203,7 +203,7 @@ var mutants = []mutant{
 			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
 			[]change{
 				{"	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n", "	for _, e := range entries {\n		e.done <- nil\n	}\n	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n"},
-				{"			e.done <- err\n", ""},
+				{"			e.result <- err\n", ""},
 			},
 		},
 	}},

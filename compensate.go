@@ -12,9 +12,9 @@ import (
 // succeeded, in any process. A run that is not in memory is replayed first, so that its compensations are registered again. If a
 // compensation finally fails, the others are still executed, and the run's error also wraps [ErrCompensation].
 //
-// A run that has begun to execute compensations executes only those from then on, also if corrected code would not fail. It ends
-// with the failure that was recorded before the first compensation. In a replay for this, calls that are not recorded return
-// [ErrCancelled], or [ErrTimeout] if its time was over. If the code no longer registers a compensation that is still to be
+// A run that has begun to execute compensations executes only those from then on, also if corrected code would not fail. The run
+// ends with the failure that was recorded before the first compensation. In this replay, calls that are not recorded return
+// [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a compensation that is still to be
 // executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
 //
 // Register a compensation before its step if fn does no harm when the step did not take effect. Then no crash and no cancel can

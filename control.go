@@ -16,21 +16,22 @@ import (
 // ControlResult is the result of a pause, resume, cancel or terminate.
 type ControlResult struct {
 	Matched int // the number of runs that were given by an ID or a filter, without their descendants
-	// Done is the number of these runs and their descendants that the call brought into the state.
+	// Done is the number of runs, descendants included, that the call has already paused, resumed, cancelled or terminated.
 	Done int
-	// Requested is the number of these runs and their descendants that reach the state later: when their current step (pause) or
-	// their compensations (cancel) finish.
+	// Requested is the number of runs, descendants included, that reach the requested state later: when their current step has
+	// finished (pause), or when their compensations have finished (cancel).
 	Requested int
 	// DoneIDs and RequestedIDs are the UUIDs of the runs in Done and Requested, at most MaxControlIDs each.
 	DoneIDs, RequestedIDs []string
 }
 
-// MaxControlIDs is the largest length of ControlResult.DoneIDs and of ControlResult.RequestedIDs. The numbers in [ControlResult] have no bound.
+// MaxControlIDs is the largest length of ControlResult.DoneIDs and of ControlResult.RequestedIDs. The counts in [ControlResult]
+// are exact, however many runs there are.
 const MaxControlIDs = 1000
 
 var _ = [1]struct{}{}[MaxControlIDs-store.MaxControlIDs] // does not compile unless both are equal
 
-// addResults adds the results of an order to the effect.
+// addResults adds the results of one operation to the total.
 func (f *ControlResult) addResults(o *store.ControlOperation) {
 	for _, a := range o.Results {
 		f.Done += a.Changed
@@ -72,9 +73,9 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 // of its running steps end with [ErrCancelled] as the cause; results that still arrive are recorded; its compensations are
 // executed; the run is cancelled.
 //
-// A run that is not in memory, because it waits, is paused or was interrupted, is replayed for this by a worker that executes its
-// workflow. Without such a worker its state does not change until one starts, or until [Engine.Terminate]. The first reason and
-// actor are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
+// If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first replays
+// it. Without such a worker its state does not change until one starts, or until [Engine.Terminate]. The first reason and actor
+// are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
 //
 // Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {

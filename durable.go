@@ -36,13 +36,13 @@ type Config struct {
 	Queues []string
 	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records them when
 	// [Engine.Run] begins, before it claims runs. The declaration of the newest Version applies, unless [Engine.SetQueue] has set
-	// the queue; both are shown by [Engine.Queues]. A version is newer if it declared the queue later for the first time. A queue
-	// that the code no longer declares stays until [Engine.DeleteQueue].
+	// the queue; both are shown by [Engine.Queues]. The newest version is the one whose first declaration of the queue is the
+	// most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue].
 	QueueSettings map[string]QueueSettings
-	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the newest
-	// Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. A version is newer
-	// if it declared the schedule later for the first time. An older version's declaration applies again when no worker of the newer
-	// version lives. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
+	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the
+	// newest Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. The newest
+	// version is the one whose first declaration of the schedule is the most recent. An older version's declaration applies again
+	// when no worker of the newer version lives. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
 	Schedules []Schedule
 	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
 	Name string
@@ -59,7 +59,8 @@ type Config struct {
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
 	// over all runs. Zero: no bound. Further ones wait in order of arrival; the wait does not count for their timeouts, and a
 	// cancel, a pause or a shutdown ends it. While a step waits with its own context for the result of a run ([Run.Result],
-	// [Workflow.Call]), it does not count towards StepConcurrency. A function that ignores its timeout does not count either.
+	// [Workflow.Call]), it does not count towards StepConcurrency. A function that continues after its timeout does not count any
+	// more.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
 	// time. Zero: 10 s; at least 300 ms.
@@ -208,9 +209,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 	})}, nil
 }
 
-// Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs of
-// processes that died. Then it drains: no run begins, running steps get Config.Grace to finish and are recorded, leases are
-// released, and Run returns nil. A [Workflow.Call] that waits continues to wait, for another process to execute its run.
+// Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs
+// of processes that died. Then it drains: no run begins, running steps get Config.Grace to finish and are recorded, leases are
+// released, and Run returns nil. A [Workflow.Call] that is in progress then waits until another process has executed its run.
 //
 // Run returns an error if it cannot begin ([ErrRunning], [ErrSchema], or an error of the database), or if it had to stop because
 // the database file was moved ([ErrMoved]) or the store was closed ([ErrClosed]).

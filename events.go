@@ -43,7 +43,8 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Of EventMovedToQueue and EventPriorityChanged: the Actor and the Reason of the call, and the queue or the priority before and after it.
+	// Actor, Reason, Old and New are set for EventMovedToQueue and EventPriorityChanged only. Old and New are the queue, or the
+	// priority, before and after the change.
 	Actor, Reason, Old, New string
 }
 

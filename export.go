@@ -77,9 +77,9 @@ type ExportedAttempt struct {
 }
 
 // Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
-// Archive it, inspect it, or replay it against newer code with durabletest.Replay. It holds all inputs and outputs, so protect it
-// as you protect them. If the run is executed meanwhile, the history can be slightly newer than the rest. It returns [ErrNotFound]
-// if there is no such run.
+// Archive it, inspect it, or replay it against newer code with durabletest.Replay. The document contains all inputs and outputs,
+// so protect it as you protect them. If the run is executed meanwhile, the history can be slightly newer than the rest. It
+// returns [ErrNotFound] if there is no such run.
 func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 	r, steps, sight, err := e.readHistory(ctx, id)
 	if err != nil {

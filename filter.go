@@ -10,7 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Filter matches runs that meet all its conditions. A zero field is no condition. It matches root runs and children.
+// Filter matches runs that meet all its conditions. A field with its zero value is no condition. A filter matches root runs and
+// children.
 type Filter struct {
 	Workflow      string
 	Queue         string

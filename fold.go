@@ -58,10 +58,10 @@ func Singleton(key string, whileLive ...WhileLive) StartOption {
 }
 
 // Debounce makes starts in quick succession become one run, with the input of the last. The run begins when no further start with
-// the key has come for the duration quiet, and at the latest atMost after the first start. Both must be positive; a quiet above
-// atMost counts as atMost. All of the starts return the handle of that run. Queue, priority and tags are those of the first start;
-// the input and the Timeout, which begins when the run is due, are those of the last. Once the run is due, the next start begins
-// another one. Keys are as in [Singleton].
+// the key has come for the duration quiet, and at the latest atMost after the first start. Both must be positive; if quiet is
+// longer than atMost, atMost is used for both. All of the starts return the handle of that run. Queue, priority and tags are
+// those of the first start; the input and the Timeout, which begins when the run is due, are those of the last. Once the run is
+// due, the next start begins another one. Keys are as in [Singleton].
 //
 // A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
 // input of a newer one.
@@ -75,10 +75,10 @@ func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	}
 }
 
-// Sample allows at most n starts with the key in any time of the length period. A start beyond them creates no run and returns a
-// [*SkippedError], which tells when the next start is possible. n is at least 1 and at most [MaxSample]. Keys are as in [Singleton].
-// A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Sample with
-// [ErrInvalidConfig].
+// Sample allows at most n starts with the key in any time of the length period. A further start creates no run and returns a
+// [*SkippedError], which tells when the next start is possible. n is at least 1 and at most [MaxSample]. Keys are as in
+// [Singleton]. A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Sample
+// with [ErrInvalidConfig].
 func Sample(key string, n int, period time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldSample, "Sample", key)
@@ -159,7 +159,7 @@ func (w *Workflow[I, O]) startFolded(ctx context.Context, e *Engine, request *en
 }
 
 // LiveError is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. It wraps [ErrLive].
-// A [StepError] of [Ctx.Start] wraps only ErrLive, and has the run in its text.
+// [Ctx.Start] returns a [*StepError] instead, which wraps ErrLive and names the live run in its text.
 type LiveError struct {
 	Workflow string
 	Key      string

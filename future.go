@@ -18,8 +18,8 @@ type Future[T any] struct {
 	err    error
 
 	mu            sync.Mutex
-	withheld      bool  // a choice has ended the branch before fn returned: the result is withheld until tell
-	choiceOutcome error // what tell got; nil: tell was not called yet
+	withheld      bool  // a choice has ended the branch before fn returned: the result is withheld until deliverChoiceOutcome is called
+	choiceOutcome error // what deliverChoiceOutcome got; nil: it was not called yet
 	returned      bool  // fn has returned
 	onFinal       []func()
 }
@@ -77,7 +77,8 @@ func (f *Future[T]) withholdResult() (returned bool) {
 	return !f.withheld
 }
 
-// deliverChoiceOutcome ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
+// deliverChoiceOutcome ends the withholding that withholdResult began. outcome is ErrCancelled if the choice was recorded, and
+// ErrSuspended if it was not.
 func (f *Future[T]) deliverChoiceOutcome(verdict error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +107,8 @@ func (f *Future[T]) setAndNotify(value T, err error) {
 	}
 }
 
-// notifyWhenFinal registers tell, which is called when the result is final, or at once if it is. tell must not block.
+// notifyWhenFinal registers a function that is called when the result is final, or at once if it is final already. The function
+// must not block.
 func (f *Future[T]) notifyWhenFinal(tell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -46,7 +46,8 @@ type RunInfo struct {
 	NoWorker      bool      // it is due, and no live worker executes its workflow in its queue; false in lists
 	Deadline      time.Time // the end of its Timeout
 
-	// Place is its place in its queue. Nil if the queue has no settings, or the run has ended, and in lists.
+	// Place is the place of the run in its queue. Place is nil if the queue has no settings or the run has ended, and in the
+	// results of [Engine.List].
 	Place *QueuePlace
 
 	Tags      map[string]string
@@ -82,7 +83,7 @@ type OpenCall struct {
 	// LastFailure is the last attempt that failed or was interrupted; nil if there was none.
 	LastFailure *FailedAttempt
 	// Limit is the name of the [Limit] whose permit the step waits for, LimitKey the key of its line, and Before how many steps
-	// are before it in the line. Limit is empty if it waits for none.
+	// are before it in the line. Limit is empty if the step waits for no permit.
 	Limit, LimitKey string
 	Before          int
 }

@@ -26,7 +26,7 @@ func (e *Engine) AssertStepsCompleted(id string, names ...string) {
 	}
 }
 
-// findCheckpoints returns the checkpoints that a name stands for; see AssertCompleted.
+// findCheckpoints returns the checkpoints that a name stands for; see [Engine.AssertStepsCompleted].
 func findCheckpoints(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
 	for _, means := range []func(string) bool{
 		func(full string) bool { return full == name },
@@ -44,8 +44,8 @@ func findCheckpoints(history []durable.Checkpoint, name string) (found []durable
 	return nil
 }
 
-// AssertOnlyStepsCompleted is AssertCompleted, and also fails the test if the history of the run holds a call with another
-// name.
+// AssertOnlyStepsCompleted does what [Engine.AssertStepsCompleted] does, and also fails the test if the history of the run holds
+// a call with another name.
 func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	e.AssertStepsCompleted(id, names...)
@@ -66,8 +66,8 @@ func (e *Engine) AssertNotCalled(id string, names ...string) {
 	}
 }
 
-// RequireStepFailed ends the test unless a step of the run with that name has failed for good. It returns the error of the
-// step. Names are as in AssertCompleted.
+// RequireStepFailed ends the test unless a step of the run with that name has failed for good. It returns the error of the step.
+// Names are as in [Engine.AssertStepsCompleted].
 func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)

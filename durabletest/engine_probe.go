@@ -26,13 +26,13 @@ func newProbe(s store.Store, c *manualClock, log *testRecorder, f *simulatedProc
 	return &engineProbe{observedStore: newObservedStore(s, f), clock: c, recorder: log}
 }
 
-// Probe implements engine.Probed.
+// Probe implements engine.ProbedStore.
 func (n *engineProbe) Probe() engine.TestProbe { return n }
 
-// Attach implements engine.Probe.
+// Attach implements engine.TestProbe.
 func (n *engineProbe) Attach(e *engine.Engine) { n.engine.Store(e) }
 
-// Clock implements engine.Probe.
+// Clock implements engine.TestProbe.
 func (n *engineProbe) Clock() engine.Clock {
 	if n.clock == nil {
 		return nil
@@ -40,14 +40,14 @@ func (n *engineProbe) Clock() engine.Clock {
 	return n.clock
 }
 
-// OnCall implements engine.Probe.
+// OnCall implements engine.TestProbe.
 func (n *engineProbe) OnCall(c engine.ProbedCall) {
 	if !n.process.isDead() {
 		n.recorder.onCall(c)
 	}
 }
 
-// Attempt implements engine.Probe.
+// Attempt implements engine.TestProbe.
 func (n *engineProbe) Attempt(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 	if n.recorder.replay != nil {
 		return n.recorder.replay.blockAttempt(ctx)
@@ -62,7 +62,7 @@ func (n *engineProbe) Attempt(ctx context.Context, c engine.ProbedCall, next fun
 	return out, failure
 }
 
-// OutputToCommit implements engine.Probe.
+// OutputToCommit implements engine.TestProbe.
 func (n *engineProbe) OutputToCommit(c engine.ProbedCall, output []byte) []byte {
 	return n.recorder.outputToCommit(c, output)
 }

@@ -32,7 +32,7 @@ func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
 	return &observedStore{Store: s, process: f, firstClaim: make(chan struct{})}
 }
 
-// WrappedStore implements engine.Probed.
+// WrappedStore implements engine.ProbedStore.
 func (s *observedStore) WrappedStore() store.Store { return s.Store }
 
 // callUnlessDead executes one call of the store, unless the process has crashed.
@@ -45,7 +45,7 @@ func (s *observedStore) callUnlessDead(do func() error) error {
 	return do()
 }
 
-// write is call for a durable write, at which the process may crash.
+// write does what callUnlessDead does, for a durable write at which the process may crash.
 func (s *observedStore) write(what string, do func() error) error {
 	return s.callUnlessDead(func() error {
 		defer s.writeCalls.Add(1)

@@ -29,7 +29,7 @@ type replaySession struct {
 	newCalls        []engine.ProbedCall // calls that the history does not hold
 	kindMismatch    *engine.ProbedCall  // the first call whose kind differs from the recorded one
 	lastCallTime    time.Time           // when the last call was made
-	quietChecks     int                 // how often finished was called since then
+	quietChecks     int                 // how often hasFinished was called since then
 	blockedAttempts int                 // attempts that block until the replay ends
 }
 

@@ -161,8 +161,8 @@ func (s *database) readTakenOver(ctx context.Context, runs []store.ClaimedRun, o
 	}
 }
 
-// awaitWriters waits until all transactions that write steps at this moment have ended. It waits at most
-// inFlight, and at most half of the time that ctx leaves.
+// awaitWriters waits until all transactions that write steps at this moment have ended. It waits at most maxWriterWait, and at
+// most half of the time that ctx leaves.
 func (s *database) awaitWriters(ctx context.Context) error {
 	patience := maxWriterWait
 	if end, bounded := ctx.Deadline(); bounded {

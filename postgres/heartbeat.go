@@ -79,7 +79,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	return pulse, nil
 }
 
-// roundTripOnHeartbeatPool returns a roundTrip that uses a new transaction for each call, on the pool for heartbeats.
+// roundTripOnHeartbeatPool returns a roundTripFunc that uses a new transaction for each call, on the pool for heartbeats.
 func (s *database) roundTripOnHeartbeatPool(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.heartbeatPool, what, fill, read)

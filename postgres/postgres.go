@@ -23,7 +23,7 @@ type database struct {
 	schema           string
 	statements       statements
 	userPool         *pgxpool.Pool // transactional steps, StartTx and SignalTx only
-	ownsUserPool     bool          // Open created user, so Close closes it
+	ownsUserPool     bool          // Open created the user's pool, so Close closes it
 	allowAsyncCommit bool          // see AllowAsyncCommit
 	withoutListen    bool          // see WithoutListen
 	trustedOwners    []string      // see OwnedBy

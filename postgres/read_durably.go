@@ -27,7 +27,7 @@ func (s *database) readDurably(ask roundTripFunc, what string, fill func(*pgx.Ba
 	})
 }
 
-// durableRoundTrip returns a roundTrip that executes statements as readDurably does, in a transaction of its own.
+// durableRoundTrip returns a roundTripFunc that executes statements as readDurably does, in a transaction of its own.
 func (s *database) durableRoundTrip(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, read)

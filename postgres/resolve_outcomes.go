@@ -14,7 +14,7 @@ import (
 // roundTripFunc sends statements in one round trip: in a transaction of their own, or in the caller's.
 type roundTripFunc func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
 
-// roundTripOnEnginePool returns a roundTrip that uses a new transaction, whose snapshot sees the writes that caused a
+// roundTripOnEnginePool returns a roundTripFunc that uses a new transaction, whose snapshot sees the writes that caused a
 // conflict.
 func (s *database) roundTripOnEnginePool(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
@@ -22,7 +22,7 @@ func (s *database) roundTripOnEnginePool(ctx context.Context) roundTripFunc {
 	}
 }
 
-// roundTripInTx returns a roundTrip that uses a given transaction. Each call is one round trip.
+// roundTripInTx returns a roundTripFunc that uses a given transaction. Each call is one round trip.
 func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch

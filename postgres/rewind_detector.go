@@ -237,9 +237,8 @@ func (l *rewindDetector) advance(at logPosition) {
 	}
 }
 
-// checkPosition evaluates a position that was read after floor was returned. If the database has gone back,
-// arrive uses ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because
-// arrive holds l.mu.
+// checkPosition evaluates a position that was read after floor was returned. If the database has gone back, checkPosition uses
+// ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because arrive holds l.mu.
 func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask roundTripFunc) error {
 	l := &s.rewindDetector
 	if at.timeline == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// DueSchedules implements store.Schedules.
+// DueSchedules implements store.ScheduleStore.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due schedules", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.schedulesDue, int32(limit))
@@ -47,7 +47,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 	return due, next, err
 }
 
-// Schedules implements store.Schedules.
+// Schedules implements store.ScheduleStore.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
 	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.statements.schedulesPage, after, int32(limit)) },
 		func(res statementResults) error {
@@ -61,7 +61,7 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 	return all, err
 }
 
-// ScheduleByName implements store.Schedules.
+// ScheduleByName implements store.ScheduleStore.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.statements.scheduleByName, scheduleKey(name)...) },
 		readSchedule(&row))
@@ -91,7 +91,7 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 	}
 }
 
-// ChangeSchedule implements store.Schedules.
+// ChangeSchedule implements store.ScheduleStore.
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
 	return retryUnavailable(ctx, func() error {
 		u.Found, u.Written = false, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Fires implements store.Schedules.
+// Fires implements store.ScheduleStore.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit))...)

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sortedBatch holds a batch in the order in which its rows are locked. Steps with and without a row are
-// separate. A sorted belongs to one call of commit, which returns it to the pool afterwards.
+// sortedBatch holds a batch in the order in which its rows are locked. Steps with and without a row are separate. A sortedBatch
+// belongs to one call of commit, which returns it to the pool afterwards.
 type sortedBatch struct {
 	starts                  []*store.StartWrite
 	tags                    []runTag

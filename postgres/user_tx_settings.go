@@ -6,10 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// roundTripInUserTx returns a roundTrip that uses a transaction of the user. The session's settings stay as they are
-// for the user's own statements. The statements of durable qualify all names, so they do not depend on
-// the search_path. If the session would send text or values in another form than durable uses, they are
-// executed between user_tx_settings.sql and user_tx_restore_settings.sql.
+// roundTripInUserTx returns a roundTripFunc that uses a transaction of the user. The session's settings stay as they are for the
+// user's own statements. The statements of durable qualify all names, so they do not depend on the search_path. If the session
+// would send text or values in another form than durable uses, they are executed between user_tx_settings.sql and
+// user_tx_restore_settings.sql.
 func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.roundTripInTx(ctx, tx)

@@ -116,28 +116,28 @@ func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.C
 	return c, nil
 }
 
-// Probe implements engine.Probed.
+// Probe implements engine.ProbedStore.
 func (s *recordingStore) Probe() engine.TestProbe { return silent{} }
 
-// WrappedStore implements engine.Probed.
+// WrappedStore implements engine.ProbedStore.
 func (s *recordingStore) WrappedStore() store.Store { return s.Store }
 
 // silent is a probe that changes nothing.
 type silent struct{}
 
-// Attach implements engine.Probe.
+// Attach implements engine.TestProbe.
 func (silent) Attach(*engine.Engine) {}
 
-// Clock implements engine.Probe.
+// Clock implements engine.TestProbe.
 func (silent) Clock() engine.Clock { return nil }
 
-// OnCall implements engine.Probe.
+// OnCall implements engine.TestProbe.
 func (silent) OnCall(engine.ProbedCall) {}
 
-// Attempt implements engine.Probe.
+// Attempt implements engine.TestProbe.
 func (silent) Attempt(_ context.Context, _ engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
 	return next()
 }
 
-// OutputToCommit implements engine.Probe.
+// OutputToCommit implements engine.TestProbe.
 func (silent) OutputToCommit(_ engine.ProbedCall, output []byte) []byte { return output }

@@ -22,9 +22,8 @@ func newWorkerLocks(path string) workerLocks { return workerLocks{folder: path +
 
 func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
 
-// Listen implements store.Store. SQLite does not tell what a commit changed, so Attend gives both hints for every
-// commit of another connection. That includes this store's own commits, which at worst cause a query that finds
-// nothing.
+// Listen implements store.Store. SQLite does not tell what a commit changed, so Listen gives both hints for every commit of
+// another connection. That includes this store's own commits, which at worst cause a query that finds nothing.
 func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {

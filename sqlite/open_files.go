@@ -43,9 +43,9 @@ const (
 type openFiles struct {
 	paths        [allFiles]string
 	identities   [allFiles]fileID // zero: it was not there
-	recorded     atomic.Bool      // opened is filled in, and changes no more
+	recorded     atomic.Bool      // identities is filled in, and changes no more
 	recordedMove atomic.Pointer[MovedError]
-	lastCheck    atomic.Int64 // when, in nanoseconds since the process began; see recently
+	lastCheck    atomic.Int64 // when, in nanoseconds since the process began; see checkRecently
 }
 
 func newOpenFiles(path string) *openFiles {

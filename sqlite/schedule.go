@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// DueSchedules implements store.Schedules.
+// DueSchedules implements store.ScheduleStore.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	err = s.read(ctx, "look for due schedules", func(x executor) error {
 		due, next = nil, time.Time{}
@@ -37,7 +37,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 	return due, next, err
 }
 
-// Schedules implements store.Schedules.
+// Schedules implements store.ScheduleStore.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
 	err = s.read(ctx, "list schedules", func(x executor) error {
 		all = nil
@@ -50,7 +50,7 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 	return all, err
 }
 
-// ScheduleByName implements store.Schedules.
+// ScheduleByName implements store.ScheduleStore.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
 	err = s.read(ctx, "read a schedule", func(x executor) (err error) {
 		row, err = scheduleByName(x, name)
@@ -77,7 +77,7 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 	return row, c.err
 }
 
-// Fires implements store.Schedules.
+// Fires implements store.ScheduleStore.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
 	err = s.read(ctx, "read fires", func(x executor) error {
 		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit)); err != nil {
@@ -108,7 +108,7 @@ func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fi
 	return fires, err
 }
 
-// ChangeSchedule implements store.Schedules. The write lock excludes other changes, so there is nothing to skip.
+// ChangeSchedule implements store.ScheduleStore. The write lock excludes other changes, so there is nothing to skip.
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
 	u.Found, u.Written = false, nil
 	return s.writeAndNotify(ctx, "change a schedule", func(x *writeTx) error {

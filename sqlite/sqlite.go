@@ -58,7 +58,7 @@ type database struct {
 	files          *openFiles
 	writerDB       *sql.DB // one connection, which is never closed while idle
 	readerDB       *sql.DB
-	listenerDB     *sql.DB   // one connection for each Attend
+	listenerDB     *sql.DB   // one connection for each call of Listen
 	anchorConn     *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
 	workerLocks    workerLocks
 	unseenRunLanes unseenRunLanes
@@ -68,7 +68,7 @@ type database struct {
 
 	mu              sync.Mutex // guards listeners, and setting closed
 	listeners       map[*func(store.WakeHint)]struct{}
-	activeListeners sync.WaitGroup // calls of Attend that have not returned; Close waits for them
+	activeListeners sync.WaitGroup // calls of Listen that have not returned; Close waits for them
 }
 
 // openDatabase is [Open] without the wrapper.
@@ -189,7 +189,7 @@ func openPool(k *connector, n int) *sql.DB {
 // Name implements store.Store.
 func (s *database) Name() string { return "sqlite" }
 
-// CommitsSerially implements store.Serial: an SQLite file has one writer.
+// CommitsSerially implements store.SerialCommitter: an SQLite file has one writer.
 func (s *database) CommitsSerially() {}
 
 // Close implements store.Store. Calls that have begun end normally. Later calls return durable.ErrClosed. Close may be
@@ -211,7 +211,7 @@ func (s *database) Close() error {
 	return errors.Join(held, s.listenerDB.Close(), s.readerDB.Close(), s.writerDB.Close())
 }
 
-// notifyListeners gives hints to every Attend of this store, directly after a commit.
+// notifyListeners gives hints to every call of Listen on this store, directly after a commit.
 func (s *database) notifyListeners(what store.WakeHint) {
 	if what == 0 {
 		return

@@ -43,9 +43,9 @@ func (s *database) read(ctx context.Context, what string, fn func(executor) erro
 	})
 }
 
-// write calls fn in one IMMEDIATE transaction. If write returns nil, everything that fn wrote is durable. If it returns
-// an error, nothing was written, except that after ErrUnavailable the transaction may have been committed. The
-// transaction has ended when write returns. If fn panics, database/sql closes the connection.
+// write calls fn in one IMMEDIATE transaction. If it returns nil, everything that fn wrote is durable. If it returns an error,
+// nothing was written, except that after ErrUnavailable the transaction may have been committed. The transaction has ended when
+// write returns. If fn panics, database/sql closes the connection.
 func (s *database) write(ctx context.Context, what string, fn func(executor) error) error {
 	return s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		if err := c.begin(ctx); err != nil {
@@ -74,8 +74,8 @@ func (s *database) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWr
 	return s.wrapError("checkpoint", writeStep(s.newUserTx(ctx, tx), w))
 }
 
-// startIn creates runs in the caller's transaction and sets their outcomes. Attend notices the commit as it notices
-// those of other processes.
+// startIn creates runs in the caller's transaction and sets their outcomes. Listen notices the commit as it notices those of
+// other processes.
 func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.StartWrite) error {
 	x := s.newUserTx(ctx, tx)
 	for _, w := range starts {

@@ -79,7 +79,7 @@ type attemptResult struct {
 	hadNoEffect   bool  // Verify reported that the attempt of the dead process had no effect
 }
 
-// callWithTimeouts calls the user's function within the timeouts of the attempt. If the attempt was interrupted, try
+// callWithTimeouts calls the user's function within the timeouts of the attempt. If the attempt was interrupted, callWithTimeouts
 // returns the reason as an error (see interruption).
 func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	parent := t.s.stepsCtx

@@ -20,9 +20,9 @@ type Branch struct {
 	scope  *Scope
 	parent *Branch // the branch in which this branch was started; nil: none
 
-	// A choice that ends the branch holds commit exclusively until the choice is durable. Commits that
-	// must not follow the choice hold it shared: the start of a child, and a query that takes a signal.
-	// Locks are taken in the order of the scopes' prefixes.
+	// A choice that ends the branch holds commitLock exclusively until the choice is durable. Commits that must not follow the
+	// choice hold it shared: the start of a child, and a query that takes a signal. Locks are taken in the order of the scopes'
+	// prefixes.
 	commitLock sync.RWMutex
 
 	endCtx, endStepsCtx context.CancelCauseFunc
@@ -143,9 +143,9 @@ func (s *Scope) subScope(full string) *Scope {
 	return &sub
 }
 
-// OpenMap opens a scope for a Map and records the number of its items, so that users can see its progress.
-// The row is written in the background; the caller calls the returned function at the end of the Map. In a
-// scope that can begin no new calls Counted writes no row, and each item returns its own result or error.
+// OpenMap opens a scope for a Map and records the number of its items, so that users can see its progress. The row is written in
+// the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, OpenMap
+// writes no row, and each item returns its own result or error.
 func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err

@@ -244,9 +244,9 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	return res, err
 }
 
-// readIfEnded returns the child if it has ended and an earlier execution started it. Its end may have woken this
-// execution, and no second wake would follow. For a child that this execution started, ended returns nil:
-// its end is delivered to the waiter.
+// readIfEnded returns the child if it has ended and an earlier execution started it. Its end may have woken this execution, and
+// no second wake would follow. For a child that this execution started, readIfEnded returns nil: its end is delivered to the
+// waiter.
 func (c *Child) readIfEnded() (*store.Run, error) {
 	if c.startedHere {
 		return nil, nil

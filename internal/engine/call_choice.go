@@ -118,11 +118,11 @@ func (e branchEnds) outermostEndOf(name string) *branchEnd {
 // LoserBranch is a branch that a choice may end.
 type LoserBranch struct {
 	Branch *Branch
-	// WithholdResult withholds the result of the branch until Tell is called, unless the branch has returned. It
-	// reports whether the branch has returned.
+	// WithholdResult withholds the result of the branch until DeliverResult is called, unless the branch has returned. It reports
+	// whether the branch has returned.
 	WithholdResult func() (returned bool)
-	// DeliverResult is called once after Close has reported false. err is ErrCancelled, or ErrSuspended if the
-	// choice was not recorded. See [Branch.HasRefusedCall].
+	// DeliverResult is called once after WithholdResult has reported false. err is ErrCancelled, or ErrSuspended if the choice
+	// was not recorded. See [Branch.HasRefusedCall].
 	DeliverResult func(err error)
 }
 

@@ -33,7 +33,7 @@ type signalInbox struct {
 // receiveQueue holds the receives that wait for signals of one name.
 type receiveQueue struct {
 	receiveCount    int
-	idleReceives    list.List // of *listener: receives that are neither called nor querying, the longest wait first
+	idleReceives    list.List // of *waitingReceive: receives that are neither called nor querying, the longest wait first
 	countsDelivered int       // the number of delivered counts
 }
 

@@ -58,8 +58,8 @@ func (s *Scope) checkOpen() error {
 	return err
 }
 
-// endReason does the same as left for a wait that may still return without an error: it does not record that a
-// call was refused.
+// endReason does the same as checkOpen for a wait that may still return without an error: it does not record that a call was
+// refused.
 func (s *Scope) endReason() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Scope) endReason() error {
 	return err
 }
 
-// checkOpenLocked does the same as left for callers that hold r.mu.
+// checkOpenLocked does the same as checkOpen for callers that hold r.mu.
 func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
@@ -83,7 +83,7 @@ func (s *Scope) checkOpenLocked() error {
 	return err
 }
 
-// endReasonLocked returns the same as refuse, but has no effects. r.mu is held.
+// endReasonLocked returns the same as checkOpenLocked, but has no effects. r.mu is held.
 func (s *Scope) endReasonLocked() error {
 	switch r := s.r; {
 	case r.suspension != nil:

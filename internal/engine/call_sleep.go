@@ -57,7 +57,7 @@ func (s *Scope) inEndedBranch() bool {
 	return !s.branch.parentsEndTime().IsZero()
 }
 
-// checkBranchOpen returns the result of left if a choice has ended the branch, and nil otherwise.
+// checkBranchOpen returns the result of checkOpen if a choice has ended the branch, and nil otherwise.
 func (s *Scope) checkBranchOpen() error {
 	if !s.inEndedBranch() {
 		return nil

@@ -84,8 +84,8 @@ func ContextWithPatience(ctx context.Context) (context.Context, context.CancelFu
 	return lasting, func() { stop(); end(nil) }
 }
 
-// callTransact executes an attempt that commits its own checkpoint. If the database rejects the commit,
-// transact calls the function again, for as long as other writes are retried.
+// callTransact executes an attempt that commits its own checkpoint. If the database rejects the commit, callTransact calls the
+// function again, for as long as other writes are retried.
 func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 	ctx, leave := t.enterTransaction(ctx)
 	defer leave()

@@ -246,9 +246,8 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	return e.FinishStarts(ctx, starts, &spans), nil
 }
 
-// PrepareStarts returns the rows for the requests, claimable now or after their delay, or when an admission has
-// let them through. Enqueue was called with the requests before. The caller passes the spans to Answer, or
-// ends them.
+// PrepareStarts returns the rows for the requests, claimable now or after their delay, or when an admission has let them through.
+// The caller has called Enqueue with the requests before. The caller passes the spans to FinishStarts, or ends them.
 func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.StartWrite, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
@@ -274,7 +273,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	return starts, spans
 }
 
-// EnsureClock reads the database's clock if it is not known yet. Callers of Prepare call it first.
+// EnsureClock reads the database's clock if it is not known yet. Callers of PrepareStarts call it first.
 func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
 
 // FinishStarts returns the results of the committed starts, and ends their spans.
@@ -345,7 +344,7 @@ func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 	return e.find(ctx, ref, store.AllPayloads)
 }
 
-// Find is Get without the payloads. It suits callers that only need to know which run ref names.
+// Find returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
 func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
 	return e.find(ctx, ref, store.NoPayloads)
 }

@@ -48,8 +48,8 @@ func (e *StateError) State() string {
 	}
 }
 
-// Control pauses, resumes, cancels or terminates the runs of o, which are given by their UUIDs. It sets
-// o.Now and, for a cancel or a termination, o.Error.
+// Control pauses, resumes, cancels or terminates the runs of the operation o, which names them by their UUIDs. It sets o.Now and,
+// for a cancel or a termination, o.Error.
 func (e *Engine) Control(ctx context.Context, o *store.ControlOperation) error {
 	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlOperation) error {
 	return e.control(ctx, userCaller, o)
 }
 
-// control does the same as Order for the given caller, but does not check that the call is made outside a
-// transaction. It retries for Config.Patience.
+// control does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
+// retries for Config.Patience.
 func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOperation) error {
 	o.Now = e.clock.Now()
 	switch {
@@ -82,7 +82,7 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOp
 	return nil
 }
 
-// CheckRef returns ErrNotFound for a text that cannot address a run, and that a database would reject.
+// CheckRef returns ErrNotFound for a text that cannot be the ID of a run, because a database would reject it.
 func CheckRef(ref string) error {
 	if naming.CheckText("ID", ref) != nil {
 		return notFound(ref)

@@ -147,9 +147,9 @@ func mayHaveCommitted(err error) bool {
 	return ok && w.MayHaveCommitted
 }
 
-// retryUntilPatienceEnds calls try until it succeeds or returns an error that is not retried, for at most
-// Config.Patience. If a write in a transaction of its own exceeds a limit of the database several times,
-// the value is at fault, and patiently returns store.ErrBadData.
+// retryUntilPatienceEnds calls try until it succeeds or returns an error that is not retried, for at most Config.Patience. If a
+// write in a transaction of its own exceeds a limit of the database several times, the value is at fault, and
+// retryUntilPatienceEnds returns store.ErrBadData.
 func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try func() error) error {
 	began := time.Now()
 	told, limits := false, 0

@@ -62,9 +62,8 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 // order.
 func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
 
-// setSignalTime does the same as SetSignalTime, with a time that is also later than after. So the signals of a run keep
-// their order even when the run continues in another process, whose estimate of the database's clock is
-// behind.
+// setSignalTime does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep
+// their order even when the run continues in another process, whose estimate of the database's clock is behind.
 func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.ArrivedAt()

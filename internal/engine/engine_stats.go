@@ -21,7 +21,7 @@ type Stats struct {
 	HeldExecutions     int64 // executions that ended because the database rejected what they recorded
 	RetryingWrites     int64 // writes that are retried now, in transactions of their own, for a second or more
 
-	ReceiveTimeouts [timeoutActionCount]int64 // receives that timed out, by Timeout
+	ReceiveTimeouts [timeoutActionCount]int64 // receives that timed out, by TimeoutAction
 
 	SuccessfulClaims int64 // claims that succeeded
 	ClaimedRuns      int64 // runs that these claims took

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestProbe lets a test observe and control an engine. Only package durabletest implements it. An engine uses
-// the probe of its store, if the store is a Probed.
+// TestProbe lets a test observe and control an engine. Only package durabletest implements it. An engine uses the probe of its
+// store, if the store is a ProbedStore.
 type TestProbe interface {
 	// Attach is called once, by New.
 	Attach(e *Engine)
@@ -29,8 +29,7 @@ type TestProbe interface {
 	OutputToCommit(c ProbedCall, output []byte) []byte
 }
 
-// ProbedStore is a store with a probe. Beneath returns the store that it wraps, which is what Engine.Store
-// returns.
+// ProbedStore is a store with a probe. WrappedStore returns the store that it wraps, which is what Engine.Store returns.
 type ProbedStore interface {
 	store.Store
 	Probe() TestProbe

@@ -26,7 +26,7 @@ type awaitCallers struct {
 	all map[*AwaitCaller]struct{}
 }
 
-// awaitProbed is await for an engine with a probe: it lists the caller in Awaitings.
+// awaitProbed is await for an engine with a probe: it lists the caller in AwaitCallers.
 func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

@@ -61,7 +61,7 @@ func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueR
 	return q.refresh(ctx, at)
 }
 
-// refresh is since for a caller that holds mu.
+// refresh does what rowsReadSince does, for a caller that holds mu.
 func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnapshot {
 	before := q.read.Load()
 	if before != nil && before.began.After(at) {

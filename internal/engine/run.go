@@ -38,7 +38,7 @@ type run struct {
 	endIsWritten atomic.Bool  // the end of this ownership is being written, which happens once
 	slot         slots.Slot
 
-	queuePlace atomic.Pointer[store.QueuedRun] // what place has read
+	queuePlace atomic.Pointer[store.QueuedRun] // what readPlace has read
 
 	wokenInMemory atomic.Bool // the run was woken here; its waits may not have checked the database since
 
@@ -59,7 +59,7 @@ type run struct {
 	children       map[string]uuid.UUID // children that may still run, by name
 
 	suspension          *suspension
-	returnTimer         *time.Timer // calls giveUp if the function does not return in time
+	returnTimer         *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionAwareness suspensionAwareness
 	forcedEnd           *forcedEnd
 	stepGoexitFailure   *record.Failure // not nil: a step called runtime.Goexit, so the run fails
@@ -211,8 +211,8 @@ func (r *run) releaseWithoutReturn() {
 	r.w.loadedRuns.remove(r)
 }
 
-// writeResult writes the run's result. If a control request on the run does not allow this end, finish returns
-// the request instead.
+// writeResult writes the run's result. If a control request on the run does not allow this end, writeResult returns the request
+// instead.
 func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
 	now := r.e.clock.Now()
 	w := &store.OwnershipEnd{

@@ -37,7 +37,7 @@ func (c *compensations) next() (compensation, bool) {
 	return c.pending[len(c.pending)-1], true
 }
 
-// removeLast removes the compensation that last returned.
+// removeLast removes the compensation that next has returned.
 func (c *compensations) removeLast() { c.pending = c.pending[:len(c.pending)-1] }
 
 // noteFailed notes a compensation that has finally failed.

@@ -21,7 +21,7 @@ type runDeadline struct {
 	hasCome atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
 
 	mu    sync.Mutex
-	timer clock.Timer // calls due; guarded by mu
+	timer clock.Timer // calls onDue; guarded by mu
 }
 
 // twoClockTime is one time on two clocks.

@@ -73,9 +73,8 @@ func (r *run) applyControl(bits store.ControlBits) {
 	}
 }
 
-// endAfterReturn ends the run after its function has returned. If the run did not complete, end executes the
-// compensations. It then cancels the children and writes the result. It returns early if the run is
-// suspended.
+// endAfterReturn ends the run after its function has returned. If the run did not complete, endAfterReturn executes the
+// compensations. It then cancels the children and writes the result. It returns early if the run is suspended.
 func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 	for {
 		status, failure := r.finalStatus(failure)

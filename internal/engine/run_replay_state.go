@@ -54,7 +54,7 @@ func (c *replayState) historyComplete() { c.pastReplay.Store(c.terminalCount == 
 // the run.
 func (c *replayState) nextSeq() int32 { return c.lastSeq.Add(1) }
 
-// useName marks the name as called at site. If it was called before, use reports that and returns where.
+// useName marks the name as called at site. If the name was used before, useName reports that and returns the earlier call site.
 func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {
 	if first, twice = c.usedNames[name]; !twice {
 		c.usedNames[name] = site

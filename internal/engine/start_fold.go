@@ -122,8 +122,8 @@ func (e *Engine) FinishFold(ctx context.Context, q *StartRequest, start *store.S
 	return StartResult{Run: found}
 }
 
-// foldConflictError is conflict for a start that folds. The input of a debounced run changes, so it is not
-// compared.
+// foldConflictError does what startConflictError does, for a start that folds with others. The input of a debounced run changes,
+// so it is not compared.
 func foldConflictError(asked, found *store.Run, q *StartRequest) error {
 	if q.Fold.Kind != store.FoldDebounce || asked.Workflow != found.Workflow {
 		return startConflictError(asked, found)

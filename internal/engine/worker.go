@@ -201,7 +201,7 @@ func (w *worker) setOwner(r *store.Run, now time.Time, nonce uint32) {
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }
 
-// clearOwner reverts own, so that any worker may claim the run.
+// clearOwner reverts setOwner, so that any worker may claim the run.
 func clearOwner(r *store.Run) {
 	if r.Owner.Valid {
 		r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, r.CreatedAt

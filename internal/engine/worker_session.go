@@ -62,8 +62,8 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 	}
 }
 
-// joinSession enters the current session, or begins a session if there is none. The goroutine of the session
-// ends with its worker. join returns nil for a second Run, and for other users if Run was stopped.
+// joinSession enters the current session, or begins a session if there is none. The goroutine of the session ends with its
+// worker. joinSession returns nil for a second Run, and for other users if Run was stopped.
 func (e *Engine) joinSession(run bool) *workerSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -201,10 +201,9 @@ func (j *Journal) newRunEntry(w *store.OwnershipEnd) *Entry {
 	return e
 }
 
-// awaitEntry appends the entry and waits for its result. If ctx ends before, await withdraws the entry if
-// no flush contains it yet; otherwise the journal keeps the entry, and the caller must not access its
-// items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry
-// itself, which saves two goroutine switches.
+// awaitEntry appends the entry and waits for its result. If ctx ends before, awaitEntry withdraws the entry if no flush contains
+// it yet; otherwise the journal keeps the entry, and the caller must not access its items again. If ctx cannot end and no writer
+// is active, the calling goroutine flushes the entry itself, which saves two goroutine switches.
 func (j *Journal) awaitEntry(ctx context.Context, e *Entry) error {
 	own, err := j.appendEntry(e, ctx.Done() == nil)
 	if err != nil {

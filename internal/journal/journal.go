@@ -126,9 +126,8 @@ func (j *Journal) Depth() int {
 	return len(j.pending)
 }
 
-// appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer.
-// If the first writer is needed and callerMayWrite is true, append starts none and returns own; the
-// caller must then call writeOnce with it.
+// appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer. If the first writer is
+// needed and callerMayWrite is true, appendEntry starts none and returns own; the caller must then call writeOnce with it.
 func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRuns, err error) {
 	j.mu.Lock()
 	if j.closed {

@@ -62,15 +62,14 @@ type StartWrite struct {
 type StepWrite struct {
 	Step Step // Epoch is the writer's
 
-	// RowExists tells that a row which is not terminal (a started marker or a backoff) exists, as far
-	// as the writer knows. The store updates that row, with SKIP LOCKED. If Exists is false, the
-	// store inserts a row, and an existing row is a conflict.
+	// RowRowExists tells that a row which is not terminal (a started marker or a backoff) exists, as far as the writer knows. The
+	// store updates that row, with SKIP LOCKED. If RowExists is false, the store inserts a row, and an existing row is a
+	// conflict.
 	RowExists bool
 
-	// Outcome is Written, Adopted (a terminal row existed: see Recorded), Fenced (see State) or
-	// Locked. If Exists was wrong, the store tries an insert instead of the update, or the reverse.
-	// A marker or backoff that is older than a row of the same epoch changes nothing, and its
-	// outcome is Written.
+	// Outcome is Written, Adopted (a terminal row existed: see Recorded), Fenced (see State) or Locked. If RowExists was wrong,
+	// the store tries an insert instead of the update, or the reverse. A marker or backoff that is older than a row of the same
+	// epoch changes nothing, and its outcome is Written.
 	Outcome  Outcome
 	Recorded *Step
 	State    RunState
@@ -203,9 +202,9 @@ type ClaimQuery struct {
 	Filter     *ClaimFilter // what the worker claims; a claim reads no other runs
 	QueueGates *QueueGates  // the queues with a row; nil: none
 	Limit      int          // the maximal number of runs
-	// MaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
-	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no
-	// other suspect counts a crash.
+	// MaxMaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
+	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no other
+	// suspect counts a crash.
 	MaxSuspects int
 	Now         time.Time
 	LeaseUntil  time.Time
@@ -283,6 +282,6 @@ type RenewResult struct {
 	Now    time.Time   // the database's clock
 	Lost   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
 	Locked []uuid.UUID // not extended: another transaction has locked the run's row
-	// DatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
+	// DatabaseDatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
 	DatabaseRewinds []Rewind
 }

@@ -92,7 +92,8 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Of EventMovedToQueue and EventPriorityChanged: who requested it and why, and the queue or the priority before and after.
+	// Actor, Reason, Old and New are set for EventMovedToQueue and EventPriorityChanged only. Old and New are the queue, or the
+	// priority, before and after the change.
 	Actor, Reason, Old, New string
 }
 

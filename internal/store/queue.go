@@ -132,7 +132,7 @@ type QueuePlace struct {
 	StartBy   time.Time // when it expires if it has not begun; zero: never
 }
 
-// MaxWeight is the largest Place.Weight.
+// MaxWeight is the largest QueuePlace.Weight.
 const MaxWeight = 1000
 
 // MaxBefore is the largest QueuedRun.Before.

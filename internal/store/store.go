@@ -48,10 +48,9 @@ type Store interface {
 	// the caller may commit the same batch again. Only internal/journal calls Commit.
 	Commit(ctx context.Context, b *Batch) error
 
-	// Claim claims up to q.Limit due runs for q.Worker and loads their histories in the same round
-	// trip. It may load a long history only in part; see Claimed.UnreadHistory. A history contains everything
-	// that former owners have written: if an owner lost its lease during a write, Claim waits until
-	// that write has ended or can no longer be committed.
+	// Claim claims up to q.Limit due runs for q.Worker and loads their histories in the same round trip. It may load a long
+	// history only in part; see ClaimedRun.HistoryRest. A history contains everything that former owners have written: if an
+	// owner lost its lease during a write, Claim waits until that write has ended or can no longer be committed.
 	Claim(ctx context.Context, q ClaimQuery) (ClaimResult, error)
 
 	// ClaimedLeases returns the leases of the claim q that have not changed since: those with its worker,
@@ -71,14 +70,13 @@ type Store interface {
 	// own leases.
 	EndLeases(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
-	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their
-	// ancestors and their descendants in the order of (shard, id), until no further child has been
-	// started. It then applies the changes of Order.Plan, writes the events, wakes parents, and sets
-	// the results. If the database rolls the transaction back (40001, 40P01), Control retries it. A
-	// repeated call changes nothing.
+	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their ancestors and their
+	// descendants in the order of (shard, id), until no further child has been started. It then applies the changes that
+	// ControlOperation.Plan returns, writes the events, wakes parents, and sets the results. If the database rolls the
+	// transaction back (40001, 40P01), Control retries it. A repeated call changes nothing.
 	Control(ctx context.Context, o *ControlOperation) error
 
-	// SetDeadline sets or removes the deadline of one run; see Deadline.
+	// SetDeadline sets or removes the deadline of one run; see DeadlineChange.
 	SetDeadline(ctx context.Context, d *DeadlineChange) error
 
 	// Notifications returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
@@ -91,7 +89,7 @@ type Store interface {
 	// so use Statuses for polling, and Find to resolve a reference.
 	Get(ctx context.Context, refs []RunRef) ([]*Run, error)
 
-	// Find is like Get, but reads only the given payloads.
+	// Find returns the same as Get, but reads only the selected payloads.
 	Find(ctx context.Context, refs []RunRef, with PayloadSelection) ([]*Run, error)
 
 	// Statuses returns the status of each run, or zero if there is no such run. It reads nothing
@@ -162,10 +160,9 @@ type Store interface {
 	// Now returns the time of the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Listen keeps the worker visible as alive (see Dead). It calls hear when another process may have
-	// made a run claimable, or may have changed a run of this worker; hear must not block. Listen
-	// reconnects by itself until ctx ends, and then releases what it holds and returns. A store whose
-	// database has no such mechanism only waits for ctx.
+	// Listen shows to other processes that the worker is alive (see DeadWorkers). It calls hear when another process may have
+	// made a run claimable or changed a run of this worker. The function hear must not block. Listen reconnects by itself until
+	// ctx ends, and then releases what it holds and returns. A store whose database has no such mechanism only waits for ctx.
 	Listen(ctx context.Context, worker uuid.UUID, hear func(WakeHint)) error
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their

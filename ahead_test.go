@@ -11,7 +11,7 @@ import (
 
 // A worker whose runs end quickly prefetches more runs than it has slots, executes at most as many as it has slots, and leaves
 // runs that would wait for long to other workers.
-func TestRunsClaimedAhead(t *testing.T) {
+func TestRunsArePrefetched(t *testing.T) {
 	const slots, long = 2, 10
 	s := openStore(t)
 	var now, most atomic.Int64
@@ -67,13 +67,13 @@ func TestRunsClaimedAhead(t *testing.T) {
 	}
 	for range long - slots {
 		if got := <-ended; got != 2 {
-			t.Errorf("a run that was to wait answers %d, so was not executed elsewhere", got)
+			t.Errorf("a run that was to wait returned %d, so it was not executed elsewhere", got)
 		}
 	}
 	close(let)
 	for range slots {
 		if got := <-ended; got != 1 {
-			t.Errorf("a run that was executed here answers %d", got)
+			t.Errorf("a run that was executed here returned %d", got)
 		}
 	}
 	if got := most.Load(); got > slots {

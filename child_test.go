@@ -35,7 +35,7 @@ func TestChildren(t *testing.T) {
 			}
 			n, err := left.Wait()
 			if again, _ := left.Wait(); again != n {
-				return 0, fmt.Errorf("the second wait answered %d, the first %d", again, n)
+				return 0, fmt.Errorf("the second wait returned %d, the first %d", again, n)
 			}
 			return n + right, err
 		})

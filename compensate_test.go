@@ -64,7 +64,7 @@ func TestCompensationThatFails(t *testing.T) {
 }
 
 // A run whose compensation waits for its next attempt is not claimed repeatedly meanwhile.
-func TestACompensationsBackoffKeepsItsPlace(t *testing.T) {
+func TestACompensationInBackoffIsNotOvertaken(t *testing.T) {
 	for name, cancelled := range map[string]bool{"timeout": false, "cancel": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t)

@@ -195,7 +195,7 @@ func TestInterruptedAttemptDoesNotCount(t *testing.T) {
 }
 
 // A function that ignores the end of its context does not delay the drain, and another process can claim its run.
-func TestDrainGivesUpOnTheDeaf(t *testing.T) {
+func TestDrainLeavesFunctionsThatIgnoreTheirContext(t *testing.T) {
 	s := openStore(t)
 	entered, release := make(chan struct{}), make(chan struct{})
 	deaf := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {

@@ -146,14 +146,14 @@ func TestAFoldingStartBelongsToItsTransaction(t *testing.T) {
 	})
 }
 
-// lostAnswers is a store that commits a start that folds, and then loses the answer, as often as lose says.
-type lostAnswers struct {
+// lostReplies is a store that commits a start that folds, and then loses the reply, as often as lose says.
+type lostReplies struct {
 	durable.Store
 	lose atomic.Int32
 	then func() // called after the loss
 }
 
-func (s *lostAnswers) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+func (s *lostReplies) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	err := s.Store.ChangeFold(ctx, c)
 	if err == nil && !c.Skip && s.lose.Add(-1) >= 0 {
 		s.then()
@@ -162,8 +162,8 @@ func (s *lostAnswers) ChangeFold(ctx context.Context, c *store.FoldChange) error
 	return err
 }
 
-// A start whose answer is lost is repeated, and does not overwrite what has come since.
-func TestAStartWhoseAnswerIsLostOverwritesNothing(t *testing.T) {
+// A start whose reply is lost is repeated, and does not overwrite what has come since.
+func TestAStartWhoseReplyIsLostOverwritesNothing(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		for _, c := range []struct {
 			name, begins string
@@ -177,7 +177,7 @@ func TestAStartWhoseAnswerIsLostOverwritesNothing(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				ctx := within(t)
 				j := newJourney()
-				client, lossy := engineOn(t, s), &lostAnswers{Store: s}
+				client, lossy := engineOn(t, s), &lostReplies{Store: s}
 				if !c.same {
 					orFail(j.Start(ctx, client, "oldest", c.option))(t)
 				}

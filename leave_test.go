@@ -76,7 +76,7 @@ func (s *slowStore) Commit(ctx context.Context, b *store.Batch) error {
 
 // If a function returns while a goroutine of its own still records a step, the run is released only when that step is recorded,
 // even if other writes are committed meanwhile. A worker that claimed the run before would not see the step.
-func TestLeaveWaitsForItsSteps(t *testing.T) {
+func TestAReleaseWaitsForTheStepsOfItsRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		stray := make(chan error, 1)
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -211,7 +211,7 @@ func TestCancelAgainstCompletion(t *testing.T) {
 				case errors.Is(asked, durable.ErrState) && err == nil:
 					completed.Add(1)
 				default:
-					t.Errorf("cancel answered %v, the run %v", asked, err)
+					t.Errorf("cancel returned %v, the run %v", asked, err)
 				}
 			})
 		}

@@ -107,13 +107,13 @@ func TestMoveToQueueAndSetPriorityAreRefused(t *testing.T) {
 	})
 }
 
-// losesAnswers commits a requeue, and loses its result once.
-type losesAnswers struct {
+// losesReplies commits a requeue, and loses its result once.
+type losesReplies struct {
 	durable.Store
 	then func()
 }
 
-func (l *losesAnswers) MoveRun(ctx context.Context, m *store.QueueMove) error {
+func (l *losesReplies) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	err := l.Store.MoveRun(ctx, m)
 	if err == nil && l.then != nil {
 		l.then()
@@ -130,7 +130,7 @@ func TestMoveToQueueSurvivesALostResult(t *testing.T) {
 		w := durable.Define("w", double)
 		worker := engineOn(t, s, w)
 		run := orFail(w.Start(ctx, worker, 2, durable.ID("r")))(t)
-		client := engineOn(t, &losesAnswers{s, func() {
+		client := engineOn(t, &losesReplies{s, func() {
 			stop := running(t, worker)
 			orFail(run.Result(ctx))(t)
 			stop()

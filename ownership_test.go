@@ -58,7 +58,7 @@ func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResu
 }
 
 // The slot of a child is released when another process has taken over its parent.
-func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
+func TestAChildThatAnotherWorkerClaimsReleasesItsSlot(t *testing.T) {
 	besideOthers(t)
 	file := filepath.Join(t.TempDir(), "durable.db")
 	open := func() durable.Store {

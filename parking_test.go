@@ -93,7 +93,7 @@ func TestWorkBesideAWaitPlain(t *testing.T) {
 }
 
 // A pause takes effect also if a branch does not return.
-func TestADeafBranchDoesNotHoldUpAPause(t *testing.T) {
+func TestABranchThatIgnoresItsContextDoesNotDelayAPause(t *testing.T) {
 	s := openStore(t)
 	log := new(lines)
 	entered, release := make(chan struct{}, 9), make(chan struct{})

@@ -77,7 +77,7 @@ var signalNames = map[string]func(int) string{
 
 // When a run in which many receives wait is woken, the receives do not each query for a signal: the numbers of queries and counts
 // grow with the signals, not with the receives.
-func TestAWakeDoesNotHaveEveryReceiveLook(t *testing.T) {
+func TestAWakeDoesNotMakeEveryReceiveQuery(t *testing.T) {
 	const n = 200
 	for name, signal := range signalNames {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAWakeDoesNotHaveEveryReceiveLook(t *testing.T) {
 }
 
 // A signal to a parked run makes the run replay. There too, only receives for which there is a signal query for it.
-func TestAReplayDoesNotHaveEveryReceiveLook(t *testing.T) {
+func TestAReplayDoesNotMakeEveryReceiveQuery(t *testing.T) {
 	const n, signals = 100, 10
 	for name, signal := range signalNames {
 		t.Run(name, func(t *testing.T) {

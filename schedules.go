@@ -99,7 +99,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...Contro
 }
 
 // TriggerSchedule starts a run of the schedule now, also if it is paused, whatever Overlap is, and returns the ID of the run. The ID
-// has the time of the call, to the microsecond. If the answer is lost, and the call is repeated, two runs are started. It returns
+// has the time of the call, to the microsecond. If the reply of the database is lost, and the call is repeated, two runs are started. It returns
 // [ErrNotFound].
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
 	err = e.changeSchedule(ctx, "trigger", name, nil, func(*controlOptions) (err error) {

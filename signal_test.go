@@ -194,7 +194,7 @@ func TestReceiveTimeouts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := started.Result(within(t)); got != "asked: please look" || err != nil {
-			t.Errorf("the escalation answered %q, %v", got, err)
+			t.Errorf("the escalation returned %q, %v", got, err)
 		}
 		for _, kind := range []string{"start", "signal"} { // the receives continue to wait
 			signal(t, e, kind, "answer", "at last")

@@ -90,11 +90,11 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 		return nil, err
 	}
 	spans.Uncommitted = true
-	answer := e.inner.FinishStarts(ctx, starts, &spans)[0]
-	if answer.Err != nil {
-		return nil, answer.Err
+	started := e.inner.FinishStarts(ctx, starts, &spans)[0]
+	if started.Err != nil {
+		return nil, started.Err
 	}
-	return newRun[O](e, &answer.Run), nil
+	return newRun[O](e, &started.Run), nil
 }
 
 // signalIn sends a signal with insert, which writes in the caller's transaction.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchmark runs the command, which must succeed, and answers what it wrote.
+// benchmark runs the command, which must succeed, and returns what it wrote.
 func benchmark(t *testing.T, args ...string) *result.Report {
 	t.Helper()
 	t.Parallel()
@@ -54,7 +54,7 @@ func known(t *testing.T, r *result.Row, figures ...string) {
 
 // Every mode comes to an end, and to figures, on one store at least: the commands are as short as
 // they can be beside the race detector.
-func TestQuick(t *testing.T) {
+func TestEveryModeOfTheBenchmark(t *testing.T) {
 	for store, modes := range map[string]map[string][]string{
 		"postgres": {
 			"default":  {"xacts_per_wf", "bytes_per_step", "batch", "flush_ms"},
@@ -135,7 +135,7 @@ var queueFigures = map[string][]string{
 	"registered":        {"workflows", "queues", "one_ratio", "claim_ratio"},
 }
 
-// What cannot be is answered clearly, with exit code 2, before anything is started.
+// Impossible arguments are refused clearly, with exit code 2, before anything is started.
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"-store mysql", "-store=mysql is not known: use sqlite, postgres, sqlite-full, sqlite-normal"},

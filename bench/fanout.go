@@ -60,7 +60,7 @@ func (b *bench) fan(at *site, items []int, width int) (took time.Duration, stats
 	began := time.Now()
 	n, err := w.Call(b.ctx, process.engine, len(items))
 	if err == nil && n != len(items) {
-		err = fmt.Errorf("the Map answered %d of %d items", n, len(items))
+		err = fmt.Errorf("the Map returned %d of %d items", n, len(items))
 	}
 	return time.Since(began), process.engine.Stats(), err
 }

@@ -48,7 +48,7 @@ type gauge struct {
 	bytes   int64         // of the checkpoints in PostgreSQL
 }
 
-// gauge answers once everybody has left the database: a backend tells of its last
+// gauge returns once everybody has left the database: a backend tells of its last
 // transactions when it goes.
 func (at *site) gauge(ctx context.Context) (g gauge, err error) {
 	if at.pg == nil {

@@ -115,7 +115,7 @@ func TestCrashOfConcurrentWorkflow(t *testing.T) {
 }
 
 // What varies rightly is named, and then goes on with one value.
-func TestVaries(t *testing.T) {
+func TestVaryingSteps(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 		id, err := c.Step("id", func(context.Context) (string, error) { return fmt.Sprint(rand.Uint64()), nil })

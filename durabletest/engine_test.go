@@ -253,7 +253,7 @@ func TestAttemptTimeoutIsReal(t *testing.T) {
 }
 
 // A second engine takes over what the first gives back, in the same time.
-func TestAnother(t *testing.T) {
+func TestStartAnother(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 1, c.Sleep("a day", day) })
 	newer := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 2, c.Sleep("a day", day) })
@@ -300,7 +300,7 @@ func TestOptionsOfOthers(t *testing.T) {
 	}
 }
 
-// What stands for a step's function may answer as much as Config.MaxPayload allows.
+// A stub may return as much as Config.MaxPayload allows.
 func TestLargeStub(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {

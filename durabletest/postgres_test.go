@@ -80,7 +80,7 @@ func TestCrashEverywhereOnPostgres(t *testing.T) {
 }
 
 // OnNewStores is told what it opens for, and is cleaned up before the next; it is an option of CrashEverywhere only.
-func TestOnEach(t *testing.T) {
+func TestOnNewStores(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return step(c, "one", n) })
 	open, most, opened := 0, 0, 0

@@ -22,10 +22,10 @@ func TestFault(t *testing.T) {
 		done := 0
 		write := func() error { return f.write("it", func() error { done++; return nil }) }
 		if err := write(); err != nil || f.isDead() {
-			t.Errorf("crashed %v the second write: the first one answered %v", when, err)
+			t.Errorf("crashed %v the second write: the first one returned %v", when, err)
 		}
 		if err := write(); (err == nil) != want.told || !f.isDead() || f.crashedWrite != "it" {
-			t.Errorf("crashed %v: the second one answered %v", when, err)
+			t.Errorf("crashed %v: the second one returned %v", when, err)
 		}
 		if err := write(); !errors.Is(err, store.ErrUnavailable) || done != want.done {
 			t.Errorf("crashed %v: %v after %d writes", when, err, done)

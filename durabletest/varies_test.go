@@ -16,7 +16,7 @@ import (
 func anything() string { return fmt.Sprint(rand.Uint64()) }
 
 // A transaction's output may vary as a step's may: what it recorded first is recorded everywhere.
-func TestVariesOnATx(t *testing.T) {
+func TestVaryingTxSteps(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 		id, err := sqlite.Tx(c, "id", func(context.Context, *sql.Tx) (string, error) { return anything(), nil })
@@ -29,7 +29,7 @@ func TestVariesOnATx(t *testing.T) {
 }
 
 // Grandchildren of one name have values of their own.
-func TestVariesOnGrandchildren(t *testing.T) {
+func TestVaryingStepsOfGrandchildren(t *testing.T) {
 	t.Parallel()
 	grandchild := durable.Define("grandchild", func(c *durable.Ctx, _ int) (string, error) {
 		return c.Step("id", func(context.Context) (string, error) { return anything(), nil })

@@ -140,7 +140,7 @@ max_client_conn = 200
 		}
 		_ = cmd.Wait() // killed, as asked
 	})
-	await(t, "PgBouncer's answer", func() bool {
+	await(t, "PgBouncer's reply", func() bool {
 		conn, err := pgx.Connect(t.Context(), fmt.Sprintf("postgres://anybody@127.0.0.1:%d/postgres?sslmode=disable", port))
 		if err != nil {
 			return false

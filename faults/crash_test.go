@@ -44,8 +44,8 @@ const fiveResult = "s1=7 s2=7 s3=7 s4=7 s5=7 "
 
 func init() {
 	// five plays the five steps and dies at store call N: before the write, after the
-	// commit, or while the answer is on its way. With the point "claim", a run that
-	// is there already is claimed, and the process dies between claim and answer.
+	// commit, or while the reply is on its way. With the point "claim", a run that
+	// is there already is claimed, and the process dies between the claim and its reply.
 	scenarios["five"] = func(ctx context.Context, j *job, s durable.Store) error {
 		fatal := func(n int64, here string) error {
 			if n == j.N && here == j.Point {
@@ -58,7 +58,7 @@ func init() {
 			Store:        s,
 			beforeCommit: func(n int64, _ *store.Batch) error { return fatal(n, "before") },
 			afterCommit: func(n int64, _ *store.Batch) error {
-				if n == j.N && j.Point == "answer" {
+				if n == j.N && j.Point == "reply" {
 					say("dying at", n, j.Point)
 					go die()
 				}
@@ -135,7 +135,7 @@ func TestRow01_DeathAtEveryCommit(t *testing.T) {
 					one(t, n, point)
 				})
 			}
-			points := []string{"before", "after", "answer"}
+			points := []string{"before", "after", "reply"}
 			for n := int64(1); n <= 8; n++ {
 				for i, point := range points {
 					if testsize.All() || (int(n)+len(db.Kind))%len(points) == i { // else each call at one point, another one on each store

@@ -15,7 +15,7 @@ import (
 
 // Row 6: a step ignores its context past its timeout. The next attempt is made all the
 // same, and the late result of the first goes nowhere.
-func TestRow06_DeafStep(t *testing.T) {
+func TestRow06_StepThatIgnoresItsContext(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		l := newLedger(t)
 		release, late := make(chan struct{}), make(chan struct{})

@@ -107,7 +107,7 @@ func TestRow39_FrozenPrimaryOfSeveralHosts(t *testing.T) { // alone: it measures
 	}
 	must(t, "freeze", primary.Freeze())
 	frozen := time.Now()
-	await(t, "the log to name the host that does not answer", func() bool { return len(logged.with(primary.Addr(), "does not answer")) > 0 })
+	await(t, "the log to name the host that does not reply", func() bool { return len(logged.with(primary.Addr(), "does not reply")) > 0 })
 	still := acknowledged(t, l)
 	realtime.Pass(200*time.Millisecond, "a frozen server acknowledges nothing, and nothing tells so")
 	if now := acknowledged(t, l); now != still {

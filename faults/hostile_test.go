@@ -19,7 +19,7 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-// codes counts what the database answered to functions of transactional steps.
+// codes counts the error codes that the database returned to functions of transactional steps.
 type codes struct {
 	mu   sync.Mutex
 	seen map[string]int

@@ -180,7 +180,7 @@ func (h *holed) finish(t *testing.T) {
 			t.Errorf("run %d: %d, %v; want %d", i, v, err, want)
 		}
 	}
-	h.p.heal() // pgx gives a connection that does not answer fifteen seconds to close
+	h.p.heal() // pgx gives a connection that does not reply fifteen seconds to close
 	for _, worker := range []*process{h.first, h.second} {
 		worker.signal(syscall.SIGTERM)
 		worker.mustEndWell()

@@ -64,7 +64,7 @@ func TestRow29_HowSoonAProcessLearns(t *testing.T) {
 
 // Row 17: through PgBouncer in transaction mode no notification arrives; a renewal of the
 // leases tells, three times in a lease.
-func TestRow17_NewsThroughTheBouncer(t *testing.T) {
+func TestRow17_ControlThroughTheBouncer(t *testing.T) {
 	server, err := pgtest.Start(t.Context(), pgtest.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)

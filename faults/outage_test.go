@@ -28,15 +28,15 @@ func tardily[T any](ctx context.Context, s *tardy, write func(context.Context) (
 	if late == 0 {
 		return write(ctx)
 	}
-	type answer struct {
+	type reply struct {
 		v   T
 		err error
 	}
-	done := make(chan answer, 1)
+	done := make(chan reply, 1)
 	s.flights.Go(func() {
 		realtime.Pass(late, "the database is this late")
 		v, err := write(context.WithoutCancel(ctx))
-		done <- answer{v, err}
+		done <- reply{v, err}
 	})
 	select {
 	case a := <-done:
@@ -92,9 +92,9 @@ func queue(t *testing.T, s durable.Store, w *durable.Workflow[int, int], runs in
 	return client
 }
 
-// Row 37: claims are committed and their answers lost. Their runs are given back at once, long
+// Row 37: claims are committed and their replies are lost. Their runs are released at once, long
 // before their leases end, and nothing is counted as a crash.
-func TestRow37_AnswersToClaimsAreLost(t *testing.T) {
+func TestRow37_RepliesToClaimsAreLost(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		const runs, losses = 20, 6
 		s := db.openIn(t)
@@ -107,7 +107,7 @@ func TestRow37_AnswersToClaimsAreLost(t *testing.T) {
 			if lost.Add(1) > losses {
 				return nil
 			}
-			return fmt.Errorf("%w: the answer was cut off", store.ErrUnavailable)
+			return fmt.Errorf("%w: the reply was cut off", store.ErrUnavailable)
 		}}
 		began := time.Now()
 		runEngine(t, engineOn(t, f, durable.Config{Lease: 10 * time.Minute, MaxCrashes: 2}, w))
@@ -149,7 +149,7 @@ func TestRow41_CommitsThatTakeSeconds(t *testing.T) {
 	})
 }
 
-// Row 37: the synchronous standby is away for many leases: what was committed has no answer. When it
+// Row 37: the synchronous standby is away for many leases: what was committed gets no reply. When it
 // is there again, all runs finish, and none counts a crash.
 func TestRow37_StandbyAwayForManyLeases(t *testing.T) {
 	t.Parallel()

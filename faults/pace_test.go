@@ -25,7 +25,7 @@ func measure(t testing.TB, e *durable.Engine) *pace {
 		defer close(p.ended)
 		const rest = 5 * time.Millisecond
 		for began := time.Now(); ctx.Err() == nil; began = time.Now() {
-			_, _ = e.Workers(ctx) // an error is as slow as an answer
+			_, _ = e.Workers(ctx) // an error is as slow as a result
 			realtime.Pass(rest, "measuring must not be a load of its own")
 			p.worst = max(p.worst, time.Since(began)-rest)
 		}

@@ -203,9 +203,9 @@ func TestRow12_TerminatedConnections(t *testing.T) {
 	t.Logf("ended=%v runs=%d steps=%d repeated=%d most_epochs=%d", ended, runs, runs*steps, repeated, epochs)
 }
 
-// Row 13: the answer to a commit is cut off after the server has committed: of a start,
+// Row 13: the reply to a commit is cut off after the server has committed: of a start,
 // of each step, of a user's transaction, and of the end. Everything happens once.
-func TestRow13_LostAnswerToCommit(t *testing.T) {
+func TestRow13_LostReplyToCommit(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t)
 	p := newProxy(t, server.TCP())
@@ -287,7 +287,7 @@ func TestRow13_LostAnswerToCommit(t *testing.T) {
 		}
 	}
 	if total != 8 {
-		t.Errorf("%d answers were cut, want 8: %v", total, cuts)
+		t.Errorf("%d replies were cut, want 8: %v", total, cuts)
 	}
 	t.Logf("answers_cut=%d (start 1, steps 3, tx 3, end 1) step_rows=%v run_rows=%v user_rows=%d executions=%v", total, steps[0], runs[0], len(rows), len(l.read(t)))
 }

@@ -188,7 +188,7 @@ func (p *proxy) queue(w weather, n int) time.Duration {
 type link struct {
 	p              *proxy
 	client, server net.Conn
-	cutting        atomic.Bool // the answer under way is not passed on
+	cutting        atomic.Bool // the reply in progress is not passed on
 	marked         bool        // it has carried the hole's needle; under p.mu, as is fallen
 	fallen         bool        // into the hole
 	freed          chan struct{}
@@ -217,8 +217,8 @@ func (p *proxy) serve(client net.Conn) {
 		delete(p.links, k)
 		p.mu.Unlock()
 	}()
-	var answers sync.WaitGroup
-	answers.Go(k.down)
+	var replies sync.WaitGroup
+	replies.Go(k.down)
 	k.up()
 	if k.swallows(0) {
 		select { // the server does not hear that the client has gone
@@ -229,7 +229,7 @@ func (p *proxy) serve(client net.Conn) {
 	if !k.cutting.Load() {
 		server.Close()
 	}
-	answers.Wait()
+	replies.Wait()
 }
 
 func (k *link) close() {
@@ -247,7 +247,7 @@ func (k *link) reset() {
 	k.close()
 }
 
-// down passes the server's answers on.
+// down passes the server's replies on.
 func (k *link) down() {
 	defer k.client.Close()
 	buffer := make([]byte, 64<<10)

@@ -197,7 +197,7 @@ var mutants = []mutant{
 			[]change{{"slices.SortFunc(w.runsToLock, store.CompareUUIDs)\n", "\n"}},
 		},
 	}},
-	{"an answer before the commit", []place{
+	{"an outcome before the commit", []place{
 		{
 			"internal/journal/journal.go",
 			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
@@ -262,7 +262,7 @@ var mutants = []mutant{
 	}},
 	{"a resume in two commits", []place{
 		{
-			"sqlite/control.go", modelled("TestAnOrderIsOneTransaction/sqlite"),
+			"sqlite/control.go", modelled("TestAControlOperationIsOneTransaction/sqlite"),
 			[]change{{"		for i := range changes {\n", `		for i := range changes {
 			if i == 1 && o.Verb == store.VerbResume {
 				for _, q := range []queryID{qCommit, qBegin} {
@@ -274,7 +274,7 @@ var mutants = []mutant{
 `}},
 		},
 		{
-			"postgres/control.go", modelled("TestAnOrderIsOneTransaction/postgres"),
+			"postgres/control.go", modelled("TestAControlOperationIsOneTransaction/postgres"),
 			[]change{{"	made := int64(0)\n", `	made := int64(0)
 	if o.Verb == store.VerbResume && len(changes) > 1 {
 		err := ask("half an order", func(batch *pgx.Batch) {

@@ -54,9 +54,9 @@ func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	return b, append(runs, parent.UUID, ends.Run.UUID, begins.Run.UUID)
 }
 
-// TestNobodyPaysForOthersLocks: a batch that changes only its own rows has only the statements of its
+// TestNoCallerWaitsForTheLocksOfAnother: a batch that changes only its own rows has only the statements of its
 // sections. A batch that affects other runs has one more, for the locks.
-func TestNobodyPaysForOthersLocks(t *testing.T) {
+func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 	s := open(t, "cache_statement")
 	plain, _ := whole(t, s)
 	all, _ := family(t, s)
@@ -270,9 +270,9 @@ func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	}
 }
 
-// TestWriterThatKnewTooLittle writes over a marker that it does not know, and updates a row that does not
+// TestAWriteWithAWrongRowExistsIsCorrected writes over a marker that it does not know, and updates a row that does not
 // exist.
-func TestWriterThatKnewTooLittle(t *testing.T) {
+func TestAWriteWithAWrongRowExistsIsCorrected(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run := running(uuid.New(), at)

@@ -84,9 +84,9 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 	})
 }
 
-// TestClaimSetsAside: a run whose owner died before it paused the run, and a run that kills its process,
+// TestAClaimPausesRuns: a run whose owner died before it paused the run, and a run that kills its process,
 // are paused and recorded as events, as is each lost lease.
-func TestClaimSetsAside(t *testing.T) {
+func TestAClaimPausesRuns(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		paused, doomed := running(uuid.New(), at), running(uuid.New(), at)
@@ -113,7 +113,7 @@ func TestClaimSetsAside(t *testing.T) {
 		}
 		a := order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
 		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.UUID).Crashes != 0 {
-			t.Errorf("the resume answered %+v", a)
+			t.Errorf("the resume returned %+v", a)
 		}
 		n := make(map[store.EventType]int)
 		for deadline := time.Now().Add(20 * time.Second); n[store.EventLeaseLost] != 3 || n[store.EventPaused] != 2; {

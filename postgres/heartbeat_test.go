@@ -33,7 +33,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(pulse.Locked) != 1 || pulse.Locked[0] != run.UUID || len(pulse.Lost) != 0 {
-		t.Errorf("the renewal answers %+v, want the run as busy", pulse)
+		t.Errorf("the renewal returned %+v, want the run as busy", pulse)
 	}
 	if got := row(t, s, run.UUID).WakeAt; !got.Equal(run.WakeAt) {
 		t.Errorf("the lease ends at %v, want %v", got, run.WakeAt)

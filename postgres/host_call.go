@@ -17,7 +17,7 @@ const searchAfterSilence = time.Second
 const maxFlushTimeout = 30 * time.Second
 
 // errSilent is the cause of a flush that ended because its host did not reply in time.
-var errSilent = errors.New("the host did not answer in time")
+var errSilent = errors.New("the host did not reply in time")
 
 // errMoved is the cause of a call that was cancelled because another host takes writes now.
 var errMoved = errors.New("another host takes writes now")

@@ -223,12 +223,12 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	ctx, cancel := context.WithTimeout(h.lifeCtx, maxSearchWait)
 	defer cancel()
 	groups := hostsOf(cfg)
-	type answer struct {
+	type hostReply struct {
 		group int
 		where string
 		err   error
 	}
-	answers := make(chan answer)
+	replies := make(chan hostReply)
 	var tries sync.WaitGroup
 	for i, group := range groups {
 		head := time.Duration(i) * hostTryInterval
@@ -240,7 +240,7 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 				pause = wait
 				where, err := dialTry(ctx, cfg, group)
 				select {
-				case answers <- answer{i, where, err}:
+				case replies <- hostReply{i, where, err}:
 				case <-ctx.Done():
 					return
 				}
@@ -252,10 +252,10 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	}
 	go func() {
 		tries.Wait()
-		close(answers)
+		close(replies)
 	}()
 	causes := make([]error, len(groups))
-	for a := range answers {
+	for a := range replies {
 		if a.err == nil && s.found == nil {
 			s.found, s.address = groups[a.group], a.where
 			cancel()
@@ -302,7 +302,7 @@ func noHostError(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	err := errors.New("no host takes writes")
 	for i, group := range groups {
 		if causes[i] == nil {
-			err = fmt.Errorf("%w; %s does not answer", err, addressesOf(group))
+			err = fmt.Errorf("%w; %s does not reply", err, addressesOf(group))
 		} else {
 			err = fmt.Errorf("%w; %s: %w", err, addressesOf(group), causes[i])
 		}

@@ -66,7 +66,7 @@ func TestListMergesShards(t *testing.T) {
 	})
 }
 
-func TestBeyond(t *testing.T) {
+func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"a": "b", "az": "a{", "\ud7ff": "\ue000", "a\U0010ffff": "b", "ä": "å"} {
 		if got := prefixEnd(prefix); got != want {
 			t.Errorf("beyond %q is %q, not %q", prefix, got, want)
@@ -77,8 +77,8 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestOutline reads waits, Maps and tags.
-func TestOutline(t *testing.T) {
+// TestRunProgress reads waits, Maps and tags.
+func TestRunProgress(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)

@@ -67,7 +67,7 @@ func dead(t *testing.T, s *database, self, worker uuid.UUID) bool {
 	return slices.Contains(list, worker)
 }
 
-func TestAttendHintsAndShowsDeath(t *testing.T) {
+func TestListenGivesHintsAndShowsDeath(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -96,9 +96,9 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 	}
 }
 
-// TestAttendComesBack ends the session on the server's side. The worker is not considered dead while it
+// TestListenReconnects ends the session on the server's side. The worker is not considered dead while it
 // reconnects, and then receives notifications again.
-func TestAttendComesBack(t *testing.T) {
+func TestListenReconnects(t *testing.T) {
 	s := open(t, "cache_statement")
 	worker := uuid.New()
 	a := attend(t, s, worker)
@@ -121,9 +121,9 @@ func TestAttendComesBack(t *testing.T) {
 	a.hinted(t, store.HintClaim)
 }
 
-// TestReturnerCallsNobodyDead: after a failover every worker has just reconnected, so none is dead. A
+// TestAWorkerThatReconnectsDeclaresNobodyDead: after a failover every worker has just reconnected, so none is dead. A
 // worker that has only just started may query at once.
-func TestReturnerCallsNobodyDead(t *testing.T) {
+func TestAWorkerThatReconnectsDeclaresNobodyDead(t *testing.T) {
 	s := open(t, "cache_statement")
 	gone, newcomer := uuid.New(), uuid.New()
 	a := attend(t, s, gone)
@@ -148,9 +148,9 @@ func TestReturnerCallsNobodyDead(t *testing.T) {
 	}
 }
 
-// TestAPromotedStandbyCallsNobodyDead: the standby's server started long before the workers took their
+// TestAfterAPromotionNobodyIsDeclaredDead: the standby's server started long before the workers took their
 // locks, which another server kept. Only the server's start time in their rows shows that.
-func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
+func TestAfterAPromotionNobodyIsDeclaredDead(t *testing.T) {
 	s := open(t, "cache_statement")
 	living, gone := uuid.New(), uuid.New()
 	attend(t, s, living)
@@ -180,7 +180,7 @@ func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
 	}
 }
 
-func TestCloseEndsAttend(t *testing.T) {
+func TestCloseEndsListen(t *testing.T) {
 	s := open(t, "cache_statement")
 	a := attend(t, s, uuid.New())
 	if err := s.Close(); err != nil {
@@ -192,7 +192,7 @@ func TestCloseEndsAttend(t *testing.T) {
 }
 
 // With WithoutListen, Listen opens no session: it waits until its context ends, and nobody is notified.
-func TestAttendWithoutListen(t *testing.T) {
+func TestListenWithoutASession(t *testing.T) {
 	s := open(t, "cache_statement", WithoutListen())
 	conn := ours(t, s)
 	ctx, cancel := context.WithCancel(t.Context())

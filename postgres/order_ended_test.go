@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestOrderWaitsForNoEndedRun: a control request locks no ended run, but reaches live runs below one.
-func TestOrderWaitsForNoEndedRun(t *testing.T) {
+// TestAControlOperationLocksNoEndedRun: a control request locks no ended run, but reaches live runs below one.
+func TestAControlOperationLocksNoEndedRun(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
@@ -32,9 +32,9 @@ func TestOrderWaitsForNoEndedRun(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.schema+".run WHERE id IN ($1, $2) FOR UPDATE", ended.Run.UUID, unbegun.Run.UUID); err != nil {
 			t.Fatal(err)
 		}
-		answers := order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
-		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); answers[0] != want {
-			t.Errorf("the cancel answered %+v, not %+v", answers[0], want)
+		results := order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
+		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); results[0] != want {
+			t.Errorf("the cancel returned %+v, not %+v", results[0], want)
 		}
 		if got := row(t, s, beneath.Run.UUID); got.Control != store.CancelRequested {
 			t.Errorf("the run beneath one that has ended is %+v", got)

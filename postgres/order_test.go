@@ -46,7 +46,7 @@ func TestOrder(t *testing.T) {
 		}
 		a := order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
 		if want := (store.ControlResult{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
-			t.Errorf("the pause answered %+v, not %+v", a[0], want)
+			t.Errorf("the pause returned %+v, not %+v", a[0], want)
 		}
 		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
 		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
@@ -68,7 +68,7 @@ func TestOrder(t *testing.T) {
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
 		a = order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
 		if a[0].Changed != 1 || a[0].Requested != 4 || a[1].Found {
-			t.Errorf("the cancel answered %+v", a)
+			t.Errorf("the cancel returned %+v", a)
 		}
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Cancelled)
 		if got := row(t, s, below.Run.UUID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
@@ -239,8 +239,8 @@ func TestOpposingOrders(t *testing.T) {
 	all.Wait()
 }
 
-// TestOrderIsTriedAgain ends the session of a control request while it waits for a lock.
-func TestOrderIsTriedAgain(t *testing.T) {
+// TestAControlOperationIsRetried ends the session of a control request while it waits for a lock.
+func TestAControlOperationIsRetried(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run := running(uuid.New(), at)

@@ -82,12 +82,12 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	}
 	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its result is from before the rewind
 	if err := s.rewindDetector.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
-		t.Errorf("an answer from before was taken: %v", err)
+		t.Errorf("a reply from before was used: %v", err)
 	}
 }
 
 // A claimed history counts as acknowledged, and a run that no longer exists is reported.
-func TestAClaimedHistoryIsLookedFor(t *testing.T) {
+func TestTheCheckpointsOfAClaimedHistoryAreSearchedAfterARewind(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	r := running(uuid.New(), at)

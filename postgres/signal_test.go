@@ -178,8 +178,8 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// TestNewsPassALockedRow: a change to a locked row is reported, each time.
-func TestNewsPassALockedRow(t *testing.T) {
+// TestNotificationsPassALockedRow: a change to a locked row is reported, each time.
+func TestNotificationsPassALockedRow(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	worker := uuid.New()

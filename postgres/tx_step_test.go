@@ -67,7 +67,7 @@ func TestTxCommitsWithItsCheckpoint(t *testing.T) {
 }
 
 // A serialization failure repeats the function within one attempt.
-func TestTxIsMadeAgain(t *testing.T) {
+func TestTxIsRetried(t *testing.T) {
 	s := shop(t)
 	calls := 0
 	got, err := execute(t, s, func(c *durable.Ctx, _ int) (int, error) {
@@ -87,7 +87,7 @@ func TestTxIsMadeAgain(t *testing.T) {
 }
 
 // The commit took effect, but its reply was lost: the transaction does not take effect twice.
-func TestTxAnswerLost(t *testing.T) {
+func TestTxWithALostReplyToCommit(t *testing.T) {
 	s := shop(t)
 	calls := 0
 	// twice executes the transaction of a step twice, the second time after an error.

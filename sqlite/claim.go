@@ -14,39 +14,39 @@ import (
 // Claim implements store.Store. It first looks for due runs on a reading connection, so that polling an idle database
 // never takes the write lock. It looks again once it holds the lock.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
-	var answer store.ClaimResult
+	var result store.ClaimResult
 	if q.Filter.Empty() {
-		return answer, nil
+		return result, nil
 	}
 	var due []liveLane
 	err := s.read(ctx, "claim", func(x executor) (err error) {
-		due, answer.NextDue, err = dueLanes(ctx, x, &q)
+		due, result.NextDue, err = dueLanes(ctx, x, &q)
 		return err
 	})
 	if err != nil || len(due) == 0 || q.Limit <= 0 {
-		return answer, err
+		return result, err
 	}
 	err = s.write(ctx, "claim", func(x executor) (err error) {
-		if due, answer.NextDue, err = dueLanes(ctx, x, &q); err != nil {
+		if due, result.NextDue, err = dueLanes(ctx, x, &q); err != nil {
 			return err
 		}
 		for _, l := range due {
 			err := x.query(qLaneNextWakeTime, func(v []driver.Value) error {
 				c := columnReader{values: v}
-				answer.NextDue = earlierTime(answer.NextDue, c.time())
+				result.NextDue = earlierTime(result.NextDue, c.time())
 				return c.err
 			}, int64(l.lane), bindTime(q.Now))
 			if err != nil {
 				return err
 			}
 		}
-		answer.Runs, err = claimRuns(ctx, x, &q, due)
+		result.Runs, err = claimRuns(ctx, x, &q, due)
 		return err
 	})
 	if err != nil {
 		return store.ClaimResult{}, err
 	}
-	return answer, nil
+	return result, nil
 }
 
 // ClaimedLeases implements store.Store.

@@ -38,12 +38,12 @@ func TestStartsAdoptAndReplay(t *testing.T) {
 	}
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first}})
 	if first.Outcome != store.Written {
-		t.Fatal("a replay is answered", first.Outcome)
+		t.Fatal("a replay returned", first.Outcome)
 	}
 	taken := newStart("order-42-b")
 	taken.Run.UUID = first.Run.UUID
 	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{taken}}); !errors.Is(err, store.ErrBadData) {
-		t.Fatal("a taken ID is answered", err)
+		t.Fatal("a taken ID returned", err)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestRunWriteRules(t *testing.T) {
 	}
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{done}})
 	if done.Outcome != store.Written {
-		t.Fatal("a replay is answered", done.Outcome)
+		t.Fatal("a replay returned", done.Outcome)
 	}
 	if w := finish(store.Failed, epochAt(1)); w.Outcome != store.Fenced || w.State.Status != store.Completed {
 		t.Fatalf("%+v", w)

@@ -144,7 +144,7 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 }
 
 // A run that its worker sets aside unasked can be resumed as well.
-func TestSetAsideIsResumed(t *testing.T) {
+func TestARunPausedForItsCrashesIsResumed(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	w := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}

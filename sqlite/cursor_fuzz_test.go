@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A text that Events never answered is refused, or leads to what comes after some event;
+// A cursor that Events never returned is refused, or leads to what comes after some event;
 // a list begins below any ID.
 func FuzzCursor(f *testing.F) {
 	s, err := openDatabase(filepath.Join(f.TempDir(), "durable.db"), Synchronous(Normal))

@@ -126,7 +126,7 @@ func TestTreeAndCounts(t *testing.T) {
 	}
 }
 
-func TestOutline(t *testing.T) {
+func TestRunProgress(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	at := now()

@@ -126,7 +126,7 @@ func TestDeadWorkers(t *testing.T) {
 }
 
 // Close ends an Attend under way, and waits for it.
-func TestCloseEndsAttend(t *testing.T) {
+func TestCloseEndsListen(t *testing.T) {
 	s := openTest(t)
 	up, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {

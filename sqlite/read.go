@@ -19,7 +19,7 @@ func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, 
 
 // Find implements store.Store.
 func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
-	answer := make([]*store.Run, len(refs))
+	rows := make([]*store.Run, len(refs))
 	err := s.read(ctx, "get", func(x executor) error {
 		for i, ref := range refs {
 			if err := ctx.Err(); err != nil {
@@ -33,7 +33,7 @@ func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Pay
 				if row.Run.Crashes, err = currentCrashes(x, &row); err != nil {
 					return err
 				}
-				answer[i] = &row.Run
+				rows[i] = &row.Run
 			}
 		}
 		return nil
@@ -41,7 +41,7 @@ func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Pay
 	if err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return rows, nil
 }
 
 // Statuses implements store.Store.

@@ -35,7 +35,7 @@ func TestSignalRules(t *testing.T) {
 	late, nobody := newSignal(run, "late", now()), newSignal(store.NewUUID(1), "late", now())
 	sendSignals(t, s, first, late, nobody)
 	if first.Outcome != store.Written {
-		t.Error("a replay is answered", first.Outcome)
+		t.Error("a replay returned", first.Outcome)
 	}
 	if late.Outcome != store.Fenced || late.State.Status != store.Completed || nobody.Outcome != store.Fenced || nobody.State.Found {
 		t.Fatalf("%+v %+v", late, nobody)
@@ -94,7 +94,7 @@ func TestReceiveRules(t *testing.T) {
 
 // A signal wakes a run that waits, and tells a worker whose run is in memory; a run that
 // parks after it was woken is due at once.
-func TestWaking(t *testing.T) {
+func TestSignalsWakeRuns(t *testing.T) {
 	s := openTest(t)
 	start := newStart("")
 	s.mustCommit(t, start)

@@ -49,7 +49,7 @@ func TestStatementsPrepare(t *testing.T) {
 	}
 }
 
-// Each statement is answered out of an index: nothing reads a table from end to end. Only
+// Each statement uses an index: none reads a whole table. Only
 // those that are meant to sort do.
 func TestStatementsUseIndexes(t *testing.T) {
 	s := openTest(t)

@@ -131,7 +131,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	if err != nil {
 		return s.wrapError("begin", err)
 	}
-	// After a commit this does nothing; its error says no more than the one answered.
+	// After a commit this does nothing; its error says no more than the returned one.
 	defer func() { _ = tx.Rollback() }()
 	row, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
 	if err != nil {

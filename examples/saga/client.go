@@ -29,8 +29,8 @@ type client struct{ url, worker string }
 // order sends one request about an order, with the step's idempotency key, and returns the number
 // of the receipt.
 func (c client) order(ctx context.Context, path, order, label string) (string, error) {
-	answer, err := c.post(ctx, path, request{Order: order, Label: label})
-	return string(answer), err
+	reply, err := c.post(ctx, path, request{Order: order, Label: label})
+	return string(reply), err
 }
 
 // ask sends a question about an order to a human, who decides some time later with the token.
@@ -55,16 +55,16 @@ func (c client) post(ctx context.Context, path string, body any) ([]byte, error)
 		return nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	reply, err := io.ReadAll(response.Body)
 	switch {
 	case err != nil:
 		return nil, err
 	case response.StatusCode >= 500:
-		return nil, fmt.Errorf("the shop answers %s: %s", response.Status, answer)
+		return nil, fmt.Errorf("the shop replied %s: %s", response.Status, reply)
 	case response.StatusCode >= 300: // a repeated request would get the same response
-		return nil, durable.Permanent(&refusal{response.StatusCode, string(answer)})
+		return nil, durable.Permanent(&refusal{response.StatusCode, string(reply)})
 	}
-	return answer, nil
+	return reply, nil
 }
 
 // refusal is the error of a request that the other side understood and rejected.

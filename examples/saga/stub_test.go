@@ -66,9 +66,9 @@ func serveStub(t *testing.T) (*stub, func(ctx context.Context, worker, path, key
 	}
 }
 
-// TestTrap checks that the trap holds a request before or after its effect, and reports which
+// TestTrapHoldsARequest checks that the trap holds a request before or after its effect, and reports which
 // worker sends the next request.
-func TestTrap(t *testing.T) {
+func TestTrapHoldsARequest(t *testing.T) {
 	for name, lost := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
 			s, post := serveStub(t)

@@ -30,7 +30,7 @@ func TestNothingIsDueEarly(t *testing.T) {
 
 // A reading replaces the estimate if it is at least as certain, or if the two cannot both be true. A slow
 // reading is discarded until the estimate is as uncertain.
-func TestTheBetterReadingStays(t *testing.T) {
+func TestTheMoreExactReadingOfTheClockIsKept(t *testing.T) {
 	for what, c := range map[string]struct {
 		age, trip, ahead time.Duration // of the second reading
 		taken            bool
@@ -72,7 +72,7 @@ func TestTimePassesBetweenReadings(t *testing.T) {
 
 // Until adds the doubt, which is half of the round trip at first and grows by the drift of two clocks. At
 // calls its function when this time is over.
-func TestUntilAddsTheDoubt(t *testing.T) {
+func TestWaitsAddTheUncertaintyOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Estimate
 		e.Set(database, time.Now().Add(-40*time.Millisecond))

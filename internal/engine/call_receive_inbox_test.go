@@ -43,7 +43,7 @@ func (in *signalInbox) takeCounts() int {
 
 // A wake of a run with few receives calls all of them, also one that is querying: it may have queried before
 // the signal came.
-func TestAWakeCallsFewReceives(t *testing.T) {
+func TestAWakeMakesFewReceivesQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
 		all := append(in.waiting("a", queryAllUpTo/2), in.waiting("b", queryAllUpTo-queryAllUpTo/2)...)
@@ -95,7 +95,7 @@ func TestAWakeOfManyReceivesCounts(t *testing.T) {
 
 // A count calls as many receives as there are signals, those that have waited longest first. Receives that
 // query already, or were called already, count as called.
-func TestACountCallsAsManyAsThereAreSignals(t *testing.T) {
+func TestACountWakesAsManyReceivesAsThereAreSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
 		a, b := in.waiting("a", 6), in.waiting("b", 6)
@@ -126,7 +126,7 @@ func TestACountCallsAsManyAsThereAreSignals(t *testing.T) {
 }
 
 // If the signals cannot be counted, every receive queries for itself.
-func TestAFailedCountCallsAll(t *testing.T) {
+func TestAFailedCountWakesAllReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
 		all := append(in.waiting("a", queryAllUpTo), in.waiting("b", 1)...)
@@ -166,7 +166,7 @@ func TestAnOldReceiveAwaitsACount(t *testing.T) {
 }
 
 // A receive that leaves without a signal leaves the signal to the others.
-func TestAReceiveThatLeavesPassesItsCallOn(t *testing.T) {
+func TestAReceiveThatEndsPassesItsWakeOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		leave func(in *signalInbox, l *waitingReceive)
 		calls bool

@@ -123,7 +123,7 @@ func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (do
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	w.log.Info("gave back runs of a claim or a start whose answer was lost", telemetry.KeyCount, len(leases))
+	w.log.Info("released runs of a claim or a start whose reply was lost", telemetry.KeyCount, len(leases))
 	w.hintWorkers()
 	return true, nil
 }

@@ -146,7 +146,7 @@ func (c *crew) became(t *testing.T, want ...store.Status) {
 	}
 }
 
-func TestClaimedAhead(t *testing.T) {
+func TestPrefetch(t *testing.T) {
 	for name, scene := range map[string]func(*testing.T, *crew){
 		"the next slot is its own": func(t *testing.T, c *crew) {
 			c.free <- struct{}{}
@@ -214,7 +214,7 @@ func TestClaimedAhead(t *testing.T) {
 }
 
 // The steps of a run end when its lease is lost, also if this process has claimed the run again.
-func TestReplacedRunIsToldOfItsLease(t *testing.T) {
+func TestAReplacedRunLearnsThatItsLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
 		old := c.run("first")

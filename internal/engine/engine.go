@@ -183,22 +183,22 @@ func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, reque
 
 // startValid starts the runs of the requests that have no error in wrong.
 func (e *Engine) startValid(ctx context.Context, by writeCaller, requests []StartRequest, wrong map[int]error) ([]StartResult, error) {
-	answers := make([]StartResult, len(requests))
+	startResults := make([]StartResult, len(requests))
 	var fit []StartRequest
 	var places []int
 	for i, q := range requests {
-		if answers[i].Err = wrong[i]; wrong[i] == nil {
+		if startResults[i].Err = wrong[i]; wrong[i] == nil {
 			fit, places = append(fit, q), append(places, i)
 		}
 	}
 	if len(fit) == 0 {
-		return answers, nil
+		return startResults, nil
 	}
 	started, err := e.start(ctx, by, fit)
 	for i, s := range started {
-		answers[places[i]] = s
+		startResults[places[i]] = s
 	}
-	return answers, err
+	return startResults, err
 }
 
 // start starts the runs of the requests.
@@ -278,17 +278,17 @@ func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.Ensure(
 
 // FinishStarts returns the results of the committed starts, and ends their spans.
 func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, spans *StartSpans) []StartResult {
-	answers := make([]StartResult, len(starts))
+	startResults := make([]StartResult, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {
 			e.telemetry.Started(ctx, s.Run.Workflow, s.Run.Queue)
-			answers[i] = StartResult{Run: s.Run, Created: true}
+			startResults[i] = StartResult{Run: s.Run, Created: true}
 		} else {
-			answers[i] = StartResult{Run: *s.Existing, Err: startConflictError(&s.Run, s.Existing)}
+			startResults[i] = StartResult{Run: *s.Existing, Err: startConflictError(&s.Run, s.Existing)}
 		}
-		spans.endSpan(i, s, answers[i].Err)
+		spans.endSpan(i, s, startResults[i].Err)
 	}
-	return answers
+	return startResults
 }
 
 // startConflictError returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is

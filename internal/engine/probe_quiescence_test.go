@@ -147,7 +147,7 @@ func TestQuiescenceWithoutAWorker(t *testing.T) {
 }
 
 // Looking reports that the worker claims until it is full or closed. WakeAll makes it claim now.
-func TestLooking(t *testing.T) {
+func TestIsClaiming(t *testing.T) {
 	r, _ := newTimelessRun(t)
 	w := r.w
 	w.workflows = []string{"w"}
@@ -171,7 +171,7 @@ func TestLooking(t *testing.T) {
 		}
 	}
 	r.e.WakeAll()
-	if len(w.claimHints) != 1 { // that it wakes the reader of results, TestLooksAndAwaited checks
+	if len(w.claimHints) != 1 { // that it wakes the reader of results, TestResultChecksAndAwaitCount checks
 		t.Errorf("woken: %d claim loops", len(w.claimHints))
 	}
 }
@@ -189,7 +189,7 @@ func (*running) Statuses(_ context.Context, ids []uuid.UUID) ([]store.Status, er
 
 // Looks counts the checks for results for as long as somebody waits, and WakeAll makes the next one come
 // soon. Awaited counts the callers that are no runs.
-func TestLooksAndAwaited(t *testing.T) {
+func TestResultChecksAndAwaitCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newLoneRun(t, new(running), store.ClaimedRun{}).e
 		if looks, waiting := e.ResultChecks(); looks != 0 || waiting || e.AwaitCount() != 0 {

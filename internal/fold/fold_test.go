@@ -162,7 +162,7 @@ func TestARowThatDoesNotDecode(t *testing.T) {
 }
 
 // The cancel of the live run comes before the release of what waits, and the row stays due until then.
-func TestALookCancelsBeforeItReleases(t *testing.T) {
+func TestADueFoldKeyCancelsBeforeItReleases(t *testing.T) {
 	f := newTable(t)
 	replace := join
 	replace.WhileLive = Replace

@@ -16,10 +16,10 @@ import (
 
 // fake is a Commit that can be held, and returns what it is told.
 type fake struct {
-	mu      sync.Mutex
-	batches [][]string // the step names of each call
-	answer  func(names []string) error
-	gate    chan struct{} // if set, each call takes one from it
+	mu           sync.Mutex
+	batches      [][]string // the step names of each call
+	commitResult func(names []string) error
+	gate         chan struct{} // if set, each call takes one from it
 }
 
 func (f *fake) commit(ctx context.Context, b *store.Batch) error {
@@ -43,8 +43,8 @@ func (f *fake) commit(ctx context.Context, b *store.Batch) error {
 	f.mu.Lock()
 	f.batches = append(f.batches, names)
 	f.mu.Unlock()
-	if f.answer != nil {
-		if err := f.answer(names); err != nil {
+	if f.commitResult != nil {
+		if err := f.commitResult(names); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
 // One bad row fails alone.
 func TestBadRowFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{gate: make(chan struct{}), answer: func(names []string) error {
+		f := &fake{gate: make(chan struct{}), commitResult: func(names []string) error {
 			for _, n := range names {
 				if n == "bad" {
 					return store.ErrBadData
@@ -130,7 +130,7 @@ func TestBadRowFailsAlone(t *testing.T) {
 func TestUnavailableIsReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := 4
-		f := &fake{answer: func([]string) error {
+		f := &fake{commitResult: func([]string) error {
 			if left--; left >= 0 {
 				return fmt.Errorf("down: %w", store.ErrUnavailable)
 			}
@@ -150,7 +150,7 @@ func TestUnavailableIsReplayed(t *testing.T) {
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := true
-		f := &fake{answer: func([]string) error {
+		f := &fake{commitResult: func([]string) error {
 			if down {
 				return store.ErrUnavailable
 			}
@@ -171,7 +171,7 @@ func TestPatienceEnds(t *testing.T) {
 }
 
 // A marker that nobody has flushed yet is withdrawn; one in flight is waited for.
-func TestSettle(t *testing.T) {
+func TestSettleMarker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
@@ -220,7 +220,7 @@ func TestCallerLeaves(t *testing.T) {
 	})
 }
 
-// Close answers what is pending, then refuses; a hung commit is given up with ctx.
+// Close returns results to pending entries and refuses new ones; it gives up a hung commit when ctx ends.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}

@@ -59,7 +59,7 @@ func (l *lockable) hold(run uuid.UUID) {
 
 // Whose lock is held is dismissed, and so are those who may wait for a lock beside it; steps are
 // flushed at once. As long as somebody writes alone, nobody else waits for the same lock.
-func TestNobodyWaitsForALockOfOthers(t *testing.T) {
+func TestNoWriteWaitsForALockOfAnotherCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(lockable)
 		j := New(l.commit, nil, 0)
@@ -117,7 +117,7 @@ func TestNobodyWaitsForALockOfOthers(t *testing.T) {
 // What the database rejects fails alone, and its neighbours commit.
 func TestRejectedFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{gate: make(chan struct{}), answer: func(names []string) error {
+		f := &fake{gate: make(chan struct{}), commitResult: func(names []string) error {
 			if slices.Contains(names, "bad") {
 				return store.ErrRejected
 			}
@@ -144,7 +144,7 @@ func TestRejectedFailsAlone(t *testing.T) {
 }
 
 // A write alone is never under way together with its run's leave, and Close waits for it.
-func TestAloneKeepsARunsOrder(t *testing.T) {
+func TestASoloWriterKeepsTheOrderOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
@@ -180,7 +180,7 @@ func TestAloneKeepsARunsOrder(t *testing.T) {
 }
 
 // A caller whose context ends while its write is under way is told that it may be durable.
-func TestAloneTellsThatItMayHaveCommitted(t *testing.T) {
+func TestASoloWriterReportsThatItMayHaveCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)

@@ -17,7 +17,7 @@ import (
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away sync.Once
-		f := &fake{gate: make(chan struct{}), answer: func(names []string) (err error) {
+		f := &fake{gate: make(chan struct{}), commitResult: func(names []string) (err error) {
 			<-time.After(time.Second) // of the bubble: nobody waits for it
 			away.Do(func() { err = store.ErrUnavailable })
 			if slices.Contains(names, "bad") {

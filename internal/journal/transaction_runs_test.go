@@ -14,7 +14,7 @@ import (
 )
 
 // A run's leave and what else is written of the run are never under way in two transactions.
-func TestLeaveFliesAlone(t *testing.T) {
+func TestAReleaseIsNotFlushedBesideAStepOfItsRun(t *testing.T) {
 	run, another := uuid.New(), uuid.New()
 	step := func(of uuid.UUID) *Entry {
 		return &Entry{step: &store.StepWrite{Step: store.Step{Run: of}}}

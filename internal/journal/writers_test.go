@@ -36,7 +36,7 @@ func TestSecondWriter(t *testing.T) {
 }
 
 // A caller that is to write may find that a second writer has taken all there was.
-func TestCallerThatWritesComesTooLate(t *testing.T) {
+func TestACallerThatIsToFlushFindsNothingLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := New(new(fake).commit, nil, 0)
 		first := j.newStepEntry(step("first"))
@@ -61,7 +61,7 @@ func TestCallerThatWritesComesTooLate(t *testing.T) {
 
 // A caller that cannot leave writes itself if nobody else does, and hands over what came
 // meanwhile.
-func TestCallerWrites(t *testing.T) {
+func TestACallerThatIsAloneFlushesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
@@ -111,9 +111,9 @@ func TestOneWriter(t *testing.T) {
 	})
 }
 
-// TestCallersComeBack: callers that go on at once after each answer share their flushes from then
+// TestAFlushWaitsForReturningCallers: callers that continue at once after each reply share their flushes from then
 // on, wherever they run; callers that take their time are not waited for.
-func TestCallersComeBack(t *testing.T) {
+func TestAFlushWaitsForReturningCallers(t *testing.T) {
 	const callers, each = 16, 200
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestCallersComeBack(t *testing.T) {
 	}
 }
 
-// expects reports whether the next writer waits for the callers that were answered, not counting
+// expects reports whether the next writer waits for the callers that have their results, not counting
 // trials.
 func (j *Journal) expects() bool {
 	j.mu.Lock()

@@ -63,7 +63,7 @@ var rules = map[string]rule{
 	"what is public is documented":   publicIsDocumented,
 }
 
-func TestHouse(t *testing.T) {
+func TestRulesOfTheRepository(t *testing.T) {
 	files := load(t)
 	for name, check := range rules {
 		t.Run(name, func(t *testing.T) {

@@ -11,20 +11,20 @@ import (
 
 // mayWait are the functions of tests that may use timers, and why. The key is the file and the function.
 var mayWait = map[string]string{
-	"main_test.go poll":                                      "the one loop of package durable_test that asks for a state again and again",
-	"faults/await_test.go within":                            "the one loop of package faults that asks for a state again and again",
-	"faults/process_test.go next":                            "bounds the wait for a line of a process, and fails the test",
-	"faults/proxy_test.go pass":                              "a slow network is what the proxy plays",
-	"internal/pgtest/server_test.go gone":                    "asks the operating system whether a process has ended",
-	"internal/journal/solo_writer_test.go pass":              "lets the time of a synctest bubble pass",
-	"internal/results/waiters_test.go pass":                  "lets the time of a synctest bubble pass",
-	"durabletest/signup_test.go TestUntilNothingMoreHappens": "the condition that never holds is the misuse",
-	"faults/late_test.go lateReply":                          "the proxy lets a reply or a COMMIT go at a time that the test sets",
-	"internal/engine/lonerun_test.go parked":                 "lets the time of a synctest bubble pass",
-	"internal/clock/estimate_test.go Now":                    "a query of the database's clock takes time in a synctest bubble",
-	"internal/journal/writers_test.go TestCallersComeBack":   "a commit that keeps its goroutine for a millisecond",
-	"internal/store/model/hold_test.go when":                 "asks the database who waits, and gives up after a second",
-	"parking_test.go TestWorkBesideAWaitPlain":               "a computation of the workflow's own takes the processor",
+	"main_test.go poll":                                                   "the one loop of package durable_test that asks for a state again and again",
+	"faults/await_test.go within":                                         "the one loop of package faults that asks for a state again and again",
+	"faults/process_test.go next":                                         "bounds the wait for a line of a process, and fails the test",
+	"faults/proxy_test.go pass":                                           "a slow network is what the proxy plays",
+	"internal/pgtest/server_test.go gone":                                 "asks the operating system whether a process has ended",
+	"internal/journal/solo_writer_test.go pass":                           "lets the time of a synctest bubble pass",
+	"internal/results/waiters_test.go pass":                               "lets the time of a synctest bubble pass",
+	"durabletest/signup_test.go TestUntilNothingMoreHappens":              "the condition that never holds is the misuse",
+	"faults/late_test.go lateReply":                                       "the proxy lets a reply or a COMMIT go at a time that the test sets",
+	"internal/engine/lonerun_test.go parked":                              "lets the time of a synctest bubble pass",
+	"internal/clock/estimate_test.go Now":                                 "a query of the database's clock takes time in a synctest bubble",
+	"internal/journal/writers_test.go TestAFlushWaitsForReturningCallers": "a commit that keeps its goroutine for a millisecond",
+	"internal/store/model/hold_test.go when":                              "asks the database who waits, and gives up after a second",
+	"parking_test.go TestWorkBesideAWaitPlain":                            "a computation of the workflow's own takes the processor",
 }
 
 // timers are the functions of package time that wait, or that something else waits with.

@@ -59,7 +59,7 @@ func TestServerSurvives(t *testing.T) {
 				t.Errorf("%s: Pid is %d while the server is down, want 0", d.name, got)
 			}
 			if _, err := queryText(t.Context(), s.URL(), "SELECT 'up'"); err == nil {
-				t.Errorf("%s: the server still answers", d.name)
+				t.Errorf("%s: the server still replies", d.name)
 			}
 			if err := s.Stop(Fast); !errors.Is(err, errDown) {
 				t.Errorf("%s: a second stop: got %v, want %v", d.name, err, errDown)

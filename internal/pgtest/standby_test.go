@@ -104,7 +104,7 @@ func TestFormerPrimaryFollows(t *testing.T) {
 	}
 }
 
-func TestFrozenServerAnswersNobody(t *testing.T) {
+func TestAFrozenServerRepliesToNobody(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

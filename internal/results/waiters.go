@@ -213,7 +213,7 @@ func (w *Waiters) ask(ids []uuid.UUID) {
 	}
 	switch {
 	case err == nil:
-		w.answered(ids)
+		w.noteQuerySucceeded(ids)
 	case errors.Is(err, store.ErrClosed): // the store stays closed
 		for _, id := range ids {
 			w.tell(id, end{err: err})
@@ -233,8 +233,8 @@ func rejected(err error) bool {
 	return errors.Is(err, store.ErrRejected) || errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrBadData)
 }
 
-// answered notes that the database no longer rejects queries for these runs.
-func (w *Waiters) answered(ids []uuid.UUID) {
+// noteQuerySucceeded notes that the database no longer rejects queries for these runs.
+func (w *Waiters) noteQuerySucceeded(ids []uuid.UUID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.denied {

@@ -117,9 +117,9 @@ func in(t *testing.T, test func(t *testing.T, w *world, all *Waiters)) {
 	})
 }
 
-// TestEndHereNeedsNoQuery checks that the end of a run that is executed here is delivered at once, to all waiters,
+// TestAnEndInThisProcessNeedsNoQuery checks that the end of a run that is executed here is delivered at once, to all waiters,
 // without a query.
-func TestEndHereNeedsNoQuery(t *testing.T) {
+func TestAnEndInThisProcessNeedsNoQuery(t *testing.T) {
 	in(t, func(t *testing.T, w *world, all *Waiters) {
 		run := w.run(store.Running)
 		w.set(func() { w.here[run.UUID] = true })
@@ -136,9 +136,9 @@ func TestEndHereNeedsNoQuery(t *testing.T) {
 	})
 }
 
-// TestEndElsewhereIsRead checks that the end of a run that another process executes is read within the longest
+// TestAnEndInAnotherProcessIsRead checks that the end of a run that another process executes is read within the longest
 // interval, and at once after a recheck.
-func TestEndElsewhereIsRead(t *testing.T) {
+func TestAnEndInAnotherProcessIsRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world, all *Waiters) {
 		run, other := w.run(store.Running), w.run(store.Running)
 		got := awaiting(t.Context(), all, run.UUID, true)

@@ -144,7 +144,7 @@ func TestFreeSlotIsGivenToThePrefetchedRun(t *testing.T) {
 }
 
 // A claim may take more runs than it asked for. Each of them is counted.
-func TestMoreRunsThanReserved(t *testing.T) {
+func TestAssignMoreRunsThanReserved(t *testing.T) {
 	p := openPool(t, 1)
 	r := p.Acquire(1, 0, 0)
 	all := []*Slot{new(Slot), new(Slot)}
@@ -181,7 +181,7 @@ func TestWithdrawnRunGetsNoSlot(t *testing.T) {
 }
 
 // The claim loop learns of each slot that comes free.
-func TestFreedIsNotified(t *testing.T) {
+func TestAFreedSlotIsNotified(t *testing.T) {
 	p := openPool(t, 3)
 	r := p.Acquire(1, 0, 0)
 	all := assign(t, p, 2)

@@ -293,28 +293,28 @@ func TestPlanNotes(t *testing.T) {
 	}
 }
 
-// An answer is of the run before the order, wherever in the order it stands.
-func TestPlanAnswers(t *testing.T) {
-	type answer = store.ControlResult
+// A result describes the run before the operation, wherever the operation names it.
+func TestPlanSetsResults(t *testing.T) {
+	type result = store.ControlResult
 	for _, c := range []struct {
 		name, tree string
 		verb       store.Verb
 		runs       string
-		want       []answer
+		want       []result
 	}{
-		{"a pause", "a:waiting b<a:running c<a", pause, "a", []answer{{true, store.Waiting, 0, 2, 1}}},
-		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", []answer{{true, store.Paused, store.PausedItself, 2, 0}}},
-		{"a cancel", "a:running b<a:waiting c<a d<a", cancel, "a", []answer{{true, store.Running, 0, 2, 2}}},
-		{"a cancel of what is to be cancelled", "a:running,asked", cancel, "a", []answer{{true, store.Running, store.CancelRequested, 0, 1}}},
-		{"a cancel of an ended run", "a:completed", cancel, "a", []answer{{true, store.Completed, 0, 0, 0}}},
-		{"no run", "a", pause, "xa", []answer{{}, {true, store.Pending, 0, 1, 0}}},
-		{"a run named twice", "a:waiting", cancel, "aa", []answer{{true, store.Waiting, 0, 0, 1}, {true, store.Waiting, 0, 0, 1}}},
-		{"an ancestor, then what is beneath it", "a:waiting b<a", cancel, "ab", []answer{{true, store.Waiting, 0, 1, 1}, {true, store.Pending, 0, 0, 0}}},
-		{"a paused ancestor, then what is beneath it", "a:waiting b<a", pause, "ab", []answer{{true, store.Waiting, 0, 2, 0}, {true, store.Pending, 0, 1, 0}}},
+		{"a pause", "a:waiting b<a:running c<a", pause, "a", []result{{true, store.Waiting, 0, 2, 1}}},
+		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", []result{{true, store.Paused, store.PausedItself, 2, 0}}},
+		{"a cancel", "a:running b<a:waiting c<a d<a", cancel, "a", []result{{true, store.Running, 0, 2, 2}}},
+		{"a cancel of what is to be cancelled", "a:running,asked", cancel, "a", []result{{true, store.Running, store.CancelRequested, 0, 1}}},
+		{"a cancel of an ended run", "a:completed", cancel, "a", []result{{true, store.Completed, 0, 0, 0}}},
+		{"no run", "a", pause, "xa", []result{{}, {true, store.Pending, 0, 1, 0}}},
+		{"a run named twice", "a:waiting", cancel, "aa", []result{{true, store.Waiting, 0, 0, 1}, {true, store.Waiting, 0, 0, 1}}},
+		{"an ancestor, then what is beneath it", "a:waiting b<a", cancel, "ab", []result{{true, store.Waiting, 0, 1, 1}, {true, store.Pending, 0, 0, 0}}},
+		{"a paused ancestor, then what is beneath it", "a:waiting b<a", pause, "ab", []result{{true, store.Waiting, 0, 2, 0}, {true, store.Pending, 0, 1, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := order(c.verb, 0, c.runs)
-			o.Results = []answer{{Changed: 99}} // of an earlier try
+			o.Results = []result{{Changed: 99}} // of an earlier try
 			o.Plan(plant(t, c.tree))
 			if !slices.Equal(o.Results, c.want) {
 				t.Errorf("of %s:\n got %+v\nwant %+v", c.tree, o.Results, c.want)

@@ -78,7 +78,7 @@ func family(t *testing.T, s store.Store, children int) []uuid.UUID {
 
 // All that an order changes is changed by one transaction: a process that dies in
 // between leaves no tree that is half paused.
-func TestAnOrderIsOneTransaction(t *testing.T) {
+func TestAControlOperationIsOneTransaction(t *testing.T) {
 	for kind, open := range beds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -273,7 +273,7 @@ func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !waits || start.Outcome != store.Fenced || len(tree) != 1 {
-				t.Errorf("control %d, tags %v: the start has waited: %v, was answered %d, and %d runs are there: want true, %d, 1", asked, tags, waits, start.Outcome, len(tree), store.Fenced)
+				t.Errorf("control %d, tags %v: the start has waited: %v, returned %d, and %d runs are there: want true, %d, 1", asked, tags, waits, start.Outcome, len(tree), store.Fenced)
 			}
 		}
 	}
@@ -330,7 +330,7 @@ func orphans(t *testing.T, b *bed, round int) {
 	for _, w := range starts {
 		found := slices.ContainsFunc(tree, func(r *store.Run) bool { return r.UUID == w.Run.UUID })
 		if found != (w.Outcome == store.Written) {
-			t.Errorf("round %d: the start of %q was answered %d, and its run is there: %v", round, w.Run.Name, w.Outcome, found)
+			t.Errorf("round %d: the start of %q returned %d, and its run is there: %v", round, w.Run.Name, w.Outcome, found)
 		}
 	}
 }

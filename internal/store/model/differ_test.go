@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// differ is what two answers differ in, empty if in nothing: times as instants, payloads
+// differ returns how two results differ, or an empty text: times as instants, payloads
 // bytewise and NULL apart from empty, lists without rows alike.
 func differ(got, want any) string {
 	return compare("", reflect.ValueOf(got), reflect.ValueOf(want))

@@ -16,11 +16,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store/model"
 )
 
-// op is one call: how to make it, and what it is to answer.
+// op is one call: how to make it, and what it must return.
 type op struct {
 	text string
 	do   func(ctx context.Context, s store.Store) (any, error)
-	// want makes the call to a model and objects to what the store answered.
+	// want makes the call to a model and compares the result with what the store returned.
 	want func(m *model.Model, got any, contended bool) error
 	// unlocked says that it looks before it takes a lock, or takes none: it may go by what
 	// its run was before another call.
@@ -81,7 +81,7 @@ func (c *check) alone(o *op) {
 	c.compare(o.text, became, false)
 }
 
-// reply is what a call answered.
+// reply is what a call returned.
 type reply struct {
 	got     any
 	err     error

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// One call after the other, through two handles: every answer, and all that is there
+// One call after the other, through two handles: every result, and all that is there
 // after it, is as the model has it.
 func TestOneAfterTheOther(t *testing.T) {
 	for kind, open := range beds {
@@ -34,7 +34,7 @@ func TestOneAfterTheOther(t *testing.T) {
 }
 
 // Two calls at once: what comes of them is what comes of one after the other.
-func TestTwoTogether(t *testing.T) {
+func TestTwoConcurrentCalls(t *testing.T) {
 	for kind, open := range beds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

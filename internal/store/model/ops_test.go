@@ -26,8 +26,8 @@ func objection(got, want any) error {
 	return nil
 }
 
-// answering makes an op of a call whose answer is the same from the model.
-func answering[A any](text string, do func(ctx context.Context, s store.Store) (A, error), want func(m *model.Model, contended bool) A) *op {
+// opReturning makes an op of a call whose result must be the same as the result of the model.
+func opReturning[A any](text string, do func(ctx context.Context, s store.Store) (A, error), want func(m *model.Model, contended bool) A) *op {
 	return &op{
 		text: text,
 		do:   func(ctx context.Context, s store.Store) (any, error) { return do(ctx, s) },
@@ -173,7 +173,7 @@ func heldByOp(q store.ClaimQuery) *op {
 		slices.SortFunc(leases, func(l, r store.Lease) int { return bytes.Compare(l.Run[:], r.Run[:]) })
 		return leases
 	}
-	return answering(fmt.Sprintf("held by nonce %d until %s", q.Nonce, offset(q.LeaseUntil)),
+	return opReturning(fmt.Sprintf("held by nonce %d until %s", q.Nonce, offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) ([]store.Lease, error) {
 			leases, err := s.ClaimedLeases(ctx, q)
 			return sorted(leases), err
@@ -208,14 +208,14 @@ func renewOp(h store.Heartbeat) *op {
 }
 
 func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
-	return answering(fmt.Sprintf("expire %d workers at %s until %s", len(workers), offset(q.Now), offset(q.LeaseUntil)),
+	return opReturning(fmt.Sprintf("expire %d workers at %s until %s", len(workers), offset(q.Now), offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) (int, error) { return s.EndLeases(ctx, workers, q) },
 		func(m *model.Model, contended bool) int { return m.EndLeases(workers, q, contended) })
 }
 
 func orderOp(o store.ControlOperation) *op {
 	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
-	return answering(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
+	return opReturning(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
 		func(ctx context.Context, s store.Store) ([]store.ControlResult, error) {
 			mine := o
 			err := s.Control(ctx, &mine)
@@ -229,7 +229,7 @@ func orderOp(o store.ControlOperation) *op {
 }
 
 func deadlineOp(d store.DeadlineChange) *op {
-	return answering(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.At), offset(d.Now)),
+	return opReturning(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.At), offset(d.Now)),
 		func(ctx context.Context, s store.Store) (store.DeadlineChange, error) {
 			mine := d
 			err := s.SetDeadline(ctx, &mine)
@@ -243,7 +243,7 @@ func deadlineOp(d store.DeadlineChange) *op {
 }
 
 func newsOp(worker uuid.UUID, held []store.Lease) *op {
-	return answering("news of "+showLeases(held),
+	return opReturning("news of "+showLeases(held),
 		func(ctx context.Context, s store.Store) (store.Notifications, error) {
 			news, err := s.Notifications(ctx, worker, held)
 			return settledNews(news), err
@@ -254,13 +254,13 @@ func newsOp(worker uuid.UUID, held []store.Lease) *op {
 }
 
 func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch) *op {
-	return answering(fmt.Sprintf("tag %s %v at %v", shorten(run), tags, epoch),
+	return opReturning(fmt.Sprintf("tag %s %v at %v", shorten(run), tags, epoch),
 		func(ctx context.Context, s store.Store) (bool, error) { return s.SetTags(ctx, run, tags, epoch) },
 		func(m *model.Model, _ bool) bool { return m.SetTags(run, tags, epoch) })
 }
 
 func unreceivedOp(runs []uuid.UUID) *op {
-	return answering(fmt.Sprintf("unreceived signals of %v", runs),
+	return opReturning(fmt.Sprintf("unreceived signals of %v", runs),
 		func(ctx context.Context, s store.Store) ([]store.SignalCount, error) {
 			return s.UnreceivedSignals(ctx, runs)
 		},
@@ -268,37 +268,37 @@ func unreceivedOp(runs []uuid.UUID) *op {
 }
 
 func getOp(refs []store.RunRef) *op {
-	return answering(fmt.Sprintf("get %q", refs),
+	return opReturning(fmt.Sprintf("get %q", refs),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Get(ctx, refs) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Get(refs) })
 }
 
 func findOp(refs []store.RunRef, with store.PayloadSelection) *op {
-	return answering(fmt.Sprintf("find %q with %d", refs, with),
+	return opReturning(fmt.Sprintf("find %q with %d", refs, with),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Find(ctx, refs, with) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Find(refs, with) })
 }
 
 func statusesOp(runs []uuid.UUID) *op {
-	return answering("statuses of "+showIDs(runs),
+	return opReturning("statuses of "+showIDs(runs),
 		func(ctx context.Context, s store.Store) ([]store.Status, error) { return s.Statuses(ctx, runs) },
 		func(m *model.Model, _ bool) []store.Status { return m.Statuses(runs) })
 }
 
 func listOp(f store.Filter, before uuid.UUID, limit int) *op {
-	return answering(fmt.Sprintf("list %+v below %s, %d", f, shorten(before), limit),
+	return opReturning(fmt.Sprintf("list %+v below %s, %d", f, shorten(before), limit),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.List(ctx, f, before, limit) },
 		func(m *model.Model, _ bool) []*store.Run { return m.List(f, before, limit) })
 }
 
 func treeOp(run uuid.UUID) *op {
-	return answering("tree of "+shorten(run),
+	return opReturning("tree of "+shorten(run),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Tree(ctx, run) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Tree(run) })
 }
 
 func countsOp(run uuid.UUID, now time.Time) *op {
-	return answering("counts of "+shorten(run),
+	return opReturning("counts of "+shorten(run),
 		func(ctx context.Context, s store.Store) (store.TreeCounts, error) { return s.Counts(ctx, run, now) },
 		func(m *model.Model, _ bool) store.TreeCounts { return m.Counts(run, now) })
 }
@@ -310,7 +310,7 @@ func eventsOp(told []store.Event, from, limit int) *op {
 		after = told[from-1].Cursor
 	}
 	want := told[from:min(from+limit, len(told))]
-	return answering(fmt.Sprintf("%d events after %d", limit, from),
+	return opReturning(fmt.Sprintf("%d events after %d", limit, from),
 		func(ctx context.Context, s store.Store) ([]store.Event, error) { return s.Events(ctx, after, limit) },
 		func(*model.Model, bool) []store.Event { return want })
 }

@@ -112,21 +112,21 @@ func raceCancelFinish(b *bed, s store.Store) {
 			}
 			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 		})
-		got, answer := b.row(r.UUID), o.Results[0]
+		got, result := b.row(r.UUID), o.Results[0]
 		switch end.Outcome {
 		case store.Written:
-			if got.Status != store.Completed || got.Control&store.CancelRequested != 0 || answer.Status != store.Completed || answer.Requested+answer.Changed != 0 {
-				b.Errorf("round %d: it completed: the row is %s with %d, the cancel was answered %+v", round, got.Status, got.Control, answer)
+			if got.Status != store.Completed || got.Control&store.CancelRequested != 0 || result.Status != store.Completed || result.Requested+result.Changed != 0 {
+				b.Errorf("round %d: it completed: the row is %s with %d, the cancel returned %+v", round, got.Status, got.Control, result)
 			}
 		case store.Fenced:
-			if got.Status != store.Running || got.Control != store.CancelRequested || answer.Requested != 1 || end.State.Control != store.CancelRequested {
-				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
+			if got.Status != store.Running || got.Control != store.CancelRequested || result.Requested != 1 || end.State.Control != store.CancelRequested {
+				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel returned %+v, the end %+v", round, got.Status, got.Control, result, end.State)
 			}
 			stop := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
 			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)
 			wantOutcome(b, "the end once more", b.commitRun(end).Outcome, store.Fenced)
 		default:
-			b.Errorf("round %d: the end was answered %s", round, outcomeWords[end.Outcome])
+			b.Errorf("round %d: the end returned %s", round, outcomeWords[end.Outcome])
 		}
 		b.order(o)
 		if after := b.row(r.UUID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.IsTerminal() {
@@ -154,12 +154,12 @@ func raceCancelClaim(b *bed, s store.Store) {
 		got := b.row(r.UUID)
 		if len(claimed) == 0 {
 			if got.Status != store.Cancelled || o.Results[0].Changed != 1 {
-				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel was answered %+v", round, got.Status, o.Results[0])
+				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel returned %+v", round, got.Status, o.Results[0])
 			}
 			continue
 		}
 		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].Requested != 1 {
-			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Results[0])
+			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel returned %+v", round, got.Status, got.Control, o.Results[0])
 		}
 		news := b.news(q.Worker, r.UUID)
 		b.wantNews("its owner's", news, []store.PendingControl{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})

@@ -30,7 +30,7 @@ func (b *bed) events(after string, limit int) []store.Event {
 		b.Fatalf("Events after %q: %v", after, err)
 	}
 	if len(got) > limit {
-		b.Fatalf("Events answered %d, at most %d were asked for", len(got), limit)
+		b.Fatalf("Events returned %d, at most %d were asked for", len(got), limit)
 	}
 	return got
 }

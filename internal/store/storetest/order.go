@@ -36,7 +36,7 @@ func (b *bed) order(o *store.ControlOperation) []store.ControlResult {
 		b.Fatalf("Order: %v", err)
 	}
 	if len(o.Results) != len(o.Runs) {
-		b.Fatalf("Order answered %d of %d runs", len(o.Results), len(o.Runs))
+		b.Fatalf("Control returned %d of %d runs", len(o.Results), len(o.Runs))
 	}
 	return o.Results
 }
@@ -61,7 +61,7 @@ func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.ControlOperatio
 func (b *bed) wantAnswers(what string, got []store.ControlResult, want ...store.ControlResult) {
 	b.Helper()
 	if !slices.Equal(got, want) {
-		b.Errorf("%s: answered %+v, want %+v", what, got, want)
+		b.Errorf("%s: returned %+v, want %+v", what, got, want)
 	}
 }
 
@@ -320,7 +320,7 @@ func orderReplay(b *bed) {
 		o.Now = b.in(time.Hour)
 		b.order(o)
 		if o.Results[0].Changed != 0 || !o.Results[0].Found {
-			b.Errorf("verb %d, replayed: answered %+v, want found, and nothing changed", verb, o.Results[0])
+			b.Errorf("verb %d, replayed: returned %+v, want found, and nothing changed", verb, o.Results[0])
 		}
 		for _, r := range before {
 			wantRun(b, fmt.Sprintf("verb %d, replayed, %s", verb, r.Name), b.row(r.UUID), r)
@@ -336,10 +336,10 @@ func orderUnknown(b *bed) {
 		o := b.newOrder(verb, uuid.New(), ended.UUID, live.UUID, uuid.New())
 		got := b.order(o)
 		if got[0] != (store.ControlResult{}) || got[3] != (store.ControlResult{}) {
-			b.Errorf("verb %d of no run: answered %+v and %+v, want neither found", verb, got[0], got[3])
+			b.Errorf("verb %d of no run: returned %+v and %+v, want neither found", verb, got[0], got[3])
 		}
 		if got[1] != (store.ControlResult{Found: true, Status: store.Completed}) {
-			b.Errorf("verb %d of an ended run: answered %+v, want completed, and nothing else", verb, got[1])
+			b.Errorf("verb %d of an ended run: returned %+v, want completed, and nothing else", verb, got[1])
 		}
 		wantRun(b, "the ended run", b.row(ended.UUID), before)
 		b.wantBits(fmt.Sprintf("verb %d of the run between them", verb), live.UUID, store.Running, asked[verb])
@@ -388,7 +388,7 @@ func orderMany(b *bed) {
 	}
 	for i, a := range b.order(b.newOrder(store.VerbPause, all...)) {
 		if a != (store.ControlResult{Found: true, Status: store.Pending, Changed: 1}) {
-			b.Errorf("run %d: answered %+v", i, a)
+			b.Errorf("run %d: returned %+v", i, a)
 		}
 	}
 	b.ordered(store.VerbResume, all...)

@@ -271,10 +271,10 @@ func raceTakeover(b *bed) {
 			}
 			b.commitRun(b.finish(r.UUID, row.Epoch)) // so that the next round claims its own run
 		default:
-			b.Errorf("the end was answered %s", outcomeWords[end.Outcome])
+			b.Errorf("the end returned %s", outcomeWords[end.Outcome])
 		}
 		if (len(history) == 1) != (step.Outcome == store.Written) {
-			b.Errorf("the last step was answered %s, and %d are recorded", outcomeWords[step.Outcome], len(history))
+			b.Errorf("the last step returned %s, and %d are recorded", outcomeWords[step.Outcome], len(history))
 		}
 	}
 }
@@ -350,7 +350,7 @@ func raceBatches(b *bed) {
 		}
 	}
 	if total != len(written) {
-		b.Errorf("%d steps are there, %d were answered written", total, len(written))
+		b.Errorf("%d steps are there, %d returned Written", total, len(written))
 	}
 }
 

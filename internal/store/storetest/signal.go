@@ -354,7 +354,7 @@ func signalBadValue(b *bed) {
 			}
 			rec := b.commitReceive(b.receive(r, uuid.NewString(), "good"))
 			if taken := rec.Recorded.Status == store.StepCompleted; taken != (err == nil) {
-				b.Errorf("%q as %s: Commit answered %v, and the good signal is there: %v", bad, place, err, taken)
+				b.Errorf("%q as %s: Commit returned %v, and the good signal is there: %v", bad, place, err, taken)
 			}
 		}
 	}

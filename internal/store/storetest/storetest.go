@@ -233,21 +233,21 @@ func (b *bed) query(at time.Time) store.ClaimQuery {
 
 func (b *bed) claim(q store.ClaimQuery) store.ClaimResult {
 	b.Helper()
-	answer, err := b.s.Claim(b.ctx, q)
+	result, err := b.s.Claim(b.ctx, q)
 	if err != nil {
 		b.Fatalf("Claim: %v", err)
 	}
-	return answer
+	return result
 }
 
 // claimOne claims runs, which must be exactly the given run.
 func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.ClaimedRun {
 	b.Helper()
-	answer := b.claim(q)
-	if len(answer.Runs) != 1 || answer.Runs[0].Run.UUID != run {
-		b.Fatalf("Claim at %v: got %v, want the run %s alone", q.Now.Sub(b.now), ids(answer.Runs), run)
+	result := b.claim(q)
+	if len(result.Runs) != 1 || result.Runs[0].Run.UUID != run {
+		b.Fatalf("Claim at %v: got %v, want the run %s alone", q.Now.Sub(b.now), ids(result.Runs), run)
 	}
-	return answer.Runs[0]
+	return result.Runs[0]
 }
 
 // row reads a run, which must exist.
@@ -271,7 +271,7 @@ func (b *bed) get(refs ...string) []*store.Run {
 		b.Fatalf("Get: %v", err)
 	}
 	if len(rows) != len(refs) {
-		b.Fatalf("Get answered %d rows to %d references", len(rows), len(refs))
+		b.Fatalf("Get returned %d rows to %d references", len(rows), len(refs))
 	}
 	return rows
 }

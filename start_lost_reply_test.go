@@ -69,10 +69,10 @@ func (s *mute) wantNoCrash(t *testing.T, e *durable.Engine, w *durable.Workflow[
 
 // If the start of a run that its own process was to execute is committed and the reply is lost, the run is released: it is
 // executed long before its lease ends, and no crash is counted.
-func TestStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
+func TestStartsWithoutAReplyAreReleased(t *testing.T) {
 	onStores(t, func(t *testing.T, inner durable.Store) {
 		double := durable.Define("double", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
-		for name, hangs := range map[string]chan struct{}{"the answer is lost": nil, "its caller leaves": make(chan struct{})} {
+		for name, hangs := range map[string]chan struct{}{"the reply is lost": nil, "its caller leaves": make(chan struct{})} {
 			t.Run(name, func(t *testing.T) {
 				id := "r " + name
 				s := &mute{Store: inner, hangs: hangs, done: make(chan struct{}), chosen: func(r *store.StartWrite) bool { return r.Run.Name == id }}
@@ -101,7 +101,7 @@ func TestStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
 }
 
 // The same holds for a child that its parent's process was to execute.
-func TestChildStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
+func TestChildStartsWithoutAReplyAreReleased(t *testing.T) {
 	onStores(t, func(t *testing.T, inner durable.Store) {
 		child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
 		ids := make(chan string, 10)

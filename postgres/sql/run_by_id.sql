@@ -20,7 +20,7 @@ SELECT item.ordinal,
        CASE WHEN $4::boolean THEN run.input END,
        CASE WHEN $5::boolean THEN run.output END,
        CASE WHEN $5::boolean THEN run.error END,
-       run.reason, run.traceparent,
+       run.reason, run.trace,
        run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at
 FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[]) WITH ORDINALITY AS item(shard, id, name, ordinal)

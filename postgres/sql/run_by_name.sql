@@ -5,7 +5,7 @@
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
-       run.crashes, run.input, run.output, run.error, run.reason, run.traceparent,
+       run.crashes, run.input, run.output, run.error, run.reason, run.trace,
        run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at
 FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[]) WITH ORDINALITY AS item(shard, parent_id, name, ordinal)

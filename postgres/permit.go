@@ -176,7 +176,7 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 	for i := range r.lines {
 		r.lines[i].Permits = nil
 	}
-	r.requesting = store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	r.requesting = store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
 	err := eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		var p store.PermitWithRun
@@ -202,12 +202,13 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 		var epoch store.Epoch
 		var p permitRowScanner
 		var status, control pgtype.Int2
-		err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control}, p.columns()...)...)
+		var lease time.Time
+		err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control, (*timeValue)(&lease)}, p.columns()...)...)
 		if err != nil {
 			return err
 		}
 		a := b.Requests[ordinal-1]
-		r.requesting.Runs[a.Run] = runState(status, epoch, control)
+		r.requesting.Runs[a.Run] = store.RequestingRun{State: runState(status, epoch, control), Lease: lease}
 		if p.limit.Valid {
 			r.requesting.HeldPermits[a] = p.permit(a.Run, a.Step)
 		}

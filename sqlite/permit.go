@@ -95,7 +95,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 
 // readAskedPermits reads the permits that the asking steps have, and the states of their runs.
 func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfRequestingSteps, error) {
-	asked := &store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	asked := &store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
 	for _, a := range asks {
 		err := x.query(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -108,7 +108,13 @@ func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfRe
 		if _, known := asked.Runs[a.Run]; known {
 			continue
 		}
-		if asked.Runs[a.Run], err = readRunState(x, a.Run); err != nil {
+		err = x.query(qPermitRequestingRun, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			asked.Runs[a.Run] = store.RequestingRun{State: state, Lease: c.time()}
+			return c.err
+		}, bindShard(a.Run), bindUUID(a.Run))
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -90,6 +90,7 @@ const (
 	qPermitLimitBounds
 	qPermitsInUse
 	qPermitsWaiting
+	qPermitRequestingRun
 	qPermitByStep
 	qPermitDelete
 	qPermitUpsert
@@ -262,6 +263,7 @@ func sqlFile(q queryID) string {
 		qPermitLimitBounds:               "permit_limit_bounds.sql",
 		qPermitsInUse:                    "permits_in_use.sql",
 		qPermitsWaiting:                  "permits_waiting.sql",
+		qPermitRequestingRun:             "permit_requesting_run.sql",
 		qPermitByStep:                    "permit_by_step.sql",
 		qPermitDelete:                    "permit_delete.sql",
 		qPermitUpsert:                    "permit_upsert.sql",

@@ -13,6 +13,9 @@ import (
 // offerDuration is how long units are kept for a step whose run was woken.
 const offerDuration = 2 * time.Second
 
+// expiredLeaseRetryDelay is when a step asks again whose run has no lease at the moment. Such a step keeps its place.
+const expiredLeaseRetryDelay = 500 * time.Millisecond
+
 // MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that
 // have missed an offer. The latter are read apart, because any number of them may stand before the others, of
 // runs which no worker executes.
@@ -45,14 +48,17 @@ func (p *PermitWithRun) isInUse(now time.Time) bool {
 	return p.Status == PermitHeld && p.State.Status == Running && p.State.Epoch == p.Epoch && p.Lease.After(now)
 }
 
-// canExecute reports whether the step of the permit can still be executed.
-func (p *PermitWithRun) canExecute() bool {
-	return p.State.Found && p.State.Status < Paused && p.State.Control&PausedMask == 0
+// hasPlace reports whether the step of the permit may stand in the line. A running run whose pause is requested keeps its places until
+// it has left memory, because its steps would not know that they have lost them if the run is resumed before.
+func (p *PermitWithRun) hasPlace() bool {
+	return p.State.Found && p.State.Status < Paused && (p.State.Status == Running || !p.isToPause())
 }
+
+func (p *PermitWithRun) isToPause() bool { return p.State.Control&PausedMask != 0 }
 
 // wakeable reports whether the run of the step can be woken for an offer.
 func (p *PermitWithRun) wakeable() bool {
-	return !p.Missed && !p.Busy && (p.State.Status == Running || p.State.Status == Waiting)
+	return !p.Missed && !p.Busy && !p.isToPause() && (p.State.Status == Running || p.State.Status == Waiting)
 }
 
 // PermitPlan is what a transaction changes in one line.
@@ -93,7 +99,13 @@ func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (d
 // and the states of their runs.
 type StateOfRequestingSteps struct {
 	HeldPermits map[*PermitRequest]Permit
-	Runs        map[uuid.UUID]RunState
+	Runs        map[uuid.UUID]RequestingRun
+}
+
+// RequestingRun is the run of an asking step.
+type RequestingRun struct {
+	State RunState
+	Lease time.Time // when the lease of the run ends
 }
 
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
@@ -106,7 +118,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfRequestingSteps, begun s
 	var asks []*PermitRequest
 	asking := make(map[stepKey]*PermitRequest)
 	for _, a := range b.Requests {
-		if a.Limit == l.Limit && a.Key == l.Key {
+		if a.Limit == l.Limit && a.Key == l.Key && !l.fences(a, asked.Runs[a.Run].State) {
 			asks, asking[stepKey{a.Run, a.Step}] = append(asks, a), a
 		}
 	}
@@ -119,15 +131,15 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfRequestingSteps, begun s
 		case p.Status == PermitHeld && a != nil: // judged with the asks
 		case p.isInUse(l.Now):
 			free.take(l.Settings.CapUnits(p.Units), false)
-		case p.Status == PermitHeld, !p.canExecute():
+		case p.Status == PermitHeld, !p.hasPlace():
 			plan.Delete = append(plan.Delete, p.Permit)
 		case a != nil:
-		case p.Status == PermitOffered && l.yieldsToMissed(p, asks, asked):
+		case p.Status == PermitOffered && (p.isToPause() || l.yieldsToMissed(p, asks, asked)):
 			p.Status, p.Until = PermitWaiting, time.Time{}
 			plan.Write = append(plan.Write, p.Permit)
 			line = append(line, *p)
 		case p.Status == PermitOffered && p.Until.After(l.Now):
-			free.take(l.Settings.CapUnits(p.Units), true)
+			free.offer(l.Settings.CapUnits(p.Units))
 		case p.Status == PermitOffered:
 			p.Status, p.Until, p.Missed = PermitWaiting, time.Time{}, true
 			plan.Write = append(plan.Write, p.Permit)
@@ -179,17 +191,23 @@ func (l *PermitLine) lastRead() (last *Permit) {
 	return new(*last) // the plan changes what was read
 }
 
+// fences reports whether the ask comes from an execution that has ended, and sets its outcome then. Such an ask changes nothing: the
+// step may have a permit of a later execution.
+func (l *PermitLine) fences(a *PermitRequest, state RunState) bool {
+	a.GrantedAt, a.RetryAt, a.State, a.Rated = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
+	if state.Found && state.Status == Running && state.Epoch == a.Epoch {
+		return false
+	}
+	a.Outcome, a.State = Fenced, state
+	return true
+}
+
 // decideRequest judges one ask before anything is granted. It returns the place of the ask in the line, and false
 // if the ask has its outcome already.
 func (l *PermitLine) decideRequest(a *PermitRequest, asked *StateOfRequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
-	state := asked.Runs[a.Run]
-	a.GrantedAt, a.RetryAt, a.State, a.Rated = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
-	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {
-		a.Outcome, a.State = Fenced, state
-		return PermitWithRun{}, false
-	}
 	p, known := asked.HeldPermits[a]
-	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt {
+	run := asked.Runs[a.Run]
+	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.Lease.After(l.Now) {
 		free.take(l.Settings.CapUnits(p.Units), false)
 		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost
 		return PermitWithRun{}, false
@@ -203,7 +221,7 @@ func (l *PermitLine) decideRequest(a *PermitRequest, asked *StateOfRequestingSte
 	}
 	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
 	plan.Write = append(plan.Write, place)
-	return PermitWithRun{Permit: place, State: state}, true
+	return PermitWithRun{Permit: place, State: run.State, Lease: run.Lease}, true
 }
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
@@ -222,6 +240,10 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 		if a == nil && !p.wakeable() {
 			continue // it keeps its place, and is served when its run asks
 		}
+		if a != nil && !p.Lease.After(l.Now) { // its permit would end at once; the process renews the lease, or another one takes the run over
+			a.RetryAt = l.Now.Add(expiredLeaseRetryDelay)
+			continue
+		}
 		if !blocked && !free.fits(units) {
 			blocked = true
 			if a == nil {
@@ -230,7 +252,7 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 		}
 		switch {
 		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
-			a.RetryAt = laterTime(plan.ClosedUntil, rate.timeWhenFree(plan.RateUsedUntil, before+units))
+			a.RetryAt = laterTime(plan.ClosedUntil, rate.timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+before+units))
 			before += units
 		case blocked:
 			if a != nil && plan.ClosedUntil.After(l.Now) {
@@ -246,7 +268,7 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 			p.Status, p.GrantedAt = PermitHeld, l.Now
 			plan.replaceOrAdd(p.Permit, l.Settings.Concurrent > 0)
 		default:
-			free.take(units, true)
+			free.offer(units)
 			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
 			plan.Offer = append(plan.Offer, p.Permit)
 		}
@@ -279,7 +301,7 @@ func (l *PermitLine) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) t
 	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
 		return time.Time{}
 	}
-	return laterTime(l.Now, l.Settings.rate().timeWhenFree(plan.RateUsedUntil, units))
+	return l.Settings.rate().timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+units)
 }
 
 // replaceOrAdd writes a granted permit instead of the place that the plan has written for it. A limit without
@@ -297,7 +319,8 @@ func (p *PermitPlan) replaceOrAdd(granted Permit, recorded bool) {
 type freeUnits struct {
 	units     int  // that are not held
 	unbounded bool // there is no Concurrent
-	rate      int  // units that the rate allows now
+	rate      int  // units that the rate allows now, without those that are offered
+	offered   int  // units that are offered; the rate is used up by them when they are granted
 	noRate    bool // there is no Rate
 }
 
@@ -319,6 +342,12 @@ func (f *freeUnits) take(units int, granted bool) {
 	if granted {
 		f.rate -= units
 	}
+}
+
+// offer counts units that are kept for a step.
+func (f *freeUnits) offer(units int) {
+	f.take(units, true)
+	f.offered += units
 }
 
 func (f *freeUnits) fits(units int) bool {

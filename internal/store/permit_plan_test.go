@@ -43,12 +43,12 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePlaces(&x.Permit, &y.Permit) })
 		b.line.Permits = append(b.line.Permits, part...)
 	}
-	asked := &store.StateOfRequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.RunState{}}
+	asked := &store.StateOfRequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.RequestingRun{}}
 	for _, a := range asks {
 		if p := b.rows[a.Run]; p != nil {
 			asked.HeldPermits[a] = p.Permit
 		}
-		asked.Runs[a.Run] = b.runs[a.Run].State
+		asked.Runs[a.Run] = store.RequestingRun{State: b.runs[a.Run].State, Lease: b.runs[a.Run].Lease}
 	}
 	held := b.held(now)
 	repeated := map[uuid.UUID]bool{}
@@ -214,7 +214,7 @@ func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 			a.Settings = declared
 		}
 		state := store.RunState{Found: true, Status: store.Running, Epoch: a.Epoch}
-		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.StateOfRequestingSteps{Runs: map[uuid.UUID]store.RunState{run: state}}, "")
+		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.StateOfRequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {State: state, Lease: now.Add(time.Minute)}}}, "")
 		if a.Outcome != store.Written || a.Rated != rated {
 			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.Rated, rated)
 		}

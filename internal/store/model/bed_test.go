@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
 
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/postgres"
@@ -37,6 +41,7 @@ func TestMain(m *testing.M) {
 			os.Exit(2)
 		}
 	}
+	checksGiven = given["rapid.checks"] || os.Getenv("DURABLE_MODEL_CHECKS") != ""
 	code := pgtest.InMemory(func() int { return pgtest.Main(m) })
 	fmt.Printf("model: checks=%d actions=%d divergences=%d\n", checks.Load(), actions.Load(), divergences.Load())
 	os.Exit(code)
@@ -51,6 +56,26 @@ func modest() string {
 	return "12"
 }
 
+// checksGiven tells that the environment or a flag says how many checks are made.
+var checksGiven bool
+
+// atMost returns the property, which passes at once after n checks, unless a number of checks was given. Tests whose checks are long make
+// fewer of them.
+func atMost(n int, property func(*rapid.T)) func(*rapid.T) {
+	passed, failed := 0, false
+	return func(t *rapid.T) {
+		if passed == n && !checksGiven {
+			return
+		}
+		whole := false
+		defer func() { failed = failed || !whole }()
+		property(t)
+		if whole = true; !failed { // a check that failed is made smaller, and no try of that is left out
+			passed++
+		}
+	}
+}
+
 // bed is one database with two handles, as two processes have them.
 type bed struct {
 	kind    string
@@ -60,6 +85,8 @@ type bed struct {
 	// changed.
 	transactions func(ctx context.Context, work func() error) (int, error)
 	third        *session // nil where a database has no locks of rows
+	// inTransaction makes a start that folds in a transaction of a user. It calls finish, and then commits if that says so.
+	inTransaction func(ctx context.Context, c *store.FoldChange, finish func() (commits bool)) error
 }
 
 // beds makes a database of each kind.
@@ -75,7 +102,9 @@ func note(t *testing.T) {
 }
 
 // tables are all that a check fills, without the prefix of either database.
-var tables = []string{"event", "tag", "signal", "step", "run", "worker", "place", "queue_key", "queue"}
+var tables = []string{
+	"event", "tag", "signal", "step", "run", "worker", "place", "queue_key", "queue", "permit", "limit_line", "step_limit", "fold", "fire", "fired", "schedule",
+}
 
 func onSQLite(t *testing.T) *bed {
 	note(t)
@@ -89,6 +118,18 @@ func onSQLite(t *testing.T) *bed {
 		}
 		b.keep(t, i, s)
 		writer = s.Writer()
+	}
+	b.inTransaction = func(ctx context.Context, c *store.FoldChange, finish func() bool) error {
+		tx, err := writer.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		insert := insertFold(func() { _, _ = sqlite.StartTx(ctx, tx, nil, (*durable.Workflow[int, int])(nil), 0) })
+		if err := insert(ctx, b.handles[1], c); err != nil || !finish() {
+			return err
+		}
+		return tx.Commit()
 	}
 	b.empty = func(ctx context.Context) error {
 		tx, err := writer.BeginTx(ctx, nil)
@@ -149,6 +190,18 @@ func onPostgres(t *testing.T) *bed {
 		}
 		return n, err
 	}
+	b.inTransaction = func(ctx context.Context, c *store.FoldChange, finish func() bool) error {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(context.Background()) }()
+		insert := insertFold(func() { _, _ = postgres.StartTx(ctx, tx, nil, (*durable.Workflow[int, int])(nil), 0) })
+		if err := insert(ctx, b.handles[1], c); err != nil || !finish() {
+			return err
+		}
+		return tx.Commit(ctx)
+	}
 	b.third = &session{conn: conn, schema: schema}
 	return b
 }
@@ -160,6 +213,27 @@ func (b *bed) keep(t *testing.T, i int, s store.Store) {
 			t.Error("close:", err)
 		}
 	})
+}
+
+// startTx keeps two tests from replacing bridge.StartTx at the same time.
+var startTx sync.Mutex
+
+// insertFold returns the function with which StartTx of a store makes a start that folds. call calls StartTx, which goes no further than
+// to the bridge, so that a test can decide about the start with a clock of its own.
+func insertFold(call func()) (insert bridge.InsertFold) {
+	startTx.Lock()
+	defer startTx.Unlock()
+	real := bridge.StartTx
+	defer func() {
+		bridge.StartTx = real
+		_ = recover()
+	}()
+	bridge.StartTx = func(_ bridge.InsertStarts, f bridge.InsertFold) any {
+		insert = f
+		panic("StartTx goes no further")
+	}
+	call()
+	return nil
 }
 
 // base is when everything begins. The stores take times as they come.

@@ -66,16 +66,17 @@ func TestQueuesKeepTheirBounds(t *testing.T) {
 type call func(ctx context.Context, s store.Store) error
 
 // must makes the call through either handle.
-func (q *queueCheck) must(text string, do call) {
-	q.Log(text)
-	if err := q.repeated(do, q.handle()); err != nil {
-		q.diverge("%s: %v", text, err)
+func (c *check) must(text string, do call) {
+	c.Log(text)
+	if err := c.repeated(do, c.handle()); err != nil {
+		c.diverge("%s: %v", text, err)
 	}
 }
 
-func (q *queueCheck) repeated(do call, handle int) error {
+// repeated makes the call, and repeats it as long as the store says that it may succeed later.
+func (c *check) repeated(do call, handle int) error {
 	for {
-		if err := do(q.ctx, q.bed.handles[handle]); !again(err) || q.ctx.Err() != nil {
+		if err := do(c.ctx, c.bed.handles[handle]); !again(err) || c.ctx.Err() != nil {
 			return err
 		}
 	}

@@ -22,8 +22,12 @@ var permits = []test{
 	{"an offer that is not taken goes to the next, and its step keeps its place", permitMissed},
 	{"any number of steps that missed their offers are passed", permitManyMissed},
 	{"a paused or ended run has no place", permitPaused},
+	{"a run whose pause is withdrawn keeps its place", permitWithdrawn},
 	{"an ask is repeated, and a new attempt asks anew", permitRepeated},
 	{"a former owner gets nothing, and gives nothing back", permitFenced},
+	{"the ask of a former owner frees nothing", permitOfNextOwner},
+	{"a step whose lease has ended gets no permit until the lease is renewed", permitWithoutLease},
+	{"a step behind an offer asks when the rate allows it", permitBehindOffer},
 	{"a rate that is raised applies at once, and one that is lowered too", permitRateChanged},
 	{"a line whose limit was deleted goes on", permitUnbounded},
 }
@@ -300,6 +304,7 @@ func permitPaused(b *bed) {
 		b.asks(b.in(time.Duration(i)), a)
 	}
 	b.ordered(store.VerbPause, runs[1].UUID)
+	b.commitRun(b.park(runs[1], time.Time{}))
 	b.commitRun(b.finish(runs[2].UUID, runs[2].Epoch))
 	b.gives(b.in(time.Second), holder)
 	if p := b.permitOf(last.Run); p.Status != store.PermitOffered {

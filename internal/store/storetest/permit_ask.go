@@ -1,0 +1,99 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// permitWithdrawn pauses a running run and resumes it before its process has noticed: its step still waits for an offer.
+func permitWithdrawn(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(3)
+	holder, waits, last := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
+	for i, a := range []*store.PermitRequest{holder, waits, last} {
+		b.asks(b.in(time.Duration(i)), a)
+	}
+	b.gives(b.in(time.Second), holder)
+	if p := b.permitOf(waits.Run); p.Status != store.PermitOffered {
+		b.Fatalf("the first in line: %+v, want an offer", p)
+	}
+	b.ordered(store.VerbPause, waits.Run)
+	b.permits(&store.PermitBatch{Now: b.in(time.Second), Lines: []store.PermitLineKey{{Limit: "l"}}})
+	if p, next := b.permitOf(waits.Run), b.permitOf(last.Run); p.Status != store.PermitWaiting || p.Before != 0 || next.Status != store.PermitOffered {
+		b.Errorf("a step whose run is to be paused: %+v, the next: %+v; want the offer to go to the next, and the place to stay", p, next)
+	}
+	b.ordered(store.VerbResume, waits.Run)
+	b.asks(b.in(2*time.Second), last)
+	b.gives(b.in(2*time.Second), last)
+	if p := b.permitOf(waits.Run); p.Status != store.PermitOffered {
+		b.Errorf("a step whose run was not paused after all: %+v, want the next offer", p)
+	}
+	b.wantNews("the run", b.news(b.worker, waits.Run), nil, waits.Run)
+}
+
+// permitOfNextOwner lets a former owner ask for a step whose permit the next owner holds, or is offered.
+func permitOfNextOwner(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(2)
+	former, other := b.ask(runs[0], one), b.ask(runs[1], one)
+	b.renew(b.heartbeat(store.Lease{Run: runs[1].UUID, Epoch: runs[1].Epoch}))
+	again := b.claimOne(b.query(runs[0].WakeAt), runs[0].UUID).Run
+	at := runs[0].WakeAt
+	next := b.ask(again, one)
+	b.asks(at, next)
+	b.wantAsk("the next owner", next, store.Written)
+	b.asks(at, former, other)
+	b.wantAsk("the former owner", former, store.Fenced)
+	b.wantAsk("another step, while the next owner holds the permit", other, store.Locked)
+	b.gives(at, next)
+	next.Attempt++
+	b.asks(at, next) // behind the other step, which has the offer
+	b.gives(at, other)
+	if p := b.permitOf(again.UUID); p.Status != store.PermitOffered {
+		b.Fatalf("the next owner: %+v, want an offer", p)
+	}
+	b.asks(at, former, other)
+	b.wantAsk("another step, while the next owner has an offer", other, store.Locked)
+}
+
+// permitWithoutLease lets a step ask whose run's lease has ended, as after an outage: a permit would end at once.
+func permitWithoutLease(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(2)
+	first, second := b.ask(runs[0], one), b.ask(runs[1], one)
+	b.renew(b.heartbeat(store.Lease{Run: second.Run, Epoch: second.Epoch}))
+	at := runs[0].WakeAt
+	b.asks(at, first)
+	b.wantAsk("a step whose lease has ended", first, store.Locked)
+	if !first.RetryAt.After(at) {
+		b.Errorf("it asks again at %v, want a time after %v", first.RetryAt, at)
+	}
+	b.renew(b.heartbeat(store.Lease{Run: first.Run, Epoch: first.Epoch}))
+	b.asks(first.RetryAt, second, first)
+	b.wantAsk("the step after the renewal of its lease", first, store.Written)
+	b.wantAsk("the step behind it", second, store.Locked)
+}
+
+// permitBehindOffer lets a step ask while a rate is kept for others.
+func permitBehindOffer(b *bed) {
+	rate := store.LimitSettings{Rate: 1, Period: 10 * time.Second, Burst: 1}
+	runs := b.runsNamed(3)
+	first, offered, last := b.ask(runs[0], rate), b.ask(runs[1], rate), b.ask(runs[2], rate)
+	b.asks(b.now, first, offered)
+	at := b.in(10 * time.Second)
+	look := &store.PermitBatch{Now: at, Lines: []store.PermitLineKey{{Limit: "l"}}}
+	b.permits(look)
+	if p := b.permitOf(offered.Run); p.Status != store.PermitOffered {
+		b.Fatalf("the first in line: %+v, want an offer", p)
+	}
+	b.asks(at, last)
+	b.wantAsk("a step behind an offer", last, store.Locked)
+	if want := b.in(20 * time.Second); !last.RetryAt.Equal(want) {
+		b.Errorf("it asks again at %v, want %v", last.RetryAt.Sub(b.now), want.Sub(b.now))
+	}
+	b.permits(look)
+	if next := look.RecheckAt[look.Lines[0]]; !next.Equal(b.in(20 * time.Second)) {
+		b.Errorf("the line is looked at again at %v, want 20s", next.Sub(b.now))
+	}
+}

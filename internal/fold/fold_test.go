@@ -101,6 +101,31 @@ func TestAStartOfAStepIsRememberedOrCountsAsOlder(t *testing.T) {
 	}
 }
 
+// A start of a step whose first try met another start counts as older, and leads to the run of the other. If the step is executed again
+// later, it leads to that run again, and replaces no newer one.
+func TestAStartOfAStepThatCountsAsOlderIsRemembered(t *testing.T) {
+	replace := join
+	replace.WhileLive = Replace
+	for _, spec := range []Spec{replace, debounce} {
+		f := newTable(t)
+		first := f.newStart(spec, "a step")
+		first.Change().Plan(store.FoldState{}) // another transaction creates the row
+		other := f.start(spec, "")
+		due := f.row.LookAt
+		if f.apply(first.Change()); first.Result != other.Result || first.Created != nil || !f.row.LookAt.Equal(due) {
+			t.Fatalf("%v: it leads to %v, created %v, the row %+v; want %v", spec.Kind, first.Result, first.Created, f.row, other.Result)
+		}
+		f.set(other.Result, store.Completed)
+		newer := f.start(spec, "")
+		row := *f.row
+		again := f.newStart(spec, "a step")
+		again.Since = f.now
+		if f.apply(again.Change()); again.Result != other.Result || again.Created != nil || string(row.State) != string(f.row.State) || string(row.Input) != string(f.row.Input) {
+			t.Errorf("%v: executed again it leads to %v, created %v; want %v, and %v to stay", spec.Kind, again.Result, again.Created, other.Result, newer.Result)
+		}
+	}
+}
+
 // A clock that is set back lets no further start of a sample through, and loses no debounced start.
 func TestAClockThatIsSetBack(t *testing.T) {
 	f := newTable(t)

@@ -124,6 +124,16 @@ func (p *Start) join(at store.FoldState, run uuid.UUID) {
 	}
 }
 
+// joinNewest makes a start that counts as older than others lead to the newest run, which stays as it is. If a step has made the start,
+// the row remembers it: executed again, the step may be the only one that starts, and would count as the newest.
+func (p *Start) joinNewest(at store.FoldState, s *state) {
+	run := s.newest()
+	if p.join(at, run); p.Call != "" {
+		s.remember(p.Call, run)
+		p.put(at, s, at.Row.LookAt, nil)
+	}
+}
+
 // create makes the start create its own run. Unless released is true, the run waits.
 func (p *Start) create(released bool, s *state) *store.StartWrite {
 	own := p.Run // a copy, because Plan may be called again
@@ -156,7 +166,7 @@ func (p *Start) singleton(at store.FoldState, s *state, now time.Time, repeated 
 	live, waits := alive(at, s.Live), unbegun(at, s.Waiting)
 	switch {
 	case p.WhileLive == Replace && repeated && s.newest() != uuid.Nil:
-		p.join(at, s.newest()) // the newer start stays
+		p.joinNewest(at, s)
 	case p.WhileLive == Refuse && (live || waits):
 		holder := s.Live
 		if !live {
@@ -200,7 +210,7 @@ func (p *Start) lookAt(at store.FoldState, now time.Time) time.Time {
 
 func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated bool) {
 	if repeated && s.newest() != uuid.Nil {
-		p.join(at, s.newest())
+		p.joinNewest(at, s)
 		return
 	}
 	var own *store.StartWrite

@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -63,6 +64,57 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		if n := calls.Load(); n > 0 {
 			t.Errorf("the function was called %d times without a place", n)
+		}
+	})
+}
+
+// A cancelled run executes its compensations although the worker executes as many runs of its queue as it may.
+func TestACancelledRunNeedsNoRoomOfPerWorker(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		release, busy := make(chan struct{}), make(chan struct{}, 1)
+		var undone atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, blocks bool) (int, error) {
+			if blocks {
+				return 0, c.Do("block", func(ctx context.Context) error {
+					busy <- struct{}{}
+					select {
+					case <-release:
+					case <-ctx.Done():
+					}
+					return ctx.Err()
+				})
+			}
+			err := c.Compensate("undo", func(context.Context) error {
+				undone.Add(1)
+				return nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			return c.Receive[int]("never")
+		}, durable.Queue("mail"))
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
+		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{PerWorker: 1}); err != nil {
+			t.Fatal(err)
+		}
+		running(t, e)
+		waits := orFail(w.Start(ctx, e, false))(t)
+		await(t, "the run to wait", func() bool { return orFail(e.Get(ctx, waits.ID()))(t).Status == durable.StatusWaiting })
+		blocks := orFail(w.Start(ctx, e, true))(t)
+		<-busy
+		if _, err := e.Cancel(ctx, waits.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := waits.Result(ctx); !errors.Is(err, durable.ErrCancelled) || undone.Load() != 1 {
+			t.Errorf("the cancelled run ends with %v after %d compensations, want ErrCancelled after 1", err, undone.Load())
+		}
+		if info := orFail(e.Get(ctx, blocks.ID()))(t); info.Status != durable.StatusRunning {
+			t.Errorf("the other run is %s, want running", info.Status)
+		}
+		close(release)
+		if _, err := blocks.Result(ctx); err != nil {
+			t.Error(err)
 		}
 	})
 }

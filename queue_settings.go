@@ -17,7 +17,8 @@ type QueueSettings struct {
 	// Executing is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or [Ctx.Child],
 	// and has left memory, does not count.
 	Executing int
-	// PerWorker is the largest number of runs that execute at once in one worker.
+	// PerWorker is the largest number of runs that execute at once in one worker. Runs that the queue lets through because they
+	// were cancelled or their time is over do not count.
 	PerWorker int
 	// Open is the largest number of root runs that have begun and not ended, also while they wait, are paused or are held. Their
 	// descendants in the queue do not count.

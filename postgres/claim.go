@@ -66,15 +66,15 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 			return err
 		}
 		err = eachRow(res, func(rows pgx.Rows) error {
-			var passed, lost bool
+			var passed, lost, passing bool
 			var progress int32
-			run, err := scanRun(rows, &passed, &lost, &progress)
+			run, err := scanRun(rows, &passed, &lost, &progress, &passing)
 			if err == nil {
 				place[run.UUID] = len(claims.Runs)
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
-				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, CheckpointsAtLastCrash: int(progress)})
+				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, CheckpointsAtLastCrash: int(progress), Passing: passing})
 			}
 			return err
 		})

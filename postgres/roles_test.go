@@ -30,7 +30,7 @@ var rights = map[schema.Role]map[string]string{
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
 		"fold": "S", "folds": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
-		"queue": "SIUD", "queue_key": "SIU", "place": "SI",
+		"queue": "SIUD", "queue_key": "SIU", "place": "SID",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "fold": "SIU", "queue": "S", "place": "SI"},

@@ -82,7 +82,7 @@ var plans = map[string][]string{
 	"control_run_tree_read.sql":               {"run_child", "run_pkey"},
 	"run_deadline_set.sql":                    {"run_pkey"},
 	"control_shift_timers.sql":                {"run_pkey", "step_pkey"},
-	"control_apply.sql":                       {"run_pkey"},
+	"control_apply.sql":                       {"place_pkey", "run_pkey"},
 	"notifications.sql":                       {"run_pkey"},
 	"steps_open.sql":                          {"step_pkey"},
 	"run_choices.sql":                         {"step_pkey"},

@@ -27,6 +27,6 @@ FROM durable.queue_key AS k FULL JOIN counted AS c ON c.queue = k.queue AND c.ke
 WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.levels, '{0,0,0,0,0}'), coalesce(k.behind, 0))
   IS DISTINCT FROM (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.levels, '{0,0,0,0,0}'), coalesce(c.behind, 0))
 UNION ALL
-SELECT format('run %s has a place in state %s of queue %s, and gate %s', p.run_id, p.state, p.queue, r.lane & 3)
+SELECT format('run %s has a place in state %s of queue %s, and gate %s', p.run_id, p.state, p.queue, r.lane & 7)
 FROM durable.place AS p JOIN durable.queue AS q ON q.name = p.queue JOIN durable.run AS r ON r.shard = p.shard AND r.id = p.run_id
-WHERE p.state > 0 AND NOT (p.state = 1 AND r.lane & 3 = 0) AND r.lane & 3 <> (ARRAY[1, 3, 3, 2, 2])[p.state]
+WHERE p.state > 0 AND NOT (p.state = 1 AND r.lane & 3 = 0) AND (r.lane & 3 <> (ARRAY[1, 3, 3, 2, 2])[p.state] OR p.state = 5 AND r.lane & 4 = 0)

@@ -27,6 +27,6 @@ FROM durable_queue_key AS k FULL JOIN counted AS c ON c.queue = k.queue AND c.ke
 WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.levels, '[0,0,0,0,0]'), coalesce(k.behind, 0))
   <> (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.levels, '[0,0,0,0,0]'), coalesce(c.behind, 0))
 UNION ALL
-SELECT printf('run %s has a place in state %d of queue %s, and gate %d', hex(p.run_id), p.state, p.queue, r.lane & 3)
+SELECT printf('run %s has a place in state %d of queue %s, and gate %d', hex(p.run_id), p.state, p.queue, r.lane & 7)
 FROM durable_place AS p JOIN durable_queue AS q ON q.name = p.queue JOIN durable_run AS r ON r.id = p.run_id
-WHERE p.state > 0 AND NOT (p.state = 1 AND r.lane & 3 = 0) AND r.lane & 3 <> CASE p.state WHEN 1 THEN 1 WHEN 2 THEN 3 WHEN 3 THEN 3 ELSE 2 END
+WHERE p.state > 0 AND NOT (p.state = 1 AND r.lane & 3 = 0) AND (r.lane & 3 <> CASE p.state WHEN 1 THEN 1 WHEN 2 THEN 3 WHEN 3 THEN 3 ELSE 2 END OR p.state = 5 AND r.lane & 4 = 0)

@@ -74,30 +74,36 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 	}
 	due = append(due, suspects...)
 	claimed := make([]store.ClaimedRun, 0, len(due))
-	for _, id := range due {
+	for _, d := range due {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one, ok, err := claimRun(x, q, id)
+		one, ok, err := claimRun(x, q, d.id)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
+		if one.Passing = d.passing; ok {
 			claimed = append(claimed, one)
 		}
 	}
 	return claimed, nil
 }
 
+// dueRun is a run that a claim may take.
+type dueRun struct {
+	id      uuid.UUID
+	passing bool // its gate is store.GatePassing
+}
+
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
-func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, limit int) (due []uuid.UUID, err error) {
+func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, limit int) (due []dueRun, err error) {
 	for _, l := range lanes {
 		if len(due) >= limit {
 			break
 		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
-			due = append(due, c.uuid())
+			due = append(due, dueRun{c.uuid(), l.lane.Gate() == store.GatePassing})
 			return c.err
 		}, int64(l.lane), bindTime(q.Now), int64(limit-len(due)))
 		if err != nil {

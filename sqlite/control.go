@@ -99,6 +99,11 @@ func applyChange(x *writeTx, o *store.ControlOperation, c *store.ControlChange, 
 	if err != nil || n != 1 {
 		return checkOneRow("an order for run", run, n, err)
 	}
+	if c.Before.Control&^c.Control&store.HasStartBy != 0 { // its place holds the time by which it had to begin
+		if _, err := x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.FoldLane)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Before.Status == store.Running:
 		x.addHint(store.HintNotification)

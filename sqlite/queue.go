@@ -159,7 +159,7 @@ func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.E
 		if kept = n == 1; err != nil || !kept {
 			return err
 		}
-		_, err = x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run))
+		_, err = x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.FoldLane))
 		return err
 	})
 	return kept, err

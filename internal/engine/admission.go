@@ -260,7 +260,7 @@ func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err 
 }
 
 // setClaimGates sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
-// a queue than it may. It reports whether the claim leaves out queues from which it could take fewer runs than
+// a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from which it could take fewer runs than
 // its limit. The next claim takes from them.
 func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped bool) {
 	a := &w.queueAdmitter
@@ -279,7 +279,9 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 	if len(rows.perWorker) > 0 {
 		executing := make(map[string]int)
 		for _, r := range w.loadedRuns.all() {
-			executing[r.row.Queue]++
+			if !r.passing {
+				executing[r.row.Queue]++
+			}
 		}
 		for name, most := range rows.perWorker {
 			switch left := most - executing[name]; {

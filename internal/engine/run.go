@@ -28,6 +28,8 @@ type run struct {
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
+	passing bool // it counts for no bound of its queue; see store.GatePassing. Never changed
+
 	runContexts
 
 	span        trace.Span
@@ -79,6 +81,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
 	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.HistoryRest, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
+	r.passing = c.Passing
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.traceparent, r.isTraced = span, column, span.IsRecording()

@@ -79,7 +79,7 @@ func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 			a.decideRun(r)
 			return
 		}
-	case r.Gate == GateAdmitted:
+	case r.Gate.HasPlace():
 		return // claimable, or executed
 	case a.Deleted:
 		if r.Gate == GateInLine {
@@ -98,7 +98,7 @@ func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 		a.waitUntilDue(r)
 	case over || r.Control&CancelRequested != 0:
 		a.uncountRun(r)
-		r.State, r.Gate, r.Status, r.WakeAt = PlacePassing, GateAdmitted, Pending, a.Now
+		r.State, r.Gate, r.Status, r.WakeAt = PlacePassing, GatePassing, Pending, a.Now
 		a.plan.Admitted++
 	case r.Gate == GateInLine:
 		r.WakeAt = r.leaseExpiry() // something else woke it

@@ -255,6 +255,7 @@ type ClaimedRun struct {
 	// CheckpointsAtLastCrash is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
 	CheckpointsAtLastCrash int
+	Passing                bool // its gate is GatePassing
 }
 
 // UnreadHistory tells whether a history has more checkpoints than were read, and the name of the next one.

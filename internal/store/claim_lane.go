@@ -22,20 +22,22 @@ const (
 	LastLane  ClaimLane = math.MaxInt64
 )
 
-// LaneGate tells whether the queue of a run permits a claim. It is the two lowest bits of the lane. The numbers
+// LaneGate tells whether the queue of a run permits a claim. It is the three lowest bits of the lane. The numbers
 // are stored.
 type LaneGate int8
 
-// The gates. Claims take runs of GateFree and GateAdmitted only.
+// The gates. Claims take runs of GateFree, GateAdmitted and GatePassing only. SQL tests the lowest bit (the run waits for an
+// admission) and the two lowest bits (2: the run was admitted, or passes).
 const (
 	GateFree     LaneGate = 0 // the queue has no row: a claim may take the run when it is due
 	GateArrived  LaneGate = 1 // the queue has a row, and an admission has to look at the run when it is due
 	GateAdmitted LaneGate = 2 // the run has a place in its queue: a claim may take it when it is due
 	GateInLine   LaneGate = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
+	GatePassing  LaneGate = 6 // as GateAdmitted, also for a worker that executes as many runs of the queue as it may
 )
 
 // gateMask selects the bits of the gate.
-const gateMask = 3
+const gateMask = 7
 
 // StrayCheckInterval is the age at which an admission reads the lanes of the database anew, to find runs that entered a
 // queue before its row was created.
@@ -48,7 +50,7 @@ func ClaimLaneOf(queue, workflow string, priority int16) ClaimLane {
 	b = append(append(b, queue...), workflow...)
 	b = binary.BigEndian.AppendUint16(b, uint16(priority))
 	h := sha256.Sum256(b)
-	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>3) << 2
+	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>4) << 3
 }
 
 // ClaimLane returns the lane of the run, with its gate.
@@ -64,6 +66,9 @@ func (l ClaimLane) Gate() LaneGate { return LaneGate(l & gateMask) }
 
 // WithGate returns the lane of the same queue, workflow and priority with another gate.
 func (l ClaimLane) WithGate(g LaneGate) ClaimLane { return l&^gateMask | ClaimLane(g) }
+
+// HasPlace reports whether the run was admitted, or passes. It does not arrive again until it waits, is paused or ends.
+func (g LaneGate) HasPlace() bool { return g == GateAdmitted || g == GatePassing }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l ClaimLane) Claimable() bool { return l&1 == 0 }
@@ -86,10 +91,10 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 
 // QueueGates tells a claim which queues have a row, and from which of them the worker takes nothing now. It does not
 // change. Nil means that no queue has a row.
-type QueueGates struct{ queues map[string]bool } // false: the worker takes nothing
+type QueueGates struct{ queues map[string]bool } // false: the worker takes only runs that pass
 
-// NewQueueGates returns the queues with a row that are not deleted. The worker takes nothing from those in full,
-// because it executes as many runs of them as it may.
+// NewQueueGates returns the queues with a row that are not deleted. From those in full, the worker takes only runs that
+// pass, because it executes as many runs of them as it may.
 func NewQueueGates(queues, full []string) *QueueGates {
 	g := &QueueGates{make(map[string]bool, len(queues))}
 	for _, q := range queues {
@@ -110,8 +115,8 @@ func (g *QueueGates) AllowsClaim(l ClaimLane, queue string) bool {
 	if g == nil {
 		return true
 	}
-	open, found := g.queues[queue]
-	return !found || open && l.Gate() == GateAdmitted
+	room, found := g.queues[queue]
+	return !found || room && l.Gate() == GateAdmitted || l.Gate() == GatePassing
 }
 
 // ClaimFilter tells which runs a worker claims: those of its workflows, in all queues or in some. It does not

@@ -3,13 +3,13 @@
 -- strays, which are in the lanes $3; 4 if the queue is being deleted ($5), those that have no place to execute. Runs that
 -- another transaction has locked are left out.
 WITH departed AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4))
     LIMIT $4::integer
     FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at <= $2::timestamptz
     ORDER BY r.wake_at
@@ -19,7 +19,7 @@ WITH departed AS MATERIALIZED (
     SELECT r.*
     FROM unnest($3::bigint[]) AS stray(lane)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
         WHERE r.lane = stray.lane AND r.wake_at IS NOT NULL
         ORDER BY r.wake_at
@@ -31,7 +31,7 @@ WITH departed AS MATERIALIZED (
     SELECT r.*
     FROM durable.place AS p
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
         WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1
         FOR UPDATE SKIP LOCKED

@@ -4,7 +4,7 @@ SELECT (
            SELECT count(*)::integer
            FROM (
                SELECT FROM durable.run AS r
-               WHERE r.queue = $1::text AND r.lane & 3 = 2 AND r.status = 1 AND r.wake_at <= $2::timestamptz
+               WHERE r.queue = $1::text AND r.lane & 7 = 2 AND r.status = 1 AND r.wake_at <= $2::timestamptz
                LIMIT $3::integer
            ) AS unclaimed
        ),

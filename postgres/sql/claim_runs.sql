@@ -96,7 +96,7 @@ WITH own AS MATERIALIZED (
             WHEN judged.crashes > judged.lost::integer THEN r.reason END -- why it was held: no checkpoint was recorded since
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
-    RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken, r.progress,
+    RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken, r.progress, r.lane & 7 = 6 AS passing,
               r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.status, r.epoch, r.owner,
               r.crashes, r.input, r.output, r.error, r.reason, r.trace,
               r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,

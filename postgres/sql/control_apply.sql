@@ -4,6 +4,11 @@
 --
 -- A run in the lane $17 waits for its key (see store.FoldLane). A resume does not make it due: its release does.
 --
+-- A run that was admitted passes (6) when it is cancelled: a worker that executes as many runs of its queue as it may claims it, too.
+--
+-- A run that is cancelled loses its mark (8) that it must begin by a time. The place that holds the time is deleted if no
+-- admission counts it: the queue has no row, or the run waits for its key.
+--
 -- A run that ends loses its owner and gets the error. The column note has the numbers of store.AuditUpdate: 1 a
 -- pause, 2 a resume, 3 a cancel. Workers are notified: an empty payload means that a run is claimable; a
 -- worker's ID means that one of its runs was ended, or is to be paused or cancelled.
@@ -11,6 +16,7 @@ WITH changed AS (
     UPDATE durable.run AS r
     SET status = item.status, control = item.control, detached = item.detached,
         wake_at = CASE WHEN item.wake = 1 THEN NULL WHEN item.wake = 2 AND r.lane <> $17::bigint THEN $10::timestamptz ELSE r.wake_at END,
+        lane = CASE WHEN item.note = 3 AND r.lane & 3 = 2 THEN r.lane | 4 ELSE r.lane END,
         woken = r.woken AND item.status < 5,
         owner = CASE WHEN item.status >= 5 THEN NULL ELSE r.owner END,
         ended_at = CASE WHEN item.status >= 5 THEN $10::timestamptz ELSE r.ended_at END,
@@ -31,7 +37,12 @@ WITH changed AS (
     )
     WHERE r.shard = item.shard AND r.id = item.id
       AND r.status = item.was_status AND r.epoch = item.was_epoch AND r.control = item.was_control
-    RETURNING r.shard, r.id, r.status, item.was_status, item.was_owner, r.control <> item.was_control AS asked
+    RETURNING r.shard, r.id, r.status, item.was_status, item.was_owner, r.control <> item.was_control AS asked,
+              item.was_control & 8 > r.control & 8 AND (r.lane & 3 = 0 OR r.lane = $17::bigint) AS unplaced
+), removed AS (
+    DELETE FROM durable.place AS p
+    USING changed
+    WHERE p.shard = changed.shard AND p.run_id = changed.id AND changed.unplaced
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id)
     SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),

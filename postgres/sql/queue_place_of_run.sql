@@ -1,6 +1,6 @@
 -- Returns the place of a run, the gate of the run, and how many runs are before it, of which about $3 are
 -- counted: those in its part of the queue's line (2), or, if it waits behind its key (3), those of its key.
-SELECT p.queue, p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by, (r.lane & 3)::smallint,
+SELECT p.queue, p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by, (r.lane & 7)::smallint,
        CASE p.state
        WHEN 2 THEN (
            SELECT count(*)

@@ -3,6 +3,7 @@
 -- fires the schedules that it sets. Of a run it may update the columns that these operations set: a run that it ends
 -- has no output, and its input, name, workflow and epoch stay. Of a step it may update the due time and the start,
 -- because FreezeTimers moves both. A run that leaves a queue gives its place back, with the counts of its key.
+-- The place of a run that is cancelled may be deleted with it.
 GRANT USAGE ON SCHEMA durable TO durable_operator;
 GRANT SELECT ON durable.migration, durable.secret, durable.worker TO durable_operator;
 GRANT SELECT ON durable.run, durable.step TO durable_operator;
@@ -16,7 +17,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.tag TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired, durable.step_limit TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue TO durable_operator;
 GRANT SELECT, INSERT, UPDATE ON durable.queue_key TO durable_operator;
-GRANT SELECT, INSERT, UPDATE (queue, priority, state, begun, turn, arrived_at) ON durable.place TO durable_operator;
+GRANT SELECT, INSERT, DELETE, UPDATE (queue, priority, state, begun, turn, arrived_at) ON durable.place TO durable_operator;
 GRANT SELECT ON durable.limit_line, durable.permit TO durable_operator;
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits, durable.queues, durable.places TO durable_operator;
 GRANT SELECT ON durable.fold, durable.folds TO durable_operator;

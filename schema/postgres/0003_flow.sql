@@ -232,7 +232,7 @@ WHERE p.state > 0;
 -- a place, or whose time in line is over; and those with a place that are not claimed yet.
 CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
 CREATE INDEX run_arrived ON durable.run (queue, wake_at) WHERE lane & 1 = 1 AND wake_at IS NOT NULL;
-CREATE INDEX run_admitted ON durable.run (queue, wake_at) WHERE lane & 3 = 2 AND status = 1;
+CREATE INDEX run_admitted ON durable.run (queue, wake_at) WHERE lane & 7 = 2 AND status = 1;
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key locks
 -- the row, and a worker that releases the run of a start that waits.

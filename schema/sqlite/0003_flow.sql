@@ -201,7 +201,7 @@ WHERE state > 0;
 -- a place, or whose time in line is over; and those with a place that are not claimed yet.
 CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
 CREATE INDEX durable_run_arrived ON durable_run (queue, wake_at) WHERE lane & 1 = 1 AND wake_at IS NOT NULL;
-CREATE INDEX durable_run_admitted ON durable_run (queue, wake_at) WHERE lane & 3 = 2 AND status = 1;
+CREATE INDEX durable_run_admitted ON durable_run (queue, wake_at) WHERE lane & 7 = 2 AND status = 1;
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key changes
 -- the row, and a worker that releases the run of a start that waits.

@@ -2,6 +2,6 @@
 SELECT count(*)
 FROM (
     SELECT 1 FROM durable_run
-    WHERE queue = ? AND lane & 3 = 2 AND status = 1 AND wake_at <= ?
+    WHERE queue = ? AND lane & 7 = 2 AND status = 1 AND wake_at <= ?
     LIMIT ? + 0
 );

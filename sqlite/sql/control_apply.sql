@@ -1,12 +1,14 @@
 -- Applies one change of a control request, if the run still has the given status, epoch and control bits. A run that ends
 -- (5 and above) loses its owner and gets the error. ?10 selects the change of wake_at (1 never, 2 now, unless it waits for
 -- its key in the lane ?15, see store.FoldLane), ?11 the columns
--- that record the request: 1 a pause, 2 a resume, 3 a cancel.
+-- that record the request: 1 a pause, 2 a resume, 3 a cancel. A run that was admitted passes (6) when it is cancelled: a worker
+-- that executes as many runs of its queue as it may claims it, too.
 UPDATE durable_run
 SET status = ?8,
     control = ?9,
     detached = ?14,
     wake_at = CASE WHEN ?10 = 1 THEN NULL WHEN ?10 = 2 AND lane <> ?15 THEN ?1 ELSE wake_at END,
+    lane = CASE WHEN ?11 = 3 AND lane & 3 = 2 THEN lane | 4 ELSE lane END,
     woken = CASE WHEN ?8 >= 5 THEN 0 ELSE woken END,
     owner = CASE WHEN ?8 >= 5 THEN NULL ELSE owner END,
     ended_at = CASE WHEN ?8 >= 5 THEN ?1 ELSE ended_at END,

@@ -35,6 +35,7 @@ var admissions = []test{
 	{"those in line are counted once when their queue is deleted and set again", admitSetAgainInLine},
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},
 	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
+	{"a worker without room takes runs that are cancelled or that expire", admitWithoutRoom},
 	{"two admissions at once exceed no bound", admitTwice},
 	{"counts equal places after random operations", admitRandom},
 }

@@ -41,7 +41,7 @@ func admitCancelled(b *bed) {
 	}
 	q.begins("to compensate", q.in(20*time.Second), r[0])
 	q.wantState("cancelled in line", r[2], store.PlaceGone, store.GateFree)
-	q.wantState("compensating", r[0], store.PlacePassing, store.GateAdmitted)
+	q.wantState("compensating", r[0], store.PlacePassing, store.GatePassing)
 	end := q.finish(r[0], q.row(r[0]).Epoch)
 	end.Status, end.Output = store.Cancelled, nil
 	wantOutcome(b, "the cancelled end", q.commitRun(end).Outcome, store.Written)
@@ -73,7 +73,7 @@ func admitExpired(b *bed) {
 	}
 	q.begins("at the deadline", q.in(30*time.Second), overdue)
 	q.begins("when it should have begun", q.in(time.Minute), late)
-	q.wantState("expiring", late, store.PlacePassing, store.GateAdmitted)
+	q.wantState("expiring", late, store.PlacePassing, store.GatePassing)
 	q.ends(first)
 	q.begins("when there is room", q.in(2*time.Minute), patient)
 }

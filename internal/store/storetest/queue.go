@@ -16,6 +16,7 @@ var queues = []test{
 	{"a child has a place", queueChild},
 	{"runs that no admission has seen count for the depth", queueDepth},
 	{"the mark of a time to begin goes with its place", queueStartBy},
+	{"a cancelled run that has to begin by a time leaves no place", queueStartByCancelled},
 }
 
 // queueRow returns the row of the queue, or nil.
@@ -248,5 +249,33 @@ func queueStartBy(b *bed) {
 		if p := b.placeOf(w.Run.UUID); b.row(w.Run.UUID).Control != 0 || (p == nil) != (gate == store.GateFree) {
 			b.Errorf("%s: control %d and the place %+v", name, b.row(w.Run.UUID).Control, p)
 		}
+	}
+}
+
+func queueStartByCancelled(b *bed) {
+	start := func(name string, gate store.LaneGate) *store.StartWrite {
+		w := b.arriving(name, "queue", "")
+		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.HasStartBy, b.in(time.Hour)
+		return w
+	}
+	begun := start("begun", store.GateFree) // its worker has died before it has removed the mark
+	b.commit(&store.Batch{Starts: []*store.StartWrite{begun}})
+	b.claimOne(b.query(b.now), begun.Run.UUID)
+	free, ended, gated, unreleased := start("cancelled", store.GateFree), start("terminated", store.GateFree), start("in line", store.GateArrived), start("not released", store.GateFree)
+	unreleased.Run.Unreleased, unreleased.Run.WakeAt = true, time.Time{}
+	b.commit(&store.Batch{Starts: []*store.StartWrite{free, ended, gated, unreleased}})
+	b.ordered(store.VerbPause, free.Run.UUID)
+	if p := b.placeOf(free.Run.UUID); p == nil {
+		b.Error("a paused run has lost the time by which it has to begin")
+	}
+	b.ordered(store.VerbCancel, free.Run.UUID, gated.Run.UUID, begun.Run.UUID, unreleased.Run.UUID)
+	b.ordered(store.VerbTerminate, ended.Run.UUID)
+	for _, w := range []*store.StartWrite{free, ended, begun, unreleased} {
+		if p := b.placeOf(w.Run.UUID); p != nil {
+			b.Errorf("%s: its place is left: %+v", w.Run.Name, p)
+		}
+	}
+	if p := b.placeOf(gated.Run.UUID); p == nil {
+		b.Error("the place of a run that an admission counts was deleted")
 	}
 }

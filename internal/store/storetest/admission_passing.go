@@ -1,0 +1,64 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// claimsWithoutRoom claims what a worker takes that executes as many runs of the queue as it may.
+func (q *queueBed) claimsWithoutRoom(at time.Time) (claimed []store.ClaimedRun) {
+	q.Helper()
+	query := q.query(at)
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue})
+	return q.claim(query).Runs
+}
+
+func admitWithoutRoom(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 5})
+	r := q.starts(5, "")
+	q.begins("at first", q.in(time.Second), r...)
+	asleep, admitted, seen, dead, other := r[0], r[1], r[2], r[3], r[4]
+	q.waits(q.in(time.Hour), asleep)
+	q.waits(q.in(2*time.Second), admitted, other)
+	q.admit(q.in(2 * time.Second)) // both are admitted again
+	q.waits(q.in(time.Hour), seen)
+	late := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(3 * time.Second) })
+	q.ordered(store.VerbCancel, asleep, admitted, seen, dead)
+	at := q.in(2 * time.Hour) // the leases are over
+	q.wantState("cancelled where it was admitted", admitted, store.PlaceExecuting, store.GatePassing)
+	q.wantState("cancelled before an admission has seen that it waits", seen, store.PlaceExecuting, store.GatePassing)
+	q.admit(at)
+	q.wantState("cancelled while it slept", asleep, store.PlacePassing, store.GatePassing)
+	q.wantState("expiring", late, store.PlacePassing, store.GatePassing)
+	got := make(map[uuid.UUID]bool)
+	for _, c := range q.claimsWithoutRoom(at) {
+		if got[c.Run.UUID] = true; !c.Passing {
+			q.Errorf("the claimed run %s does not pass", c.Run.Name)
+		}
+	}
+	want := map[uuid.UUID]bool{asleep: true, admitted: true, seen: true, dead: true, late: true}
+	for _, id := range q.runs {
+		if got[id] != want[id] {
+			q.Errorf("run %d: a worker without room claims it: %v, want %v", slices.Index(q.runs, id), got[id], want[id])
+		}
+	}
+	q.checkCounts()
+	rest := q.claim(q.query(at)).Runs
+	if len(rest) != 1 || rest[0].Run.UUID != other || rest[0].Passing {
+		q.Errorf("a worker with room claims %+v, want the run that was not cancelled", rest)
+	}
+	for _, id := range []uuid.UUID{asleep, admitted, seen, dead} {
+		end := q.finish(id, q.row(id).Epoch)
+		end.Status, end.Output = store.Cancelled, nil
+		wantOutcome(q.bed, "the cancelled end", q.commitRun(end).Outcome, store.Written)
+	}
+	q.ends(late, other)
+	q.admit(at)
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
+		q.Errorf("an empty queue counts %+v", use)
+	}
+}

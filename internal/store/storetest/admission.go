@@ -36,6 +36,8 @@ var admissions = []test{
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},
 	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
 	{"a worker without room takes runs that are cancelled or that expire", admitWithoutRoom},
+	{"a resume that moves timers keeps places and lines", admitShiftedTimers},
+	{"runs of a dead worker keep their places", admitEndedLeases},
 	{"two admissions at once exceed no bound", admitTwice},
 	{"counts equal places after random operations", admitRandom},
 }

@@ -24,6 +24,7 @@ var requeues = []test{
 	{"a child moves alone", requeueChild},
 	{"a run that is not released stays so, and is released in its new queue", requeueUnreleased},
 	{"counts equal places after concurrent moves, admissions and claims", requeueRace},
+	{"counts equal places after moves against pauses, cancels and deletions of queues", requeueAgainstAll},
 }
 
 // requeue makes one change. It repeats it while others have locked the rows.

@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// controlAt makes a control request at a time. A resume moves the timers.
+func (q *queueBed) controlAt(at time.Time, verb store.Verb, runs ...uuid.UUID) {
+	q.Helper()
+	o := q.newOrder(verb, runs...)
+	o.Now, o.ShiftTimers = at, verb == store.VerbResume
+	q.order(o)
+}
+
+func admitShiftedTimers(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 1})
+	deadline := func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Hour) }
+	first, seen, unseen := q.start("", deadline), q.start("", deadline), q.start("", deadline)
+	q.admit(q.in(time.Second))
+	q.controlAt(q.in(10*time.Minute), store.VerbPause, seen)
+	q.admit(q.in(10 * time.Minute))
+	q.wantState("paused in line", seen, store.PlaceOutside, store.GateArrived)
+	q.controlAt(q.in(20*time.Minute), store.VerbPause, unseen, first) // no admission sees this pause
+	q.controlAt(q.in(40*time.Minute), store.VerbResume, first, seen, unseen)
+	q.checkCounts()
+	if a := q.admit(q.in(40 * time.Minute)); !a.Again.Equal(q.in(80 * time.Minute)) {
+		q.Errorf("the next pass is after %v, want the first deadline, 20 minutes later than it was", a.Again.Sub(q.now))
+	}
+	q.wantState("resumed where it was admitted", first, store.PlaceExecuting, store.GateAdmitted)
+	q.wantState("resumed outside of the line", seen, store.PlaceInLine, store.GateInLine)
+	q.wantState("resumed in line", unseen, store.PlaceInLine, store.GateInLine)
+	q.begins("after the old deadlines", q.in(70*time.Minute), first)
+	q.begins("at the first deadline", q.in(80*time.Minute), unseen)
+	q.begins("before the second deadline", q.in(89*time.Minute))
+	q.begins("at the second deadline", q.in(90*time.Minute), seen)
+	q.ends(first, seen, unseen)
+	q.admit(q.in(90 * time.Minute))
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
+		q.Errorf("an empty queue counts %+v", use)
+	}
+}
+
+func admitEndedLeases(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 2, Open: 2})
+	r := q.starts(4, "a")
+	q.admit(q.in(time.Second))
+	query := q.query(q.in(time.Second))
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil)
+	if got := q.claim(query).Runs; len(got) != 2 {
+		q.Fatalf("claimed %v, want two", ids(got))
+	}
+	later := q.query(q.in(2 * time.Second))
+	later.LeaseUntil = q.in(24 * time.Hour)
+	if n := q.expire(later, query.Worker); n != 2 {
+		q.Fatalf("%d leases ended, want 2", n)
+	}
+	q.admit(q.in(2 * time.Second))
+	for _, id := range r[:2] {
+		q.wantState("of a dead worker", id, store.PlaceExecuting, store.GateAdmitted)
+	}
+	q.begins("after the end of the leases", q.in(2*time.Second), r[0], r[1])
+	q.ends(r[0])
+	q.begins("when one has ended", q.in(2*time.Second), r[2])
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 2, Open: 2, Waiting: 1, Behind: use.Behind}) {
+		q.Errorf("the queue counts %+v", use)
+	}
+}
+
+// wantCounts compares the counts of a queue and its keys with the places of the runs.
+func (q *queueBed) wantCounts(queue string) {
+	q.Helper()
+	var want store.QueueUse
+	for _, id := range q.runs {
+		p := q.placeOf(id)
+		if p == nil || p.Queue != queue {
+			continue
+		}
+		switch p.State {
+		case store.PlaceExecuting:
+			want.Executing++
+		case store.PlaceInLine:
+			want.Waiting++
+		case store.PlaceBehind:
+			want.Waiting++
+			want.Behind++
+		}
+		if p.Root && p.Begun {
+			want.Open++
+		}
+	}
+	if got := q.queueInfo(queue).QueueUse; got != want {
+		q.Fatalf("queue %q counts %+v, its places are %+v", queue, got, want)
+	}
+	q.checkKeys(queue)
+}
+
+// requeueAgainstAll moves runs and changes their priorities while others pause, resume, cancel and claim them, and
+// pause and delete the queues.
+func requeueAgainstAll(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 4, KeyOpen: 2})
+	queues := []string{boundedQueue, "elsewhere"}
+	settings := map[string]store.QueueSettings{boundedQueue: {Executing: 4, KeyOpen: 2}, "elsewhere": {Open: 3}}
+	q.changeQueue(store.QueueChange{Name: queues[1], Settings: settings[queues[1]]})
+	for i := range 24 {
+		q.start([]string{"a", "b", "c"}[i%3])
+	}
+	at := q.in(time.Second)
+	failed := func(what string, err error) bool {
+		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) {
+			q.Errorf("%s: %v", what, err)
+		}
+		return err != nil
+	}
+	admit := func(queue string) bool {
+		a := &store.QueueAdmission{Queue: queue, Now: at, Lease: time.Minute}
+		return failed("Admit", q.s.Admit(q.ctx, a)) || a.More || a.Busy
+	}
+	claim := func() (got []uuid.UUID) {
+		query := q.query(at)
+		query.QueueGates = store.NewQueueGates(queues, nil)
+		result, err := q.s.Claim(q.ctx, query)
+		failed("Claim", err)
+		for _, c := range result.Runs {
+			got = append(got, c.Run.UUID)
+		}
+		return got
+	}
+	var wg sync.WaitGroup
+	repeatedly := func(seed uint64, f func(x *rand.Rand, id uuid.UUID)) {
+		wg.Go(func() {
+			x := rand.New(rand.NewPCG(seed, 3))
+			for range 20 {
+				f(x, q.runs[x.IntN(len(q.runs))])
+			}
+		})
+	}
+	repeatedly(1, func(x *rand.Rand, id uuid.UUID) {
+		p := int16(x.IntN(5) - 2)
+		failed("MoveRun", q.s.MoveRun(q.ctx, &store.QueueMove{Run: id, Queue: queues[x.IntN(2)], Gated: true, Priority: &p, Now: at}))
+	})
+	repeatedly(2, func(x *rand.Rand, id uuid.UUID) {
+		o := q.newOrder([]store.Verb{store.VerbPause, store.VerbResume, store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}[x.IntN(6)], id)
+		o.Now = at
+		failed("Control", q.s.Control(q.ctx, o))
+	})
+	repeatedly(3, func(x *rand.Rand, _ uuid.UUID) { admit(queues[x.IntN(2)]) })
+	repeatedly(4, func(x *rand.Rand, _ uuid.UUID) {
+		name := queues[x.IntN(2)]
+		switch x.IntN(4) {
+		case 0:
+			_, err := q.s.DeleteQueue(q.ctx, name)
+			failed("DeleteQueue", err)
+		case 1:
+			failed("ChangeQueue", q.s.ChangeQueue(q.ctx, store.QueueChange{Name: name, Settings: settings[name], Now: at}))
+		default:
+			_, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: name, Now: at, Resume: x.IntN(2) == 0})
+			failed("PauseQueue", err)
+		}
+	})
+	repeatedly(5, func(x *rand.Rand, _ uuid.UUID) {
+		if x.IntN(5) == 0 {
+			claim()
+		}
+	})
+	wg.Wait()
+	for _, name := range queues {
+		q.changeQueue(store.QueueChange{Name: name, Settings: settings[name], Now: at})
+		if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: name, Resume: true}); err != nil {
+			q.Fatal(err)
+		}
+	}
+	for round := 0; ; round++ {
+		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.IsTerminal() })
+		for _, id := range live {
+			switch row := q.row(id); {
+			case row.Status == store.Paused:
+				q.controlAt(at, store.VerbResume, id)
+			case row.Status == store.Running && row.Control&store.CancelRequested != 0:
+				end := q.finish(id, row.Epoch)
+				end.Status, end.Output = store.Cancelled, nil
+				wantOutcome(q.bed, "the cancelled end", q.commitRun(end).Outcome, store.Written)
+			case row.Status == store.Running && row.Control&store.PausedMask == 0:
+				q.ends(id)
+			case row.Status == store.Running:
+				q.controlAt(at, store.VerbResume, id)
+			}
+		}
+		at = at.Add(2 * time.Second)
+		for more := true; more; {
+			more = admit(queues[0])
+			more = admit(queues[1]) || more
+		}
+		for _, name := range queues {
+			q.wantCounts(name)
+		}
+		switch {
+		case len(live) == 0:
+			for _, name := range queues {
+				if use := q.queueInfo(name).QueueUse; use != (store.QueueUse{}) {
+					q.Errorf("queue %q is empty and counts %+v", name, use)
+				}
+			}
+			return
+		case round == 200:
+			q.Fatalf("%d runs never end, such as %+v with the place %+v", len(live), q.row(live[0]), q.placeOf(live[0]))
+		}
+		claim()
+	}
+}

@@ -27,7 +27,7 @@ type Ctx struct {
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
 // callScope returns the scope in which the durable calls of the Ctx are made.
-func (c *Ctx) callScope() *engine.Scope { return c.scope.With(c.Context) }
+func (c *Ctx) callScope() *engine.Scope { return c.scope.WithContext(c.Context) }
 
 // withScope returns a Ctx whose durable calls are made in the scope.
 func (c *Ctx) withScope(scope *engine.Scope) *Ctx {

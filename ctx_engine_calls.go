@@ -79,7 +79,7 @@ func (c *Ctx) UUID(name string) (string, error) {
 // something that differs between executions.
 func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
 	call := newDurableCall(c, name, kind, where, fn, nil)
-	call.spec.Attempt = func(ctx context.Context) (engine.CallOutput, *record.Failure) {
+	call.spec.Attempt = func(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 		v, err := fn(ctx)
 		return call.recordEffect(v, err)
 	}
@@ -88,10 +88,10 @@ func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn f
 
 // recordEffect encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
 // outcome, nothing is recorded.
-func (k *durableCall[T]) recordEffect(v T, err error) (engine.CallOutput, *record.Failure) {
+func (k *durableCall[T]) recordEffect(v T, err error) (engine.AttemptOutput, *record.Failure) {
 	switch {
 	case errors.Is(err, engine.ErrEffectInterrupted):
-		return engine.CallOutput{}, &record.Failure{Message: err.Error(), Left: true}
+		return engine.AttemptOutput{}, &record.Failure{Message: err.Error(), Left: true}
 	case errors.Is(err, store.ErrBadData):
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -97,5 +97,5 @@ func ExampleEngine_Backfill() {
 	// <nil>
 	// nightly@2026-01-04T12:00:00.000001Z <nil>
 	// <nil>
-	// {Started:2 Fired:1 Failed:0} <nil>
+	// {Started:2 AlreadyFired:1 IDTaken:0} <nil>
 }

@@ -119,7 +119,7 @@ func main() {
 					log.Fatal(err)
 				}
 				if info.Status == durable.StatusPaused {
-					fmt.Println(info.ID, info.Reason, info.Actor)
+					fmt.Println(info.ID, info.Reason, info.PausedBy)
 					break
 				}
 			}

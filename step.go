@@ -73,7 +73,7 @@ func withoutResult(fn func(context.Context) error) func(context.Context) (struct
 }
 
 // attempt executes one attempt of the call.
-func (k *durableCall[T]) attempt(ctx context.Context) (engine.CallOutput, *record.Failure) {
+func (k *durableCall[T]) attempt(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 	v, err := k.fn(ctx)
 	return k.encodeResult(v, err)
 }
@@ -108,13 +108,13 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if !ok || verify == nil {
 		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
 	}
-	k.spec.Verify = func(ctx context.Context) (engine.CallOutput, bool, *record.Failure) {
+	k.spec.Verify = func(ctx context.Context) (engine.AttemptOutput, bool, *record.Failure) {
 		v, happened, err := verify(ctx)
 		switch {
 		case err != nil:
-			return engine.CallOutput{}, false, failureOf(err)
+			return engine.AttemptOutput{}, false, failureOf(err)
 		case !happened:
-			return engine.CallOutput{}, false, nil
+			return engine.AttemptOutput{}, false, nil
 		}
 		out, f := k.encodeResult(v, nil)
 		return out, true, f
@@ -123,15 +123,15 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 }
 
 // encodeResult encodes what a user's function returned, for the checkpoint.
-func (k *durableCall[T]) encodeResult(v T, err error) (engine.CallOutput, *record.Failure) {
+func (k *durableCall[T]) encodeResult(v T, err error) (engine.AttemptOutput, *record.Failure) {
 	if err != nil {
-		return engine.CallOutput{}, failureOf(err)
+		return engine.AttemptOutput{}, failureOf(err)
 	}
 	b, back, err := encodeAndDecode(v, k.c.maxPayload)
 	if err != nil {
-		return engine.CallOutput{}, permanentFailure(err) // the function has taken effect: it must not be executed again
+		return engine.AttemptOutput{}, permanentFailure(err) // the function has taken effect: it must not be executed again
 	}
-	return engine.CallOutput{Bytes: b, Value: back}, nil
+	return engine.AttemptOutput{Bytes: b, Value: back}, nil
 }
 
 // execute makes the call and returns the recorded outcome.

@@ -29,10 +29,10 @@ func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 	k.spec.Attempt = nil
 	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.TxAttempt) (any, *record.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.ContextWithPatience)
-		var out engine.CallOutput
+		var out engine.AttemptOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
-			attempt.Begin()
+			attempt.BeginFunction()
 			v, err := k.fn(ctx)
 			if err != nil {
 				return &txFuncError{err}

@@ -31,7 +31,7 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	if err := e.inner.CheckOutsideTx(ctx, "a call"); err != nil {
 		return zero, fmt.Errorf("call workflow %q: %w", w.name, err)
 	}
-	executed, failed, detach := e.inner.Attach(ctx)
+	executed, failed, detach := e.inner.KeepWorkerActive(ctx)
 	if !executed {
 		e.inner.WarnUnattendedCall(w.name)
 	}

@@ -152,7 +152,7 @@ func (b *bench) ceiling(at *site, callers int) (*sample, error) {
 		number++
 		row := &bare{shard: int16(number % store.Shards), output: output, done: make(chan error, 1)}
 		return func(did func() bool) error {
-			row.run = store.UUIDAt(row.shard, time.Now())
+			row.run = store.NewUUIDAt(row.shard, time.Now())
 			for _, name := range names {
 				row.name = name
 				if err := c.insert(row); err != nil {

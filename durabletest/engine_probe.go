@@ -48,11 +48,11 @@ func (n *engineProbe) OnCall(c engine.ProbedCall) {
 }
 
 // Attempt implements engine.TestProbe.
-func (n *engineProbe) Attempt(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
+func (n *engineProbe) Attempt(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	if n.recorder.replay != nil {
 		return n.recorder.replay.blockAttempt(ctx)
 	}
-	out, failure, again := n.process.attempt(c, func() (engine.CallOutput, *record.Failure) {
+	out, failure, again := n.process.attempt(c, func() (engine.AttemptOutput, *record.Failure) {
 		n.recorder.onAttempt(c)
 		return n.recorder.attemptReplaced(ctx, c, next)
 	})

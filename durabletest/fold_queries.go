@@ -34,7 +34,7 @@ func (s *observedStore) ChangeFold(ctx context.Context, c *store.FoldChange) err
 	if c.Skip {
 		what = "a look at key " + c.Key.Key
 	}
-	return s.write(what, func() error { return s.Store.ChangeFold(ctx, c) })
+	return s.executeWrite(what, func() error { return s.Store.ChangeFold(ctx, c) })
 }
 
 // foldState returns what claimState returns, of the queries for due keys.

@@ -45,8 +45,8 @@ func (s *observedStore) callUnlessDead(do func() error) error {
 	return do()
 }
 
-// write does what callUnlessDead does, for a durable write at which the process may crash.
-func (s *observedStore) write(what string, do func() error) error {
+// executeWrite does what callUnlessDead does, for a durable write at which the process may crash.
+func (s *observedStore) executeWrite(what string, do func() error) error {
 	return s.callUnlessDead(func() error {
 		defer s.writeCalls.Add(1)
 		return s.process.write(what, do)
@@ -55,7 +55,7 @@ func (s *observedStore) write(what string, do func() error) error {
 
 // Commit implements store.Store.
 func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
-	return s.write(describeBatch(b), func() error {
+	return s.executeWrite(describeBatch(b), func() error {
 		err := s.Store.Commit(ctx, b)
 		if err == nil {
 			s.process.noteFinishedSteps(b)
@@ -66,7 +66,7 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 
 // SetTags implements store.Store.
 func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
-	err = s.write("tags", func() error {
+	err = s.executeWrite("tags", func() error {
 		found, err = s.Store.SetTags(ctx, run, tags, epoch)
 		return err
 	})
@@ -75,7 +75,7 @@ func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []stor
 
 // Control implements store.Store.
 func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) error {
-	return s.write("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
+	return s.executeWrite("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
 // Claim implements store.Store.

@@ -17,7 +17,7 @@ import (
 // replacement before it.
 type Replacement struct {
 	name      string
-	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure)
+	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure)
 	callCount atomic.Int64
 
 	stepWasCalled atomic.Bool // whether a step with the name was called
@@ -84,19 +84,19 @@ func (r *Replacement) CallCount() int { return int(r.callCount.Load()) }
 // called. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
+	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 		r.callCount.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
-			return engine.CallOutput{}, engine.FailureOf(err)
+			return engine.AttemptOutput{}, engine.FailureOf(err)
 		}
 		b, err := engine.Encode(v)
 		if err != nil {
 			f := engine.FailureOf(err)
 			f.Permanent = true
-			return engine.CallOutput{}, f
+			return engine.AttemptOutput{}, f
 		}
-		return engine.CallOutput{Bytes: b}, nil
+		return engine.AttemptOutput{Bytes: b}, nil
 	}
 	return r
 }
@@ -106,12 +106,12 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 // in [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(_ context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
+	r.attempt = func(_ context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 		if int(c.Attempt) > n {
 			return next()
 		}
 		r.callCount.Add(1)
-		return engine.CallOutput{}, engine.FailureOf(err)
+		return engine.AttemptOutput{}, engine.FailureOf(err)
 	}
 	return r
 }

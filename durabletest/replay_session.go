@@ -52,12 +52,12 @@ func (p *replaySession) onCall(c engine.ProbedCall) {
 }
 
 // blockAttempt stands for every attempt of a step that has no recorded outcome. It blocks until the replay ends.
-func (p *replaySession) blockAttempt(ctx context.Context) (engine.CallOutput, *record.Failure) {
+func (p *replaySession) blockAttempt(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 	p.mu.Lock()
 	p.blockedAttempts++
 	p.mu.Unlock()
 	<-ctx.Done()
-	return engine.CallOutput{}, &record.Failure{Message: "durabletest: the replay has ended"}
+	return engine.AttemptOutput{}, &record.Failure{Message: "durabletest: the replay has ended"}
 }
 
 // minQuietChecks is how often finished must find the run quiet where the scheduler is never idle. If the process stood

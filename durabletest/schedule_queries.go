@@ -37,7 +37,7 @@ func (s *observedStore) DueSchedules(ctx context.Context, now time.Time, limit i
 
 // ChangeSchedule implements store.Store.
 func (s *observedStore) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
-	return s.write("a change of schedule "+u.Name, func() error { return s.Store.ChangeSchedule(ctx, u) })
+	return s.executeWrite("a change of schedule "+u.Name, func() error { return s.Store.ChangeSchedule(ctx, u) })
 }
 
 // scheduleState returns what claimState returns, of the queries for due schedules.

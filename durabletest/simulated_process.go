@@ -107,7 +107,7 @@ func (f *simulatedProcess) noteFinishedSteps(b *store.Batch) {
 
 // attempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
 // nothing. The result again reports whether the step had an outcome already.
-func (f *simulatedProcess) attempt(c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (out engine.CallOutput, failure *record.Failure, again bool) {
+func (f *simulatedProcess) attempt(c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (out engine.AttemptOutput, failure *record.Failure, again bool) {
 	if f == nil {
 		out, failure = next()
 		return out, failure, false
@@ -130,7 +130,7 @@ func (f *simulatedProcess) attempt(c engine.ProbedCall, next func() (engine.Call
 		return nil
 	})
 	if err != nil {
-		return engine.CallOutput{}, &record.Failure{Message: err.Error()}, again
+		return engine.AttemptOutput{}, &record.Failure{Message: err.Error()}, again
 	}
 	return out, failure, again
 }

@@ -39,7 +39,7 @@ func TestFaultNoticesReruns(t *testing.T) {
 	f := newProcess(1, crashBeforeWrite)
 	c := engine.ProbedCall{Run: uuid.New(), Name: "a", Kind: store.KindStep}
 	attempts := 0
-	next := func() (engine.CallOutput, *record.Failure) { attempts++; return engine.CallOutput{}, nil }
+	next := func() (engine.AttemptOutput, *record.Failure) { attempts++; return engine.AttemptOutput{}, nil }
 	if _, _, again := f.attempt(c, next); again {
 		t.Error("the first attempt is taken for a second one")
 	}

@@ -108,11 +108,11 @@ func (r *testRecorder) onRerun(c engine.ProbedCall) {
 }
 
 // attemptReplaced executes the attempt, or the replacements that match the step.
-func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
+func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
 		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
-			next = func() (engine.CallOutput, *record.Failure) { return p.attempt(ctx, c, inner) }
+			next = func() (engine.AttemptOutput, *record.Failure) { return p.attempt(ctx, c, inner) }
 		}
 	}
 	r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall,
 		return out, failure
 	}
 	if fixed, ok := r.fixedOutput(c); ok {
-		out = engine.CallOutput{Bytes: fixed}
+		out = engine.AttemptOutput{Bytes: fixed}
 	}
 	return out, nil
 }

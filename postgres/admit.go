@@ -15,7 +15,7 @@ import (
 // queue, reads its runs and keys, and writes what store.QueueState.Plan has decided.
 func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
-	strays, err := s.strayLanes(ctx, a.Queue)
+	strays, err := s.lanesWithUnseenRuns(ctx, a.Queue)
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	})
 }
 
-// strayLanes returns the lanes of the queue in which there may be runs that no admission has seen.
-func (s *database) strayLanes(ctx context.Context, queue string) ([]store.ClaimLane, error) {
+// lanesWithUnseenRuns returns the lanes of the queue in which there may be runs that no admission has seen.
+func (s *database) lanesWithUnseenRuns(ctx context.Context, queue string) ([]store.ClaimLane, error) {
 	if gaps, old := s.knownLanes.gapsToSearch(); old {
 		if err := s.findLanes(ctx, &gaps); err != nil {
 			return nil, err
 		}
 	}
-	return s.knownLanes.strays(queue), nil
+	return s.knownLanes.lanesWithUnseenRuns(queue), nil
 }
 
 // queueRowScanner scans the columns of a queue that admit_queue_lock.sql returns.
@@ -69,7 +69,7 @@ type queueRowScanner struct {
 	turns             []int64
 }
 
-func (r *queueRowScanner) columns() []any {
+func (r *queueRowScanner) scanTargets() []any {
 	q := r.state
 	return []any{
 		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.Paid), (*timeValue)(&q.Shut), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Begun,
@@ -102,7 +102,7 @@ func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			row := queueRowScanner{state: q}
-			err := rows.Scan(append(row.columns(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
+			err := rows.Scan(append(row.scanTargets(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
 			if err == nil {
 				err = row.decodeState()
 			}
@@ -119,7 +119,7 @@ func (s *database) lockQueue(ask roundTripFunc, a *store.QueueAdmission) (q *sto
 		return eachRow(res, func(rows pgx.Rows) error {
 			busy = false
 			row := queueRowScanner{state: q}
-			err := rows.Scan(row.columns()...)
+			err := rows.Scan(row.scanTargets()...)
 			if err == nil {
 				err = row.decodeState()
 			}
@@ -258,8 +258,8 @@ func (s *database) readKeys(ask roundTripFunc, q *store.QueueState, look []strin
 func scanAdmissionRun(rows pgx.Rows, q *store.QueueState, before ...any) (r store.AdmissionRun, locked bool, err error) {
 	r.Queue = q.Name
 	var seen admissionRunRow
-	err = rows.Scan(append(before, seen.columns(&r)...)...)
-	seen.set(&r)
+	err = rows.Scan(append(before, seen.scanTargets(&r)...)...)
+	seen.fillRun(&r)
 	return r, seen.status.Valid, err
 }
 
@@ -272,15 +272,15 @@ type admissionRunRow struct {
 	turn                                   pgtype.Int8
 }
 
-func (s *admissionRunRow) columns(r *store.AdmissionRun) []any {
+func (s *admissionRunRow) scanTargets(r *store.AdmissionRun) []any {
 	return []any{
 		(*uuidValue)(&r.Run), &s.gate, &s.started, &s.status, &s.control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
 		&s.key, &s.weight, &s.priority, &s.state, &s.root, &s.begun, &s.turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy),
 	}
 }
 
-// set sets the fields of the run from the scanned columns.
-func (s *admissionRunRow) set(r *store.AdmissionRun) {
+// fillRun sets the fields of the run from the scanned columns.
+func (s *admissionRunRow) fillRun(r *store.AdmissionRun) {
 	r.Gate, r.Started, r.Status, r.Control = store.LaneGate(s.gate.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
 	r.Weight = 1
 	if r.Known = s.key.Valid; r.Known {

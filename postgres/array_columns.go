@@ -346,7 +346,7 @@ func (v *timeValue) ScanTimestamptz(t pgtype.Timestamptz) error {
 
 // ScanInt64 reads NULL as the zero epoch.
 func (v *epochValue) ScanInt64(n pgtype.Int8) error {
-	*v = epochValue(store.EpochOf(n.Int64))
+	*v = epochValue(store.EpochFromNumber(n.Int64))
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took, mark int64
-	err := s.withSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
+	err := s.roundTripWithSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
 		if marked {
 			batch.Queue(s.statements.txStepCheckBegun)
 		}
@@ -43,7 +43,7 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 		return err
 	}
 	w.State, w.Recorded = states[0].runState, nil
-	switch w.Outcome = w.Judge(states[0].runState, states[0].row); w.Outcome {
+	switch w.Outcome = w.OutcomeFromRows(states[0].runState, states[0].row); w.Outcome {
 	case 0:
 		w.Outcome = store.Locked
 	case store.Adopted, store.Written:
@@ -64,7 +64,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	w.addBatch(&store.Batch{Starts: starts})
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took changedRowCounts
-	err := s.withSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+	err := s.roundTripWithSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
 		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 	w := &sortedBatch{}
 	w.addBatch(&store.Batch{Signals: []*store.SignalWrite{signal}})
 	var took changedRowCounts
-	err = s.withSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+	err = s.roundTripWithSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
 		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err

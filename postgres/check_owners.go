@@ -9,17 +9,17 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// OwnerError is returned by Open and New when a role that is not trusted owns the schema, or a table or
+// UntrustedOwnerError is returned by Open and New when a role that is not trusted owns the schema, or a table or
 // view in it; see [OwnedBy]. That role could execute code with the rights of the connecting role. Nothing
 // has been created or changed.
-type OwnerError struct {
+type UntrustedOwnerError struct {
 	Schema string
 	Object string // the table or view; empty: the schema itself
 	Owner  string // the role
 }
 
 // Error returns which object the role owns, and how to fix it.
-func (e *OwnerError) Error() string {
+func (e *UntrustedOwnerError) Error() string {
 	what := fmt.Sprintf("schema %q", e.Schema)
 	if e.Object != "" {
 		what = fmt.Sprintf("%q in schema %q", e.Object, e.Schema)
@@ -28,10 +28,10 @@ func (e *OwnerError) Error() string {
 		what, e.Owner, e.Owner)
 }
 
-// checkOwners returns an *OwnerError if a role that is not trusted owns the schema, or a table or view of
+// checkOwners returns an *UntrustedOwnerError if a role that is not trusted owns the schema, or a table or view of
 // durable in it.
 func (s *database) checkOwners(ask roundTripFunc) error {
-	var stranger *OwnerError
+	var stranger *UntrustedOwnerError
 	owners := s.trustedOwners
 	if owners == nil {
 		owners = []string{}
@@ -40,7 +40,7 @@ func (s *database) checkOwners(ask roundTripFunc) error {
 		batch.Queue(s.statements.untrustedOwners, s.schema, relationNames(), owners)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
-			found := OwnerError{Schema: s.schema}
+			found := UntrustedOwnerError{Schema: s.schema}
 			err := rows.Scan(&found.Object, &found.Owner)
 			if stranger == nil {
 				stranger = &found

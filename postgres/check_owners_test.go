@@ -35,7 +35,7 @@ func twoRoles(t *testing.T) (conn *pgx.Conn, program, asProgram, stranger, asStr
 }
 
 // wantStranger checks that Open refuses what the stranger owns, and changes nothing.
-func wantStranger(t *testing.T, conn *pgx.Conn, url string, want OwnerError, opts ...Option) {
+func wantStranger(t *testing.T, conn *pgx.Conn, url string, want UntrustedOwnerError, opts ...Option) {
 	t.Helper()
 	count := func() (n int) {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_class").Scan(&n); err != nil {
@@ -48,7 +48,7 @@ func wantStranger(t *testing.T, conn *pgx.Conn, url string, want OwnerError, opt
 	if err == nil {
 		_ = s.Close()
 	}
-	var got *OwnerError
+	var got *UntrustedOwnerError
 	if !errors.As(err, &got) || *got != want {
 		t.Errorf("Open returned %v, want %+v", err, want)
 	} else if text := err.Error(); !strings.Contains(text, want.Owner) || !strings.Contains(text, want.Object) || !strings.Contains(text, "OwnedBy") {
@@ -65,7 +65,7 @@ func TestSchemaOfAStrangerIsRefused(t *testing.T) {
 	t.Run("an empty schema", func(t *testing.T) {
 		conn, _, url, stranger, _ := twoRoles(t)
 		execAll(t, conn, "CREATE SCHEMA durable AUTHORIZATION "+stranger)
-		wantStranger(t, conn, url, OwnerError{Schema: "durable", Owner: stranger})
+		wantStranger(t, conn, url, UntrustedOwnerError{Schema: "durable", Owner: stranger})
 	})
 	t.Run("a whole one", func(t *testing.T) {
 		conn, program, url, stranger, theirs := twoRoles(t)
@@ -73,8 +73,8 @@ func TestSchemaOfAStrangerIsRefused(t *testing.T) {
 		execAll(t, conn, "GRANT "+stranger+" TO "+program) // the stranger may do this without consent
 		admin, _, _ := strings.Cut(url, "&options=")
 		for _, opts := range [][]Option{{Schema("flows")}, {Schema("flows"), WithoutMigrations()}} {
-			wantStranger(t, conn, url, OwnerError{Schema: "flows", Owner: stranger}, opts...)
-			wantStranger(t, conn, admin, OwnerError{Schema: "flows", Owner: stranger}, opts...)
+			wantStranger(t, conn, url, UntrustedOwnerError{Schema: "flows", Owner: stranger}, opts...)
+			wantStranger(t, conn, admin, UntrustedOwnerError{Schema: "flows", Owner: stranger}, opts...)
 		}
 		openAt(t, admin, Schema("flows"), OwnedBy("nobody", stranger))
 	})
@@ -82,7 +82,7 @@ func TestSchemaOfAStrangerIsRefused(t *testing.T) {
 		conn, program, url, stranger, _ := twoRoles(t)
 		execAll(t, conn, "CREATE SCHEMA durable AUTHORIZATION "+program+"; GRANT ALL ON SCHEMA durable TO "+stranger)
 		execAll(t, conn, "SET ROLE "+stranger+"; CREATE TABLE durable.another (); CREATE TABLE durable.step (); RESET ROLE")
-		wantStranger(t, conn, url, OwnerError{Schema: "durable", Object: "step", Owner: stranger})
+		wantStranger(t, conn, url, UntrustedOwnerError{Schema: "durable", Object: "step", Owner: stranger})
 	})
 	t.Run("of the database's owner", func(t *testing.T) {
 		conn, _, url, other, theirs := twoRoles(t)

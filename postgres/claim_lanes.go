@@ -88,8 +88,8 @@ func (l *knownLanes) gapsToSearch() (claimLanes, bool) {
 	return l.laneGaps(), true
 }
 
-// strays returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
-func (l *knownLanes) strays(queue string) (lanes []store.ClaimLane) {
+// lanesWithUnseenRuns returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
+func (l *knownLanes) lanesWithUnseenRuns(queue string) (lanes []store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.lanes {

@@ -28,7 +28,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	if b.Len() == 0 {
 		return nil
 	}
-	ctx, done := s.hosts.boundFlush(ctx)
+	ctx, done := s.hosts.boundFlushDuration(ctx)
 	defer func() { done(&err) }()
 	whole, era := b, s.rewindDetector.eraCount.Load()
 	for try := 1; ; try++ {
@@ -37,7 +37,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 			return err
 		}
 		if len(left) == 0 {
-			return s.rewindDetector.acknowledge(era, whole)
+			return s.rewindDetector.recordAcknowledged(era, whole)
 		}
 		if try == maxStartTries {
 			return startConflictGoneError(left[0])

@@ -27,7 +27,7 @@
 // type that another role has created. engine_settings.sql lists all settings. A user's transaction keeps its own
 // settings, so the statements of durable in it qualify every name; see roundTripInUserTx. The head of the .sql file
 // tells package lint which kind a statement is, and a test compares that with the executed statements. A
-// schema that an untrusted role owns is refused; see OwnerError.
+// schema that an untrusted role owns is refused; see UntrustedOwnerError.
 //
 // # SQL
 //

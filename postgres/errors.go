@@ -25,7 +25,7 @@ func (s *database) wrapError(ctx context.Context, what string, err error) error 
 	if s.isClosed() {
 		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
 	}
-	if hasState(err, "42P05") {
+	if hasSQLState(err, "42P05") {
 		return fmt.Errorf("postgres: %s: %w: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, store.ErrRejected, err)
 	}
 	if refused := accessError(err); refused != nil {
@@ -131,14 +131,14 @@ func isConnectionError(err error) bool {
 }
 
 // isLockTimeout reports whether a lock timeout ended the statement.
-func isLockTimeout(err error) bool { return hasState(err, "55P03") }
+func isLockTimeout(err error) bool { return hasSQLState(err, "55P03") }
 
 // stateReadOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
 const stateReadOnly = "25006"
 
 // isStaleStatement reports whether a prepared statement was lost with its session, its plan with the table, or the
 // right to write with the server's role. The call may succeed on another connection.
-func isStaleStatement(err error) bool { return hasState(err, "26000", "0A000", stateReadOnly) }
+func isStaleStatement(err error) bool { return hasSQLState(err, "26000", "0A000", stateReadOnly) }
 
 // isPlanInvalid reports whether a cached plan became invalid with its table. The message depends on
 // lc_messages.
@@ -147,10 +147,10 @@ func isPlanInvalid(err *pgconn.PgError) bool {
 }
 
 // isUniqueViolation reports whether a unique key already exists.
-func isUniqueViolation(err error) bool { return hasState(err, "23505") }
+func isUniqueViolation(err error) bool { return hasSQLState(err, "23505") }
 
-// hasState reports whether err is an error of the server with one of these SQLSTATEs.
-func hasState(err error, states ...string) bool {
+// hasSQLState reports whether err is an error of the server with one of these SQLSTATEs.
+func hasSQLState(err error, states ...string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }

@@ -58,7 +58,7 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 // foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
 func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) error {
-	return s.changeFold(s.withSyncCommit(s.roundTripInUserTx(ctx, tx)), c)
+	return s.changeFold(s.roundTripWithSyncCommit(s.roundTripInUserTx(ctx, tx)), c)
 }
 
 // errFoldCreated tells that another transaction has created the row of a key since the caller looked.

@@ -18,7 +18,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	w := &h.Worker
 	held := s.heldPresence(w.ID)
 	var at logPosition
-	floor := s.rewindDetector.floor()
+	floor := s.rewindDetector.lastPosition()
 	err := s.runBatch(ctx, s.heartbeatPool, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
 			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
@@ -59,7 +59,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		return store.RenewResult{}, err
 	}
 	if s.rewindDetector.withoutPooler.Load() {
-		s.rewindDetector.advance(at)
+		s.rewindDetector.advancePosition(at)
 	} else if err := s.checkPosition(ctx, at, floor, s.roundTripOnHeartbeatPool(ctx)); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}

@@ -79,9 +79,9 @@ func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
 	}
 }
 
-// acknowledge records the outcomes of a batch that was begun in the given era. The items count as
+// recordAcknowledged records the outcomes of a batch that was begun in the given era. The items count as
 // acknowledged if it returns nil. It returns an error if the database has gone back since.
-func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
+func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 	if !l.positionKnown.Load() {
 		return nil
 	}

@@ -36,11 +36,11 @@ func movedError(err error) error {
 	return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errMoved, err)
 }
 
-// track registers a call on a host. The returned context ends when another host takes writes. A long
+// trackCall registers a call on a host. The returned context ends when another host takes writes. A long
 // call, such as a user's transaction, may take any time. For any other call that has no reply for a
 // second, the store searches for the host that takes writes. The returned function ends the call, and
 // reports whether it was cancelled because another host takes writes.
-func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
+func (h *hosts) trackCall(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
 	if h == nil {
 		return ctx, func() bool { return false }
 	}
@@ -78,10 +78,10 @@ func (h *hosts) searchUntilReply(c *hostCall) {
 	}
 }
 
-// boundFlush bounds a flush, so that a broken connection is abandoned soon. Each flush that exceeds the
+// boundFlushDuration bounds a flush, so that a broken connection is abandoned soon. Each flush that exceeds the
 // limit doubles the limit of the next one, because large flushes and absent standbys take longer; a
 // success resets the limit. The returned function sets the error of a flush that exceeded its limit.
-func (h *hosts) boundFlush(ctx context.Context) (_ context.Context, done func(*error)) {
+func (h *hosts) boundFlushDuration(ctx context.Context) (_ context.Context, done func(*error)) {
 	if h == nil {
 		return ctx, func(*error) {}
 	}

@@ -238,7 +238,7 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 		tries.Go(func() {
 			for wait, pause := firstHostRetryDelay, head; sleep(ctx, pause); wait = min(2*wait, maxHostRetryDelay) {
 				pause = wait
-				where, err := dialTry(ctx, cfg, group)
+				where, err := dialHost(ctx, cfg, group)
 				select {
 				case replies <- hostReply{i, where, err}:
 				case <-ctx.Done():
@@ -324,10 +324,10 @@ func (h *hosts) noHostReason() string {
 }
 
 // isPermanentRefusal reports whether an immediate retry would fail in the same way.
-func isPermanentRefusal(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
+func isPermanentRefusal(err error) bool { return hasSQLState(err, "28P01", "28000", "3D000", "42501") }
 
-// dialTry connects to one host, to find out whether it takes writes, and returns its address.
-func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
+// dialHost connects to one host, to find out whether it takes writes, and returns its address.
+func dialHost(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
 	one := cfg.Copy()
 	restrictToHost(one, group)
 	boundCloseTime(one)

@@ -116,7 +116,7 @@ func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []stor
 			var p permitRowScanner
 			var step string
 			var before int64
-			columns := p.columns()
+			columns := p.scanTargets()
 			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
 			permits = append(permits, store.PermitPosition{Permit: p.permit(run, step), Before: int(before)})
 			return err

@@ -19,8 +19,8 @@ type limitTimelines struct {
 	byLimit map[string]string // by limit
 }
 
-// notSeen returns the limits of lines, each once, that are not known to have the timeline.
-func (l *limitTimelines) notSeen(lines []store.PermitLine, timeline string) (names []string) {
+// unknownLimits returns the limits of lines, each once, that are not known to have the timeline.
+func (l *limitTimelines) unknownLimits(lines []store.PermitLine, timeline string) (names []string) {
 	if timeline == "" {
 		return nil
 	}
@@ -34,8 +34,8 @@ func (l *limitTimelines) notSeen(lines []store.PermitLine, timeline string) (nam
 	return names
 }
 
-// see records that the rows of the limits have the timeline. It is called after the commit.
-func (l *limitTimelines) see(names []string, timeline string) {
+// markKnown records that the rows of the limits have the timeline. It is called after the commit.
+func (l *limitTimelines) markKnown(names []string, timeline string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byLimit == nil {

@@ -93,7 +93,7 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 	outer := ctx
 	ctx, leave := s.rewindDetector.timelineContext(ctx)
 	defer leave()
-	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn), true)
+	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), true)
 	defer landed()
 	if err := s.listen(ctx, conn, heard); err != nil {
 		return err

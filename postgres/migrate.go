@@ -43,7 +43,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	}
 	server, encoding, recorded := 0, "", false
 	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.migrationTableExists, s.schema, s.table("migration"))
+		batch.Queue(s.statements.migrationTableExists, s.schema, s.tableName("migration"))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
 	})
@@ -81,10 +81,10 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to undo
 	if err := s.applyMigrations(ctx, conn.Conn(), tx, all); err != nil {
-		if stranger := new(OwnerError); errors.As(err, &stranger) {
+		if stranger := new(UntrustedOwnerError); errors.As(err, &stranger) {
 			return err
 		}
-		if hasState(err, "42501") {
+		if hasSQLState(err, "42501") {
 			return fmt.Errorf("postgres: migrate schema %q: %w: grant the role CREATE on the database, or have a DBA apply the migrations and open the store with WithoutMigrations", s.schema, err)
 		}
 		return s.wrapError(ctx, fmt.Sprintf("migrate schema %q", s.schema), err)
@@ -112,7 +112,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	}
 	var exists, recorded bool
 	have := 0
-	if err := tx.QueryRow(ctx, s.statements.migrationTableExists, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
+	if err := tx.QueryRow(ctx, s.statements.migrationTableExists, s.schema, s.tableName("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
 		return err
 	}
 	if recorded {
@@ -129,7 +129,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 		if exists {
 			text = strings.Replace(text, "CREATE SCHEMA durable;", "", 1)
 		}
-		if _, err := tx.Conn().PgConn().Exec(ctx, qualify(text, s.schema)).ReadAll(); err != nil {
+		if _, err := tx.Conn().PgConn().Exec(ctx, replaceSchema(text, s.schema)).ReadAll(); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 		exists = true
@@ -145,4 +145,4 @@ func (s *database) withSchemaName(err error) error {
 	return fmt.Errorf("postgres: schema %q: %w", s.schema, err)
 }
 
-func (s *database) table(name string) string { return pgx.Identifier{s.schema, name}.Sanitize() }
+func (s *database) tableName(name string) string { return pgx.Identifier{s.schema, name}.Sanitize() }

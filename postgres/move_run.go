@@ -16,7 +16,7 @@ const requeueLockTimeout = "100ms"
 // Requeue implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
 func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	return s.runTransaction(ctx, "requeue a run", requeueLockTimeout, func(ask roundTripFunc) error {
-		q, found, err := s.readRequeued(ask, m)
+		q, found, err := s.readQueueMove(ask, m)
 		if err != nil {
 			return err
 		}
@@ -24,12 +24,12 @@ func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 		if plan == nil {
 			return nil
 		}
-		return s.writeRequeued(ask, m, q, plan)
+		return s.writeQueueMove(ask, m, q, plan)
 	})
 }
 
-// readRequeued locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
-func (s *database) readRequeued(ask roundTripFunc, m *store.QueueMove) (q *store.QueueState, found *store.QueueMoveRun, err error) {
+// readQueueMove locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
+func (s *database) readQueueMove(ask roundTripFunc, m *store.QueueMove) (q *store.QueueState, found *store.QueueMoveRun, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""
 	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.statements.queueMoveQueueOfRun, run...) }, func(res statementResults) error {
@@ -47,7 +47,7 @@ func (s *database) readRequeued(ask roundTripFunc, m *store.QueueMove) (q *store
 		err := eachRow(res, func(rows pgx.Rows) error {
 			q = newQueueState(&store.QueueAdmission{Queue: queue, Now: m.Now})
 			row := queueRowScanner{state: q}
-			err := rows.Scan(row.columns()...)
+			err := rows.Scan(row.scanTargets()...)
 			if err == nil {
 				err = row.decodeState()
 			}
@@ -58,7 +58,7 @@ func (s *database) readRequeued(ask roundTripFunc, m *store.QueueMove) (q *store
 		}
 		if err == nil {
 			err = eachRow(res, func(rows pgx.Rows) (err error) {
-				found, err = scanRequeued(rows)
+				found, err = scanQueueMove(rows)
 				return err
 			})
 		}
@@ -79,18 +79,18 @@ func (s *database) readRequeued(ask roundTripFunc, m *store.QueueMove) (q *store
 	return q, found, err
 }
 
-func scanRequeued(rows pgx.Rows) (*store.QueueMoveRun, error) {
+func scanQueueMove(rows pgx.Rows) (*store.QueueMoveRun, error) {
 	f := new(store.QueueMoveRun)
 	var lane int64
 	var seen admissionRunRow
-	err := rows.Scan(append(seen.columns(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.RowPriority)...)
-	seen.set(&f.AdmissionRun)
+	err := rows.Scan(append(seen.scanTargets(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.RowPriority)...)
+	seen.fillRun(&f.AdmissionRun)
 	f.Queue, f.Lane = f.Name, store.ClaimLane(lane)
 	return f, err
 }
 
-// writeRequeued writes what the plan has decided.
-func (s *database) writeRequeued(ask roundTripFunc, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
+// writeQueueMove writes what the plan has decided.
+func (s *database) writeQueueMove(ask roundTripFunc, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
 	n := len(plan.Events)
 	return ask("requeue a run", func(batch *pgx.Batch) {

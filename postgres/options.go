@@ -81,7 +81,7 @@ func WithoutListen() Option {
 
 // OwnedBy names roles that may own the schema and its tables, in addition to the connecting role, the
 // owner of the database, and superusers. The owner of a table can execute code with the rights of the
-// roles that use it. So Open and New return an [*OwnerError] if any other role owns the schema or a
+// roles that use it. So Open and New return an [*UntrustedOwnerError] if any other role owns the schema or a
 // table. Name only roles that you trust as much as the program's own role.
 func OwnedBy(roles ...string) Option {
 	return func(o *openOptions) error {

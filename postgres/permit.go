@@ -49,7 +49,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		}
 	})
 	if err == nil {
-		s.limitTimelines.see(r.limitNames, r.timeline)
+		s.limitTimelines.markKnown(r.limitNames, r.timeline)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 	}
 	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
 	timeline := s.rewindDetector.timelineText()
-	unseen, now := s.limitTimelines.notSeen(r.lines, timeline), b.Now
+	unseen, now := s.limitTimelines.unknownLimits(r.lines, timeline), b.Now
 	if len(unseen) > 0 {
 		var err error
 		if now, err = s.clockInTx(ask, now); err != nil {
@@ -203,7 +203,7 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 		var p permitRowScanner
 		var status, control pgtype.Int2
 		var lease time.Time
-		err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control, (*timeValue)(&lease)}, p.columns()...)...)
+		err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control, (*timeValue)(&lease)}, p.scanTargets()...)...)
 		if err != nil {
 			return err
 		}
@@ -335,7 +335,7 @@ type permitRowScanner struct {
 	arrived, granted, until time.Time
 }
 
-func (p *permitRowScanner) columns() []any {
+func (p *permitRowScanner) scanTargets() []any {
 	return []any{
 		&p.limit, &p.key, &p.status, (*epochValue)(&p.epoch), &p.attempt, &p.units, &p.priority, &p.missed,
 		(*timeValue)(&p.arrived), (*timeValue)(&p.granted), (*timeValue)(&p.until),

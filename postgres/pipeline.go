@@ -27,12 +27,12 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	}
 	defer conn.Release()
 	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), false)
+	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	var batch pgx.Batch
 	fill(&batch)
 	if own := connStateOf(conn.Conn()); own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
-	} else if note := noteDescribed(conn.Conn(), &batch); note != nil {
+	} else if note := noteDescribedStatements(conn.Conn(), &batch); note != nil {
 		if err = s.runInRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
 			note()
 		}
@@ -43,7 +43,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 		first := 2 + s.addWriterMark(&framing)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
-		err = readAndClose(conn.SendBatch(ctx, &framing), readFramed(first, read))
+		err = readAndClose(conn.SendBatch(ctx, &framing), readWithinTransaction(first, read))
 	}
 	if takeUnreplicated(conn.Conn().PgConn()) && err == nil {
 		err = errUnreplicated
@@ -51,7 +51,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
 	}
-	if hasState(err, stateReadOnly) {
+	if hasSQLState(err, stateReadOnly) {
 		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
 	if err == nil && !s.inCurrentEra(conn.Conn()) {
@@ -67,7 +67,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 // search for another host takes.
 func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	for retried := false; ; {
-		waiting, over := s.hosts.track(ctx, "", false)
+		waiting, over := s.hosts.trackCall(ctx, "", false)
 		conn, err := pool.Acquire(waiting)
 		again := over()
 		if err != nil && !again && !retried {
@@ -96,10 +96,10 @@ func (s *database) queueSettings(batch *pgx.Batch) {
 // describedStatementsKey is the key under which a connection keeps the statements that pgx has described on it.
 const describedStatementsKey = "durable.seen"
 
-// noteDescribed returns a function that records the statements of a batch as seen, if pgx would describe or
+// noteDescribedStatements returns a function that records the statements of a batch as seen, if pgx would describe or
 // prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
 // describes none in this mode.
-func noteDescribed(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
+func noteDescribedStatements(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	switch conn.Config().DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement:
 	default:
@@ -190,9 +190,9 @@ func readAndClose(res closableResults, read func(statementResults) error) error 
 	return err
 }
 
-// readFramed returns a function that reads the results of a whole transaction: those of BEGIN and the
+// readWithinTransaction returns a function that reads the results of a whole transaction: those of BEGIN and the
 // settings, which are first in number, then those for read, then that of COMMIT.
-func readFramed(first int, read func(statementResults) error) func(statementResults) error {
+func readWithinTransaction(first int, read func(statementResults) error) func(statementResults) error {
 	return skipping(first, func(res statementResults) error {
 		if err := read(res); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (s *database) resolveReceives(ask roundTripFunc, items []*store.ReceiveWrit
 	}
 	for i, item := range open {
 		item.State = states[i].runState
-		switch item.Outcome = item.Judge(states[i].runState, states[i].row); item.Outcome {
+		switch item.Outcome = item.OutcomeFromRows(states[i].runState, states[i].row); item.Outcome {
 		case store.Adopted:
 			item.Recorded = states[i].row
 		case 0:

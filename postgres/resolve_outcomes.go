@@ -64,7 +64,7 @@ func (s *database) resolveStarts(ask roundTripFunc, items []*store.StartWrite) (
 	}
 	for i, item := range items {
 		item.Existing, item.State = nil, store.RunState{}
-		switch item.Outcome = item.Judge(parents[i], existing[i]); item.Outcome {
+		switch item.Outcome = item.OutcomeFromRows(parents[i], existing[i]); item.Outcome {
 		case store.Adopted:
 			item.Existing = existing[i]
 		case store.Fenced:
@@ -93,7 +93,7 @@ func (s *database) resolveSteps(ask roundTripFunc, items []*store.StepWrite) err
 	if len(items) == 0 {
 		return nil
 	}
-	second, err := s.judgeSteps(ask, items)
+	second, err := s.setStepOutcomes(ask, items)
 	if err != nil || len(second.newSteps)+len(second.existingSteps) == 0 {
 		return err
 	}
@@ -103,13 +103,13 @@ func (s *database) resolveSteps(ask roundTripFunc, items []*store.StepWrite) err
 	if err != nil {
 		return err
 	}
-	_, err = s.judgeSteps(ask, slices.Concat(second.newSteps, second.existingSteps))
+	_, err = s.setStepOutcomes(ask, slices.Concat(second.newSteps, second.existingSteps))
 	return err
 }
 
-// judgeSteps sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
-// is Locked. judgeSteps returns the undecided writes that need a second try.
-func (s *database) judgeSteps(ask roundTripFunc, items []*store.StepWrite) (second *sortedBatch, err error) {
+// setStepOutcomes sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
+// is Locked. setStepOutcomes returns the undecided writes that need a second try.
+func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) (second *sortedBatch, err error) {
 	states, err := s.readSteps(ask, items)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *database) judgeSteps(ask roundTripFunc, items []*store.StepWrite) (seco
 	for i, item := range items {
 		run, row := states[i].runState, states[i].row
 		item.State, item.Recorded = run, nil
-		switch item.Outcome = item.Judge(run, row); {
+		switch item.Outcome = item.OutcomeFromRows(run, row); {
 		case item.Outcome == store.Adopted:
 			item.Recorded = row
 		case item.Outcome != 0:
@@ -186,7 +186,7 @@ func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.Owners
 			}
 			item := items[ordinal-1]
 			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
-			if item.Outcome = item.Judge(item.State, &row); item.Outcome == 0 {
+			if item.Outcome = item.OutcomeFromRows(item.State, &row); item.Outcome == 0 {
 				undecided = item
 			}
 			return nil

@@ -106,7 +106,7 @@ func (l *rewindDetector) noteReply() {
 }
 
 // isPositionUnavailable reports whether the database does not report its position, at least not to this role.
-func isPositionUnavailable(err error) bool { return hasState(err, "42883", "0A000", "42501") }
+func isPositionUnavailable(err error) bool { return hasSQLState(err, "42883", "0A000", "42501") }
 
 // probeTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
 // would fail.
@@ -140,7 +140,7 @@ func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	floor := l.floor()
+	floor := l.lastPosition()
 	at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 	if isPositionUnavailable(err) {
 		return l.eraCount.Load(), nil
@@ -177,7 +177,7 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 		if err != nil {
 			return false, s.wrapError(ctx, "look where the database is", err)
 		}
-		era, now := l.eraCount.Load(), l.floor()
+		era, now := l.eraCount.Load(), l.lastPosition()
 		if at.timeline == now.timeline {
 			data[eraKey] = era
 			return true, nil
@@ -219,16 +219,16 @@ func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// floor returns the last position that was seen. A position that is read later, on the same timeline,
+// lastPosition returns the last position that was seen. A position that is read later, on the same timeline,
 // must not be before it.
-func (l *rewindDetector) floor() logPosition {
+func (l *rewindDetector) lastPosition() logPosition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.position
 }
 
-// advance records a position that was read on an admitted connection.
-func (l *rewindDetector) advance(at logPosition) {
+// advancePosition records a position that was read on an admitted connection.
+func (l *rewindDetector) advancePosition(at logPosition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at.timeline != 0 && at.timeline == l.position.timeline {

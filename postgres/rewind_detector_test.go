@@ -81,7 +81,7 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
 	}
 	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its result is from before the rewind
-	if err := s.rewindDetector.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+	if err := s.rewindDetector.recordAcknowledged(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
 		t.Errorf("a reply from before was used: %v", err)
 	}
 }

@@ -77,7 +77,7 @@ func TestRolesForgeNoResults(t *testing.T) {
 		_, as := granted(t, url, "flows", role)
 		conn := connectTo(t, as)
 		for _, sql := range statements {
-			if _, err := conn.Exec(t.Context(), sql); !hasState(err, "42501") {
+			if _, err := conn.Exec(t.Context(), sql); !hasSQLState(err, "42501") {
 				t.Errorf("a %s may %s: %v", role, sql, err)
 			}
 		}

@@ -230,7 +230,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 	}
 	refused := func(role schema.Role, what string, err error) {
 		t.Helper()
-		if !hasState(err, "42501") {
+		if !hasSQLState(err, "42501") {
 			t.Errorf("a %s may %s: %v", role, what, err)
 		}
 	}
@@ -306,7 +306,7 @@ func migrateForWorkers(t *testing.T, url, in string) {
 	defer conn.Release()
 	makeSuiteWorker.Do(func() {
 		_, err := conn.Exec(t.Context(), "CREATE ROLE "+suiteWorker)
-		if err != nil && !hasState(err, "42710", "23505") { // created by another test run on this server
+		if err != nil && !hasSQLState(err, "42710", "23505") { // created by another test run on this server
 			t.Error(err)
 		}
 	})

@@ -245,11 +245,11 @@ func statement(name, schema string) string {
 			b.WriteByte('\n')
 		}
 	}
-	return qualify(strings.TrimSuffix(strings.TrimSpace(b.String()), ";"), schema)
+	return replaceSchema(strings.TrimSuffix(strings.TrimSpace(b.String()), ";"), schema)
 }
 
-// qualify replaces the schema name durable by another one.
-func qualify(text, schema string) string {
+// replaceSchema replaces the schema name durable by another one.
+func replaceSchema(text, schema string) string {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return strings.NewReplacer(
 		"durable.", quoted+".",

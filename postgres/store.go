@@ -26,7 +26,7 @@ type engineMethods interface {
 // Open returns
 //
 //   - an error if the server is older than PostgreSQL 15, or the schema is newer than this code.
-//   - an [*OwnerError] if a role that is not trusted owns the schema.
+//   - an [*UntrustedOwnerError] if a role that is not trusted owns the schema.
 //   - an [*AccessError] if the server refuses the password, the role or the database.
 //   - durable.ErrInvalidConfig if url is empty, or the encoding of the database is not UTF-8.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {

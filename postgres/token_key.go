@@ -24,7 +24,7 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 			key, err = s.tokenKey(ctx, what)
 		}
 	}
-	if hasState(err, "42501") {
+	if hasSQLState(err, "42501") {
 		return nil, fmt.Errorf("%w: grant the role what schema.Grants lists for a worker or an operator", err)
 	}
 	return key, err

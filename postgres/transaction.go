@@ -22,7 +22,7 @@ func (s *database) runTransaction(ctx context.Context, what, lockTimeout string,
 	}
 	defer conn.Release()
 	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), false)
+	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	defer func() {
 		if landed() && err != nil {
 			err = s.wrapError(outer, what, movedError(err))

@@ -146,7 +146,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 			return err
 		}, before)
 		if err == nil {
-			err = s.rewindDetector.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			err = s.rewindDetector.recordAcknowledged(era, &store.Batch{Steps: []*store.StepWrite{w}})
 			sent = sent || err != nil
 		} else if reply, ok := errors.AsType[*ambiguousCommitError](err); ok {
 			sent, err = true, reply.error
@@ -154,7 +154,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
 			return sent, err
 		}
-		if mayRecur(err) {
+		if mayFailAgain(err) {
 			doubts++
 		}
 		if before = err; doubts >= maxAmbiguousTries || !sleepJittered(ctx, wait) {
@@ -177,7 +177,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	}
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
-	tracked, landed := s.hosts.track(lasting, s.hosts.addressOf(tx.Conn()), true)
+	tracked, landed := s.hosts.trackCall(lasting, s.hosts.addressOf(tx.Conn()), true)
 	err := tx.Commit(tracked)
 	left := landed()
 	if err == nil {
@@ -210,7 +210,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 		era := s.rewindDetector.eraCount.Load()
 		failed := s.runTxOnce(lasting, w, nil, err)
 		if failed == nil {
-			failed = s.rewindDetector.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			failed = s.rewindDetector.recordAcknowledged(era, &store.Batch{Steps: []*store.StepWrite{w}})
 		}
 		switch {
 		case failed == nil:
@@ -231,10 +231,10 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 // errCommitWithoutEffect rolls back the transaction of resolveLostCommit: the checkpoint did not exist.
 var errCommitWithoutEffect = errors.New("the COMMIT did not take effect")
 
-// mayRecur reports whether a transaction may end with this error each time: by a timeout of the user, a
+// mayFailAgain reports whether a transaction may end with this error each time: by a timeout of the user, a
 // lock of another transaction, or a statement that the server has forgotten.
-func mayRecur(err error) bool {
-	return hasState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+func mayFailAgain(err error) bool {
+	return hasSQLState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // sleepJittered waits for a random time between 0.5 and 1.5 times wait. It returns false if ctx ends first.
@@ -276,9 +276,9 @@ func misuseError(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return errEndedItself
-	case hasState(err, stateAbortedTx):
+	case hasSQLState(err, stateAbortedTx):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
-	case hasState(err, stateReadOnly):
+	case hasSQLState(err, stateReadOnly):
 		return fmt.Errorf("%w: the function of a Tx step made its transaction read-only, so the step's checkpoint cannot be written: leave out SET TRANSACTION READ ONLY", durable.ErrInvalidConfig)
 	}
 	return nil
@@ -311,7 +311,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	}
 	defer conn.Release()
 	outer := ctx
-	ctx, landed := s.hosts.track(ctx, s.hosts.addressOf(conn.Conn()), true)
+	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), true)
 	defer func() {
 		_, sent := errors.AsType[*ambiguousCommitError](err)
 		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
@@ -327,7 +327,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 		// commit it does nothing; if it fails, the pool drops the connection.
 		_ = tx.Rollback(context.WithoutCancel(ctx))
 	}()
-	if hasState(before, "40001") {
+	if hasSQLState(before, "40001") {
 		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
 		// of a long function fail. If the first statement locks the run, the lease is not renewed.
 		if _, err := tx.Exec(ctx, s.statements.txStepRunLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.Number()); err != nil {

@@ -44,9 +44,9 @@ func sendsBinaryUTF8(conn *pgx.Conn) bool {
 	return encoding == "UTF8" || encoding == "" // some poolers do not report it
 }
 
-// withSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
+// roundTripWithSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
 // commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
-func (s *database) withSyncCommit(ask roundTripFunc) roundTripFunc {
+func (s *database) roundTripWithSyncCommit(ask roundTripFunc) roundTripFunc {
 	if s.allowAsyncCommit {
 		return ask
 	}

@@ -13,7 +13,7 @@ import (
 
 // isMarkRefused reports whether the database refused the mark, because it has no such locks or this role may
 // not take them. Takeovers then wait for all transactions that write steps.
-func isMarkRefused(err error) bool { return hasState(err, "42883", "0A000", "42501") }
+func isMarkRefused(err error) bool { return hasSQLState(err, "42883", "0A000", "42501") }
 
 // markSession takes the mark for a session of the store's own.
 func (s *database) markSession(ctx context.Context, conn *pgx.Conn) error {

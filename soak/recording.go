@@ -135,7 +135,7 @@ func (silent) Clock() engine.Clock { return nil }
 func (silent) OnCall(engine.ProbedCall) {}
 
 // Attempt implements engine.TestProbe.
-func (silent) Attempt(_ context.Context, _ engine.ProbedCall, next func() (engine.CallOutput, *record.Failure)) (engine.CallOutput, *record.Failure) {
+func (silent) Attempt(_ context.Context, _ engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	return next()
 }
 

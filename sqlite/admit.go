@@ -16,7 +16,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
 	idle := false
 	err := s.read(ctx, "look at a queue", func(x executor) error {
-		strays, err := s.strayLanes(ctx, x, a.Queue)
+		strays, err := s.lanesWithUnseenRuns(ctx, x, a.Queue)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		return err
 	}
 	return s.writeAndNotify(ctx, "admit runs", func(x *writeTx) error {
-		strays, err := s.strayLanes(ctx, x, a.Queue)
+		strays, err := s.lanesWithUnseenRuns(ctx, x, a.Queue)
 		if err != nil {
 			return err
 		}

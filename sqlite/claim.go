@@ -55,7 +55,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 		leases = nil // drops what a failed attempt read
 		return x.query(qLeasesOfClaim, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
+			l := store.Lease{Run: c.uuid(), Epoch: store.EpochFromNumber(c.int())}
 			leases = append(leases, l)
 			return c.err
 		}, bindUUID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
@@ -139,7 +139,7 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, 
 	run.Crashes = int16(crashes)
 	switch {
 	case halted:
-		err = finishPause(x, q, &run)
+		err = pauseAsRequested(x, q, &run)
 	case lost && !excused && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
 		err = pauseCrashedRun(x, q, &run, progress)
 	default:
@@ -195,9 +195,9 @@ func pauseCrashedRun(x executor, q *store.ClaimQuery, run *store.Run, progress i
 	return checkOneRow("pausing run", run.UUID, n, err)
 }
 
-// finishPause pauses a run that was running when its pause was requested, and whose worker died before it released the
+// pauseAsRequested pauses a run that was running when its pause was requested, and whose worker died before it released the
 // run.
-func finishPause(x executor, q *store.ClaimQuery, run *store.Run) error {
+func pauseAsRequested(x executor, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	n, err := x.exec(qClaimFinishRequestedPause, bindTime(q.Now), bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now))
 	return checkOneRow("setting aside run", run.UUID, n, err)

@@ -30,8 +30,8 @@ func nextLane(x executor, after store.ClaimLane) (l liveLane, ok bool, err error
 	return l, ok, err
 }
 
-// lanes returns the lanes that have a run with a wake time, in their order. After an error, the sequence ends.
-func lanes(ctx context.Context, x executor) iter.Seq2[liveLane, error] {
+// lanesWithWakeTime returns the lanes that have a run with a wake time, in their order. After an error, the sequence ends.
+func lanesWithWakeTime(ctx context.Context, x executor) iter.Seq2[liveLane, error] {
 	return func(yield func(liveLane, error) bool) {
 		for after := store.FirstLane; ; {
 			l, ok, err := nextLane(x, after)
@@ -53,7 +53,7 @@ func lanes(ctx context.Context, x executor) iter.Seq2[liveLane, error] {
 // its other lanes is due. It needs one index probe for each lane with live runs, however many runs those have, and however
 // many workflows the worker executes.
 func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveLane, next time.Time, err error) {
-	for l, err := range lanes(ctx, x) {
+	for l, err := range lanesWithWakeTime(ctx, x) {
 		switch {
 		case err != nil:
 			return nil, time.Time{}, err

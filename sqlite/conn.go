@@ -31,8 +31,8 @@ type executor interface {
 	query(q queryID, row func([]driver.Value) error, args ...driver.Value) error
 }
 
-// rawConn is what the driver's connection can do and database/sql uses.
-type rawConn interface {
+// driverConn is what the driver's connection can do and database/sql uses.
+type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -43,7 +43,7 @@ type rawConn interface {
 	driver.Validator
 }
 
-type rawStmt interface {
+type driverStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
@@ -59,12 +59,12 @@ type rawStmt interface {
 // starts a goroutine for each statement, and an interrupted connection is thrown
 // away. Callers look at their context between statements instead.
 type conn struct {
-	rawConn
+	driverConn
 	texts       *statementTexts
 	files       *openFiles
 	busyTimeout time.Duration // how long to wait for the write lock
 	inTx        bool          // a transaction of database/sql is open
-	stmts       [queryCount]rawStmt
+	stmts       [queryCount]driverStmt
 	args        [maxArgs]driver.NamedValue
 	row         [maxColumns]driver.Value
 }
@@ -98,11 +98,11 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := k.files.check(allFiles); err != nil { // it may be of another file
 		return nil, errors.Join(err, keepWALFile(opened), opened.Close())
 	}
-	raw, ok := opened.(rawConn)
+	raw, ok := opened.(driverConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's connection %T lacks a method that durable needs", opened), opened.Close())
 	}
-	c := &conn{rawConn: raw, texts: k.texts, files: k.files, busyTimeout: k.busyTimeout}
+	c := &conn{driverConn: raw, texts: k.texts, files: k.files, busyTimeout: k.busyTimeout}
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -120,9 +120,9 @@ func (c *conn) Close() error {
 		}
 	}
 	if c.files.movedError() != nil {
-		errs = append(errs, keepWALFile(c.rawConn))
+		errs = append(errs, keepWALFile(c.driverConn))
 	}
-	return errors.Join(append(errs, c.rawConn.Close())...)
+	return errors.Join(append(errs, c.driverConn.Close())...)
 }
 
 // keepWALFile makes SQLite keep the log when the connection is closed. SQLite would delete the file with the log's name,
@@ -181,15 +181,15 @@ func (c *conn) rollback(cause error) error {
 	return cause
 }
 
-func (c *conn) prepare(q queryID) (rawStmt, error) {
+func (c *conn) prepare(q queryID) (driverStmt, error) {
 	if s := c.stmts[q]; s != nil {
 		return s, nil
 	}
-	made, err := c.rawConn.PrepareContext(context.Background(), c.texts[q])
+	made, err := c.driverConn.PrepareContext(context.Background(), c.texts[q])
 	if err != nil {
 		return nil, err
 	}
-	s, ok := made.(rawStmt)
+	s, ok := made.(driverStmt)
 	if !ok {
 		return nil, fmt.Errorf("the driver's statement %T lacks a method that durable needs", made)
 	}

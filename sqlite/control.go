@@ -48,7 +48,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 		return x.query(q, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			n := store.ControlledRun{
-				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
+				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int()),
 				Owner: c.nullUUID(), Detached: c.int() != 0,
 			}
 			since := c.time()

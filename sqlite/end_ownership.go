@@ -58,7 +58,7 @@ func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int6
 // resolveOwnershipEnd handles the end of an ownership that changed no row. Either the write has an outcome without another
 // try, or a control request or a wake came first, and the ownership ends as that demands.
 func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
-	row, decided, err := judgeOwnershipEnd(x, w)
+	row, decided, err := decideOwnershipEnd(x, w)
 	if err != nil || decided {
 		return err
 	}
@@ -72,15 +72,15 @@ func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	return announceOwnershipEnd(x, &end, end.Status)
 }
 
-// judgeOwnershipEnd reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
+// decideOwnershipEnd reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
 // the outcome is Written, and the caller still has to write.
-func judgeOwnershipEnd(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
+func decideOwnershipEnd(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
 	row, found, err := runByUUID(x, w.UUID, store.AllPayloads)
 	if err != nil {
 		return row, false, err
 	}
 	state := store.RunState{Found: found, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
-	switch w.Outcome = w.Judge(state, &row.Run); w.Outcome {
+	switch w.Outcome = w.OutcomeFromRows(state, &row.Run); w.Outcome {
 	case store.Fenced:
 		w.State = state
 	case 0:
@@ -119,17 +119,17 @@ type heldRunUpdate struct {
 
 // holdRun releases or pauses a run whose writes the database rejects.
 func holdRun(x *writeTx, w *store.OwnershipEnd) error {
-	row, decided, err := judgeOwnershipEnd(x, w)
+	row, decided, err := decideOwnershipEnd(x, w)
 	if err != nil || decided {
 		return err
 	}
-	h := pausedHold(w, &row)
+	h := holdAsPaused(w, &row)
 	if row.Control&store.PausedMask == 0 {
 		reached, err := countTerminalSteps(x, w.UUID)
 		if err != nil {
 			return err
 		}
-		h = countedHold(w, &row, reached)
+		h = holdWithCrash(w, &row, reached)
 	}
 	n, err := x.exec(
 		qRunHoldAfterRejectedWrite, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
@@ -144,17 +144,17 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 	return announceOwnershipEnd(x, &end, h.status)
 }
 
-// pausedHold returns what a run becomes whose pause was requested: it is paused without a crash.
-func pausedHold(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
+// holdAsPaused returns what a run becomes whose pause was requested: it is paused without a crash.
+func holdAsPaused(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	return heldRunUpdate{
 		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
 		crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
 	}
 }
 
-// countedHold returns what any other run becomes: it counts a crash, and is claimable later, or paused at MaxCrashes.
+// holdWithCrash returns what any other run becomes: it counts a crash, and is claimable later, or paused at MaxCrashes.
 // reached is the number of its terminal checkpoints.
-func countedHold(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
+func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	crashes := row.Crashes
 	if reached > row.checkpointsAtLastCrash {
 		crashes = 0

@@ -122,7 +122,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 		err := x.query(qStartFoldRunState, func(v []driver.Value) error {
 			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{
-				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochOf(at.int()),
+				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochFromNumber(at.int()),
 				Queue: at.text(), Priority: int16(at.int()), Deadline: at.time(),
 			}
 			return at.err

@@ -28,7 +28,7 @@ func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 			}
 		}
 		// SQLite silently opens a file read-only if this process may not write to it.
-		if c, ok := c.rawConn.(interface{ IsReadOnly(string) (bool, error) }); ok {
+		if c, ok := c.driverConn.(interface{ IsReadOnly(string) (bool, error) }); ok {
 			if only, err := c.IsReadOnly("main"); only || err != nil {
 				return &OpenError{
 					Path: s.path, Problem: "it is read-only", Err: err,

@@ -12,7 +12,7 @@ import (
 // Requeue implements store.QueueMoveStore. The write lock is the lock of every queue.
 func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
-		found, err := readRequeued(x, m.Run)
+		found, err := readQueueMove(x, m.Run)
 		if err != nil || found == nil {
 			m.Outcome, m.Found = store.Fenced, nil
 			return err
@@ -32,23 +32,23 @@ func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 		if plan == nil {
 			return nil
 		}
-		return writeRequeued(x, m, q, plan)
+		return writeQueueMove(x, m, q, plan)
 	})
 }
 
-func readRequeued(x executor, run uuid.UUID) (found *store.QueueMoveRun, err error) {
+func readQueueMove(x executor, run uuid.UUID) (found *store.QueueMoveRun, err error) {
 	err = x.query(qQueueMoveRunRead, func(v []driver.Value) error {
 		found = new(store.QueueMoveRun)
 		c := columnReader{values: v}
 		found.AdmissionRun = c.seenRun()
-		found.Name, found.Workflow, found.Epoch, found.Lane, found.RowPriority = c.text(), c.text(), store.EpochOf(c.int()), store.ClaimLane(c.int()), int16(c.int())
+		found.Name, found.Workflow, found.Epoch, found.Lane, found.RowPriority = c.text(), c.text(), store.EpochFromNumber(c.int()), store.ClaimLane(c.int()), int16(c.int())
 		found.Queue = found.Name
 		return c.err
 	}, bindShard(run), bindUUID(run))
 	return found, err
 }
 
-func writeRequeued(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
+func writeQueueMove(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
 	n, err := x.exec(qQueueMoveRunUpdate, r.Name, int64(r.RowPriority), int64(r.Lane), bindTime(r.WakeAt), bindShard(m.Run), bindUUID(m.Run),
 		int64(m.Found.Status), int64(m.Found.Control))

@@ -27,7 +27,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		}
 		return x.query(qNotifications, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			a := store.PendingControl{Run: c.uuid(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			a := store.PendingControl{Run: c.uuid(), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
@@ -76,7 +76,7 @@ func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[u
 	ended := make(map[uuid.UUID]bool)
 	err := x.query(qTerminationNoticesRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		run, epoch := c.uuid(), store.EpochOf(c.int())
+		run, epoch := c.uuid(), store.EpochFromNumber(c.int())
 		if l, ok := known[run]; ok && l.Epoch == epoch {
 			ended[run] = true
 		}

@@ -63,9 +63,9 @@ func resolvePath(path string) (string, error) {
 	return resolved, nil
 }
 
-// dsn returns the data source name of an absolute path. It is a URI, in which characters such as "?", "#" and "%" are
+// dataSourceName returns the data source name of an absolute path. It is a URI, in which characters such as "?", "#" and "%" are
 // escaped.
-func dsn(path string, settings url.Values) string {
+func dataSourceName(path string, settings url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a Windows drive

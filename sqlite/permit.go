@@ -76,7 +76,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 			c := columnReader{values: v}
 			p := store.PermitWithRun{Permit: scanPermit(&c)}
 			status := c.int()
-			p.State = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			p.State = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
 			p.Lease = c.time()
 			l.Permits = append(l.Permits, p)
 			return c.err
@@ -155,7 +155,7 @@ func writePermit(x executor, p *store.Permit) error {
 
 func scanPermit(c *columnReader) store.Permit {
 	return store.Permit{
-		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.EpochOf(c.int()),
+		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.EpochFromNumber(c.int()),
 		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), Missed: c.int() != 0,
 		ArrivedAt: c.time(), GrantedAt: c.time(), Until: c.time(),
 	}

@@ -205,7 +205,7 @@ func queryRun(x executor, q queryID, args ...driver.Value) (row runRow, ok bool,
 func readRunState(x executor, id uuid.UUID) (state store.RunState, err error) {
 	err = x.query(qRunState, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
 		return c.err
 	}, bindShard(id), bindUUID(id))
 	return state, err

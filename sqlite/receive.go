@@ -26,7 +26,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	step := receivingStep(w, had)
 	switch {
 	case waits:
-		completeWith(&step, &signal)
+		completeWithSignal(&step, &signal)
 	case !step.Status.IsTerminal():
 		step.EndedAt = time.Time{} // the wait continues
 	}
@@ -78,8 +78,8 @@ func receivingStep(w *store.ReceiveWrite, had *store.Step) store.Step {
 	return step
 }
 
-// completeWith completes the step with the signal.
-func completeWith(step *store.Step, signal *store.SignalWrite) {
+// completeWithSignal completes the step with the signal.
+func completeWithSignal(step *store.Step, signal *store.SignalWrite) {
 	step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
 	if step.EndedAt.IsZero() {
 		step.EndedAt = laterTime(signal.CreatedAt, step.StartedAt)
@@ -94,7 +94,7 @@ func resolveReceive(x executor, w *store.ReceiveWrite, had *store.Step) (resolve
 		return false, err
 	}
 	w.State = noticedState(state, w.Step.Epoch)
-	switch w.Outcome = w.Judge(state, had); w.Outcome {
+	switch w.Outcome = w.OutcomeFromRows(state, had); w.Outcome {
 	case store.Fenced:
 		w.State = state
 	case store.Adopted:

@@ -94,11 +94,11 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 		return nil, err
 	}
 	t, f := loadStatements(), newOpenFiles(located)
-	write, err := newConnector(dsn(located, writerSettings(o)), t, f, o.busyTimeout)
+	write, err := newConnector(dataSourceName(located, writerSettings(o)), t, f, o.busyTimeout)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
-	read, err := newConnector(dsn(located, readerSettings(o)), t, f, o.busyTimeout)
+	read, err := newConnector(dataSourceName(located, readerSettings(o)), t, f, o.busyTimeout)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
@@ -112,7 +112,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 	if err := s.prepareFile(ctx, o.migrate); err != nil {
 		return nil, errors.Join(explainOpenError(path, err), s.Close())
 	}
-	if err := s.openAnchor(ctx); err != nil {
+	if err := s.openAnchorConn(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -136,8 +136,8 @@ func checkWritable(path, located string) error {
 	return nil
 }
 
-// openAnchor opens the connection that stays open until Close, and records which files are open.
-func (s *database) openAnchor(ctx context.Context) (err error) {
+// openAnchorConn opens the connection that stays open until Close, and records which files are open.
+func (s *database) openAnchorConn(ctx context.Context) (err error) {
 	if s.anchorConn, err = s.listenerDB.Conn(ctx); err != nil {
 		return s.wrapError("open", err)
 	}

@@ -74,7 +74,7 @@ func resolveStart(x executor, w *store.StartWrite) error {
 			return err
 		}
 	}
-	switch w.Outcome = w.Judge(parent, existing); w.Outcome {
+	switch w.Outcome = w.OutcomeFromRows(parent, existing); w.Outcome {
 	case store.Adopted:
 		w.Existing = existing
 	case store.Fenced:

@@ -33,7 +33,7 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 		return err
 	}
 	w.State = noticedState(state, w.Step.Epoch)
-	switch w.Outcome = w.Judge(state, row); w.Outcome {
+	switch w.Outcome = w.OutcomeFromRows(state, row); w.Outcome {
 	case store.Fenced:
 		w.State = state
 	case store.Adopted:

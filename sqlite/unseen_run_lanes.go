@@ -27,11 +27,11 @@ func (l *unseenRunLanes) ofQueue(queue string) []store.ClaimLane {
 	return l.byQueue[queue]
 }
 
-// strayLanes returns the lanes of the queue with runs that no admission has seen.
-func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
+// lanesWithUnseenRuns returns the lanes of the queue with runs that no admission has seen.
+func (s *database) lanesWithUnseenRuns(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
 	if s.unseenRunLanes.isOld() {
 		byQueue := make(map[string][]store.ClaimLane)
-		for l, err := range lanes(ctx, x) {
+		for l, err := range lanesWithWakeTime(ctx, x) {
 			if err != nil {
 				return nil, err
 			}

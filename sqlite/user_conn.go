@@ -15,7 +15,7 @@ import (
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	var tx driver.Tx
 	err := retryBusy(ctx, c.busyTimeout, func() (err error) {
-		tx, err = c.rawConn.BeginTx(context.Background(), opts) // returns at once, because busy_timeout is 0
+		tx, err = c.driverConn.BeginTx(context.Background(), opts) // returns at once, because busy_timeout is 0
 		return err
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (t *checkedTx) Rollback() error {
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
 	err = c.callWithBusyWait(func() error {
-		result, err = c.rawConn.ExecContext(ctx, query, args)
+		result, err = c.driverConn.ExecContext(ctx, query, args)
 		return err
 	})
 	return result, err
@@ -59,7 +59,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 // QueryContext implements driver.QueryerContext.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
 	err = c.callWithBusyWait(func() error {
-		rows, err = c.rawConn.QueryContext(ctx, query, args)
+		rows, err = c.driverConn.QueryContext(ctx, query, args)
 		return err
 	})
 	return rows, err
@@ -67,11 +67,11 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // PrepareContext implements driver.ConnPrepareContext.
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	made, err := c.rawConn.PrepareContext(ctx, query)
+	made, err := c.driverConn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	stmt, ok := made.(rawStmt)
+	stmt, ok := made.(driverStmt)
 	if !ok {
 		return made, nil
 	}
@@ -80,14 +80,14 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 
 // userStmt is a prepared statement of a user.
 type userStmt struct {
-	rawStmt
+	driverStmt
 	c *conn
 }
 
 // ExecContext implements driver.StmtExecContext.
 func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (result driver.Result, err error) {
 	err = s.c.callWithBusyWait(func() error {
-		result, err = s.rawStmt.ExecContext(ctx, args)
+		result, err = s.driverStmt.ExecContext(ctx, args)
 		return err
 	})
 	return result, err
@@ -96,7 +96,7 @@ func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (r
 // QueryContext implements driver.StmtQueryContext.
 func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
 	err = s.c.callWithBusyWait(func() error {
-		rows, err = s.rawStmt.QueryContext(ctx, args)
+		rows, err = s.driverStmt.QueryContext(ctx, args)
 		return err
 	})
 	return rows, err
@@ -123,6 +123,6 @@ func (c *conn) callWithBusyWait(call func() error) error {
 // setBusyTimeout sets how long SQLite waits for a lock of another connection. A pragma cannot have
 // parameters, so the statement contains the number.
 func (c *conn) setBusyTimeout(d time.Duration) error {
-	_, err := c.rawConn.ExecContext(context.Background(), "PRAGMA busy_timeout = "+strconv.FormatInt(d.Milliseconds(), 10), nil)
+	_, err := c.driverConn.ExecContext(context.Background(), "PRAGMA busy_timeout = "+strconv.FormatInt(d.Milliseconds(), 10), nil)
 	return err
 }

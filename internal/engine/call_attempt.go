@@ -72,7 +72,7 @@ func Attempt(ctx context.Context) int {
 
 // attemptResult is the result of one attempt.
 type attemptResult struct {
-	out           CallOutput
+	out           AttemptOutput
 	selfCommitted *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
 	failure       *record.Failure
 	err           error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step

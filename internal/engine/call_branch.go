@@ -40,7 +40,7 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	r := s.r
 	full := s.prefix + name
 	if s.isInsideCall() {
-		return nil, nestedError(r, full)
+		return nil, nestedCallError(r, full)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 	}
 	full := s.prefix + name
 	if s.isInsideCall() {
-		return nestedError(s.r, full)
+		return nestedCallError(s.r, full)
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 		return nil, nil, err
 	}
 	if s.isInsideCall() {
-		return nil, nil, nestedError(s.r, full)
+		return nil, nil, nestedCallError(s.r, full)
 	}
 	sub := s.subScope(full)
 	sub.mapName = name

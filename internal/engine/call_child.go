@@ -63,7 +63,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 		return nil, err
 	}
 	if s.isInsideCall() {
-		return nil, nestedError(r, full)
+		return nil, nestedCallError(r, full)
 	}
 	return c, c.start(q)
 }
@@ -99,7 +99,7 @@ func (c *Child) start(q StartRequest) error {
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
 	if err := r.inheritQueue(&q); err != nil {
-		r.suspendUnwritten("start child", c.name, err)
+		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	}
 	w, free := r.e.reserveSlots([]StartRequest{q})
@@ -164,7 +164,7 @@ func (c *Child) start(q StartRequest) error {
 	case left != nil:
 		return left
 	case err != nil && !errors.Is(err, store.ErrBadData):
-		r.suspendUnwritten("start child", c.name, err)
+		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	case err != nil:
 		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
@@ -172,7 +172,7 @@ func (c *Child) start(q StartRequest) error {
 		r.applyControl(start.State.Control)
 		return c.s.checkOpen()
 	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
-		r.suspendUnwritten("start child", c.name, unknownChildError(start.Existing, c.id))
+		r.suspendAfterFailedWrite("start child", c.name, unknownChildError(start.Existing, c.id))
 		return ErrSuspended
 	case !written:
 		r.suspendFenced(start.State)
@@ -196,7 +196,7 @@ func (c *Child) UUID() uuid.UUID { return c.id }
 // unloaded from memory meanwhile; the end of the child wakes it.
 func (c *Child) Wait() (CallResult, error) {
 	if c.s.isInsideCall() {
-		return CallResult{}, nestedError(c.s.r, c.name)
+		return CallResult{}, nestedCallError(c.s.r, c.name)
 	}
 	c.once.Do(func() { c.result, c.err = c.awaitEnd() })
 	return c.result, c.err
@@ -222,7 +222,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	case isWriteRefused(err):
 		r.loseOwnership()
 	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
-		r.suspendUnwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
+		r.suspendAfterFailedWrite("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
 	}
 	if left := c.s.checkOpen(); left != nil {
@@ -258,12 +258,12 @@ func (c *Child) readIfEnded() (*store.Run, error) {
 	})
 	switch {
 	case err != nil && c.s.checkOpen() == nil:
-		c.s.r.suspendUnwritten("look for child", c.name, err)
+		c.s.r.suspendAfterFailedWrite("look for child", c.name, err)
 		return nil, err
 	case err != nil:
 		return nil, err
 	case len(ended) == 1 && ended[0].Run == nil:
-		return nil, notFound(c.id.String())
+		return nil, notFoundError(c.id.String())
 	case len(ended) == 1:
 		return ended[0].Run, nil
 	}

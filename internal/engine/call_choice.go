@@ -152,7 +152,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 		}
 	}
 	if s.isInsideCall() {
-		return CallResult{}, nestedError(r, full)
+		return CallResult{}, nestedCallError(r, full)
 	}
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()

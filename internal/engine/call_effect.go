@@ -91,7 +91,7 @@ func (t *stepTask) effectError(what string, err error) error {
 	case errors.Is(err, ErrEffectInterrupted), t.s.checkOpen() != nil:
 		return ErrEffectInterrupted
 	}
-	t.r.suspendUnwritten(what, t.name, err)
+	t.r.suspendAfterFailedWrite(what, t.name, err)
 	return ErrEffectInterrupted
 }
 
@@ -173,11 +173,11 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlOpe
 		return err
 	}
 	own := *o
-	own.Runs = ids(id)
+	own.Runs = uuidStrings(id)
 	writes, by := t.effectContext(ctx)
 	err = s.r.e.control(writes, by, &own)
 	if err == nil && !own.Results[0].Found {
-		err = notFound(id.String())
+		err = notFoundError(id.String())
 	}
 	return t.effectError("cancel child", err)
 }
@@ -213,5 +213,5 @@ func (s *Scope) Time() time.Time { return s.r.e.clock.Now().Truncate(time.Micros
 // of a run, are random.
 func (s *Scope) NewUUID() uuid.UUID {
 	random := uuid.New()
-	return store.UUIDAt(store.ShardOf(random), s.Time())
+	return store.NewUUIDAt(store.ShardOf(random), s.Time())
 }

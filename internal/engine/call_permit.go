@@ -112,7 +112,7 @@ func (t *stepTask) endPermitWait(giveBack func(), err error) (time.Time, func(),
 	r := t.r
 	left := t.s.checkOpen()
 	if left == nil && t.s.ctx.Err() == nil { // the database rejects the ask
-		r.suspendUnwritten("ask for the permit of step", t.name, err)
+		r.suspendAfterFailedWrite("ask for the permit of step", t.name, err)
 		return time.Time{}, nil, ErrSuspended
 	}
 	s := r.currentSuspension()

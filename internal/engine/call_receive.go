@@ -62,7 +62,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 			return CallResult{}, err
 		}
 		if s.isInsideCall() {
-			return CallResult{}, nestedError(r, full)
+			return CallResult{}, nestedCallError(r, full)
 		}
 	}
 	w := &receiveCall{s: s, r: r, spec: spec, name: full}
@@ -162,7 +162,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	case left != nil:
 		return nil, left
 	case err != nil && !errors.Is(err, store.ErrBadData):
-		r.suspendUnwritten("record receive", w.name, err)
+		r.suspendAfterFailedWrite("record receive", w.name, err)
 		return nil, ErrSuspended
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.Address(), err)
@@ -212,11 +212,11 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return CallResult{}, err
 		}
-		o := &store.ControlOperation{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
+		o := &store.ControlOperation{Verb: store.VerbCancel, Runs: uuidStrings(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
 		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
-			w.r.suspendUnwritten("cancel the run, whose time to wait is over, at", w.name, err)
+			w.r.suspendAfterFailedWrite("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
-			w.r.forceEnd(cancelledEnd())
+			w.r.forceEnd(newCancelledEnd())
 		}
 		return CallResult{}, w.s.checkOpen()
 	case TimeoutExpires:

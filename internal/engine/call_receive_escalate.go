@@ -52,6 +52,6 @@ func (w *receiveCall) escalate() error {
 	case errors.Is(err, ErrEffectInterrupted), w.s.checkOpen() != nil:
 		return cmp.Or(w.s.checkOpen(), ErrSuspended)
 	}
-	r.suspendUnwritten("escalate wait", w.name, err)
+	r.suspendAfterFailedWrite("escalate wait", w.name, err)
 	return ErrSuspended
 }

@@ -324,7 +324,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 		}, want: ErrNestedStep},
 		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged},
 		"a suspended run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.loseOwnership(); return r.scope() }, want: ErrSuspended, gone: true},
-		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.forceEnd(cancelledEnd()); return r.scope() }, want: ErrCancelled},
+		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.forceEnd(newCancelledEnd()); return r.scope() }, want: ErrCancelled},
 		"a run of another process": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope { s.fenced = true; return r.scope() }, queries: 1, want: ErrSuspended, gone: true},
 		"a branch that ends while it waits": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope {
 			b, err := r.scope().Branch("branch", 0)

@@ -25,9 +25,9 @@ type Scope struct {
 	insideStep   bool            // calls in the scope are made with the context of a step's function
 }
 
-// With returns the scope for a call that is made with ctx. The context of a step's function marks the
+// WithContext returns the scope for a call that is made with ctx. The context of a step's function marks the
 // call as nested in that step, in whatever goroutine it is made.
-func (s *Scope) With(ctx context.Context) *Scope {
+func (s *Scope) WithContext(ctx context.Context) *Scope {
 	if ctx == s.ctx || ctx == nil {
 		return s
 	}
@@ -41,7 +41,9 @@ func (s *Scope) With(ctx context.Context) *Scope {
 
 // isInsideCall reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
-func (s *Scope) isInsideCall() bool { return s.insideStep || s.r.idleTracker.executing() && inStep() }
+func (s *Scope) isInsideCall() bool {
+	return s.insideStep || s.r.idleTracker.executing() && isInsideStep()
+}
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is
 // suspended or must end. The context of a branch also ends when the branch is cancelled.
@@ -164,11 +166,11 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", naming.ErrInvalid, naming.Display(full), len(full), naming.MaxFull)
 	}
 	over := r.goroutines.allReturned || r.goroutines.functionReturned && s.branch == nil
-	if r.suspension == nil && over && inStep() {
-		return nestedError(r, full) // inside a compensation
+	if r.suspension == nil && over && isInsideStep() {
+		return nestedCallError(r, full) // inside a compensation
 	}
 	if r.suspension != nil || over {
-		r.noteRefusal()
+		r.noteRefusedCall()
 		if r.suspension == nil {
 			return r.refuseLateCall(full, site)
 		}

@@ -23,7 +23,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 		if s.isInsideCall() {
-			return nestedError(r, full)
+			return nestedCallError(r, full)
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 	return &w.Step, nil
 }
 
-func nestedError(r *run, full string) error {
+func nestedCallError(r *run, full string) error {
 	return fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
 		ErrNestedStep, naming.Display(full), r.row.Address())
 }

@@ -25,7 +25,7 @@ type CallSpec struct {
 	// next execution calls Verify to find out what happened. Without Verify the step fails with
 	// record.CodeOutcomeUnknown.
 	AtMostOnce bool
-	Verify     func(ctx context.Context) (out CallOutput, happened bool, failure *record.Failure)
+	Verify     func(ctx context.Context) (out AttemptOutput, happened bool, failure *record.Failure)
 
 	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
 	// attempt. Nil means no retry.
@@ -39,7 +39,7 @@ type CallSpec struct {
 	Permit *PermitSpec
 
 	// Attempt executes one attempt.
-	Attempt func(ctx context.Context) (CallOutput, *record.Failure)
+	Attempt func(ctx context.Context) (AttemptOutput, *record.Failure)
 
 	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. w is the row,
 	// into which the Transaction puts the output. Transact sets w.Outcome to the outcome of the commit. If
@@ -50,10 +50,10 @@ type CallSpec struct {
 // hasAttempts reports whether the call consists of attempts.
 func (s *CallSpec) hasAttempts() bool { return s.Attempt != nil || s.Transact != nil }
 
-// CallOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
+// AttemptOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
 // the caller need not decode them again. The value belongs to its attempt, because an attempt that was
 // left behind may still return another value.
-type CallOutput struct {
+type AttemptOutput struct {
 	Bytes []byte
 	Value any
 }
@@ -102,7 +102,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 		}
 	}
 	if s.isInsideCall() {
-		return CallResult{}, nestedError(r, name)
+		return CallResult{}, nestedCallError(r, name)
 	}
 	return s.execute(spec, name, recorded)
 }
@@ -338,7 +338,7 @@ func (t *stepTask) write(w *store.StepWrite) (CallResult, time.Time, error) {
 			Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{record.CodeRefused}, Attempts: t.attempt, Permanent: true,
 		}))
 	}
-	r.suspendUnwritten("write the checkpoint of step", t.name, err)
+	r.suspendAfterFailedWrite("write the checkpoint of step", t.name, err)
 	return CallResult{}, time.Time{}, ErrSuspended
 }
 

@@ -48,8 +48,8 @@ type TxAttempt struct {
 	isOwnOutput bool // the output is recorded as the function returned it
 }
 
-// Begin must be called right before each call of the function, which may be called more than once.
-func (x *TxAttempt) Begin() { x.t.txPhase.tryEnter(phaseInFunction) }
+// BeginFunction must be called right before each call of the function, which may be called more than once.
+func (x *TxAttempt) BeginFunction() { x.t.txPhase.tryEnter(phaseInFunction) }
 
 // SetOutput puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
 // nothing may be committed.
@@ -98,7 +98,7 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 			if !x.isOwnOutput {
 				value = nil // the caller decodes it from the record
 			}
-			got = attemptResult{selfCommitted: w, out: CallOutput{Bytes: w.Step.Output, Value: value}}
+			got = attemptResult{selfCommitted: w, out: AttemptOutput{Bytes: w.Step.Output, Value: value}}
 		case f.Held == nil:
 			got = attemptResult{failure: f}
 		default:

@@ -175,7 +175,7 @@ func TestPrefetch(t *testing.T) {
 		},
 		"a cancelled one is executed to its end": func(t *testing.T, c *crew) {
 			r := c.run("second")
-			r.forceEnd(cancelledEnd())
+			r.forceEnd(newCancelledEnd())
 			synctest.Wait()
 			if r.isSuspended() || c.w.slots.Counts().Places != 1 {
 				t.Error("it has left without being executed")

@@ -256,7 +256,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	for i, q := range requests {
 		// The UUID uses the database's clock. Each UUID is a microsecond later than the one before, because
 		// lists are in the order of UUIDs.
-		id, name := store.RootUUIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
+		id, name := store.NewRootUUIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
 		span, trace := e.telemetry.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
@@ -358,7 +358,7 @@ func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelecti
 		return nil, fmt.Errorf("get run %q: %w", ref, err)
 	}
 	if found[0] == nil {
-		return nil, notFound(ref)
+		return nil, notFoundError(ref)
 	}
 	return found[0], nil
 }

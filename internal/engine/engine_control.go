@@ -85,13 +85,13 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOp
 // CheckRef returns ErrNotFound for a text that cannot be the ID of a run, because a database would reject it.
 func CheckRef(ref string) error {
 	if naming.CheckText("ID", ref) != nil {
-		return notFound(ref)
+		return notFoundError(ref)
 	}
 	return nil
 }
 
-func notFound(ref string) error {
+func notFoundError(ref string) error {
 	return fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
 }
 
-func ids(id ...uuid.UUID) []uuid.UUID { return id }
+func uuidStrings(id ...uuid.UUID) []uuid.UUID { return id }

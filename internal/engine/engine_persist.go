@@ -230,9 +230,9 @@ func holdReason(what, name string, err error) string {
 	return reason
 }
 
-// suspendUnwritten suspends the run after one of its writes failed although the value was not at fault. If
+// suspendAfterFailedWrite suspends the run after one of its writes failed although the value was not at fault. If
 // nothing can be written at all, it ends the ownership of the run; otherwise it holds the run.
-func (r *run) suspendUnwritten(what, name string, err error) {
+func (r *run) suspendAfterFailedWrite(what, name string, err error) {
 	if !isWriteRefused(err) {
 		r.suspendHeld(what, name, err)
 		return

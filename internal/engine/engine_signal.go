@@ -40,7 +40,7 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 	case err != nil:
 		return &WriteError{Err: err}
 	case row == nil:
-		return notFound(ref)
+		return notFoundError(ref)
 	}
 	s.Run = row.UUID
 	e.setSignalTime(s, after)
@@ -67,7 +67,7 @@ func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Tim
 func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.ArrivedAt()
-	s.ID = store.UUIDAt(0, s.CreatedAt)
+	s.ID = store.NewUUIDAt(0, s.CreatedAt)
 }
 
 // increasingTimes generates strictly increasing times.
@@ -101,7 +101,7 @@ func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
 		}
 		return nil
 	case !s.State.Found:
-		return notFound(ref)
+		return notFoundError(ref)
 	default:
 		return &StateError{Ref: ref, Verb: "signal", Status: s.State.Status, Control: s.State.Control}
 	}

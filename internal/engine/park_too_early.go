@@ -37,8 +37,8 @@ func (r *run) noteNotified() {
 	r.suspensionAwareness.notified[stack.Goroutine()] = true
 }
 
-// noteRefusal records that a call of the calling goroutine is refused. r.mu is held.
-func (r *run) noteRefusal() {
+// noteRefusedCall records that a call of the calling goroutine is refused. r.mu is held.
+func (r *run) noteRefusedCall() {
 	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionAwareness.notified[stack.Goroutine()] {
 		r.suspensionAwareness.callBeforeNotice = true
 	}

@@ -23,7 +23,7 @@ type TestProbe interface {
 	// It must not block or call the engine.
 	OnCall(c ProbedCall)
 	// Attempt executes one attempt by calling next, or returns another result instead.
-	Attempt(ctx context.Context, c ProbedCall, next func() (CallOutput, *record.Failure)) (CallOutput, *record.Failure)
+	Attempt(ctx context.Context, c ProbedCall, next func() (AttemptOutput, *record.Failure)) (AttemptOutput, *record.Failure)
 	// OutputToCommit returns the output that is recorded by an attempt which commits its own checkpoint. output is
 	// what the attempt's function returned.
 	OutputToCommit(c ProbedCall, output []byte) []byte
@@ -116,13 +116,13 @@ func (t *stepTask) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
 	}
 	c := t.r.describeCall(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
-	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (CallOutput, *record.Failure) {
+	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (AttemptOutput, *record.Failure) {
 		made := spec.newRecordWithDeciders(spec.Deciders)
 		encoded, err := made.Encode()
 		if err != nil {
-			return CallOutput{}, &record.Failure{Message: err.Error()}
+			return AttemptOutput{}, &record.Failure{Message: err.Error()}
 		}
-		return CallOutput{Bytes: encoded}, nil
+		return AttemptOutput{Bytes: encoded}, nil
 	})
 	if failure != nil {
 		return nil, t.interruptionCause()
@@ -134,7 +134,7 @@ func (t *stepTask) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
 func (t *stepTask) performProbed(ctx *attemptContext) (got attemptResult) {
 	c := t.r.describeCall(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
-	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (CallOutput, *record.Failure) {
+	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (AttemptOutput, *record.Failure) {
 		got = t.callChosenFunc(ctx)
 		return got.out, got.failure
 	})

@@ -93,7 +93,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	}
 	r.idleTracker.r, r.signalInbox.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
-		r.forceEnd(cancelledEnd())
+		r.forceEnd(newCancelledEnd())
 	}
 	r.deadline.begin(row.Deadline)
 	return r
@@ -310,7 +310,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}
-	switch limit := r.deadline.time(); {
+	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
 		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.crashesBeforePause()
 	case s.status == store.Pending:

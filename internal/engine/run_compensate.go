@@ -67,7 +67,7 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 	r := s.r
 	name := s.prefix + spec.Name
 	if s.isInsideCall() {
-		return nestedError(r, name)
+		return nestedCallError(r, name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -46,7 +46,7 @@ func (d *runDeadline) begin(at time.Time) {
 // set is called with every deadline that this process reads for the run. It sets the timer if the deadline
 // has changed.
 func (d *runDeadline) set(at time.Time) {
-	if !d.time().Equal(at) {
+	if !d.expiryTime().Equal(at) {
 		d.arm(at)
 	}
 }
@@ -76,17 +76,17 @@ func (d *runDeadline) stop() {
 	}
 }
 
-// time returns when the run expires, or zero if it does not.
-func (d *runDeadline) time() time.Time {
+// expiryTime returns when the run expires, or zero if it does not.
+func (d *runDeadline) expiryTime() time.Time {
 	if at := d.current.Load(); at != nil {
 		return at.database
 	}
 	return time.Time{}
 }
 
-// earlier returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
+// earlierDeadline returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
 // whether there is another deadline.
-func (d *runDeadline) earlier(other time.Time, ok bool) (time.Time, bool) {
+func (d *runDeadline) earlierDeadline(other time.Time, ok bool) (time.Time, bool) {
 	if at := d.current.Load(); at != nil && (!ok || at.local.Before(other)) {
 		return at.local, true
 	}
@@ -106,7 +106,7 @@ func (d *runDeadline) onDue() {
 
 // expire begins to end the run with the status Expired if its present deadline has passed.
 func (d *runDeadline) expire() {
-	at := d.time()
+	at := d.expiryTime()
 	if at.IsZero() {
 		return
 	}
@@ -121,7 +121,7 @@ func (d *runDeadline) expire() {
 }
 
 // Deadline returns when the run expires, on this process's clock, for the context of its function.
-func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlier(s.ctx.Deadline()) }
+func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlierDeadline(s.ctx.Deadline()) }
 
 // Deadline returns the earlier of the attempt's deadline and the run's. The run's deadline does not limit
 // compensations.
@@ -130,7 +130,7 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 	if c.t.s.compensating {
 		return at, ok
 	}
-	return c.t.r.deadline.earlier(at, ok)
+	return c.t.r.deadline.earlierDeadline(at, ok)
 }
 
 // SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError

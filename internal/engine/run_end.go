@@ -21,7 +21,7 @@ type forcedEnd struct {
 	recorded bool // an earlier execution recorded the end; see run_recorded_end.go
 }
 
-func cancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
+func newCancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
 
 // forceEnd marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
 func (r *run) forceEnd(d forcedEnd) {
@@ -67,7 +67,7 @@ func (r *run) hasExpired() bool {
 func (r *run) applyControl(bits store.ControlBits) {
 	switch {
 	case bits&store.CancelRequested != 0:
-		r.forceEnd(cancelledEnd())
+		r.forceEnd(newCancelledEnd())
 	case bits&store.PausedMask != 0:
 		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
 	}
@@ -135,11 +135,11 @@ func (r *run) cancelChildren() bool {
 	}
 	const reason = "its parent has ended"
 	o := &store.ControlOperation{
-		Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
+		Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: uuidStrings(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
 	if err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
-		r.suspendUnwritten("cancel the children of the run, which ends", "", err)
+		r.suspendAfterFailedWrite("cancel the children of the run, which ends", "", err)
 		return false
 	}
 	r.e.reportCancel(o)

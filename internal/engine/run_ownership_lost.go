@@ -34,7 +34,7 @@ func (w *worker) suspendLost(ctx context.Context, runs []*run) {
 	}
 	held := make([]store.Lease, len(runs))
 	for i, r := range runs {
-		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.time()}
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.expiryTime()}
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {

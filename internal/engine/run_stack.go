@@ -28,5 +28,5 @@ func goroutineStackOf(r *run) string {
 // stepFrame is the name of the function that calls the function of every step.
 var stepFrame = stack.Function((*stepTask).call)
 
-// inStep reports whether the calling goroutine is inside a step's function, at any depth of its stack.
-func inStep() bool { return stack.Inside(stepFrame) }
+// isInsideStep reports whether the calling goroutine is inside a step's function, at any depth of its stack.
+func isInsideStep() bool { return stack.Inside(stepFrame) }

@@ -19,7 +19,7 @@ func (r *run) clearStartBy() bool {
 	own, err := r.readPlace()
 	switch {
 	case err != nil:
-		r.suspendUnwritten("begin the run", "", err)
+		r.suspendAfterFailedWrite("begin the run", "", err)
 		return false
 	case own.State == store.PlacePassing && r.row.Control&store.CancelRequested == 0:
 		return r.endPassedRun(own)
@@ -33,7 +33,7 @@ func (r *run) clearStartBy() bool {
 	})
 	switch {
 	case err != nil:
-		r.suspendUnwritten("begin the run", "", err)
+		r.suspendAfterFailedWrite("begin the run", "", err)
 		return false
 	case !kept:
 		r.loseOwnership()
@@ -48,7 +48,7 @@ func (r *run) clearStartBy() bool {
 
 // mayHavePassedQueue reports whether the queue may have let the run through without a place because its deadline is over.
 func (r *run) mayHavePassedQueue() bool {
-	if r.deadline.time().IsZero() {
+	if r.deadline.expiryTime().IsZero() {
 		return false
 	}
 	rows := r.e.queues.cachedRows()
@@ -63,7 +63,7 @@ const expiringRunPoll = 5 * time.Millisecond
 // be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
 // registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
 func (r *run) endPassedRun(own *store.QueuedRun) bool {
-	at := r.deadline.time()
+	at := r.deadline.expiryTime()
 	if !own.Begun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
 		if !r.isForcedToEnd() {
 			r.expireUnbegun(own.StartBy)
@@ -71,7 +71,7 @@ func (r *run) endPassedRun(own *store.QueuedRun) bool {
 		return false
 	}
 	for !r.isForcedToEnd() && !r.isSuspended() {
-		if !r.deadline.time().Equal(at) {
+		if !r.deadline.expiryTime().Equal(at) {
 			r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
 			break
 		}

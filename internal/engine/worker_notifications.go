@@ -81,7 +81,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	due := make([]bool, len(runs))
 	for i, r := range runs {
 		due[i] = r.deadline.hasCome.Load()
-		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.time()}
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.expiryTime()}
 		here[r.row.UUID] = r
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)

@@ -170,7 +170,7 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 // cancelForSchedule cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
 func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UUID) error {
 	o := &store.ControlOperation{
-		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: ids(run), Actor: scheduleActor,
+		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: uuidStrings(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}
 	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
@@ -186,7 +186,7 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 // worker, or when an admission of its queue has let it through. No queue refuses it.
 func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
 	now := e.clock.Now()
-	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
+	id, runName := store.NewRootUUIDAt(schedule.RunID(name, at), now)
 	start := &store.StartWrite{Run: store.Run{
 		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.cfg.Version, Queue: s.Queue, Status: store.Pending,
 		Priority: s.Priority, Input: s.Input, CreatedAt: now, WakeAt: now,

@@ -33,13 +33,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	return s.err
 }
 
-// Attach keeps a worker active until detach is called. If Run was stopped, executed is false, and this
+// KeepWorkerActive keeps a worker active until detach is called. If Run was stopped, executed is false, and this
 // process executes nothing until Run is called again. The last caller of detach waits for the drain. The
 // channel failed is closed if the worker could not begin, or had to stop; detach then returns the reason.
 //
 // In a step of this engine, Attach does nothing, because the worker that executes the step waits for its
 // end.
-func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struct{}, detach func() error) {
+func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-chan struct{}, detach func() error) {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok && t.r.e == e {
 		return true, nil, func() error { return nil }
 	}

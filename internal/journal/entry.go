@@ -45,8 +45,8 @@ func (j *Journal) recycleEntry(e *Entry) {
 	j.entryPool.Put(e)
 }
 
-// addTo adds the entry's items to the batch.
-func (e *Entry) addTo(b *store.Batch) {
+// addToBatch adds the entry's items to the batch.
+func (e *Entry) addToBatch(b *store.Batch) {
 	b.Starts = append(b.Starts, e.starts...)
 	if e.step != nil {
 		b.Steps = append(b.Steps, e.step)

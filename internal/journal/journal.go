@@ -119,8 +119,8 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 // writer needs fewer and larger commits. Call UseSingleWriter before the first write.
 func (j *Journal) UseSingleWriter() { j.singleWriter = true }
 
-// Depth returns the number of entries that wait for a flush to begin.
-func (j *Journal) Depth() int {
+// PendingEntries returns the number of entries that wait for a flush to begin.
+func (j *Journal) PendingEntries() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.pending)
@@ -211,7 +211,7 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 // time recently, because their steps take longer, awaitCallers does not wait for them, except in
 // every 16th flush, to measure again.
 func (j *Journal) awaitCallers(returning int) {
-	first := j.Depth()
+	first := j.PendingEntries()
 	want := 0
 	if j.shouldAwaitReturns(returning) {
 		want = returning
@@ -220,14 +220,14 @@ func (j *Journal) awaitCallers(returning int) {
 	limit := min(maxCallerWait, time.Duration(j.counters.averageTime.Load())/2)
 	for turn := 1; ; turn++ {
 		runtime.Gosched()
-		now := j.Depth()
+		now := j.PendingEntries()
 		still := turn < schedulerYields && now != seen
 		if !still && (now-first >= want || turn >= maxCallerWaitYields || time.Since(began) >= limit) {
 			break
 		}
 		seen = now
 	}
-	j.updateReturnRate(j.Depth()-first, returning)
+	j.updateReturnRate(j.PendingEntries()-first, returning)
 }
 
 // shouldAwaitReturns reports whether the next flush waits for the callers of the last one.
@@ -287,7 +287,7 @@ func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, brief bool) {
 	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], brief
 	bytes := 0
 	for _, e := range entries {
-		e.addTo(batch)
+		e.addToBatch(batch)
 		bytes += e.payloadBytes
 	}
 	began := time.Now()

@@ -84,7 +84,7 @@ func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
-		if got := j.Depth(); got != more {
+		if got := j.PendingEntries(); got != more {
 			t.Errorf("%d entries wait, want %d", got, more)
 		}
 		close(f.gate)

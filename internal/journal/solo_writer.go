@@ -119,7 +119,7 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
-	own, err := a.register(e)
+	own, err := a.registerTransaction(e)
 	if err != nil {
 		<-j.soloSlots
 		j.recycleEntry(e)
@@ -128,12 +128,12 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 	// The transaction does not end with ctx: a transaction that is cancelled may have been committed.
 	commit := func() {
 		batch := store.Batch{ShortLockWait: true}
-		e.addTo(&batch)
+		e.addToBatch(&batch)
 		err := j.commitOnce(j.ctx, &batch)
 		j.counters.soloTransactions.Add(1)
 		<-j.soloSlots
 		e.result <- err
-		j.unregister(own)
+		j.unregisterTransaction(own)
 	}
 	if ctx.Done() == nil {
 		commit()
@@ -158,9 +158,9 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-// register notes the runs of the entry as part of a transaction in progress, and the locks that it
+// registerTransaction notes the runs of the entry as part of a transaction in progress, and the locks that it
 // needs as awaited.
-func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
+func (a *SoloWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
 	j := a.j
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -182,9 +182,9 @@ func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
 	return own, nil
 }
 
-// unregister removes the runs of a transaction that has ended. If entries are pending and no writer
+// unregisterTransaction removes the runs of a transaction that has ended. If entries are pending and no writer
 // is active, because the entries conflicted with this transaction, unregister starts a writer.
-func (j *Journal) unregister(own *transactionRuns) {
+func (j *Journal) unregisterTransaction(own *transactionRuns) {
 	j.mu.Lock()
 	i := slices.Index(j.soloTransactions, own)
 	j.soloTransactions = slices.Delete(j.soloTransactions, i, i+1)

@@ -63,6 +63,6 @@ func (j *Journal) Stats() Stats {
 	return Stats{
 		Flushes: c.flushes.Load(), WrittenRows: c.items.Load(), WrittenBytes: c.bytes.Load(), LargestFlushRows: c.largest.Load(),
 		TotalFlushTime: time.Duration(c.totalTime.Load()), AverageFlushTime: time.Duration(c.averageTime.Load()),
-		FailedFlushes: c.failed.Load(), FlushRetries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), PendingEntries: j.Depth(),
+		FailedFlushes: c.failed.Load(), FlushRetries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), PendingEntries: j.PendingEntries(),
 	}
 }

@@ -64,7 +64,7 @@ func TestAReleaseIsNotFlushedBesideAStepOfItsRun(t *testing.T) {
 				if c.waits {
 					want = 1
 				}
-				if got := j.Depth(); got != want {
+				if got := j.PendingEntries(); got != want {
 					t.Errorf("%d entries wait while the first is under way, want %d", got, want)
 				}
 				close(gate)

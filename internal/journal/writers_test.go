@@ -26,7 +26,7 @@ func TestSecondWriter(t *testing.T) {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
-		if got := j.Depth(); got != 0 {
+		if got := j.PendingEntries(); got != 0 {
 			t.Errorf("%d entries wait, want 0: the second writer took them", got)
 		}
 		close(f.gate)
@@ -74,7 +74,7 @@ func TestACallerThatIsAloneFlushesByItself(t *testing.T) {
 		synctest.Wait()
 		f.gate <- struct{}{}
 		synctest.Wait() // the first caller has gone, a writer holds the others at the gate
-		if got := j.Depth(); got != 0 {
+		if got := j.PendingEntries(); got != 0 {
 			t.Errorf("%d entries wait for a writer", got)
 		}
 		f.gate <- struct{}{}
@@ -99,7 +99,7 @@ func TestOneWriter(t *testing.T) {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
-		if got := j.Depth(); got != 2*secondWriterThreshold {
+		if got := j.PendingEntries(); got != 2*secondWriterThreshold {
 			t.Errorf("%d entries wait, want %d", got, 2*secondWriterThreshold)
 		}
 		close(f.gate)

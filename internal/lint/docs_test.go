@@ -57,7 +57,7 @@ func TestDocumentRulesFindFaults(t *testing.T) {
 	for _, text := range []string{
 		"[a](operations.md#postgresql-with-standbys)", "[a](../README.md)", "[a](https://example.com/missing.md)", "`[a](missing.md)`",
 		"```\n[a](missing.md)\n```", "`internal/engine/engine.go`", "`step.go`", "`schema/grants/*.sql`", "`TestDocuments`",
-		"`TestConformance/nonce`", "`TestRow…`", "`Engine.Pause`", "`*postgres.OwnerError`", "`Schema(name)`", "`make soak`", "`backup.db`",
+		"`TestConformance/nonce`", "`TestRow…`", "`Engine.Pause`", "`*postgres.UntrustedOwnerError`", "`Schema(name)`", "`make soak`", "`backup.db`",
 	} {
 		if faults := slices.Concat(r.deadLinks("docs/planted.md", text), r.unknownNames(text)); len(faults) > 0 {
 			t.Errorf("%q has no fault, but the rules found %q", text, faults)

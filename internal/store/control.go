@@ -85,16 +85,16 @@ const (
 	WakeNow   WakeAtUpdate = 2 // the operation's Now
 )
 
-// AuditUpdate tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
+// AuditColumnsUpdate tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
 // used in SQL.
-type AuditUpdate int16
+type AuditColumnsUpdate int16
 
-// The values of AuditUpdate.
+// The values of AuditColumnsUpdate.
 const (
-	AuditKeep   AuditUpdate = 0 // none
-	AuditPause  AuditUpdate = 1 // reason, paused_by and paused_at are set
-	AuditResume AuditUpdate = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
-	AuditCancel AuditUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
+	AuditKeep   AuditColumnsUpdate = 0 // none
+	AuditPause  AuditColumnsUpdate = 1 // reason, paused_by and paused_at are set
+	AuditResume AuditColumnsUpdate = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
+	AuditCancel AuditColumnsUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
 // ControlChange is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
@@ -104,7 +104,7 @@ type ControlChange struct {
 	Status  Status
 	Control ControlBits
 	Wake    WakeAtUpdate
-	Audit   AuditUpdate
+	Audit   AuditColumnsUpdate
 	// Detached is the new value of the column. A cancel that does not apply to a child detaches the
 	// child, so that the end of its parent does not cancel it either.
 	Detached bool
@@ -159,7 +159,7 @@ func (o *ControlOperation) Plan(nodes []ControlledRun) (changes []ControlChange,
 type plannedRun struct {
 	ControlledRun
 	wakeAtUpdate WakeAtUpdate
-	auditUpdate  AuditUpdate
+	auditUpdate  AuditColumnsUpdate
 }
 
 type controlPlanner struct {

@@ -255,7 +255,7 @@ func TestPlanNotes(t *testing.T) {
 		name, tree string
 		verb       store.Verb
 		runs       string
-		want       map[byte]store.ControlChange // Wake and AuditUpdate alone
+		want       map[byte]store.ControlChange // Wake and AuditColumnsUpdate alone
 	}{
 		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.ControlChange{
 			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeKeep, Audit: store.AuditPause}, 'c': {Wake: store.WakeNever, Audit: store.AuditPause},

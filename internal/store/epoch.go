@@ -21,8 +21,10 @@ type Epoch struct {
 // nonce in the lower 32 bits. The claim statements of both stores compute the same number in SQL.
 func (e Epoch) Number() int64 { return int64(e.Count)<<32 | int64(e.Nonce) }
 
-// EpochOf returns the epoch with the given Number.
-func EpochOf(number int64) Epoch { return Epoch{Count: int32(number >> 32), Nonce: uint32(number)} }
+// EpochFromNumber returns the epoch with the given Number.
+func EpochFromNumber(number int64) Epoch {
+	return Epoch{Count: int32(number >> 32), Nonce: uint32(number)}
+}
 
 // Next returns the epoch after a claim with the given nonce.
 func (e Epoch) Next(nonce uint32) Epoch { return Epoch{Count: e.Count + 1, Nonce: nonce} }

@@ -42,10 +42,10 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 // The outcomes of writes that changed no row. A store calls Judge with the rows that it has read since. The
 // model in package model has its own copy of these rules, to check them.
 
-// Judge returns the outcome of a start that created no run. parent is the state of a child's parent, and existing is
+// OutcomeFromRows returns the outcome of a start that created no run. parent is the state of a child's parent, and existing is
 // the run with the same name and parent, or nil. Judge returns zero if nothing prevents the start any more; then the
 // caller writes it again.
-func (w *StartWrite) Judge(parent RunState, existing *Run) Outcome {
+func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) Outcome {
 	child := w.Run.Parent.Valid
 	switch {
 	case existing != nil && existing.UUID == w.Run.UUID:
@@ -60,9 +60,9 @@ func (w *StartWrite) Judge(parent RunState, existing *Run) Outcome {
 	return 0
 }
 
-// Judge returns the outcome of a step write that changed no row. row is the step's row, or nil. Judge
+// OutcomeFromRows returns the outcome of a step write that changed no row. row is the step's row, or nil. Judge
 // returns zero if the write can still be made: see NeedsSecondTry.
-func (w *StepWrite) Judge(run RunState, row *Step) Outcome {
+func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	switch {
 	case row != nil && w.AlreadyWritten(row):
 		return Written // the result of an earlier try was lost
@@ -86,9 +86,9 @@ func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 	return run.Control != 0 || w.RowExists != (row != nil)
 }
 
-// Judge returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns
+// OutcomeFromRows returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns
 // zero if the receive can still be made.
-func (w *ReceiveWrite) Judge(run RunState, row *Step) Outcome {
+func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	ended := row != nil && row.Status.IsTerminal()
 	switch {
 	case ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt:
@@ -101,10 +101,10 @@ func (w *ReceiveWrite) Judge(run RunState, row *Step) Outcome {
 	return 0
 }
 
-// Judge returns the outcome of a run write that changed no row. run and row show the same run; if the run
+// OutcomeFromRows returns the outcome of a run write that changed no row. run and row show the same run; if the run
 // was not found, row is not read. Judge returns zero if the ownership can still end, by the rules of
 // OwnershipEnd for control requests.
-func (w *OwnershipEnd) Judge(run RunState, row *Run) Outcome {
+func (w *OwnershipEnd) OutcomeFromRows(run RunState, row *Run) Outcome {
 	switch {
 	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):
 		return Written // the result of an earlier try was lost

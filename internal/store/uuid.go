@@ -41,11 +41,11 @@ func ShardOfName(name string) int16 {
 
 // NewUUID returns a new UUIDv7 (time-ordered, RFC 9562) in the given shard, with the time of the
 // process's clock.
-func NewUUID(shard int16) uuid.UUID { return UUIDAt(shard, time.Now()) }
+func NewUUID(shard int16) uuid.UUID { return NewUUIDAt(shard, time.Now()) }
 
-// UUIDAt returns a new UUIDv7 in the given shard, with the given time to a quarter of a microsecond (RFC
+// NewUUIDAt returns a new UUIDv7 in the given shard, with the given time to a quarter of a microsecond (RFC
 // 9562, 6.2, method 3).
-func UUIDAt(shard int16, at time.Time) uuid.UUID {
+func NewUUIDAt(shard int16, at time.Time) uuid.UUID {
 	return setTimeAndShard(uuid.New(), shard, at) // random; panics only if the system has no randomness
 }
 
@@ -60,7 +60,7 @@ func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 
 // NewChildUUID returns a new UUID for a child without a name, with the time of the process's clock.
 func NewChildUUID(parent uuid.UUID) uuid.UUID {
-	return afterParent(parent, UUIDAt(ShardOf(parent), time.Now()))
+	return uuidAfterParent(parent, NewUUIDAt(ShardOf(parent), time.Now()))
 }
 
 // ChildUUID returns the UUID of the child that the parent started in the call with this name at this
@@ -75,12 +75,12 @@ func ChildUUID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	h.Write([]byte(name))
 	id := uuid.UUID(h.Sum(nil)[:16])
 	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
-	return afterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
+	return uuidAfterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
 }
 
-// afterParent returns id, or, if it does not come after the parent's UUID, a UUID that does. So a
+// uuidAfterParent returns id, or, if it does not come after the parent's UUID, a UUID that does. So a
 // transaction that locks runs in the order of UUIDs locks parents first.
-func afterParent(parent, id uuid.UUID) uuid.UUID {
+func uuidAfterParent(parent, id uuid.UUID) uuid.UUID {
 	if bytes.Compare(id[:], parent[:]) > 0 {
 		return id
 	}
@@ -90,17 +90,17 @@ func afterParent(parent, id uuid.UUID) uuid.UUID {
 	return id
 }
 
-// NewRootUUID is RootUUIDAt with the time of the process's clock.
-func NewRootUUID(name string) (uuid.UUID, string) { return RootUUIDAt(name, time.Now()) }
+// NewRootUUID is NewRootUUIDAt with the time of the process's clock.
+func NewRootUUID(name string) (uuid.UUID, string) { return NewRootUUIDAt(name, time.Now()) }
 
-// RootUUIDAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
+// NewRootUUIDAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
 // the UUID.
-func RootUUIDAt(name string, at time.Time) (uuid.UUID, string) {
+func NewRootUUIDAt(name string, at time.Time) (uuid.UUID, string) {
 	if name == "" {
-		id := UUIDAt(int16(rand.IntN(Shards)), at)
+		id := NewUUIDAt(int16(rand.IntN(Shards)), at)
 		return id, id.String()
 	}
-	return UUIDAt(ShardOfName(name), at), name
+	return NewUUIDAt(ShardOfName(name), at), name
 }
 
 // IsNamedByUUID reports whether the run's name is its own UUID. No other run can have this name.

@@ -68,7 +68,7 @@ func TestARunStaysInMemory(t *testing.T) {
 			r.idleTracker.beginWait(r.e.clock.Now().Add(time.Hour))
 			r.idleTracker.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
 		},
-		"it must end":            func(r *run) { r.forceEnd(cancelledEnd()); r.idleTracker.beginWait(time.Time{}) },
+		"it must end":            func(r *run) { r.forceEnd(newCancelledEnd()); r.idleTracker.beginWait(time.Time{}) },
 		"it has ended":           func(r *run) { r.idleTracker.stop(); r.idleTracker.beginWait(time.Time{}) },
 		"it ended while idle":    func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() },
 		"a call began meanwhile": func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.beginBusy() },
@@ -117,7 +117,7 @@ func TestAWaitEnds(t *testing.T) {
 		"at its time":              {due: 500 * time.Millisecond, took: 500 * time.Millisecond},
 		"by news":                  {act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
 		"by news, in time":         {due: time.Second, act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
-		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.forceEnd(cancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
+		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.forceEnd(newCancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
 		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.loseOwnership() }, took: time.Millisecond, want: ErrSuspended},
 		"by being parked":          {due: time.Hour, took: sequentialSettleTime, want: ErrSuspended},
 		"by being parked for good": {took: sequentialSettleTime, want: ErrSuspended},

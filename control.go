@@ -122,17 +122,20 @@ func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	return e.controlAll(ctx, store.VerbPause, f, opts)
 }
 
-// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. Otherwise it works as [Engine.PauseAll].
+// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. The options, the errors and the result are those
+// of [Engine.PauseAll].
 func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbResume, f, opts)
 }
 
-// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. Otherwise it works as [Engine.PauseAll].
+// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. The options, the errors and the result are those
+// of [Engine.PauseAll].
 func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbCancel, f, opts)
 }
 
-// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. Otherwise it works as [Engine.PauseAll].
+// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. The options, the errors and the result
+// are those of [Engine.PauseAll].
 func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }

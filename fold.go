@@ -168,7 +168,7 @@ type LiveError struct {
 	text     string
 }
 
-// Error returns a text with the key and the live run.
+// Error returns a text that names the key and the live run.
 func (e *LiveError) Error() string { return e.text }
 
 // Unwrap returns [ErrLive].

@@ -1,6 +1,6 @@
 package durable
 
-// Kind is the kind of a durable call.
+// Kind tells which durable call a checkpoint records, such as a step, a sleep or a child.
 type Kind string
 
 // The kinds of durable calls.
@@ -34,7 +34,7 @@ const (
 	CheckpointCancelled CheckpointStatus = "cancelled" // its run, or its branch, ended before it had an outcome
 )
 
-// Verb is an operation on a run.
+// Verb names an operation on a run, such as pause or cancel.
 type Verb string
 
 // The verbs.

@@ -12,11 +12,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Page selects a page of a list.
+// Page selects which part of a list is returned.
 type Page struct {
 	Limit int // the most entries of the page; zero: 100, at most 1000
-	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the
-	// first page. A cursor of List is a place in the order of all runs: with another filter the page begins at the same place.
+	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the first
+	// page. A cursor of List is a position in the order of all runs, so it stays valid if you change the filter.
 	Cursor string
 }
 
@@ -39,8 +39,9 @@ const (
 	maxPageLimit     = 1000
 )
 
-// List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
-// them. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
+// List returns a page of the runs that match the filter, the newest first. Runs that are started while you read the pages do not
+// shift the later pages. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
+// List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)

@@ -29,7 +29,7 @@ type QueueInfo struct {
 
 	QueueUse
 	// OldestDue is when the run was due that has waited for the longest time to begin, as far as a worker has seen. Zero: none
-	// waits, or no worker has lived since. So alert also when [Engine.Workers] returns none.
+	// waits, or no worker has lived since. If you alert on this time, alert also when [Engine.Workers] returns no worker.
 	OldestDue time.Time
 	// WaitsFor is what the next run waits for. Empty: none waits, or it is about to begin, or it waits for its key only.
 	WaitsFor QueueBound

@@ -83,8 +83,9 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...Control
 	})
 }
 
-// ResumeSchedule continues a paused schedule with the first time after now. Times that came during the pause are passed;
-// [Engine.Backfill] starts their runs. It returns [ErrNotFound], or [ErrState] if the schedule is not paused.
+// ResumeSchedule resumes a paused schedule. The next run is started at the first scheduled time after now. Times that came during
+// the pause start no runs; [Engine.Backfill] starts their runs. It returns [ErrNotFound], or [ErrState] if the schedule is not
+// paused.
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "resume", name, opts, func(*controlOptions) error { return e.inner.ResumeSchedule(ctx, name) })
 }

@@ -12,8 +12,8 @@ func (c *Ctx) Sleep(name string, d time.Duration) error {
 	return c.callScope().Sleep(name, callSite(0), func(now time.Time) time.Time { return now.Add(d) })
 }
 
-// SleepUntil waits until t, by the database's clock. Otherwise it works as [Ctx.Sleep]. If t has passed, it returns at once. The
-// zero time and years outside of 1 to 9999 return [ErrInvalidConfig].
+// SleepUntil waits until t, by the database's clock. In all other respects SleepUntil works as [Ctx.Sleep]. If t has passed, it
+// returns at once. The zero time and years outside of 1 to 9999 return [ErrInvalidConfig].
 func (c *Ctx) SleepUntil(name string, t time.Time) error {
 	if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 {
 		return fmt.Errorf("%w: sleep %q until %v: give it a time in the years 1 to 9999, and not the zero time", ErrInvalidConfig, name, t)

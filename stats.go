@@ -6,8 +6,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Stats holds counters of what an engine has done since [New], and its current state. Counters only grow: subtract two Stats to
-// see what happened between them.
+// Stats holds counters of what an engine has done since [New], and its current state. The counters only increase. To see what
+// happened in a period, subtract the Stats at its beginning from those at its end.
 type Stats struct {
 	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together.
 	Flushes          int64         // flushes that committed
@@ -58,8 +58,8 @@ func (s Stats) MeanFlush() float64 {
 	return float64(s.WrittenRows) / float64(s.Flushes)
 }
 
-// Stats returns the current figures. It does not query the database, and is cheap. Each figure is exact, but they are not read
-// at the same instant.
+// Stats returns the current figures. It does not query the database, and is cheap. Each figure is exact, but the figures are not
+// read at the same instant.
 func (e *Engine) Stats() Stats {
 	s := e.inner.Stats()
 	j := s.Journal

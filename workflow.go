@@ -19,7 +19,7 @@ import (
 // DefaultQueue is the queue of a workflow that is defined without the option [Queue].
 const DefaultQueue = "default"
 
-// Workflow is a name and its function. Create it with [Define].
+// A Workflow is a function with a name under which runs of it are recorded. Create it with [Define].
 type Workflow[I, O any] struct {
 	name  string
 	queue string // empty: not given
@@ -65,7 +65,7 @@ func Queue(name string) WorkflowOption {
 	}
 }
 
-// Definition is a [*Workflow] with any input and output types, for Config.Workflows.
+// Definition is a [*Workflow] of any input and output types. It is the element type of Config.Workflows.
 type Definition interface {
 	// Name returns the workflow's name.
 	Name() string

@@ -134,8 +134,9 @@ func (e *Engine) Now() time.Time {
 	return e.testClock("Now").clock.Now()
 }
 
-// Advance moves the clock forward by d. Everything that is due by then happens, in order and each at its own time.
-// Advance returns when all runs wait again. With d zero it only waits for that. Call it from the test's own goroutine.
+// Advance moves the clock forward by d. Everything that is due by then happens, in order and each at its own time. Advance
+// returns when all runs wait again. With a d of zero, Advance only waits until all runs wait. Call it from the test's own
+// goroutine.
 func (e *Engine) Advance(d time.Duration) {
 	e.t.Helper()
 	p := e.testClock("Advance")

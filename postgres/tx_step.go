@@ -62,10 +62,10 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
-// SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database.
-// The signal exists if and when that transaction commits, and the run is woken then. Until then the run
-// can neither end nor receive, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and
-// durable.ErrInvalidConfig if tx is nil or has ended.
+// SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database. The signal exists if and
+// when that transaction commits, and the run is woken then. Until the transaction commits, the run can neither end nor receive a
+// signal, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has
+// ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := checkedDatabaseOf(s, tx)

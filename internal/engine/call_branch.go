@@ -31,8 +31,8 @@ type Branch struct {
 	callRefused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
-// Branch opens a scope within this scope. The names in it are prefixed by name, which no other call of
-// this scope may use then. The branch has no row in the database.
+// Branch opens a scope within this scope. The names in the branch get the prefix name, so no other call of this scope may have
+// this name. The branch has no row in the database.
 func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	if err := naming.Check("branch", name); err != nil {
 		return nil, err

@@ -30,8 +30,8 @@ import (
 // These calls are steps whose function belongs to the engine. They leave a started marker if they take
 // long, for example because another transaction has locked the row of the other run.
 
-// ErrEffectInterrupted is returned by an effect when its run or its branch ended or was suspended meanwhile. The call
-// then records nothing.
+// ErrEffectInterrupted is returned by a call that affects another run, such as SendSignal, when its own run or branch was ended
+// or suspended meanwhile. The call then records nothing.
 var ErrEffectInterrupted = errors.New("durable: the run left over a call")
 
 // effectTask returns the task of the attempt to which the context belongs.

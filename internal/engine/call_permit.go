@@ -15,7 +15,7 @@ const (
 	lineWaitInMemory = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
 )
 
-// PermitSpec says which limit bounds the attempts of a step.
+// PermitSpec names the limit from which each attempt of a step needs a permit.
 type PermitSpec struct {
 	Limit    string
 	Key      string // of the limit's line; may be empty

@@ -10,12 +10,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Escalation notifies somebody that a wait takes long. id names the wait. An Escalation must be idempotent
-// by id, because it is called again if the process dies before the escalation is recorded.
+// An Escalation notifies somebody that a receive has waited for too long. The argument id identifies the receive. An Escalation
+// must be idempotent by id, because it is called again if the process dies before the escalation is recorded.
 type Escalation func(to *Escalator, id string) error
 
-// Escalator writes what an escalation sends or starts. A choice that ends the branch of the wait either
-// comes after the write or prevents it.
+// Escalator sends the signal or starts the run of an escalation. A choice that ends the branch of the wait either comes after the
+// write or prevents it.
 type Escalator struct {
 	s   *Scope
 	ctx context.Context // it does not end with the run, so that the outcome of each write is known

@@ -56,8 +56,8 @@ func (t *stepTask) enterTransaction(ctx context.Context) (context.Context, func(
 	}
 }
 
-// CheckOutsideTx returns ErrInsideTx if the call is made from inside a transaction that holds this store's only
-// writer. call describes the call in words, for the error.
+// CheckOutsideTx returns ErrInsideTx if the call is made inside the function of a Tx step on a store with a single writer. The
+// argument call describes the call for the error.
 func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 	if transactions.open.Load() == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Scope is where a run makes durable calls. Names are unique within a scope.
+// A Scope is a namespace in which a run makes durable calls. Names are unique within a scope.
 type Scope struct {
 	r            *run
 	prefix       string

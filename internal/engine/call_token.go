@@ -13,7 +13,7 @@ import (
 // signal only with a token.
 func (s *Scope) TokenSignal(name string) string { return naming.Separator + s.prefix + name }
 
-// Token returns the token of the wait called name. A worker reads the key before it executes anything.
+// Token returns the token of the wait called name. A worker reads the key that signs tokens before it executes runs.
 func (s *Scope) Token(name string) string {
 	return token.Seal(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.TokenSignal(name))
 }

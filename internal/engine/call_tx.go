@@ -51,8 +51,8 @@ type TxAttempt struct {
 // BeginFunction must be called right before each call of the function, which may be called more than once.
 func (x *TxAttempt) BeginFunction() { x.t.txPhase.tryEnter(phaseInFunction) }
 
-// SetOutput puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
-// nothing may be committed.
+// SetOutput puts the output into the checkpoint. If it returns an error, the engine no longer waits for the attempt, and nothing
+// may be committed.
 func (x *TxAttempt) SetOutput(output []byte) error {
 	if !x.t.txPhase.tryEnter(phaseFunctionReturned) {
 		return errAttemptTimeout

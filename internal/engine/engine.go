@@ -89,7 +89,7 @@ type Config struct {
 	Telemetry      *telemetry.Telemetry
 }
 
-// WorkflowDefinition is a workflow as the engine sees it.
+// WorkflowDefinition is a workflow whose inputs and outputs are bytes.
 type WorkflowDefinition struct {
 	Name string
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
@@ -97,7 +97,7 @@ type WorkflowDefinition struct {
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)
 }
 
-// Engine is the access of one process to one store.
+// Engine lets one process use one store.
 type Engine struct {
 	cfg            Config
 	store          store.Store
@@ -246,8 +246,9 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	return e.FinishStarts(ctx, starts, &spans), nil
 }
 
-// PrepareStarts returns the rows for the requests, claimable now or after their delay, or when an admission has let them through.
-// The caller has called Enqueue with the requests before. The caller passes the spans to FinishStarts, or ends them.
+// PrepareStarts returns the rows to insert for the requests. The runs become claimable now, after their delay, or when an
+// admission has admitted them. The caller has called Enqueue with the requests before. The caller passes the spans to
+// FinishStarts, or ends them.
 func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.StartWrite, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
@@ -273,7 +274,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	return starts, spans
 }
 
-// EnsureClock reads the database's clock if it is not known yet. Callers of PrepareStarts call it first.
+// EnsureClock reads the database's clock if it is not known yet. Call EnsureClock before PrepareStarts.
 func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
 
 // FinishStarts returns the results of the committed starts, and ends their spans.

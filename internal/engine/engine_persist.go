@@ -35,7 +35,7 @@ type WriteError = journal.WriteError
 // errRowLocked is the error for the outcome store.Locked.
 var errRowLocked = &WriteError{Err: store.ErrLocked}
 
-// MayPassOnRetry reports whether, after err, nothing was written and the same write may succeed later.
+// MayPassOnRetry reports whether err means that nothing was written and that the same write may succeed later.
 func MayPassOnRetry(err error) bool {
 	if err == nil || isWriteRefused(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

@@ -35,7 +35,7 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
 	return nil
 }
 
-// PauseQueue pauses or resumes a queue. It returns ErrNotFound if there is none.
+// PauseQueue pauses a queue, or resumes it if p.Resume is set. It returns ErrNotFound if there is none.
 func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePause) error {
 	verb := "pause"
 	if p.Resume {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OlderWorkerError is returned while a worker lives whose code is from before the version of the schema that
-// introduced what is to be set. It unwraps to store.ErrSchema.
+// OlderWorkerError is returned by a call that sets a limit, a queue or a schedule while a worker lives whose version of durable
+// does not know them. It unwraps to store.ErrSchema.
 type OlderWorkerError struct {
 	Worker  store.Worker
 	Ignores string // what that worker does not know: limits, queues or schedules

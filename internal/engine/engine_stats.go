@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Stats counts what an engine has done since New, and what it holds now.
+// Stats holds counters of what an engine has done since New, and its present state.
 type Stats struct {
 	Journal             journal.Stats
 	RunsInMemory        int // runs in memory

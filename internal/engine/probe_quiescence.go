@@ -56,8 +56,8 @@ func (r *run) onlyWaits() bool {
 	return i.activeCalls == 0 && len(i.waits) > 0 && !i.stopped
 }
 
-// ParkWaitingRuns parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
-// settling time. ParkWaitingRuns reports whether any run in memory is now suspended.
+// ParkWaitingRuns parks every run in memory that only waits, if its wait lasts longer than Config.ParkAfter. It does not wait for
+// the settling time of the runs. ParkWaitingRuns reports whether any run in memory is now suspended.
 func (e *Engine) ParkWaitingRuns() (left bool) {
 	w := e.worker()
 	if w == nil {
@@ -82,7 +82,7 @@ func (e *Engine) WakeAll() {
 	e.results.Recheck()
 }
 
-// IsClaiming reports whether the worker claims runs: it is open, and not full.
+// IsClaiming reports whether the worker claims runs: it is not stopping, and has free slots.
 func (e *Engine) IsClaiming() bool {
 	w := e.worker()
 	if w == nil {
@@ -97,7 +97,7 @@ func (e *Engine) IsFiringSchedules() bool {
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
-// QueueChecks returns the number of the worker's latest look at all queues that has begun, and of the latest that has ended.
+// QueueChecks returns the numbers of the worker's latest check of all queues that has begun, and of the latest that has ended.
 func (e *Engine) QueueChecks() (begun, ended uint64) {
 	w := e.worker()
 	if w == nil {

@@ -58,8 +58,8 @@ func (c *compensations) addFailuresTo(failure *record.Failure) *record.Failure {
 	return &f
 }
 
-// Compensate registers spec as a compensation. It may be called when the run must already end, because the
-// effect that it undoes has happened.
+// Compensate registers a compensation of the run, which spec describes. It may be called when the run must already end, because
+// the effect that it undoes has happened.
 func (s *Scope) Compensate(spec *CallSpec) error {
 	if err := naming.Check("compensation", spec.Name); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Entry holds the writes of one call. They are committed in one transaction. The journal owns the
-// entry from append until it has sent the result.
+// Entry holds the writes of one call of the journal. They are committed in one transaction. The journal owns the entry from
+// append until it has sent the result.
 type Entry struct {
 	starts       []*store.StartWrite
 	step         *store.StepWrite

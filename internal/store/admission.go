@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// QueueAdmission is one pass over a queue. The pass removes the places of runs that have ended or that wait. Runs
-// that are due get a place, or are put in line.
+// QueueAdmission is one admission of a queue: a transaction that decides which runs of the queue may begin. It removes the places
+// of runs that have ended or that wait. It gives each due run a place, or puts it in line.
 type QueueAdmission struct {
 	Queue string
 	Now   time.Time
@@ -27,7 +27,7 @@ type QueueAdmission struct {
 // lockedRunsRecheckDelay is when a queue is looked at again in which other transactions have locked the runs that come next.
 const lockedRunsRecheckDelay = 100 * time.Millisecond
 
-// Finish sets the results of a pass.
+// Finish copies the results of the plan into the QueueAdmission.
 func (a *QueueAdmission) Finish(plan *AdmissionPlan) {
 	a.More, a.Again, a.Admitted, a.At = plan.More, plan.Again, plan.Admitted, plan.At
 	if a.More && len(plan.Runs) == 0 && !plan.LookAll {
@@ -35,17 +35,17 @@ func (a *QueueAdmission) Finish(plan *AdmissionPlan) {
 	}
 }
 
-// QueueAdmitter gives places to runs in queues with a row. For a queue without a row, which was deleted, it lets
-// everything through.
+// QueueAdmitter decides which runs of queues with settings may begin. If a queue has no row, because it was deleted, all of its
+// runs may begin at once.
 type QueueAdmitter interface {
-	// Admit makes one pass over a queue, in one transaction, and sets the results. A run that another
-	// transaction has locked is left for the next pass.
+	// Admit makes one pass over a queue, in one transaction, and sets the results. A run that another transaction has locked is
+	// left for the next admission.
 	Admit(ctx context.Context, a *QueueAdmission) error
 }
 
 const (
-	// MaxAdmitted is how many runs of a queue may be admitted and not claimed yet. It is small, so that an
-	// urgent run passes those that wait.
+	// MaxAdmitted is how many runs of a queue may be admitted and not claimed yet. The number is small, so that an urgent run
+	// need not wait for many admitted runs.
 	MaxAdmitted = 256
 
 	// MaxRunsRead is how many runs of each kind a store reads for one pass; see QueueState.AddRuns.
@@ -67,7 +67,7 @@ const (
 	HighestPriority = 2
 )
 
-// PerPriority has a number for each priority, from the lowest.
+// PerPriority holds one number for each priority, from the lowest to the highest.
 type PerPriority [HighestPriority - LowestPriority + 1]int64
 
 // ofPriority returns the number for a priority.
@@ -104,8 +104,8 @@ type QueueState struct {
 	more bool
 }
 
-// AddRuns adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that
-// are due and not admitted, strays, or, if the queue is deleted, those with a place. A run may be of two kinds.
+// AddRuns adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that are due and
+// not admitted, strays, or, if the queue is deleted, those with a place. The same run may be added for two kinds.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seen == nil {
 		s.seen = make(map[uuid.UUID]struct{}, len(runs))
@@ -225,12 +225,13 @@ type QueueLinePart struct{ Begun, Root bool }
 // LineParts are the parts of all lines.
 var LineParts = [...]QueueLinePart{{true, true}, {true, false}, {false, false}, {false, true}}
 
-// AddLine adds the beginning of a part of the queue's line. more tells that it is longer.
+// AddLine adds the first runs of one part of the queue's line. The argument more reports whether the part contains further runs.
 func (s *QueueState) AddLine(part QueueLinePart, runs []AdmissionRun, more bool) {
 	s.Line[part.lineClass()].mergeRuns(runs, more, comparePlaces)
 }
 
-// AddBehind adds the beginning of a part of those behind the key. more tells that it is longer.
+// AddBehind adds the first runs of one part of the runs that wait behind the key. The argument more reports whether the part
+// contains further runs.
 func (k *QueueKeyState) AddBehind(part QueueLinePart, runs []AdmissionRun, more bool) {
 	k.First[part.lineClass()].mergeRuns(runs, more, compareBehind)
 }

@@ -29,9 +29,9 @@ type admissionPlanner struct {
 	plan    AdmissionPlan
 }
 
-// Plan decides about the runs that the admission has read, and sets the counts, turns and times of the
-// queue. begun is the point of the database's history now. lease is how long nothing begins after the
-// database went back to an earlier state, or longer, if the period of a rate is.
+// Plan decides about the runs that the admission has read, and sets the counts, turns and times of the queue. The argument begun
+// is the present timeline of the database. lease is how long nothing begins after the database went back to an earlier state, or
+// longer, if the period of a rate is.
 func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	s.advance()
 	if s.Begun != "" && begun != "" && begun != s.Begun {

@@ -55,10 +55,9 @@ type StartWrite struct {
 	State    RunState
 }
 
-// StepWrite records a state of a step if the run is still Running at Step.Epoch. A pause or cancel
-// request (Control) does not prevent the write, with one exception: the Started row of a child is
-// Fenced, like the child's start. State tells of the request. The first write that finds the request
-// costs a second statement.
+// StepWrite records the state of a step, if the run is still Running at the epoch Step.Epoch. A pause or cancel request (Control)
+// does not prevent the write, with one exception: the Started row of a child is Fenced, like the child's start. State shows the
+// request. The first write after a request needs a second statement.
 type StepWrite struct {
 	Step Step // Epoch is the writer's
 
@@ -67,9 +66,9 @@ type StepWrite struct {
 	// conflict.
 	RowExists bool
 
-	// Outcome is Written, Adopted (a terminal row existed: see Recorded), Fenced (see State) or Locked. If RowExists was wrong,
-	// the store tries an insert instead of the update, or the reverse. A marker or backoff that is older than a row of the same
-	// epoch changes nothing, and its outcome is Written.
+	// Outcome is Written; Adopted, if a terminal row existed (Recorded holds it); Fenced, and then State holds the state of the
+	// run; or Locked. If RowExists was wrong, the store tries an insert instead of the update, or the reverse. A marker or
+	// backoff that is older than a row of the same epoch changes nothing, and its outcome is Written.
 	Outcome  Outcome
 	Recorded *Step
 	State    RunState
@@ -90,14 +89,14 @@ type ReceiveWrite struct {
 	Step   Step
 	Signal string
 
-	// Outcome is Written or Adopted (see Recorded, which is the current row), Fenced, or Locked
-	// (the run's row is locked).
+	// Outcome is Written; Adopted, if another write has recorded the step (Recorded holds its row); Fenced; or Locked, if another
+	// transaction has locked the run's row.
 	Outcome  Outcome
 	Recorded *Step
 	State    RunState
 }
 
-// SignalWrite is a named message to a run that has not ended. It wakes the run if the run waits.
+// SignalWrite is a named message to a run that has not ended. If the run waits, the signal wakes it.
 type SignalWrite struct {
 	Run       uuid.UUID
 	ID        uuid.UUID
@@ -110,20 +109,19 @@ type SignalWrite struct {
 	// signal, after it has locked the run. So a receive that timed out committed before the signal.
 	ArrivedAt time.Time
 
-	// Outcome is Written, Adopted (the key was used: see Existing), Fenced (the run has ended or
-	// does not exist: see State), or Locked (the run's row is locked). A retry after an ambiguous
-	// commit finds ID itself, and its outcome is Written.
+	// Outcome is Written; Adopted, if the key was used before (Existing holds that signal); Fenced, if the run has ended or does
+	// not exist; or Locked, if another transaction has locked the run's row. A retry after an ambiguous commit finds ID itself,
+	// and its outcome is Written.
 	Outcome  Outcome
 	Existing *SignalWrite // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
 	State    RunState
 }
 
-// OwnershipEnd ends one ownership of a run, if the run is still Running at Epoch. The run finishes
-// (Completed, Failed, Cancelled, Expired), parks (Waiting), becomes claimable again (Pending) or is
-// paused (Paused). Owner becomes NULL. WakeAt is stored as given; it is zero, which is NULL, except
+// OwnershipEnd ends one ownership of a run, if the run is still Running at Epoch. The run finishes (Completed, Failed, Cancelled,
+// Expired), parks (Waiting), becomes claimable again (Pending) or is paused (Paused). Owner becomes NULL. WakeAt is zero except
 // for Pending, and for Waiting with a timer.
 //
-// A request that arrived meanwhile (Control) takes precedence:
+// A pause or cancel request that arrived meanwhile takes precedence:
 //   - A run whose cancel was requested can end only as Cancelled. Any other end is Fenced, State
 //     shows the request, and the run does not change. If the write parks or releases the run, it
 //     becomes Pending at Now, so that a worker executes its compensations.
@@ -155,7 +153,8 @@ type OwnershipEnd struct {
 	Held       bool
 	MaxCrashes int // with Held; see ClaimQuery
 
-	// Outcome is Written, Fenced (see State), or Locked (the row of the run or its parent is locked).
+	// Outcome is Written; Fenced, and then State holds the state of the run; or Locked, if another transaction has locked the row
+	// of the run or of its parent.
 	Outcome Outcome
 	State   RunState
 }

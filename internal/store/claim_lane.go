@@ -39,8 +39,8 @@ const (
 // gateMask selects the bits of the gate.
 const gateMask = 7
 
-// StrayCheckInterval is the age at which an admission reads the lanes of the database anew, to find runs that entered a
-// queue before its row was created.
+// StrayCheckInterval is how often an admission reads the lanes of the database again, to find runs that entered a queue before
+// its row was created.
 const StrayCheckInterval = time.Second
 
 // ClaimLaneOf returns the lane of a run with GateFree.
@@ -89,12 +89,12 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	}
 }
 
-// QueueGates tells a claim which queues have a row, and from which of them the worker takes nothing now. It does not
-// change. Nil means that no queue has a row.
+// QueueGates tells a claim which queues have settings, and from which of them the worker claims at present only runs that
+// need no place. It does not change. Nil means that no queue has a row.
 type QueueGates struct{ queues map[string]bool } // false: the worker takes only runs that pass
 
-// NewQueueGates returns the queues with a row that are not deleted. From those in full, the worker takes only runs that
-// pass, because it executes as many runs of them as it may.
+// NewQueueGates returns the queues with a row that are not deleted. From the queues in full, the worker claims only runs that
+// need no place, because it already executes as many of their runs as allowed.
 func NewQueueGates(queues, full []string) *QueueGates {
 	g := &QueueGates{make(map[string]bool, len(queues))}
 	for _, q := range queues {
@@ -106,8 +106,8 @@ func NewQueueGates(queues, full []string) *QueueGates {
 	return g
 }
 
-// AllowsClaim reports whether a claim may take runs of a lane in the queue. A run of GateFree in a queue with a row is a
-// stray: its start did not know the row. An admission looks at it first.
+// AllowsClaim reports whether a claim may take runs of a lane in the queue. A run with GateFree in a queue with a row was started
+// by a process that did not know the row yet. No claim takes such a run before an admission has decided about it.
 func (g *QueueGates) AllowsClaim(l ClaimLane, queue string) bool {
 	if !l.Claimable() {
 		return false

@@ -10,15 +10,15 @@ import (
 // owner reads the deadline before the run parks. A Waiting run becomes claimable at the deadline at
 // the latest.
 //
-// It is Fenced for a run that has ended or whose cancel was requested. It is also Fenced if the run's
-// present deadline passed before Now, because the run may have begun to expire. A paused run whose
-// deadline passed after the pause cannot have begun to expire, so its deadline can be changed.
+// It is Fenced for a run that has ended or whose cancel was requested. It is also Fenced if the run's present deadline passed
+// before Now, because the run may have begun to expire. A paused run whose deadline passed after the pause cannot have begun to
+// expire, so its deadline can be changed.
 type DeadlineChange struct {
 	Run uuid.UUID
 	At  time.Time // zero removes the deadline
 	Now time.Time
 
-	// Outcome is Written, or Fenced (see State).
+	// Outcome is Written or Fenced. If it is Fenced, State holds the state of the run.
 	Outcome Outcome
 	State   RunState
 }

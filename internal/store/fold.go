@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// FoldStore keeps the keys under which starts fold: several starts lead to one run, or to none. Every Store
-// implements it.
+// FoldStore keeps the keys of starts with the options Singleton, Debounce and Sample. Several starts with the same key fold: they
+// lead to one run, or to none. Every Store implements it.
 type FoldStore interface {
 	// ChangeFold locks the row of one key, lets c.Plan decide, and writes the result, all in one transaction.
 	// It reads everything again if the transaction is retried.
@@ -19,7 +19,7 @@ type FoldStore interface {
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
 }
 
-// FoldKind tells how starts with one key fold. The numbers are stored.
+// FoldKind is the option of the starts: Singleton, Debounce or Sample. The numbers are stored.
 type FoldKind int16
 
 // The kinds. Starts of different kinds do not fold together.
@@ -69,7 +69,7 @@ type FoldRun struct {
 	Deadline time.Time
 }
 
-// FoldChange changes the row of one key.
+// FoldChange reads, plans and writes the row of one key in a transaction.
 type FoldChange struct {
 	Key FoldKey
 	// Skip makes ChangeFold return without a call of Plan if there is no row, or if another transaction has
@@ -82,7 +82,7 @@ type FoldChange struct {
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times.
 	Plan func(s FoldState) *FoldWrite
 
-	// Written is the result of Plan, with the outcome of its start. Nil: nothing was written.
+	// Written is the FoldWrite that Plan returned, with the outcome of its start. It is nil if nothing was written.
 	Written *FoldWrite
 }
 
@@ -115,6 +115,5 @@ type FoldRelease struct {
 	Input    []byte    // nil: it keeps its own
 }
 
-// FoldLane is the lane of runs that are not released. Claims take no run from it, and no queue has an empty
-// name.
+// FoldLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.
 var FoldLane = ClaimLaneOf("", "", 0).WithGate(GateArrived)

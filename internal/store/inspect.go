@@ -22,7 +22,7 @@ type Filter struct {
 	Roots         bool      // selects only runs without a parent
 }
 
-// SortByCallOrder sorts checkpoints of one run in the order in which their calls began.
+// SortByCallOrder sorts the checkpoints of one run by the order in which their calls began.
 func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
@@ -113,12 +113,12 @@ type Notifications struct {
 	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
 	// lease. They are repeated until the caller's lease has the new deadline.
 	Deadlines []Lease
-	// Ended holds those of the caller's leases whose run is now Cancelled and still has the epoch of the
-	// lease: the run was terminated, or the caller recorded the cancel itself. They are repeated as long as the caller passes their leases.
+	// Ended holds the caller's leases whose runs are now Cancelled at the epoch of the lease. Such a run was terminated, or the
+	// caller itself has recorded its cancel. They are repeated as long as the caller passes their leases.
 	Ended []Lease
 }
 
-// PendingControl is a run whose pause or cancel is requested, with its current epoch.
+// PendingControl is a run with a requested pause or cancel, and the current epoch of the run.
 type PendingControl struct {
 	Run     uuid.UUID
 	Epoch   Epoch

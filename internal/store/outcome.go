@@ -43,7 +43,7 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 // model in package model has its own copy of these rules, to check them.
 
 // OutcomeFromRows returns the outcome of a start that created no run. parent is the state of a child's parent, and existing is
-// the run with the same name and parent, or nil. Judge returns zero if nothing prevents the start any more; then the
+// the run with the same name and parent, or nil. OutcomeFromRows returns zero if nothing prevents the start any more; then the
 // caller writes it again.
 func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) Outcome {
 	child := w.Run.Parent.Valid
@@ -60,8 +60,8 @@ func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) Outcome {
 	return 0
 }
 
-// OutcomeFromRows returns the outcome of a step write that changed no row. row is the step's row, or nil. Judge
-// returns zero if the write can still be made: see NeedsSecondTry.
+// OutcomeFromRows returns the outcome of a step write that changed no row. row is the step's row, or nil. OutcomeFromRows returns
+// zero if the write can still be made: see NeedsSecondTry.
 func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	switch {
 	case row != nil && w.AlreadyWritten(row):
@@ -78,15 +78,14 @@ func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	return 0
 }
 
-// NeedsSecondTry reports whether a step write for which Judge returned zero changed no row because the
-// writer was wrong about whether the row exists, or because of a pause or cancel request. A second try that
-// ignores whether the row exists and ignores control requests then succeeds. If NeedsSecondTry returns
-// false, another transaction has locked the row.
+// NeedsSecondTry reports whether a step write for which OutcomeFromRows returned zero changed no row because the writer was wrong
+// about whether the row exists, or because of a pause or cancel request. A second try that ignores whether the row exists and
+// ignores control requests then succeeds. If NeedsSecondTry returns false, another transaction has locked the row.
 func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 	return run.Control != 0 || w.RowExists != (row != nil)
 }
 
-// OutcomeFromRows returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns
+// OutcomeFromRows returns the outcome of a receive that changed no row. row is the step's row, or nil. OutcomeFromRows returns
 // zero if the receive can still be made.
 func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	ended := row != nil && row.Status.IsTerminal()
@@ -101,9 +100,9 @@ func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	return 0
 }
 
-// OutcomeFromRows returns the outcome of a run write that changed no row. run and row show the same run; if the run
-// was not found, row is not read. Judge returns zero if the ownership can still end, by the rules of
-// OwnershipEnd for control requests.
+// OutcomeFromRows returns the outcome of a run write that changed no row. run and row show the same run; if the run was not
+// found, row is not read. OutcomeFromRows returns zero if the ownership can still end, by the rules of OwnershipEnd for control
+// requests.
 func (w *OwnershipEnd) OutcomeFromRows(run RunState, row *Run) Outcome {
 	switch {
 	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):

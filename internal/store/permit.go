@@ -28,8 +28,8 @@ type LimitSettings struct {
 // rate returns the rate. Without one it is the zero value.
 func (s LimitSettings) rate() Rate { return Rate{Count: s.Rate, Period: s.Period, Burst: s.Burst} }
 
-// CapUnits returns how many of the units count: no more than can ever be granted at once, so that a smaller
-// limit delays a step and does not stop it.
+// CapUnits returns the requested number of units, or the largest number that can ever be granted at once if that is smaller. So a
+// limit that was lowered delays a step, but does not block it forever.
 func (s LimitSettings) CapUnits(units int) int {
 	if s.Concurrent > 0 {
 		units = min(units, s.Concurrent)
@@ -45,7 +45,7 @@ type Limit struct {
 	Name string
 	LimitSettings
 
-	// Code declares settings. Those of the newest version apply, unless an operator has set others.
+	// Code declares settings. The settings of the newest version apply, unless an operator has set others.
 	Declared        *LimitSettings // nil: no code has declared any
 	DeclaredVersion string
 	DeclaredAt      time.Time
@@ -79,8 +79,8 @@ type LimitChange struct {
 	Name     string
 	Settings LimitSettings
 	Now      time.Time
-	// Declare tells that the change comes from code of the version. It then applies only if no operator has
-	// set bounds, and if the version was not declared before a newer one.
+	// Declare reports that the code of the version Version makes this change, and not an operator. Such a change applies only if
+	// no operator has set bounds, and if no newer version has declared the limit since.
 	Declare bool
 	Version string
 	By      string // who sets the bounds, and why
@@ -135,8 +135,7 @@ type PermitRequest struct {
 	State     RunState  // of the run, with Fenced
 }
 
-// PermitReturn gives a permit or a place in a line back. It changes nothing if another execution has the
-// permit.
+// PermitReturn gives back a permit, or gives up a place in the line. It changes nothing if another execution has the permit.
 type PermitReturn struct {
 	Limit, Key string
 	Run        uuid.UUID
@@ -145,13 +144,13 @@ type PermitReturn struct {
 	Attempt    int32
 }
 
-// Return returns what gives back the permit that the ask was granted, or its place in the line.
+// Return returns the PermitReturn that gives back the permit of the request, or its place in the line.
 func (a *PermitRequest) Return() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
-// PermitBatch is what one call of Permits does: it gives permits back, and grants what is free to the
-// steps that ask and to those in line.
+// PermitBatch is the argument of one call of Permits. The call gives permits back, and grants free units to the requesting steps
+// and to the steps in line.
 type PermitBatch struct {
 	Now      time.Time
 	Lease    time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
@@ -159,7 +158,8 @@ type PermitBatch struct {
 	Returns  []PermitReturn
 	Lines    []PermitLineKey // lines that are looked at although nobody asks
 
-	// RecheckAt is when to look at lines anew, because more can be offered then. It is set with the outcomes.
+	// RecheckAt is when to call Permits again for a line, because more units can be granted then. The store sets it together with
+	// the outcomes.
 	RecheckAt map[PermitLineKey]time.Time
 }
 
@@ -171,7 +171,7 @@ func (b *PermitBatch) RecheckLine(g PermitLineKey, at time.Time) {
 	b.RecheckAt[g] = at
 }
 
-// PermitLineKey names one line: a limit and a key, which may be empty.
+// PermitLineKey identifies one line of waiting steps: a limit and a key, which may be empty.
 type PermitLineKey struct{ Limit, Key string }
 
 // AllLines returns the lines that the batch names, each once, in the order in which they are locked.
@@ -197,7 +197,7 @@ type PermitLineUse struct {
 	LimitUse
 }
 
-// LimitsInUse adds to each limit how much of it is in use. Permits of a limit without a row are left out.
+// LimitsInUse fills in how much of each limit is in use. It ignores permits of a limit that has no row.
 func LimitsInUse(limits []Limit, use []PermitLineUse) []Limit {
 	at := make(map[string]*Limit, len(limits))
 	for i := range limits {
@@ -246,12 +246,12 @@ func DecodeLimitSettings(text string) (*LimitSettings, error) {
 
 // LimitStore keeps the limits on steps.
 type LimitStore interface {
-	// Permits changes the lines of all limits and keys that the batch names, in one transaction. It locks
-	// each line, so that concurrent calls grant one after the other, and no more than is free. An offer
-	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the
-	// next in line gets the offer, and the line is to be looked at again soon.
+	// Permits changes the lines of all limits and keys that the batch names, in one transaction. It locks each line. So
+	// concurrent calls grant permits one after the other, and never more than are free. An offer of a permit to a waiting step
+	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the next in line gets the
+	// offer, and the line is to be looked at again soon.
 	//
-	// A permit ends with the lease of its attempt. A paused run has no place in a line.
+	// A permit ends with the lease of its attempt. A step of a paused run has no place in a line.
 	Permits(ctx context.Context, b *PermitBatch) error
 
 	// WaitingLines returns up to limit lines after the given one in which a step waits, ordered by limit

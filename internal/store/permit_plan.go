@@ -16,9 +16,9 @@ const offerDuration = 2 * time.Second
 // expiredLeaseRetryDelay is when a step asks again whose run has no lease at the moment. Such a step keeps its place.
 const expiredLeaseRetryDelay = 500 * time.Millisecond
 
-// MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that
-// have missed an offer. The latter are read apart, because any number of them may stand before the others, of
-// runs which no worker executes.
+// MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that have missed an
+// offer. Steps that have missed an offer are read separately, because the line may begin with any number of them if no worker
+// executes their runs.
 const MaxPermitsRead = 100
 
 // PermitLine is the state of one line, locked by the transaction that plans with it.
@@ -71,7 +71,7 @@ type PermitPlan struct {
 	again         time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
 }
 
-// ComparePlaces orders the permits of a line: higher priorities first, then by arrival.
+// ComparePlaces compares the places of two steps in a line: higher priorities come first, then earlier arrivals.
 func ComparePlaces(a, b *Permit) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
@@ -108,8 +108,8 @@ type RequestingRun struct {
 	Lease time.Time // when the lease of the run ends
 }
 
-// Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
-// database's history now.
+// Plan decides which steps of the line get a permit, and sets the outcomes of the requests. The argument begun is the present
+// timeline of the database.
 func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfRequestingSteps, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().cutToBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {

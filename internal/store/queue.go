@@ -34,13 +34,13 @@ type QueueSettings struct {
 	Closed       bool `json:"closed,omitzero"`        // new starts are refused
 }
 
-// QueueRow is the row of a queue without its counts. Engines keep all of them in memory.
+// QueueRow is the row of a queue in the database, without its counts. Engines keep all of them in memory.
 type QueueRow struct {
 	Name     string
 	Settings QueueSettings // that apply: those of Set, else those of Declared, else none
 	PausedAt time.Time     // zero: not paused
-	// Deleted tells that the queue is being deleted: its runs are let through, and new starts need no place.
-	// The admission that finds nothing left deletes the row.
+	// Deleted reports that the queue is being deleted: its runs may begin at once, and new runs need no place. The admission that
+	// finds nothing left deletes the row.
 	Deleted bool
 }
 
@@ -48,7 +48,7 @@ type QueueRow struct {
 type Queue struct {
 	QueueRow
 
-	// Code declares settings. Those of the newest version apply, unless an operator has set others.
+	// Code declares settings. The settings of the newest version apply, unless an operator has set others.
 	Declared        *QueueSettings // nil: no code has declared any
 	DeclaredVersion string
 	DeclaredAt      time.Time
@@ -87,8 +87,8 @@ type QueueChange struct {
 	Name     string
 	Settings QueueSettings
 	Now      time.Time
-	// Declare tells that the change comes from code of the version. It then applies only if no operator has
-	// set anything, and if the version was not declared before a newer one.
+	// Declare reports that the code of the version Version makes this change, and not an operator. Such a change applies only if
+	// no operator has set anything, and if no newer version has declared the queue since.
 	Declare bool
 	Version string
 	By      string // who sets the settings, and why
@@ -117,7 +117,7 @@ const (
 	PlacePassing   PlaceState = 5 // the run is let through and counts for nothing, because it only ends
 )
 
-// QueuePlace is the row of a run in a queue with a row.
+// QueuePlace is the row of a run in the table of queue places. Only runs in queues with settings have one.
 type QueuePlace struct {
 	Run       uuid.UUID
 	Queue     string
@@ -138,7 +138,7 @@ const MaxWeight = 1000
 // MaxBefore is the largest QueuedRun.Before.
 const MaxBefore = 10_000
 
-// QueuedRun is the place of a run, and what an observer wants to know of it.
+// QueuedRun is the queue place of a run, with what [Engine.Get] shows about it.
 type QueuedRun struct {
 	QueuePlace
 	Gate   LaneGate // of the run
@@ -155,7 +155,7 @@ type QueueStore interface {
 	// marked.
 	ChangeQueue(ctx context.Context, c QueueChange) error
 
-	// PauseQueue pauses or resumes a queue. It reports whether the queue exists. The first pause keeps its
+	// PauseQueue pauses a queue, or resumes it if p.Resume is set. It reports whether the queue exists. The first pause keeps its
 	// time, actor and reason until the queue is resumed.
 	PauseQueue(ctx context.Context, p QueuePause) (bool, error)
 
@@ -167,8 +167,8 @@ type QueueStore interface {
 	// name.
 	Queues(ctx context.Context, now time.Time) ([]Queue, error)
 
-	// Depth returns how many runs of a queue wait to begin, or wait for a place, but at most the given
-	// number. It sees what is committed.
+	// Depth returns how many runs of a queue wait to begin, or wait for a place, but at most the given number. It counts only
+	// committed runs.
 	Depth(ctx context.Context, queue string, most int) (int, error)
 
 	// PlaceOf returns the place of a run, or nil if it has none.
@@ -216,8 +216,8 @@ func (q *Queue) Decode(declared, set string) (err error) {
 	return nil
 }
 
-// WaitsFor returns in a word what keeps the first run in line from a place at the time now. It returns an
-// empty text if none is in line, or if nothing keeps it.
+// WaitsFor returns a word for what the first run in line waits for at the time now. It returns an empty text if no run is in
+// line, or if the first run can begin now.
 func (q *Queue) WaitsFor(now time.Time) string {
 	s := &q.Settings
 	switch {

@@ -10,9 +10,9 @@ import (
 
 // QueueMove gives a run that has not begun another queue, another priority, or both.
 //
-// It locks the row of the run's queue as an admission does, and takes the run out of its line or its place, with
-// all counts. The run then arrives in its queue like one that was just started. It keeps the time at which it is
-// due, its deadline, its StartBy and its group key. What it has taken of a rate stays used.
+// It locks the row of the run's queue as an admission does, and takes the run out of its line or its place, with all counts. The
+// run then arrives in its queue like one that was just started. It keeps the time at which it is due, its deadline, its StartBy
+// and its group key. The units of a rate that it has used stay used.
 type QueueMove struct {
 	Run      uuid.UUID
 	Queue    string // empty: it keeps its queue

@@ -18,7 +18,7 @@ const (
 	Completed Status = 5
 	Failed    Status = 6
 	Cancelled Status = 7
-	// 8 is not used, because an event had this number once.
+	// The number 8 is not used, because an event had this number in an earlier version.
 	Expired Status = 9 // its deadline passed
 )
 
@@ -107,7 +107,7 @@ func (s StepStatus) String() string {
 	return stepWords[s]
 }
 
-// Run is one row of the run table. A zero time is NULL.
+// Run is one row of the run table. A zero time.Time stands for NULL in the database.
 //
 // A run has a UUID and a name. The UUID is unique, and the name is unique under its parent: the name of a
 // root is the ID that its caller chose, and the name of a child is the key of the call that started it.
@@ -177,7 +177,7 @@ const (
 // Tag is a namespaced label of a run, such as team.owner.
 type Tag struct{ Key, Value string }
 
-// Step is one row of the step table. A zero time is NULL.
+// Step is one row of the step table. A zero time.Time stands for NULL in the database.
 type Step struct {
 	Run       uuid.UUID
 	Name      string
@@ -206,7 +206,7 @@ const (
 // SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
 const SchemaVersion = 3
 
-// FlowVersion is the first version of the schema whose workers know queues, limits and schedules.
+// FlowVersion is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
 const FlowVersion = 3
 
 // Worker is one row of the registry.

@@ -14,7 +14,7 @@ const MaxScheduleName = 480
 // keeps one bit, which tells whether a run was started.
 const KeptFires = 1000
 
-// FoldAt is how many fires a schedule has when a store folds the oldest, so that KeptFires remain.
+// FoldAt is the number of fires at which a store folds the oldest fires of a schedule into bits, so that KeptFires remain.
 const FoldAt = KeptFires + 100
 
 // ScheduleStore are the schedules of one database. Every Store implements it.
@@ -24,8 +24,8 @@ type ScheduleStore interface {
 	// zero: none is.
 	DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error)
 
-	// ChangeSchedule locks one schedule, lets u.Plan decide, and writes the result, all in one transaction. It starts the
-	// runs, records the fires, and sets the row. It reads the row again if the transaction is retried.
+	// ChangeSchedule locks one schedule, lets u.Plan decide, and writes the result, all in one transaction. It starts the runs,
+	// records what happened at each time, and writes the row. It reads the row again if the transaction is retried.
 	ChangeSchedule(ctx context.Context, u *ScheduleChange) error
 
 	// Schedules returns up to limit schedules whose names are after the given one, ordered by name.
@@ -38,7 +38,7 @@ type ScheduleStore interface {
 	Fires(ctx context.Context, schedule string, limit int) ([]Fire, error)
 }
 
-// Schedule is one row of the schedule table. A zero time is NULL.
+// Schedule is one row of the schedule table. A zero time.Time stands for NULL in the database.
 type Schedule struct {
 	Name  string
 	State []byte // the settings, and what else the engine records; in the engine's encoding, which is a JSON object
@@ -47,7 +47,7 @@ type Schedule struct {
 	WaitingAt time.Time // the scheduled time that waits for the end of LastRun; zero: none
 	LastRun   uuid.NullUUID
 	Paused    bool
-	// CancelsLastRun tells that a waiting time has LastRun cancelled.
+	// CancelsLastRun reports that LastRun is to be cancelled, because a newer scheduled time waits for its end.
 	CancelsLastRun bool
 	// FireCount is the number of fires that are kept in full. Stores count them.
 	FireCount int
@@ -65,7 +65,7 @@ type ScheduleChange struct {
 
 	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
 	Found bool
-	// Written is the result of Plan, after its starts have their outcomes. Nil: nothing was written.
+	// Written is the ScheduleWrite that Plan returned, with the outcomes of its starts. It is nil if nothing was written.
 	Written *ScheduleWrite
 }
 
@@ -88,7 +88,7 @@ type ScheduleWrite struct {
 	LastRunFire int
 }
 
-// FireKind tells why a run was started. The numbers are stored.
+// FireKind tells why a schedule started a run: at a scheduled time, by a trigger, or by a backfill. The numbers are stored.
 type FireKind int16
 
 // The kinds of fires.
@@ -131,7 +131,7 @@ func (k FireKind) String() string {
 	return fireKinds[k]
 }
 
-// Fire is what happened at one time of a schedule.
+// Fire records what happened at one time of a schedule.
 type Fire struct {
 	Schedule string
 	At       time.Time // the scheduled time, or when the trigger was called
@@ -180,16 +180,17 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 // foldedFiresPeriod is the length of the time that one row of folded fires describes.
 const foldedFiresPeriod = time.Hour
 
-// BitOfFire returns the hour that holds the time, and the number of its bit there. Scheduled times are whole seconds.
+// BitOfFire returns the hour of a scheduled time, and the number of the bit that stands for the time in the record of that hour.
+// Scheduled times are whole seconds.
 func BitOfFire(at time.Time) (hour time.Time, bit int) {
 	hour = at.UTC().Truncate(foldedFiresPeriod)
 	return hour, int(at.Sub(hour) / time.Second)
 }
 
-// CanBeFolded reports whether a folded fire leaves a bit: a run was started at a scheduled time.
+// CanBeFolded reports whether the fire is recorded as a bit when it is folded, because a run was started at a scheduled time.
 func (f *Fire) CanBeFolded() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
 
-// SetBit sets a bit of folded fires, which grow as needed.
+// SetBit sets a bit in the record of an hour of folded fires, and enlarges the record if necessary.
 func SetBit(bits []byte, bit int) []byte {
 	for len(bits) <= bit/8 {
 		bits = append(bits, 0)
@@ -198,5 +199,5 @@ func SetBit(bits []byte, bit int) []byte {
 	return bits
 }
 
-// HasBit reports whether a bit of folded fires is set.
+// HasBit reports whether a bit is set in the record of an hour of folded fires.
 func HasBit(bits []byte, bit int) bool { return bit/8 < len(bits) && bits[bit/8]&(1<<(bit%8)) != 0 }

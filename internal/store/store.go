@@ -106,13 +106,12 @@ type Store interface {
 	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
 	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (OpenRunDetails, error)
 
-	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest
-	// come first. Unless before is zero, it returns only runs with lower UUIDs than before. Input and
-	// Output are not read.
+	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest come first. Unless before is
+	// zero, it returns only runs with lower UUIDs than before. The fields Input and Output of the runs are not filled in.
 	List(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
 
-	// Tree returns the run and all its descendants, level by level, each level ordered by UUID. Input
-	// and Output are not read. If there is no such run, the result is empty.
+	// Tree returns the run and all its descendants, level by level, each level ordered by UUID. The fields Input and Output of
+	// the runs are not filled in. If there is no such run, the result is empty.
 	Tree(ctx context.Context, run uuid.UUID) ([]*Run, error)
 
 	// Counts returns how many runs of the tree have each status, and how many checkpoints of each kind

@@ -110,7 +110,7 @@ func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfRe
 		}
 		err = x.query(qPermitRequestingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
 			asked.Runs[a.Run] = store.RequestingRun{State: state, Lease: c.time()}
 			return c.err
 		}, bindShard(a.Run), bindUUID(a.Run))

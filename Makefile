@@ -58,11 +58,12 @@ fuzz: ## fuzz every target of the repository for SECONDS=20 each, up to the firs
 	done
 
 stress: compiler ## repeat the concurrency tests COUNT=100 times under the race detector, up to the first failure
-	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Awaitable|EndedBranch|ChildrenOfAnEnded|ReloadCancels|ChoiceAgainst|NoChildStarts|CompensationsOf|FailedMap)' .
-	$(STRESS) ./internal/journal ./internal/engine
-	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|OrderIsTried|NewsPass|TxAnswer)/^(cache_statement)?$$' ./postgres
+	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Awaitable|EndedBranch|ChildrenOfAnEnded|ReloadCancels|ChoiceAgainst|NoChildStarts|CompensationsOf|FailedMap|AQueueBounds|OneRunOfAKey|ChildrenInTheQueue|StartsWithOneKey|AStartReplaces|AnOpenFoldingStart|LimitHolds|LineGoesOn|StepConcurrency|FaultySchedules)' .
+	$(STRESS) ./internal/journal ./internal/engine ./internal/results ./internal/slots
+	$(STRESS) -run '^Test(Queues|Limits|StartsFold|Schedules)' ./internal/store/model
+	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|AControlOperationIsRetried|NotificationsPass|TxWithALostReply|PermitPasses|NoCallerWaits)/^(cache_statement)?$$' ./postgres
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
-	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst)' ./faults
+	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst|48|49|52)' ./faults
 
 test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
 	$(ALL) go test $(RACE) -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -30,35 +31,103 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 }
 
-// What does not compile, what is no SQL, a test that is not there, and a text that is not
-// there are errors, and no kills.
-func TestWhatIsNoMutantIsNotKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles the tests of a package three times")
-	}
+// The tests that check the syntax of changed statements exist.
+func TestTheTestsOfValidStatementsExist(t *testing.T) {
 	root, err := moduleRoot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := t.TempDir()
-	if err := copyTree(root, tree); err != nil {
-		t.Fatal(err)
-	}
-	for what, p := range map[string]place{
-		"no program": {"sqlite/tag.go", sqlite("/^tag$/set"), []change{{"found := false", "found := nothing"}}},
-		"no SQL":     {"sqlite/sql/run_finish.sql", sqlite("/^run$/the_first_end"), []change{{"AND status = 2 AND", "AND status = = 2 AND"}}},
-		"no test":    {"sqlite/sql/run_finish.sql", test{"./sqlite", "TestThatIsNot"}, []change{{"AND status = 2 AND", "AND"}}},
-		"no text":    {"sqlite/sql/run_finish.sql", sqlite("/^run$/the_first_end"), []change{{"a text that is not there", ""}}},
-	} {
-		before, err := os.ReadFile(filepath.Join(tree, p.file))
+	for folder, by := range valid {
+		files, err := filepath.Glob(filepath.Join(root, by.pkg, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
+		found := false
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(string(text), "func "+by.name+"(t *testing.T)")
+		}
+		if !found {
+			t.Errorf("%s: %s has no test %s", folder, by.pkg, by.name)
+		}
+	}
+}
+
+// guarded is a small module with the folders and tests that this module has too. Its tests compile in a moment.
+var guarded = map[string]string{
+	"go.mod":               "module guarded\n\ngo 1.24\n",
+	"sqlite/sql/guard.sql": "UPDATE run SET status = 3 WHERE status = 2 AND epoch = 1",
+	"sqlite/guard.go": `package sqlite
+
+import _ "embed"
+
+//go:embed sql/guard.sql
+var statement string
+
+func guard(n int) bool { return n == 2 }
+`,
+	"sqlite/guard_test.go": `package sqlite
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestStatementsPrepare(t *testing.T) {
+	if strings.Contains(statement, "= =") {
+		t.Error("a syntax error")
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("run", func(t *testing.T) {
+		if guard(1) || !guard(2) || !strings.Contains(statement, "status = 2") {
+			t.Error("no guard")
+		}
+	})
+}
+`,
+}
+
+func writeGuarded(t *testing.T) (tree string) {
+	t.Helper()
+	tree = t.TempDir()
+	for name, text := range guarded {
+		path := filepath.Join(tree, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+// A mutant is killed by the test that fails. What does not compile, what is no SQL, a test that does not exist, and a text
+// that does not exist are errors, and no kills.
+func TestWhatIsNoMutantIsNotKilled(t *testing.T) {
+	tree := writeGuarded(t)
+	for what, p := range map[string]place{
+		"a mutant of the program":   {"sqlite/guard.go", sqlite("/^run$"), []change{{"n == 2", "n > 0"}}},
+		"a mutant of the statement": {"sqlite/sql/guard.sql", sqlite("/^run$"), []change{{"status = 2 AND ", ""}}},
+		"no program":                {"sqlite/guard.go", sqlite("/^run$"), []change{{"n == 2", "nothing"}}},
+		"no SQL":                    {"sqlite/sql/guard.sql", sqlite("/^run$"), []change{{"status = 2", "status = = 2"}}},
+		"no test":                   {"sqlite/sql/guard.sql", test{"./sqlite", "TestThatIsNot"}, []change{{"status = 2 AND ", ""}}},
+		"no text":                   {"sqlite/sql/guard.sql", sqlite("/^run$"), []change{{"a text that is not there", ""}}},
+	} {
 		by, output, err := p.kill(t.Context(), tree)
-		if err == nil || by != "" {
+		if strings.HasPrefix(what, "a mutant") {
+			if err != nil || by != "TestConformance/run" {
+				t.Errorf("%s: got %q, %v, want the failed test:\n%s", what, by, err, output)
+			}
+		} else if err == nil || by != "" {
 			t.Errorf("%s: got %q, %v, want an error:\n%s", what, by, err, output)
 		}
-		if after, err := os.ReadFile(filepath.Join(tree, p.file)); err != nil || string(after) != string(before) {
+		if after, err := os.ReadFile(filepath.Join(tree, p.file)); err != nil || string(after) != guarded[p.file] {
 			t.Errorf("%s: the file was not put back: %v", what, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 var admissions = []test{
@@ -45,8 +46,9 @@ var admissions = []test{
 // queueBed is a queue with settings, and its runs.
 type queueBed struct {
 	*bed
-	runs []uuid.UUID // in the order of their starts
-	gone bool        // the queue has no row, or was deleted
+	runs []uuid.UUID        // in the order of their starts
+	gone bool               // the queue has no row, or was deleted
+	left map[uuid.UUID]bool // runs that have ended and no place any more
 }
 
 const boundedQueue = "mail"
@@ -54,7 +56,7 @@ const boundedQueue = "mail"
 func (b *bed) bounded(s store.QueueSettings) *queueBed {
 	b.Helper()
 	b.changeQueue(store.QueueChange{Name: boundedQueue, Settings: s})
-	return &queueBed{bed: b}
+	return &queueBed{bed: b, left: make(map[uuid.UUID]bool)}
 }
 
 // start starts a run that is due a microsecond after the run before it.
@@ -107,9 +109,14 @@ func (q *queueBed) admit(at time.Time) (last store.QueueAdmission) {
 func (q *queueBed) checkCounts() {
 	q.Helper()
 	var want store.QueueUse
-	for _, id := range q.runs {
+	rows := q.get(q.names()...)
+	for i, id := range q.runs {
+		if q.left[id] {
+			continue
+		}
 		p := q.placeOf(id)
 		if p == nil {
+			q.left[id] = rows[i] != nil && rows[i].Status.IsTerminal()
 			continue
 		}
 		switch p.State {
@@ -128,6 +135,25 @@ func (q *queueBed) checkCounts() {
 	if info := q.queueInfo(boundedQueue); info != nil && info.QueueUse != want {
 		q.Fatalf("the queue counts %+v, its places are %+v", info.QueueUse, want)
 	}
+}
+
+// names returns the references of the runs for get.
+func (q *queueBed) names() (all []string) {
+	for _, id := range q.runs {
+		all = append(all, id.String())
+	}
+	return all
+}
+
+// live returns the runs that have not ended.
+func (q *queueBed) live() (ids []uuid.UUID) {
+	q.Helper()
+	for _, row := range q.get(q.names()...) {
+		if !row.Status.IsTerminal() {
+			ids = append(ids, row.UUID)
+		}
+	}
+	return ids
 }
 
 // claims claims what it can.
@@ -255,7 +281,7 @@ func admitOpen(b *bed) {
 
 func admitKeyOpen(b *bed) {
 	q := b.bounded(store.QueueSettings{KeyOpen: 1})
-	a, c := q.starts(30, "a"), q.starts(2, "c")
+	a, c := q.starts(testsize.Of(30, 8), "a"), q.starts(2, "c")
 	other, at := c[0], q.in(time.Second)
 	for i, id := range a {
 		want := []uuid.UUID{id}

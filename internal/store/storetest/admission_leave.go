@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 func admitPausedRun(b *bed) {
@@ -124,7 +125,7 @@ func admitChildren(b *bed) {
 }
 
 func admitStrays(b *bed) {
-	q := &queueBed{bed: b}
+	q := &queueBed{bed: b, left: make(map[uuid.UUID]bool)}
 	sleeping, executing, due := q.start("", withoutPlace), q.start("", withoutPlace), q.start("", withoutPlace)
 	query := q.query(q.in(time.Second))
 	query.Limit = 2
@@ -260,7 +261,7 @@ func admitSetAgain(b *bed) {
 }
 
 func admitWithoutRow(b *bed) {
-	q := &queueBed{bed: b, gone: true}
+	q := &queueBed{bed: b, gone: true, left: make(map[uuid.UUID]bool)}
 	r := q.starts(2, "a") // started by a process that did not know that the queue was deleted
 	if rows, err := b.s.QueueRows(b.ctx); err != nil || len(rows) != 1 || rows[0].Name != boundedQueue || !rows[0].Deleted {
 		b.Fatalf("a queue without a row whose runs wait: %+v, %v", rows, err)
@@ -298,8 +299,8 @@ func admitRandom(b *bed) {
 		o.Now = at
 		q.order(o)
 	}
-	for range 60 {
-		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.IsTerminal() })
+	for range testsize.Of(60, 25) {
+		live := q.live()
 		n := x.IntN(10)
 		if n < 4 || len(live) == 0 {
 			q.start([]string{"", "a", "b"}[x.IntN(3)], withPriority(int16(x.IntN(5)-2)))
@@ -329,7 +330,7 @@ func admitRandom(b *bed) {
 		claim()
 	}
 	for range 200 {
-		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.IsTerminal() })
+		live := q.live()
 		if len(live) == 0 {
 			break
 		}

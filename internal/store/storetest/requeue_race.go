@@ -130,23 +130,26 @@ func requeueRace(b *bed) {
 			more = admit(boundedQueue)
 			more = admit("elsewhere") || more
 		}
-		for _, queue := range []string{boundedQueue, "elsewhere"} {
-			want := store.QueueUse{}
-			for _, id := range all {
-				p := q.placeOf(id)
-				if p == nil || p.Queue != queue {
-					continue
-				}
-				switch p.State {
-				case store.PlaceExecuting:
-					want.Executing++
-				case store.PlaceInLine, store.PlaceBehind:
-					want.Waiting++
-				}
-				if p.Root && p.Begun {
-					want.Open++
-				}
+		wants := make(map[string]store.QueueUse)
+		for _, id := range all {
+			p := q.placeOf(id)
+			if p == nil {
+				continue
 			}
+			want := wants[p.Queue]
+			switch p.State {
+			case store.PlaceExecuting:
+				want.Executing++
+			case store.PlaceInLine, store.PlaceBehind:
+				want.Waiting++
+			}
+			if p.Root && p.Begun {
+				want.Open++
+			}
+			wants[p.Queue] = want
+		}
+		for _, queue := range []string{boundedQueue, "elsewhere"} {
+			want := wants[queue]
 			got := q.queueInfo(queue).QueueUse
 			got.Behind = 0
 			if got != want {

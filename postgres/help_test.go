@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -40,7 +41,19 @@ func open(t testing.TB, mode string, opts ...Option) *database {
 // openBeside is open for tests that run in parallel.
 func openBeside(t testing.TB, mode string, opts ...Option) *database {
 	t.Helper()
-	return openAt(t, with(pgtest.URL(t), "default_query_exec_mode="+mode), opts...)
+	return openAt(t, with(migratedURL(t), "default_query_exec_mode="+mode), opts...)
+}
+
+// migratedURL is pgtest.URL of a database to which the migrations have been applied.
+func migratedURL(t testing.TB) string {
+	t.Helper()
+	return pgtest.CopyURL(t, "migrated", func(ctx context.Context, url string) error {
+		s, err := openDatabase(ctx, url)
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
 }
 
 func openAt(t testing.TB, url string, opts ...Option) *database {

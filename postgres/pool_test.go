@@ -74,7 +74,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 // openPooled opens a store behind a pooler.
 func openPooled(t *testing.T, mode string) *database {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "sslmode=disable&default_query_exec_mode="+mode))
+	cfg, err := pgxpool.ParseConfig(with(migratedURL(t), "sslmode=disable&default_query_exec_mode="+mode))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ var shared struct {
 func Main(m *testing.M) int {
 	shared.main = true
 	code := m.Run()
-	err := removeEmptyCluster()
+	err := errors.Join(removeEmptyCluster(), dropTemplates())
 	if shared.server != nil {
 		err = errors.Join(err, shared.server.Close())
 	}
@@ -69,18 +69,23 @@ func ServerURL(t testing.TB) string {
 // dropped at the end of the test, even if clients are still connected.
 func URL(t testing.TB) string {
 	t.Helper()
-	server := ServerURL(t)
+	ServerURL(t)
+	return createDatabase(t, "template0") // not template1, which another test's CREATE DATABASE may use
+}
+
+// createDatabase creates a copy of the template, which is dropped at the end of the test, and returns its URL.
+func createDatabase(t testing.TB, template string) string {
+	t.Helper()
 	name := "pgtest_" + strings.ToLower(rand.Text())
-	// template1 may be in use by another test's CREATE DATABASE.
-	if err := execute(t.Context(), server, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
-		t.Fatalf("pgtest: make a database: %v", err)
+	if err := execute(t.Context(), shared.url, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+		t.Fatalf("pgtest: create a database: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := execute(context.Background(), server, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := dropDatabase(name); err != nil {
 			t.Errorf("pgtest: drop the database of %s: %v", t.Name(), err)
 		}
 	})
-	at, err := withDatabase(server, name)
+	at, err := withDatabase(shared.url, name)
 	if err != nil {
 		t.Fatal(err)
 	}

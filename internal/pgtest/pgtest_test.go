@@ -39,6 +39,29 @@ func TestDatabasesAreSeparateAndDropped(t *testing.T) {
 	}
 }
 
+func TestCopiesHaveTheContentOfTheirTemplate(t *testing.T) {
+	t.Parallel()
+	filled := 0
+	fill := func(ctx context.Context, url string) error {
+		filled++
+		return execute(ctx, url, "CREATE TABLE here AS SELECT 7 AS n")
+	}
+	var template string
+	for range 2 {
+		url := CopyURL(t, "seven", fill)
+		if n := query(t, url, "DELETE FROM here RETURNING n::text"); n != "7" { // each copy is one of its own
+			t.Errorf("the table of a copy contains %s, want 7", n)
+		}
+		template = templates.made["seven"]
+	}
+	if filled != 1 || query(t, URL(t), "SELECT count(*)::text FROM pg_database WHERE datname = '"+template+"'") != "1" {
+		t.Errorf("the template %q was filled %d times, want once", template, filled)
+	}
+	if _, err := templateOf("none", func(context.Context, string) error { return errDown }); !errors.Is(err, errDown) {
+		t.Errorf("a template that cannot be filled: got %v, want %v", err, errDown)
+	}
+}
+
 func TestSharedServer(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("DATABASE_URL") != "" {

@@ -182,7 +182,8 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "LC_ALL=C")
+	// The dynamic linker resolves all symbols once in the postmaster, and not again in each backend that it forks.
+	cmd.Env = append(cmd.Env, "LC_ALL=C", "LD_BIND_NOW=1")
 	return cmd
 }
 

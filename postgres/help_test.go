@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 var (
@@ -20,7 +22,25 @@ var (
 	modes = []string{"cache_statement", "cache_describe", "exec"}
 )
 
-func TestMain(m *testing.M) { os.Exit(leaktest.Main(pgtest.Main(m))) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Many tests wait, so more of them can run at once than there are processors.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(leaktest.Main(pgtest.Main(m)))
+}
+
+// besideOthers makes a test run in parallel with others. In the full size (see testsize) it runs alone instead, and must leave
+// no goroutine behind.
+func besideOthers(t *testing.T) {
+	t.Helper()
+	if testsize.All() {
+		leaktest.Test(t)
+		return
+	}
+	t.Parallel()
+}
 
 // with adds a parameter to a URL.
 func with(url, param string) string {

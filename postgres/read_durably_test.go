@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/bridge"
-	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -27,7 +26,7 @@ type lonely struct {
 }
 
 func newLonely(t *testing.T) *lonely {
-	leaktest.Test(t)
+	besideOthers(t)
 	server, err := pgtest.Start(t.Context(), pgtest.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)

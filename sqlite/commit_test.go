@@ -287,13 +287,14 @@ func TestDiskFull(t *testing.T) {
 	limit(40)
 	big := newStep(run, "big")
 	big.Step.Output = bytes.Repeat([]byte("x"), 1<<20)
-	err := s.Commit(t.Context(), &store.Batch{Steps: []*store.StepWrite{newStep(run, "small"), big}})
-	if !errors.Is(err, store.ErrUnavailable) {
-		t.Fatal(err)
-	}
-	t.Log(err)
-	if history, err := s.History(t.Context(), run); err != nil || len(history) != 0 {
-		t.Fatal(history, err)
+	for _, steps := range [][]*store.StepWrite{{newStep(run, "small"), big}, {big}} { // a transaction of several statements, and one statement alone
+		err := s.Commit(t.Context(), &store.Batch{Steps: steps})
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		if history, err := s.History(t.Context(), run); err != nil || len(history) != 0 {
+			t.Fatal(history, err)
+		}
 	}
 	limit(1 << 20)
 	if got := commitStep(t, s, big); got != store.Written {

@@ -38,8 +38,7 @@ func (e *OpenError) Unwrap() error { return e.Err }
 
 // resultCode returns the extended result code of the SQLite error in err, or 0.
 func resultCode(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
 	}
 	return 0
@@ -62,14 +61,13 @@ func isNoTransaction(err error) bool {
 // wrapError converts the error of an operation into the kinds of errors that package store defines. It returns the context's
 // own errors unchanged.
 func (s *database) wrapError(what string, err error) error {
-	var refused *OpenError
-	var moved *MovedError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &moved):
-		return err
-	case errors.As(err, &refused):
+	}
+	_, moved := errors.AsType[*MovedError](err)
+	_, refused := errors.AsType[*OpenError](err)
+	switch {
+	case moved, refused:
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

@@ -64,6 +64,23 @@ func (s *database) write(ctx context.Context, what string, fn func(executor) err
 	})
 }
 
+// writeOneStatement calls fn, which executes one statement, outside of a transaction, and reports whether the statement changed
+// one row. It does what write does for a transaction. It calls fn again while another process holds the write lock.
+func (s *database) writeOneStatement(ctx context.Context, what string, fn func(executor) (rows int64, err error)) (written bool, err error) {
+	err = s.withConn(ctx, s.writerDB, what, func(c *conn) error {
+		err := retryBusy(ctx, c.busyTimeout, func() error {
+			rows, err := fn(c)
+			written = rows == 1
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return s.files.check(dataFiles) // as in write
+	})
+	return written && err == nil, err
+}
+
 // writer returns the database handle with the only connection that writes. Its transactions are IMMEDIATE, wait for
 // other processes as Commit does, and exclude all other writes of this store.
 func (s *database) writer() *sql.DB { return s.writerDB }

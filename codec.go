@@ -29,15 +29,16 @@ var jsonOptions = json.JoinOptions(
 
 var exactNumberOptions = json.JoinOptions(jsonOptions, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
 
-// encode returns the JSON of v. It returns ErrPayloadTooLarge if the JSON is longer than limit bytes.
-func encode(v any, limit int) (b []byte, err error) {
+// encode returns the JSON of the value at v. It returns ErrPayloadTooLarge if the JSON is longer than limit bytes. It takes a
+// pointer because json would copy the value otherwise.
+func encode[T any](v *T, limit int) (b []byte, err error) {
 	b, err = json.Marshal(v, jsonOptions)
 	if err != nil {
-		return nil, fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, err)
+		return nil, fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, *v, err)
 	}
 	if len(b) > limit {
 		return nil, fmt.Errorf("%w: a value of type %T takes %d bytes, at most %d are kept: store the data elsewhere and return its key, or raise Config.MaxPayload",
-			ErrPayloadTooLarge, v, len(b), limit)
+			ErrPayloadTooLarge, *v, len(b), limit)
 	}
 	return b, nil
 }
@@ -68,9 +69,12 @@ func encodeAndDecode[T any](v T, limit int) (b []byte, back *T, err error) {
 			err = fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, &codecPanicError{p, debug.Stack()})
 		}
 	}()
-	b, err = encode(v, limit)
+	b, err = encode(&v, limit)
 	if err != nil {
 		return nil, nil, err
+	}
+	if cachedCheck(&exactTypes, reflect.TypeFor[T](), decodesToItself) {
+		return b, &v, nil
 	}
 	back = new(T)
 	if err := decodeInto(b, back); err != nil {
@@ -93,7 +97,7 @@ func (e *codecPanicError) Unwrap() error { return ErrPanic }
 // later, or in another process.
 func encodeDecodable[T any](v T, limit int) ([]byte, error) {
 	if cachedCheck(&plainTypes, reflect.TypeFor[T](), alwaysDecodes) {
-		return encode(v, limit)
+		return encode(&v, limit)
 	}
 	b, _, err := encodeAndDecode(v, limit)
 	return b, err
@@ -136,8 +140,9 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 }
 
 // openTypes caches which types can contain an interface: only those are decoded with decodeAny, which costs time. plainTypes
-// caches which types certainly decode again.
-var openTypes, plainTypes sync.Map // reflect.Type to bool
+// caches which types certainly decode again. exactTypes caches which types need not be decoded at all, because the result would
+// equal the value.
+var openTypes, plainTypes, exactTypes sync.Map // reflect.Type to bool
 
 func cachedCheck(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {
 	if known, ok := types.Load(t); ok {
@@ -174,6 +179,23 @@ func containsInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 var customEncodings = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
 	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler](),
+}
+
+// decodesToItself reports whether each value of the type that can be encoded decodes to an equal value, which shares no memory with it: the
+// type is a number, a text, a boolean, or a struct whose fields are all encoded and of such types.
+func decodesToItself(t reflect.Type, seen map[reflect.Type]bool) bool {
+	switch t.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return false
+	case reflect.Struct:
+		for f := range t.Fields() {
+			_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || f.Anonymous || f.Tag.Get("json") == "-" || options != "" && options != "omitempty" || !decodesToItself(f.Type, seen) {
+				return false
+			}
+		}
+	}
+	return alwaysDecodes(t, seen)
 }
 
 // alwaysDecodes reports whether values of the type certainly decode again: the type contains only kinds that JSON has, no interfaces, and

@@ -68,7 +68,7 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatalf("%+v came back as %+v", v, *back)
 		}
 		back.Any = anyway
-		again, err := encode(*back, 1<<20)
+		again, err := encode(back, 1<<20)
 		if err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("%s is encoded again as %s, %v", b, again, err)
 		}
@@ -100,7 +100,7 @@ func FuzzDecodeAny(f *testing.F) {
 				t.Fatalf("%s was read as a %T", text, v)
 			}
 		}
-		stored, err := encode(v, 1<<24)
+		stored, err := encode(&v, 1<<24)
 		if err != nil {
 			t.Fatalf("%q was read as %#v, which cannot be encoded: %v", b, v, err)
 		}
@@ -109,7 +109,7 @@ func FuzzDecodeAny(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was read as %#v, stored as %s, and not read again: %v", b, v, stored, err)
 		}
-		again, err := encode(back, 1<<24)
+		again, err := encode(&back, 1<<24)
 		if err != nil || !bytes.Equal(again, stored) {
 			t.Fatalf("%q was stored as %s, read as %#v, and stored as %s, %v", b, stored, back, again, err)
 		}

@@ -46,7 +46,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	b, err := encode(value, e.cfg.MaxPayload)
+	b, err := encode(&value, e.cfg.MaxPayload)
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
@@ -87,7 +87,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if o.err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, o.err)
 	}
-	b, err := encode(payload, limit)
+	b, err := encode(&payload, limit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
@@ -271,7 +271,7 @@ func ElseSignal(id, name string, payload any) ReceiveOption {
 		o.onTimeout = engine.TimeoutEscalates
 		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {
-			b, err := encode(payload, limit)
+			b, err := encode(&payload, limit)
 			return func(to *engine.Escalator, key string) error {
 				return to.Signal(id, &store.SignalWrite{Name: name, Key: key, Payload: b})
 			}, err

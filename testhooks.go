@@ -6,7 +6,7 @@ import "github.com/seed8ec063be/durable/internal/engine"
 // Package internal/engine holds the functions, because durabletest cannot call unexported functions of this package.
 func init() {
 	engine.FailureOf = failureOf
-	engine.Encode = func(v any) ([]byte, error) { return encode(v, maxEncoded) }
+	engine.Encode = func(v any) ([]byte, error) { return encode(&v, maxEncoded) }
 }
 
 // maxEncoded is the largest encoded result of a stub, in bytes. It does not depend on Config.MaxPayload.

@@ -11,37 +11,37 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Admit implements store.QueueAdmitter. It first looks for something to do without a lock. Then one transaction locks the
-// queue, reads its runs and keys, and writes what store.QueueState.Plan has decided.
+// Admit implements store.QueueAdmitter. It first looks for something to do without a lock, unless there certainly is. Then one
+// transaction locks the queue, reads its runs and keys, and writes what store.QueueState.Plan has decided. It takes four round
+// trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
+// one reads the line and the keys, one writes, and one commits.
 func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnseenRuns(ctx, a.Queue)
 	if err != nil {
 		return err
 	}
-	q, found, err := s.readQueueSummary(ctx, a, strays)
-	if err != nil {
-		return err
-	}
-	idle := false
-	if idle, a.Again = q.HasNothingToDo(s.rewindDetector.timelineText()); idle {
-		return nil
+	q, found := newQueueState(a), true
+	if !a.Hinted {
+		if q, found, err = s.readQueueSummary(ctx, a, strays); err != nil {
+			return err
+		}
+		idle := false
+		if idle, a.Again = q.HasNothingToDo(s.rewindDetector.timelineText()); idle {
+			return nil
+		}
 	}
 	return s.runTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
-		if found {
-			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
+		q := newQueueState(a)
+		if a.Busy, err = s.lockQueue(ask, q, strays, found); err != nil || a.Busy {
+			return err
+		}
+		if now := s.rewindDetector.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
+			if q.Now, err = s.clockInTx(ask, q.Now); err != nil {
 				return err
 			}
-			if now := s.rewindDetector.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
-				if q.Now, err = s.clockInTx(ask, q.Now); err != nil {
-					return err
-				}
-			}
 		}
-		if q.Deleted {
-			strays = nil
-		}
-		if err := s.readAdmission(ask, q, strays); err != nil {
+		if err := s.readLine(ask, q); err != nil {
 			return err
 		}
 		plan := q.Plan(s.rewindDetector.timelineText(), a.Lease)
@@ -112,29 +112,34 @@ func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission
 	return q, found, err
 }
 
-// lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
-func (s *database) lockQueue(ask roundTripFunc, a *store.QueueAdmission) (q *store.QueueState, busy bool, err error) {
-	q, busy = newQueueState(a), true
-	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.admitQueueLock, a.Queue) }, func(res statementResults) error {
-		return eachRow(res, func(rows pgx.Rows) error {
-			busy = false
-			row := queueRowScanner{state: q}
-			err := rows.Scan(row.scanTargets()...)
-			if err == nil {
-				err = row.decodeState()
-			}
-			return err
-		})
-	})
-	return q, busy, err
-}
-
-// readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
-func (s *database) readAdmission(ask roundTripFunc, q *store.QueueState, strays []store.ClaimLane) error {
-	err := ask("read runs of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), q.Deleted)
+// lockQueue locks and reads the row of the queue, unless it has none, and the runs that a pass decides about. It reports whether
+// another transaction has locked or deleted the row. Each statement of the round trip sees what was committed before it began, so
+// the runs are read as they are while the queue is locked.
+func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []store.ClaimLane, found bool) (busy bool, err error) {
+	busy = found
+	err = ask("lock a queue and its runs", func(batch *pgx.Batch) {
+		if found {
+			batch.Queue(s.statements.admitQueueLock, q.Name)
+		} else {
+			strays = nil
+		}
+		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found)
 		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res statementResults) error {
+		if found {
+			err := eachRow(res, func(rows pgx.Rows) error {
+				busy = false
+				row := queueRowScanner{state: q}
+				err := rows.Scan(row.scanTargets()...)
+				if err == nil {
+					err = row.decodeState()
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
 		var kinds [5][]store.AdmissionRun
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var kind int32
@@ -152,19 +157,56 @@ func (s *database) readAdmission(ask roundTripFunc, q *store.QueueState, strays 
 		}
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.Next)) })
 	})
+	return busy, err
+}
+
+// readLine reads the beginning of the queue's line, and the keys that a pass decides about: those of the runs that were read, of
+// the line, and those to be looked at.
+func (s *database) readLine(ask roundTripFunc, q *store.QueueState) error {
+	room := q.LineLimit()
+	line := newLineReader(q, room, spareInLine)
+	var look []string
+	keys := keyReader{q: q, names: q.KeysOfRuns(nil)}
+	err := ask("read the line of a queue", func(batch *pgx.Batch) {
+		s.queueLine(batch, line)
+		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
+		s.queueKeys(batch, &keys)
+	}, func(res statementResults) error {
+		err := line.read(res)
+		if err != nil {
+			return err
+		}
+		err = eachRow(res, func(rows pgx.Rows) error {
+			look = append(look, "")
+			return rows.Scan(&look[len(look)-1])
+		})
+		if err != nil {
+			return err
+		}
+		return keys.read(res)
+	})
+	if err == nil && line.isShort(room) {
+		line = newLineReader(q, room, maxLockedRunsInLine)
+		err = ask("read more of the line of a queue", func(batch *pgx.Batch) { s.queueLine(batch, line) }, line.read)
+	}
 	if err != nil {
 		return err
 	}
-	look, err := s.readLine(ask, q)
-	if err == nil {
-		err = s.readKeys(ask, q, look)
+	line.add()
+	more := keyReader{q: q, names: slices.DeleteFunc(q.KeysOfRuns(look), func(name string) bool {
+		_, known := slices.BinarySearch(keys.names, name)
+		return known
+	})}
+	if len(more.names) == 0 {
+		return nil
 	}
-	return err
+	return ask("read keys of a queue", func(batch *pgx.Batch) { s.queueKeys(batch, &more) }, more.read)
 }
 
 const (
 	lineParts           = len(store.LineParts)
-	maxLockedRunsInLine = 32 // runs at the beginning of a line that other transactions may have locked
+	spareInLine         = 4  // runs that are read and locked beyond those for which there is room
+	maxLockedRunsInLine = 32 // the same, if other transactions have locked some of them
 )
 
 var (
@@ -172,83 +214,115 @@ var (
 	partsRoot  = boolArray{lineParts, func(i int) bool { return store.LineParts[i].Root }}
 )
 
-// readLine reads the beginning of the queue's line, and the names of the keys to be looked at.
-func (s *database) readLine(ask roundTripFunc, q *store.QueueState) (look []string, err error) {
-	limit := q.LineLimit()
-	if limit > 0 {
-		limit += maxLockedRunsInLine
-	}
-	var parts [lineParts][]store.AdmissionRun
-	var read [lineParts]int
-	err = ask("read the line of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.admitRunsInLine, q.Name, partsBegun, partsRoot, int32(limit))
-		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
-	}, func(res statementResults) error {
-		err := eachRow(res, func(rows pgx.Rows) error {
-			var ordinal int64
-			r, locked, err := scanAdmissionRun(rows, q, &ordinal)
-			if err != nil {
-				return err
-			}
-			read[ordinal-1]++
-			if locked && r.WaitsInLine(q.Now) {
-				parts[ordinal-1] = append(parts[ordinal-1], r)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return eachRow(res, func(rows pgx.Rows) error {
-			look = append(look, "")
-			return rows.Scan(&look[len(look)-1])
-		})
-	})
-	for i, part := range store.LineParts {
-		q.AddLine(part, parts[i], read[i] >= limit)
-	}
-	return look, err
+// lineReader reads the beginning of each part of a queue's line, and locks its runs.
+type lineReader struct {
+	q      *store.QueueState
+	limit  int // of each part
+	parts  [lineParts][]store.AdmissionRun
+	rows   [lineParts]int // with the runs that other transactions have locked
+	locked [lineParts]int // runs that other transactions have locked
 }
 
-// readKeys reads the keys of the runs, with the first of those behind each.
-func (s *database) readKeys(ask roundTripFunc, q *store.QueueState, look []string) error {
-	names := q.KeysOfRuns(look)
-	if len(names) == 0 {
-		return nil
+// newLineReader returns a reader of as many runs as there is room for, and of spare ones.
+func newLineReader(q *store.QueueState, room, spare int) *lineReader {
+	if room == 0 {
+		spare = 0
 	}
-	q.Keys = make(map[string]*store.QueueKeyState, len(names))
-	arg := textArray{len(names), func(i int) *string { return &names[i] }}
-	type partOf struct{ key, part int64 }
-	runs, read, cut := make(map[partOf][]store.AdmissionRun), make(map[partOf]int), make(map[partOf]bool)
-	err := ask("read keys of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.admitKeysRead, q.Name, arg)
-		batch.Queue(s.statements.admitRunsBehindKey, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
-	}, func(res statementResults) error {
-		err := eachRow(res, func(rows pgx.Rows) error {
-			k, err := scanKey(rows)
-			q.Keys[k.Key] = k
-			return err
-		})
+	return &lineReader{q: q, limit: room + spare}
+}
+
+func (s *database) queueLine(batch *pgx.Batch, l *lineReader) {
+	batch.Queue(s.statements.admitRunsInLine, l.q.Name, partsBegun, partsRoot, int32(l.limit))
+}
+
+func (l *lineReader) read(res statementResults) error {
+	return eachRow(res, func(rows pgx.Rows) error {
+		var ordinal int64
+		r, mine, err := scanAdmissionRun(rows, l.q, &ordinal)
 		if err != nil {
 			return err
 		}
-		return eachRow(res, func(rows pgx.Rows) error {
-			var p partOf
-			r, locked, err := scanAdmissionRun(rows, q, &p.key, &p.part)
-			if err != nil {
-				return err
-			}
-			read[p]++
-			cut[p] = cut[p] || !locked // no run passes another one of its key
-			if !cut[p] && r.WaitsInLine(q.Now) {
-				runs[p] = append(runs[p], r)
-			}
-			return nil
-		})
+		part := ordinal - 1
+		l.rows[part]++
+		switch {
+		case !mine:
+			l.locked[part]++
+		case r.WaitsInLine(l.q.Now):
+			l.parts[part] = append(l.parts[part], r)
+		}
+		return nil
+	})
+}
+
+// isShort reports whether a part may have more runs than were read, and fewer were read than there is room for, because other
+// transactions have locked some.
+func (l *lineReader) isShort(room int) bool {
+	for i, rows := range l.rows {
+		if l.locked[i] > 0 && rows >= l.limit && rows-l.locked[i] < room {
+			return true
+		}
+	}
+	return false
+}
+
+// add adds what was read to the queue.
+func (l *lineReader) add() {
+	for i, part := range store.LineParts {
+		l.q.AddLine(part, l.parts[i], l.rows[i] >= l.limit)
+	}
+}
+
+// keyReader reads keys of a queue, with the first of the runs behind each.
+type keyReader struct {
+	q     *store.QueueState
+	names []string // sorted
+}
+
+// queueKeys adds the statements that read the keys, if there are any.
+func (s *database) queueKeys(batch *pgx.Batch, k *keyReader) {
+	if len(k.names) == 0 {
+		return
+	}
+	arg := textArray{len(k.names), func(i int) *string { return &k.names[i] }}
+	batch.Queue(s.statements.admitKeysRead, k.q.Name, arg)
+	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
+}
+
+// read reads the results of the statements of queueKeys.
+func (k *keyReader) read(res statementResults) error {
+	if len(k.names) == 0 {
+		return nil
+	}
+	q := k.q
+	if q.Keys == nil {
+		q.Keys = make(map[string]*store.QueueKeyState, len(k.names))
+	}
+	type partOf struct{ key, part int64 }
+	runs, read, cut := make(map[partOf][]store.AdmissionRun), make(map[partOf]int), make(map[partOf]bool)
+	err := eachRow(res, func(rows pgx.Rows) error {
+		key, err := scanKey(rows)
+		q.Keys[key.Key] = key
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = eachRow(res, func(rows pgx.Rows) error {
+		var p partOf
+		r, locked, err := scanAdmissionRun(rows, q, &p.key, &p.part)
+		if err != nil {
+			return err
+		}
+		read[p]++
+		cut[p] = cut[p] || !locked // no run passes another one of its key
+		if !cut[p] && r.WaitsInLine(q.Now) {
+			runs[p] = append(runs[p], r)
+		}
+		return nil
 	})
 	for p, n := range read {
-		if k := q.Keys[names[p.key-1]]; k != nil {
-			k.AddBehind(store.LineParts[p.part-1], runs[p], cut[p] || n >= store.MaxBehindRead)
+		if key := q.Keys[k.names[p.key-1]]; key != nil {
+			key.AddBehind(store.LineParts[p.part-1], runs[p], cut[p] || n >= store.MaxBehindRead)
 		}
 	}
 	return err

@@ -13,18 +13,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// admissionBuffers returns how many buffers the statements touch with which an admission reads the queue.
-func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key string) map[string]int {
+// admissionBuffers returns how many buffers the statements touch with which an admission reads the queue. They have the generic
+// plans that the store's sessions use.
+func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[string]int {
 	t.Helper()
-	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
 	buffers := make(map[string]int)
-	count := func(name, sql string, args ...any) {
-		var text []byte
-		if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
+	count := func(name, file string, args ...any) {
+		t.Helper()
+		execute := statementIn(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(context.Background()) }()
+		var text string
+		all := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+		if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute, all...).Scan(&text); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var result []struct {
@@ -33,20 +37,21 @@ func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key stri
 				Read int `json:"Shared Read Blocks"`
 			}
 		}
-		if err := json.Unmarshal(text, &result); err != nil {
+		if err := json.Unmarshal([]byte(text), &result); err != nil {
 			t.Fatal(err)
 		}
 		buffers[name] = result[0].Plan.Hit + result[0].Plan.Read
 	}
 	at := pgTime(time.Now())
 	keys := textArray{1, func(int) *string { return &key }}
-	count("found", s.statements.admitHasWork, queue, at, newLaneArray(nil))
-	count("runs", s.statements.admitRunsLock, queue, at, newLaneArray(nil), int32(store.MaxRunsRead), false)
-	count("unclaimed", s.statements.admitUnclaimedCount, queue, at, int32(store.MaxAdmitted))
-	count("line", s.statements.admitRunsInLine, queue, partsBegun, partsRoot, int32(10))
-	count("look", s.statements.admitKeysToCheck, queue, at, int32(store.MaxKeysRead))
-	count("keys", s.statements.admitKeysRead, queue, keys)
-	count("behind", s.statements.admitRunsBehindKey, queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	none := newLaneArray(nil)
+	count("found", "admit_has_work.sql", queue, at, none)
+	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false)
+	count("unclaimed", "admit_unclaimed_count.sql", queue, at, int32(store.MaxAdmitted))
+	count("line", "admit_runs_in_line.sql", queue, partsBegun, partsRoot, int32(10))
+	count("look", "admit_keys_to_check.sql", queue, at, int32(store.MaxKeysRead))
+	count("keys", "admit_keys_read.sql", queue, keys)
+	count("behind", "admit_runs_behind_key.sql", queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	return buffers
 }
 
@@ -81,11 +86,26 @@ func TestAnAdmissionReadsABoundedNumberOfRows(t *testing.T) {
 		exec(`INSERT INTO durable.queue_key (queue, key, lined, behind)
 			SELECT $1, 'key-' || n, $2::integer / 20, $2::integer / 20 FROM generate_series(0, 9) AS n`, queue, n)
 	}
+	many := func(queue string, n int) { // keys with nothing to do
+		t.Helper()
+		exec("INSERT INTO durable.queue_key (queue, key, executing) SELECT $1, 'busy-' || n, 1 FROM generate_series(1, $2::integer) AS n", queue, n)
+	}
 	fill("short", 1000)
+	many("short", 100)
+	many("long", rows/4)
 	fill("long", rows)
 	exec("ANALYZE durable.run, durable.place, durable.queue_key, durable.queue")
-	short, long := admissionBuffers(t, s, conn, "short", "key-3"), admissionBuffers(t, s, conn, "long", "key-3")
+	short, long := admissionBuffers(t, conn, "short", "key-3"), admissionBuffers(t, conn, "long", "key-3")
 	t.Logf("buffers with 1,000 runs in line: %v; with %d: %v", short, rows, long)
+	exec("INSERT INTO durable.queue (name, now_at) VALUES ('idle', now())")
+	exec("DELETE FROM durable.place WHERE queue = 'short'")
+	exec("DELETE FROM durable.queue_key WHERE queue = 'short'")
+	exec("ANALYZE durable.place, durable.queue_key") // now most rows satisfy the conditions for another queue
+	for name, n := range admissionBuffers(t, conn, "idle", "key-3") {
+		if n > 60 {
+			t.Errorf("%s touches %d buffers in a queue without runs beside one with %d in line", name, n, rows)
+		}
+	}
 	for name, n := range long {
 		if n > 3*short[name]+40 {
 			t.Errorf("%s touches %d buffers with %d runs in line, and %d with 1,000", name, n, rows, short[name])

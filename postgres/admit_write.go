@@ -53,7 +53,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitQueueDelete, q.Name)
 		}
 		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
-			batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
+			batch.Queue(s.statements.notify, notifyChannel(s.schema), admittedPayload)
 		}
 	}, func(res statementResults) error {
 		if len(runs) > 0 {

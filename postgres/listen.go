@@ -111,12 +111,17 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 	}
 }
 
+// admittedPayload is the payload of the notification that runs were admitted to their queue.
+const admittedPayload = "admitted"
+
 // passHint converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
 func passHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 	switch payload {
 	case "":
 		hear(store.HintClaim)
+	case admittedPayload:
+		hear(store.HintAdmitted)
 	case worker.String():
 		hear(store.HintNotification)
 	}

@@ -52,7 +52,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		}
 		a.Finish(&plan)
 		if plan.Admitted > 0 || q.Deleted {
-			x.addHint(store.HintClaim)
+			x.addHint(store.HintAdmitted)
 		}
 		return nil
 	})

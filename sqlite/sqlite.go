@@ -224,7 +224,7 @@ func (s *database) notifyListeners(what store.WakeHint) {
 }
 
 func sendHints(hear func(store.WakeHint), what store.WakeHint) {
-	for _, one := range [...]store.WakeHint{store.HintClaim, store.HintNotification} {
+	for _, one := range [...]store.WakeHint{store.HintClaim, store.HintAdmitted, store.HintNotification} {
 		if what&one != 0 {
 			hear(one)
 		}

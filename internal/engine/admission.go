@@ -32,8 +32,10 @@ type queueAdmitter struct {
 	rows     atomic.Pointer[admissionQueues] // nil: not read yet
 
 	mu              sync.Mutex
-	allRequested    bool                // all queues are to be looked at
-	requestedQueues map[string]struct{} // those to be looked at
+	allRequested    bool            // all queues are to be looked at
+	requestedQueues map[string]bool // those to be looked at; whether a run has left each of them since its last pass ended
+	claimed         map[string]int  // how many runs of each queue were claimed since it was to be looked at
+	passing         string          // the queue of the pass that is in progress; empty: none
 
 	lastClaimGates lastClaimGates // owned by claimLoop
 
@@ -57,18 +59,48 @@ type lastClaimGates struct {
 	limitLowered bool // it left out queues from which it might have taken some runs
 }
 
-// requestPass has the queue looked at, if it has a row, because a run of it has ended, waits or was claimed.
-func (a *queueAdmitter) requestPass(queue string) {
-	rows := a.rows.Load()
-	if rows == nil || !slices.Contains(rows.names, queue) {
+// claimsPerPass is after how many claimed runs a queue is looked at. A pass that has admitted store.MaxAdmitted runs continues when
+// some of them are claimed. Runs that end have their queue looked at anyway.
+const claimsPerPass = store.MaxAdmitted / 8
+
+// runClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
+func (a *queueAdmitter) runClaimed(queue string) {
+	if !a.hasRow(queue) {
 		return
 	}
 	a.mu.Lock()
-	if a.requestedQueues == nil {
-		a.requestedQueues = make(map[string]struct{})
+	defer a.mu.Unlock()
+	if a.claimed == nil {
+		a.claimed = make(map[string]int)
 	}
-	a.requestedQueues[queue] = struct{}{}
-	a.mu.Unlock()
+	if a.claimed[queue]++; a.claimed[queue] >= claimsPerPass {
+		a.addRequest(queue, false)
+	}
+}
+
+// runLeft has the queue looked at, if it has a row, because a run of it has ended or waits.
+func (a *queueAdmitter) runLeft(queue string) {
+	if !a.hasRow(queue) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.addRequest(queue, a.passing != queue) // the pass in progress may have seen the run
+}
+
+// hasRow reports whether the queue has a row.
+func (a *queueAdmitter) hasRow(queue string) bool {
+	rows := a.rows.Load()
+	return rows != nil && slices.Contains(rows.names, queue)
+}
+
+// addRequest has the queue looked at. a.mu is held.
+func (a *queueAdmitter) addRequest(queue string, left bool) {
+	if a.requestedQueues == nil {
+		a.requestedQueues = make(map[string]bool)
+	}
+	a.requestedQueues[queue] = a.requestedQueues[queue] || left
+	delete(a.claimed, queue)
 	a.wakeLoop.notify()
 }
 
@@ -83,12 +115,14 @@ func (a *queueAdmitter) requestAllPasses() {
 	a.wakeLoop.notify()
 }
 
-// takeRequested removes and returns the queues to be looked at, in any order, and whether these are all.
-func (a *queueAdmitter) takeRequested(all bool) (queues []string, every bool) {
+// takeRequested removes and returns the queues to be looked at, in any order, those that a run has left, and whether these are all.
+// If a request for all queues may not be taken now, it is kept, and kept is true.
+func (a *queueAdmitter) takeRequested(all, mayTakeAll bool) (queues []string, left map[string]bool, every, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rows := a.rows.Load()
-	every = all || a.allRequested
+	every = all || a.allRequested && mayTakeAll
+	kept = a.allRequested && !every
 	switch {
 	case rows == nil:
 	case every:
@@ -98,10 +132,10 @@ func (a *queueAdmitter) takeRequested(all bool) (queues []string, every bool) {
 			queues = append(queues, q)
 		}
 	}
-	a.allRequested = false
-	clear(a.requestedQueues)
+	a.allRequested = kept
+	left, a.requestedQueues = a.requestedQueues, nil
 	rand.Shuffle(len(queues), func(i, j int) { queues[i], queues[j] = queues[j], queues[i] })
-	return queues, every
+	return queues, left, every, kept
 }
 
 // errQueuesUnread is returned until the rows of the queues could be read once.
@@ -142,6 +176,9 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	defer poll.Stop()
 	again := make(map[string]time.Time)
 	wait := firstAdmissionRetryDelay
+	var allAfter time.Time // hints about all queues may follow each other without a pause
+	paused := time.NewTimer(0)
+	defer paused.Stop()
 	next := admissionTimer{timer: noTimer{}}
 	defer func() { next.timer.Stop() }()
 	for {
@@ -154,6 +191,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			}
 		case <-poll.C:
 			look = true
+		case <-paused.C:
 		case <-ctx.Done():
 			return
 		}
@@ -165,7 +203,10 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			_, err = w.readQueues(ctx)
 		}
 		began := time.Now()
-		queues, all := a.takeRequested(look)
+		queues, left, all, kept := a.takeRequested(look, !time.Now().Before(allAfter))
+		if kept {
+			paused.Reset(time.Until(allAfter))
+		}
 		if all {
 			clear(again)
 		}
@@ -180,7 +221,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 				break
 			}
 			var at time.Time
-			if at, err = w.admit(ctx, q); !at.IsZero() {
+			if at, err = w.admit(ctx, q, left[q]); !at.IsZero() {
 				again[q] = at
 			}
 		}
@@ -195,9 +236,9 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			sleepCtx(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, maxAdmissionRetryDelay)
 			a.requestAllPasses()
-		case all && len(queues) > 0 && !look: // hints about all queues may follow each other without a pause
+		case all && len(queues) > 0 && !look:
 			wait = firstAdmissionRetryDelay
-			sleepCtx(ctx, min(time.Since(began), maxQueuePoll))
+			allAfter = time.Now().Add(min(time.Since(began), maxQueuePoll))
 		default:
 			wait = firstAdmissionRetryDelay
 		}
@@ -236,10 +277,19 @@ func (p *admissionTimer) set(c clock.Clock, again map[string]time.Time, wanted n
 	})
 }
 
-// admit makes passes over a queue. It returns when the queue is to be looked at again, or zero.
-func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err error) {
+// setPassing records which queue a pass is in progress over.
+func (a *queueAdmitter) setPassing(queue string) {
+	a.mu.Lock()
+	a.passing = queue
+	a.mu.Unlock()
+}
+
+// admit makes passes over a queue, which a run may just have left. It returns when the queue is to be looked at again, or zero.
+func (w *worker) admit(ctx context.Context, queue string, left bool) (again time.Time, err error) {
+	w.queueAdmitter.setPassing(queue)
+	defer w.queueAdmitter.setPassing("")
 	for range maxConsecutivePasses {
-		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease}
+		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Hinted: left}
 		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
 		err := w.e.store.Admit(bounded, &pass)
 		cancel()
@@ -255,6 +305,7 @@ func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err 
 		if !pass.More {
 			return pass.Again, nil
 		}
+		left = true // there is certainly something to do
 	}
 	return w.e.clock.Now(), nil
 }

@@ -67,7 +67,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 	defer r.permitLines.leaveLine(place)
 	defer r.w.permitExchange.leaveLocalLine(place)
 	for {
-		if err := r.w.permitExchange.requestPermit(t.s.ctx, a); err != nil {
+		if err := r.w.permitExchange.requestPermit(t.s.ctx, place, a); err != nil {
 			return t.endPermitWait(giveBack, err)
 		}
 		switch a.Outcome {
@@ -84,8 +84,6 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 		case store.Fenced:
 			return time.Time{}, nil, t.handleFencedStep(a.State)
 		}
-		r.permitLines.recordPlace(place, a.ArrivedAt)
-		r.w.permitExchange.addToLocalLine(place, a)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
 			end := t.firstBegan.Add(t.spec.TotalTimeout)

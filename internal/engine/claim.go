@@ -98,7 +98,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			continue
 		}
 		w.startExecution(c, w.waitedForClaim(&c.Run, q.Now), free)
-		w.queueAdmitter.requestPass(c.Run.Queue)
+		w.queueAdmitter.runClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }

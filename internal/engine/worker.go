@@ -230,7 +230,7 @@ func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
 	w.loadedRuns.remove(r)
 	r.slot.Leave()
-	w.queueAdmitter.requestPass(r.row.Queue)
+	w.queueAdmitter.runLeft(r.row.Queue)
 }
 
 // executing reports whether the run is in this worker's memory, and is not suspended.
@@ -314,9 +314,12 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 // notifications.
 func (w *worker) presenceLoop(ctx context.Context) {
 	hear := func(h store.WakeHint) {
-		if h == store.HintNotification {
+		switch h {
+		case store.HintNotification:
 			w.notificationsPending.notify()
-		} else {
+		case store.HintAdmitted:
+			w.claimHints.notify()
+		default:
 			w.hintWorkers()
 		}
 	}

@@ -13,13 +13,18 @@ import (
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	p := &permitExchange{wakeLoop: newNotifier()}
 	line, now := store.PermitLineKey{Limit: "l"}, time.Now()
+	ask := func(s *stepAwaitingPermit, outcome store.Outcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
+		a := &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: now.Add(after), Outcome: outcome}
+		return &pendingPermitRequest{PermitRequest: a, place: s}
+	}
 	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
-		var waits runPermitWaits
-		s := waits.addStep(line, "s")
-		arrived := now.Add(after)
-		waits.recordPlace(s, arrived)
-		p.addToLocalLine(s, &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: arrived})
+		s := new(runPermitWaits).addStep(line, "s")
+		p.recordOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
 		return s
+	}
+	giveBack := func(line store.PermitLineKey, units int) (woken int) {
+		p.returns = []pendingPermitReturn{{PermitReturn: store.PermitReturn{Limit: line.Limit}, units: units}}
+		return p.wakeForReturns()
 	}
 	third, second, urgent := join(2*time.Second, 0, 3), join(time.Second, 0, 1), join(3*time.Second, 1, 1)
 	all := map[string]*stepAwaitingPermit{"urgent": urgent, "second": second, "third": third}
@@ -42,20 +47,25 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 			}
 		}
 	}
-	p.wakeNext(line, 1)
+	giveBack(line, 1)
 	woken("one unit is returned", "urgent")
-	p.wakeNext(line, 1)
+	giveBack(line, 1)
 	woken("it asks already")
-	p.wakeNext(line, 2)
+	if giveBack(line, 2) != 1 {
+		t.Error("the number of steps that were woken is not one")
+	}
 	woken("a second unit is returned", "second")
-	p.leaveLocalLine(urgent)
+	if n := p.recordOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
+		t.Errorf("%d permits were granted, want one", n)
+	}
 	p.leaveLocalLine(second)
-	p.wakeNext(line, 1)
+	giveBack(line, 1)
 	woken("those before have left", "third")
 	p.leaveLocalLine(third)
-	if p.wakeNext(line, 5); len(p.localPermitLines) != 0 {
+	p.recordOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
+	if giveBack(line, 5); len(p.localPermitLines) != 0 {
 		t.Errorf("%d lines are kept in which nobody waits", len(p.localPermitLines))
 	}
-	p.wakeNext(store.PermitLineKey{Limit: "other"}, 1)
+	giveBack(store.PermitLineKey{Limit: "other"}, 1)
 	woken("nobody waits")
 }

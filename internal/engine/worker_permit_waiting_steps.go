@@ -28,6 +28,7 @@ type stepAwaitingPermit struct {
 	arrived  time.Time // zero: not known yet
 	isAsking bool
 	mustAsk  notifier // has a value when the step should ask
+	gone     bool     // it has left the local line; guarded by permitExchange.mu
 }
 
 // addStep adds a step, which then asks.

@@ -19,6 +19,9 @@ const (
 	maxPermitRequests       = 500                   // asks that one transaction contains at most
 	maxLinesPerCall         = 100                   // lines that one transaction looks at
 	permitLineCheckInterval = time.Second           // between two looks at the lines, while a step waits in one
+	permitGatherTurns       = 3                     // scheduler turns without a further ask or return after which a call begins
+	permitTrialInterval     = 16                    // every such call waits for returns, to measure how many come
+	permitGatherTime        = time.Millisecond      // how long a call waits at most for asks and returns
 	firstPermitRetryDelay   = 20 * time.Millisecond // first pause after a failed call
 	maxPermitRetryDelay     = time.Second           // longest such pause
 	permitTimeout           = 10 * time.Second      // of one call
@@ -35,27 +38,32 @@ type permitExchange struct {
 	localPermitLines     localPermitLines
 	nextLineChecks       map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
 	warnedOfOlderWorkers bool                              // warnOfOlderWorkers was called; owned by permitLoop
+	granted              int                               // permits that the last call has granted; owned by permitLoop, as the next two
+	returnRate           float64                           // fraction of the granted permits that are returned before the next call; smoothed
+	calls                int
 }
 
 // pendingPermitRequest is an ask that waits for its outcome.
 type pendingPermitRequest struct {
 	*store.PermitRequest
-	ctx  context.Context // ends when the caller no longer waits
-	done chan error
+	place *stepAwaitingPermit
+	ctx   context.Context // ends when the caller no longer waits
+	done  chan error
 }
 
 // pendingPermitReturn is a permit that is to be given back. Once the run has left this process, its permits have
 // ended anyway.
 type pendingPermitReturn struct {
 	store.PermitReturn
-	r *run
+	units int
+	r     *run
 }
 
 // requestPermit asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
 // unavailable, until ctx ends.
-func (p *permitExchange) requestPermit(ctx context.Context, a *store.PermitRequest) error {
+func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingPermit, a *store.PermitRequest) error {
 	own := *a // the loop may still use it when this caller has left
-	q := &pendingPermitRequest{PermitRequest: &own, ctx: ctx, done: make(chan error, 1)}
+	q := &pendingPermitRequest{PermitRequest: &own, place: place, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
 	p.requests = append(p.requests, q)
 	p.mu.Unlock()
@@ -72,10 +80,54 @@ func (p *permitExchange) requestPermit(ctx context.Context, a *store.PermitReque
 // returnPermit gives a permit or a place in a line back, soon.
 func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
-	p.returns = append(p.returns, pendingPermitReturn{a.Return(), r})
+	p.returns = append(p.returns, pendingPermitReturn{a.Return(), a.Units, r})
 	p.mu.Unlock()
-	p.wakeNext(store.PermitLineKey{Limit: a.Limit, Key: a.Key}, a.Units)
 	p.wakeLoop.notify()
+}
+
+// gather lets other goroutines run before a call, so that the call contains more: steps that the last call has granted permits
+// return them, and then the first steps of their lines ask. So units go from one step to the next in one call. Without that, the
+// store would offer them, which takes two more. If few of the granted permits were returned in time recently, because the steps
+// take longer, gather does not wait for them, except before every 16th call, to measure again.
+func (p *permitExchange) gather() {
+	began, want := time.Now(), 0
+	p.calls++
+	if p.granted > 0 && (p.returnRate >= 0.5 || p.calls%permitTrialInterval == 0) {
+		want = p.granted
+	}
+	p.awaitPending(began, want, p.countReturns)
+	if p.granted > 0 {
+		p.returnRate += (min(1, float64(p.countReturns())/float64(p.granted)) - p.returnRate) / 4
+		p.granted = 0
+	}
+	if woken := p.wakeForReturns(); woken > 0 {
+		p.awaitPending(began, p.countAsks()+woken, p.countAsks)
+	}
+}
+
+// awaitPending yields to the scheduler until there are as many asks or returns as wanted, and none has been added in a few turns.
+func (p *permitExchange) awaitPending(began time.Time, want int, count func() int) {
+	seen := count()
+	for still := 0; (still < permitGatherTurns || seen < want) && time.Since(began) < permitGatherTime; still++ {
+		runtime.Gosched()
+		if now := count(); now != seen {
+			seen, still = now, 0
+		}
+	}
+}
+
+// countAsks returns how many asks the next call would contain.
+func (p *permitExchange) countAsks() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.requests)
+}
+
+// countReturns returns how many returns the next call would contain.
+func (p *permitExchange) countReturns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.returns)
 }
 
 // takePending removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
@@ -123,7 +175,6 @@ func (w *worker) permitLoop(ctx context.Context) {
 		look := false
 		select {
 		case <-p.wakeLoop:
-			runtime.Gosched() // those whom a return has woken ask in the same exchange
 		case <-looks.C:
 			look = true
 		case <-ctx.Done():
@@ -230,6 +281,7 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitLineKey,
 // more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
 func (w *worker) exchangePermits(ctx context.Context, lines []store.PermitLineKey) (more bool, err error) {
 	p := &w.permitExchange
+	p.gather()
 	asks, returns, more := p.takePending()
 	if len(asks)+len(returns)+len(lines) == 0 {
 		return false, nil
@@ -253,6 +305,7 @@ func (w *worker) exchangePermits(ctx context.Context, lines []store.PermitLineKe
 	switch {
 	case err == nil:
 		p.scheduleLineChecks(b.RecheckAt)
+		p.granted = p.recordOutcomes(asks)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.requeuePending(asks, returns)
 		return false, err

@@ -15,7 +15,7 @@ func TestAskOfALostCallerIsDropped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}
-	if err := p.requestPermit(ctx, a); err == nil {
+	if err := p.requestPermit(ctx, new(stepAwaitingPermit), a); err == nil {
 		t.Fatal("the ask ends with its caller")
 	}
 	p.returnPermit(nil, a)

@@ -15,6 +15,10 @@ type QueueAdmission struct {
 	Now   time.Time
 	Lease time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
+	// Hinted tells that a run of the queue has just ended or begun to wait, so that there certainly is something to do. A store
+	// need not look first.
+	Hinted bool
+
 	// Busy is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
 	// again soon.
 	Busy     bool

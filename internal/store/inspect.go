@@ -103,6 +103,7 @@ type WakeHint uint8
 // The hints.
 const (
 	HintClaim        WakeHint = 1 // a run may be claimable
+	HintAdmitted     WakeHint = 4 // a run may be claimable, because an admission gave it a place
 	HintNotification WakeHint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
 )
 

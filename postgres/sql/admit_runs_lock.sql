@@ -1,17 +1,22 @@
 -- Locks and returns runs of the queue $1 that an admission decides about at $2, at most $4 of each kind: 1 those that have
 -- ended, or that wait or are paused although they have a place or are in line; 2 those that are due without a place; 3
--- strays, which are in the lanes $3; 4 if the queue is being deleted ($5), those that have no place to execute. Runs that
--- another transaction has locked are left out.
-WITH departed AS MATERIALIZED (
+-- strays, which are in the lanes $3; 4 if the queue is being deleted, those that have no place to execute. Runs that
+-- another transaction has locked are left out. It returns nothing if another transaction has locked the row of the queue, or if
+-- the queue has no row, unless it is known to have none ($5).
+WITH mine AS MATERIALIZED (
+    SELECT q.deleted FROM durable.queue AS q WHERE q.name = $1::text AND NOT $5::boolean FOR UPDATE SKIP LOCKED
+), departed AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4))
+      AND ($5::boolean OR EXISTS (SELECT FROM mine))
     LIMIT $4::integer
     FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at <= $2::timestamptz
+      AND ($5::boolean OR EXISTS (SELECT FROM mine))
     ORDER BY r.wake_at
     LIMIT $4::integer
     FOR UPDATE SKIP LOCKED
@@ -26,6 +31,7 @@ WITH departed AS MATERIALIZED (
         LIMIT $4::integer
         FOR UPDATE SKIP LOCKED
     ) AS r
+    WHERE EXISTS (SELECT FROM mine WHERE NOT mine.deleted)
     LIMIT $4::integer
 ), live AS MATERIALIZED (
     SELECT r.*
@@ -36,7 +42,7 @@ WITH departed AS MATERIALIZED (
         WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1
         FOR UPDATE SKIP LOCKED
     ) AS r
-    WHERE $5::boolean AND p.queue = $1::text AND p.state > 0 AND p.state < 4
+    WHERE ($5::boolean OR EXISTS (SELECT FROM mine WHERE mine.deleted)) AND p.queue = $1::text AND p.state > 0 AND p.state < 4
     LIMIT $4::integer
 )
 SELECT s.kind, s.id, s.gate, s.started, s.status, s.control, s.wake_at, s.deadline_at, s.is_root, s.priority,

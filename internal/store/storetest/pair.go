@@ -101,7 +101,7 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 	}
 	go func() {
 		a.done <- b.s.Listen(ctx, worker, func(h store.WakeHint) {
-			if h&store.HintClaim != 0 {
+			if h&(store.HintClaim|store.HintAdmitted) != 0 {
 				note(a.hints)
 			}
 			if h&store.HintNotification != 0 {

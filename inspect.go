@@ -46,6 +46,10 @@ type RunInfo struct {
 	NoWorker      bool      // it is due, and no live worker executes its workflow in its queue; false in lists
 	Deadline      time.Time // the end of its Timeout
 
+	// KeyWait is what the run waits for if it was started with [Singleton] or [Debounce] and may not begin yet. KeyWait is nil
+	// for other runs, and in the results of [Engine.List].
+	KeyWait *KeyWait
+
 	// Place is the place of the run in its queue. Place is nil if the queue has no settings or the run has ended, and in the
 	// results of [Engine.List].
 	Place *QueuePlace
@@ -145,6 +149,9 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		}
 		for i := range permits {
 			info.addPermitWait(&permits[i])
+		}
+		if info.KeyWait, err = e.readKeyWait(ctx, r, now); err != nil {
+			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 		if err := e.addQueuePlace(ctx, r, info); err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)

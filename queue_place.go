@@ -111,7 +111,7 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 		at.Queue = r.Queue
 	}
 	if at.State == PlaceOutside {
-		if at.outsideBecause, err = e.explainOutside(ctx, r); err != nil {
+		if at.outsideBecause, err = e.explainOutside(ctx, r, info.KeyWait); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 }
 
 // explainOutside returns in words why a run that has not ended is neither in line nor executed.
-func (e *Engine) explainOutside(ctx context.Context, r *store.Run) (string, error) {
+func (e *Engine) explainOutside(ctx context.Context, r *store.Run, key *KeyWait) (string, error) {
 	now, err := e.inner.Now(ctx)
 	if err != nil {
 		return "", err
@@ -141,8 +141,10 @@ func (e *Engine) explainOutside(ctx context.Context, r *store.Run) (string, erro
 		return "the run has begun and waits", nil
 	case r.Status != store.Pending:
 		return "", nil
+	case key != nil:
+		return "it " + key.String(), nil
 	case r.WakeAt.IsZero():
-		return "the run waits for another run with its key", nil
+		return "it is about to be released or cancelled", nil
 	case r.WakeAt.After(now.Add(time.Second)): // the clock of this process may be behind
 		return "due at " + r.WakeAt.UTC().Format(time.RFC3339), nil
 	}

@@ -48,6 +48,22 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	return due, next, err
 }
 
+// FoldOfWaiting implements store.FoldStore.
+func (s *database) FoldOfWaiting(ctx context.Context, run uuid.UUID) (row *store.Fold, err error) {
+	err = s.runBatch(ctx, s.enginePool, "read what a run waits for", func(batch *pgx.Batch) { batch.Queue(s.statements.startFoldKeyOfWaiting, pgUUID(run)) },
+		func(res statementResults) error {
+			row = nil
+			return eachRow(res, func(rows pgx.Rows) error {
+				row = new(store.Fold)
+				var after, waiting pgtype.UUID
+				err := rows.Scan(&row.Workflow, &row.Key, (*int16)(&row.Kind), (*timeValue)(&row.LookAt), &after, &waiting, &row.State)
+				row.AfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
+				return err
+			})
+		})
+	return row, err
+}
+
 // ChangeFold implements store.FoldStore.
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	return retryUnavailable(ctx, func() error {
@@ -120,9 +136,9 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 		state = store.FoldState{}
 		err := eachRow(res, func(rows pgx.Rows) error {
 			row := &store.Fold{FoldKey: c.Key}
-			var after pgtype.UUID
-			err := rows.Scan((*timeValue)(&row.LookAt), &after, &row.State, &row.Input)
-			row.AfterRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}
+			var after, waiting pgtype.UUID
+			err := rows.Scan((*timeValue)(&row.LookAt), &after, &waiting, &row.State, &row.Input)
+			row.AfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
 			state.Row = row
 			return err
 		})
@@ -167,7 +183,8 @@ func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.Fo
 		if row.AfterRun.Valid {
 			shard = store.ShardOf(row.AfterRun.UUID)
 		}
-		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.AfterRun.UUID, Valid: row.AfterRun.Valid}, row.State, row.Input)
+		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.AfterRun.UUID, Valid: row.AfterRun.Valid},
+			pgtype.UUID{Bytes: row.WaitingRun.UUID, Valid: row.WaitingRun.Valid}, row.State, row.Input)
 	}
 	n := 0
 	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res statementResults) error {
@@ -221,5 +238,5 @@ func (s *database) releaseFoldedRun(ask roundTripFunc, r *store.FoldRelease) err
 
 // foldKey returns the first parameters of the statements about one key.
 func foldKey(k store.FoldKey) []any {
-	return append(make([]any, 0, 9), k.Shard(), k.Workflow, k.Key, int16(k.Kind))
+	return append(make([]any, 0, 10), k.Shard(), k.Workflow, k.Key, int16(k.Kind))
 }

@@ -51,7 +51,7 @@ type statements struct {
 	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                   string
 	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                   string
 	scheduleCompactedFiresRead, scheduleCompactedFiresUpsert, scheduleCompactedFiresDeleteAll                                                       string
-	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete                                               string
+	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
 	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
 }
 
@@ -187,6 +187,7 @@ func loadStatements(schema string) statements {
 		runsListByGroupKey:              text("runs_list_by_group_key.sql"),
 		startByDeadlineMarkClear:        text("start_by_deadline_mark_clear.sql"),
 		startFoldKeyLock:                text("start_fold_key_lock.sql"),
+		startFoldKeyOfWaiting:           text("start_fold_key_of_waiting.sql"),
 		startFoldKeyTryLock:             text("start_fold_key_try_lock.sql"),
 		startFoldKeyInsert:              text("start_fold_key_insert.sql"),
 		startFoldKeyUpdate:              text("start_fold_key_update.sql"),

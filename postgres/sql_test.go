@@ -122,6 +122,7 @@ var plans = map[string][]string{
 	"history.sql":                             {"step_pkey"},
 	"tx_step_checkpoint.sql":                  {"run_pkey"},
 	"start_fold_key_lock.sql":                 {"fold_pkey"},
+	"start_fold_key_of_waiting.sql":           {"fold_waiting"},
 	"start_fold_key_try_lock.sql":             {"fold_pkey"},
 	"start_fold_key_insert.sql":               nil,
 	"start_fold_key_update.sql":               {"fold_pkey"},

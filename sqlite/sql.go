@@ -150,6 +150,7 @@ const (
 	qScheduleCompactedFiresUpsert
 	qScheduleCompactedFiresDeleteAll
 	qStartFoldKeyRead
+	qStartFoldKeyOfWaiting
 	qStartFoldKeyUpsert
 	qStartFoldKeyDelete
 	qStartFoldKeysDue
@@ -311,6 +312,7 @@ func sqlFile(q queryID) string {
 		qStartByDeadlineMarkSet:          "start_by_deadline_mark_set.sql",
 		qStartByDeadlineMarkClear:        "start_by_deadline_mark_clear.sql",
 		qStartFoldKeyRead:                "start_fold_key_read.sql",
+		qStartFoldKeyOfWaiting:           "start_fold_key_of_waiting.sql",
 		qStartFoldKeyUpsert:              "start_fold_key_upsert.sql",
 		qStartFoldKeyDelete:              "start_fold_key_delete.sql",
 		qStartFoldKeysDue:                "start_fold_keys_due.sql",

@@ -110,7 +110,22 @@ func (s *state) row(k store.FoldKey, lookAt time.Time, after uuid.UUID, input []
 	if err != nil {
 		panic(err) // the type can always be encoded
 	}
-	return store.Fold{FoldKey: k, LookAt: lookAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil}, State: text, Input: input}
+	return store.Fold{
+		FoldKey: k, LookAt: lookAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
+		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: text, Input: input,
+	}
+}
+
+// WaitOf returns for what the run row.WaitingRun waits: the run live, if it is not the zero UUID, and the time due, if it is not zero.
+func WaitOf(row *store.Fold) (live uuid.UUID, due time.Time, err error) {
+	s, err := decode(row)
+	if row.Kind == store.FoldSingleton {
+		live = s.Live
+	}
+	if s.Due != 0 {
+		due = time.UnixMicro(s.Due)
+	}
+	return live, due, err
 }
 
 // remember adds a start of a step.

@@ -17,6 +17,9 @@ type FoldStore interface {
 	// DueFolds returns the keys of up to limit rows whose LookAt is now or earlier, and of up to limit rows whose run
 	// After has ended or was removed. next is when the next of the others is due; zero: none is.
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
+
+	// FoldOfWaiting returns the row whose WaitingRun is the run, without its Input, or nil if there is none.
+	FoldOfWaiting(ctx context.Context, run uuid.UUID) (*Fold, error)
 }
 
 // FoldKind is the option of the starts: Singleton, Debounce or Sample. The numbers are stored.
@@ -52,10 +55,11 @@ func (k FoldKey) Shard() int16 { return ShardOfName(k.Workflow + "\x00" + k.Key)
 // Fold is one row of the fold table.
 type Fold struct {
 	FoldKey
-	LookAt   time.Time     // when a worker looks at the row
-	AfterRun uuid.NullUUID // a worker also looks at the row when this run has ended
-	State    []byte        // what the engine records; in its encoding, which is a JSON object
-	Input    []byte        // of a run that waits, if it is another than the run was started with; else nil
+	LookAt     time.Time     // when a worker looks at the row
+	AfterRun   uuid.NullUUID // a worker also looks at the row when this run has ended
+	WaitingRun uuid.NullUUID // the run that is not released yet
+	State      []byte        // what the engine records; in its encoding, which is a JSON object
+	Input      []byte        // of a run that waits, if it is another than the run was started with; else nil
 }
 
 // FoldRun is a run as FoldChange.Plan sees it. It may change at any time, because it is not locked.

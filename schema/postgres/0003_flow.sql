@@ -242,6 +242,7 @@ CREATE TABLE durable.fold (
     kind        smallint NOT NULL,       -- 1 singleton 2 debounce 3 sample
     after_shard smallint,                -- of after_id
     after_id    uuid,                    -- a worker also looks at the row when this run has ended
+    waiting_id  uuid,                    -- the run that is not released yet
     workflow    text COLLATE "C" NOT NULL,
     key         text COLLATE "C" NOT NULL,
     state       bytea    NOT NULL,       -- JSON; see view folds
@@ -253,12 +254,15 @@ CREATE TABLE durable.fold (
 CREATE INDEX fold_look ON durable.fold (look_at);
 CREATE INDEX fold_after ON durable.fold (after_id) WHERE after_id IS NOT NULL;
 
+-- What a run waits for is looked up here.
+CREATE INDEX fold_waiting ON durable.fold (waiting_id) WHERE waiting_id IS NOT NULL;
+
 CREATE VIEW durable.folds AS
 SELECT f.workflow, f.key,
        (ARRAY['singleton','debounce','sample'])[f.kind] AS kind,
        (f.state OPERATOR(pg_catalog.->>) 'live'::text)::uuid AS live_run,
-       (f.state OPERATOR(pg_catalog.->>) 'waiting'::text)::uuid AS waiting_run,
+       f.waiting_id AS waiting_run,
        f.look_at, f.state, f.shard
-FROM (SELECT workflow, key, kind, look_at, shard, convert_from(state, 'UTF8')::json AS state FROM durable.fold) AS f;
+FROM (SELECT workflow, key, kind, look_at, shard, waiting_id, convert_from(state, 'UTF8')::json AS state FROM durable.fold) AS f;
 
 INSERT INTO durable.migration (version, name) VALUES (3, '0003_flow.sql');

@@ -211,6 +211,7 @@ CREATE TABLE durable_fold (
     kind     INTEGER NOT NULL, -- 1 singleton 2 debounce 3 sample
     look_at  INTEGER NOT NULL, -- when a worker looks at the row
     after_id BLOB,             -- a worker also looks at the row when this run has ended
+    waiting_id BLOB,           -- the run that is not released yet
     state    BLOB    NOT NULL, -- JSON; see view durable_folds
     input    BLOB,             -- of the run that waits, if a later start has replaced its own
     PRIMARY KEY (workflow, key, kind)
@@ -219,6 +220,9 @@ CREATE TABLE durable_fold (
 -- Workers look here for keys with something to do.
 CREATE INDEX durable_fold_look ON durable_fold (look_at);
 CREATE INDEX durable_fold_after ON durable_fold (after_id) WHERE after_id IS NOT NULL;
+
+-- What a run waits for is looked up here.
+CREATE INDEX durable_fold_waiting ON durable_fold (waiting_id) WHERE waiting_id IS NOT NULL;
 
 CREATE VIEW durable_folds AS
 SELECT workflow, key,

@@ -59,7 +59,7 @@ func foldKept(b *bed) {
 		b.Errorf("an unknown key has %+v", row)
 	}
 	rows := []store.Fold{
-		{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New())},
+		{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
 		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, LookAt: b.in(time.Hour), State: []byte(`{}`)},
 		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, LookAt: b.in(-time.Hour), State: []byte(`{}`)},
 		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldSample}, LookAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
@@ -73,6 +73,14 @@ func foldKept(b *bed) {
 		if got := b.foldRow(row.FoldKey); got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", row) {
 			b.Errorf("got %+v, want %+v", got, row)
 		}
+	}
+	waits := rows[0]
+	waits.Input = nil
+	if got, err := b.s.FoldOfWaiting(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
+		b.Errorf("what a run waits for is %+v, %v, want %+v", got, err, waits)
+	}
+	if got, err := b.s.FoldOfWaiting(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
+		b.Errorf("a run that does not wait has %+v, %v", got, err)
 	}
 	b.fold(foldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Delete: true} })
 	if row := b.foldRow(foldKey); row != nil {

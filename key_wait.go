@@ -1,0 +1,69 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// KeyWait is what a run waits for that may not begin yet, because its start folds with others. [Engine.Get] returns it.
+type KeyWait struct {
+	// Kind is "singleton" if the run waits for the end of another run, and "debounce" if it waits for further starts. See [Singleton]
+	// and [Debounce].
+	Kind string
+	Key  string
+	// Live is the ID of the run whose end it waits for, and LiveStatus the status of that run. Both are empty for a debounced run,
+	// or if the other run was removed.
+	Live       string
+	LiveStatus Status
+	// Until is the time before which the run does not begin: of a debounced run, unless further starts come; of a singleton, the end
+	// of its [Delay]. Zero: there is none.
+	Until time.Time
+}
+
+// String describes for people what the run waits for: for example, `waits for the end of run "a", which has its singleton key
+// "tenant-7"`.
+func (w *KeyWait) String() string {
+	until := w.Until.UTC().Format(time.RFC3339)
+	switch {
+	case w.Kind == store.FoldDebounce.String():
+		return fmt.Sprintf("waits until %s for further starts with its debounce key %q", until, w.Key)
+	case w.Live == "":
+		return fmt.Sprintf("waits for a worker that lets it begin: no run with its singleton key %q is live", w.Key)
+	case w.Until.IsZero():
+		return fmt.Sprintf("waits for the end of run %q, which has its singleton key %q", w.Live, w.Key)
+	}
+	return fmt.Sprintf("waits for the end of run %q, which has its singleton key %q, and until %s", w.Live, w.Key, until)
+}
+
+// readKeyWait returns what the run waits for, or nil if it may begin or has begun.
+func (e *Engine) readKeyWait(ctx context.Context, r *store.Run, now time.Time) (*KeyWait, error) {
+	if r.Epoch.Count > 0 || !r.WakeAt.IsZero() || r.Status != store.Pending && r.Status != store.Paused {
+		return nil, nil
+	}
+	row, err := e.inner.Store().FoldOfWaiting(ctx, r.UUID)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	live, due, err := fold.WaitOf(row)
+	if err != nil {
+		return nil, err
+	}
+	w := &KeyWait{Kind: row.Kind.String(), Key: row.Key}
+	if row.Kind == store.FoldDebounce || due.After(now) {
+		w.Until = due.UTC()
+	}
+	if live == uuid.Nil {
+		return w, nil
+	}
+	found, err := e.inner.Store().Find(ctx, []store.RunRef{{Text: live.String()}}, store.NoPayloads)
+	if err == nil && found[0] != nil && !found[0].Status.IsTerminal() {
+		w.Live, w.LiveStatus = found[0].Address(), Status(found[0].Status.String())
+	}
+	return w, err
+}

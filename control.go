@@ -167,7 +167,8 @@ const (
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
-// that the call changes. Resumes, and the deletion of a queue, record no reason.
+// that the call changes. Resumes of runs
+// record no reason, and what is deleted has none: see [OperatorChange].
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenReason, "Reason")

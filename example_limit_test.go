@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -70,8 +71,10 @@ func ExampleEngine_SetLimit() {
 	for _, l := range limits {
 		fmt.Println(l.Name, l.Concurrent, "set by", l.SetBy, "because", l.SetReason)
 	}
-	fmt.Println(engine.DeleteLimit(ctx, "stripe")) // what code declares applies again
+	fmt.Println(errors.Is(engine.ResetLimit(ctx, "stripe"), durable.ErrState)) // no code has declared it yet
+	fmt.Println(engine.DeleteLimit(ctx, "stripe", durable.Actor("ann")))       // what code declares applies again
 	// Output:
 	// stripe 2 set by ann because the provider is slow
+	// true
 	// <nil>
 }

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -31,12 +32,19 @@ func ExampleEngine_SetQueue() {
 	for _, q := range queues {
 		fmt.Println(q.Name, q.Settings.Executing, q.SetBy, q.PauseReason, q.Waiting)
 	}
-	if err := engine.ResumeQueue(ctx, "orders"); err != nil {
+	if err := engine.ResumeQueue(ctx, "orders", durable.Actor("bob"), durable.Reason("the provider is back")); err != nil {
 		log.Fatal(err)
 	}
+	if queues, err = engine.Queues(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(queues[0].LastChange.Verb, "by", queues[0].LastChange.By, "because", queues[0].LastChange.Reason)
+	fmt.Println(errors.Is(engine.ResetQueue(ctx, "orders"), durable.ErrState)) // no code declares it
 	fmt.Println(engine.DeleteQueue(ctx, "orders"))
 	// Output:
 	// orders 5 ann outage of the provider 0
+	// resume by bob because the provider is back
+	// true
 	// <nil>
 }
 

@@ -34,7 +34,7 @@ const (
 	CheckpointCancelled CheckpointStatus = "cancelled" // its run, or its branch, ended before it had an outcome
 )
 
-// Verb names an operation on a run, such as pause or cancel.
+// Verb names an operation on a run, a queue, a limit or a schedule, such as pause or cancel.
 type Verb string
 
 // The verbs.
@@ -48,4 +48,8 @@ const (
 	// VerbMove is the operation of Engine.MoveToQueue, and VerbSetPriority that of Engine.SetPriority.
 	VerbMove        Verb = "move"
 	VerbSetPriority Verb = "set the priority of"
+	// VerbSet, VerbReset and VerbDelete are operations on queues, limits and schedules; see OperatorChange.
+	VerbSet    Verb = "set"
+	VerbReset  Verb = "reset"
+	VerbDelete Verb = "delete"
 )

@@ -213,6 +213,7 @@ type LimitInfo struct {
 	SetBy           string
 	SetReason       string
 	SetAt           time.Time
+	LastChange      *OperatorChange // what an operator did last; nil: nothing
 
 	LimitUse
 	Keys []LimitKeyUse // the ten keys with the longest lines, of a limit with keys
@@ -244,7 +245,7 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 	for i, r := range rows {
 		all[i] = LimitInfo{
 			Name: r.Name, LimitBounds: boundsOf(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
-			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LimitUse: LimitUse(r.LimitUse),
+			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LastChange: operatorChangeOf(r.LastChange), LimitUse: LimitUse(r.LimitUse),
 		}
 		if r.Declared != nil {
 			all[i].Declared = new(boundsOf(*r.Declared))
@@ -260,35 +261,53 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 }
 
 // SetLimit sets the bounds of a limit, from any process and while everything runs. They apply within a second, whatever code
-// declares, until [Engine.DeleteLimit]. Permits that are held stay valid. The options are [Reason] and [Actor]. It returns
+// declares, until [Engine.ResetLimit] or [Engine.DeleteLimit]. Permits that are held stay valid. The options are [Reason] and [Actor]. It returns
 // [ErrInvalidConfig] with the name of the field if a bound is invalid, [ErrSchema] while a worker lives whose version of durable
 // ignores limits, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts ...ControlOption) error {
+	return e.changeLimit(ctx, "set", name, opts, func(o *controlOptions) error {
+		if err := b.check(); err != nil {
+			return fmt.Errorf("set limit %q: %w", name, err)
+		}
+		return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
+	})
+}
+
+// ResetLimit removes the bounds that SetLimit has set, so that those that code has declared apply within a second. The options are
+// [Reason] and [Actor]. ResetLimit returns [ErrNotFound] if there is no such limit, [ErrState] if no code has declared it,
+// [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
+func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeLimit(ctx, "reset", name, opts, func(o *controlOptions) error {
+		err := e.inner.ResetLimit(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+		if errors.Is(err, engine.ErrNotDeclared) {
+			return fmt.Errorf("%w: cannot reset limit %q: no code has declared it: use DeleteLimit to remove its bounds", ErrState, name)
+		}
+		return err
+	})
+}
+
+// DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the
+// next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. The options are [Reason]
+// and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a
+// [*WriteError] as [Workflow.Start] does.
+func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
+		return e.inner.DeleteLimit(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+	})
+}
+
+// changeLimit checks the arguments of a method that changes a limit, and calls change.
+func (e *Engine) changeLimit(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
 	err := e.checkMayWrite(ctx, "a change of a limit", "a step")
 	var o controlOptions
 	if err == nil {
 		o, err = applyReasonOptions("a change of a limit", opts)
 	}
 	if err == nil {
-		err = errors.Join(naming.Check("limit", name), b.check())
-	}
-	if err != nil {
-		return fmt.Errorf("set limit %.100q: %w", name, err)
-	}
-	return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
-}
-
-// DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the
-// next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. DeleteLimit returns
-// [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as
-// [Workflow.Start] does.
-func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
-	err := e.checkMayWrite(ctx, "a change of a limit", "a step")
-	if err == nil {
 		err = naming.Check("limit", name)
 	}
 	if err != nil {
-		return fmt.Errorf("delete limit %.100q: %w", name, err)
+		return fmt.Errorf("%s limit %.100q: %w", verb, name, err)
 	}
-	return e.inner.DeleteLimit(ctx, name)
+	return change(&o)
 }

@@ -2,9 +2,11 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -26,6 +28,7 @@ type QueueInfo struct {
 	PausedAt    time.Time // zero: not paused
 	PausedBy    string
 	PauseReason string
+	LastChange  *OperatorChange // what an operator did last; nil: nothing
 
 	QueueUse
 	// OldestDue is when the run was due that has waited for the longest time to begin, as far as a worker has seen. Zero: none
@@ -86,7 +89,8 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 		all[i] = QueueInfo{
 			Name: q.Name, Settings: queueSettingsOf(q.Settings), DeclaredVersion: q.DeclaredVersion, DeclaredAt: q.DeclaredAt,
 			SetBy: q.SetBy, SetReason: q.SetReason, SetAt: q.SetAt, PausedAt: q.PausedAt, PausedBy: q.PausedBy, PauseReason: q.PauseReason,
-			QueueUse: queueUseOf(q.QueueUse), OldestDue: q.OldestDue, WaitsFor: QueueBound(q.WaitsFor(now)),
+			LastChange: operatorChangeOf(q.LastChange),
+			QueueUse:   queueUseOf(q.QueueUse), OldestDue: q.OldestDue, WaitsFor: QueueBound(q.WaitsFor(now)),
 		}
 		if q.Declared != nil {
 			all[i].Declared = new(queueSettingsOf(*q.Declared))
@@ -102,7 +106,8 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 }
 
 // SetQueue creates a queue with settings or changes its settings, from any process and while everything runs. They take effect
-// within a second, whatever code declares, until [Engine.DeleteQueue]. Runs that execute continue, also if they are more than
+// within a second, whatever code declares, until [Engine.ResetQueue] or
+// [Engine.DeleteQueue]. Runs that execute continue, also if they are more than
 // the new settings allow, and count.
 //
 // The options are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting is invalid,
@@ -127,10 +132,10 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOpt
 }
 
 // ResumeQueue lets the runs of a paused queue begin again. It does nothing if the queue is not paused. It returns [ErrNotFound]
-// if the queue has no settings.
+// if the queue has no settings. The options are [Reason] and [Actor].
 func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOption) error {
-	return e.changeQueue(ctx, "resume", name, opts, func(*controlOptions) error {
-		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, Resume: true})
+	return e.changeQueue(ctx, "resume", name, opts, func(o *controlOptions) error {
+		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, Resume: true, By: o.actor, Reason: o.reason})
 	})
 }
 
@@ -139,10 +144,25 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOp
 // worker that declares it in Config.QueueSettings starts, or [Engine.SetQueue] is called. Workers that run already do not declare it
 // again.
 //
-// To return from the settings of SetQueue to those that code declares, call DeleteQueue, and restart a worker that declares the
-// queue. The options are [Reason] and [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
+// To return from the settings of SetQueue to those that code declares, call [Engine.ResetQueue] instead. The options are [Reason] and
+// [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
-	return e.changeQueue(ctx, "delete", name, opts, func(*controlOptions) error { return e.inner.DeleteQueue(ctx, name) })
+	return e.changeQueue(ctx, "delete", name, opts, func(o *controlOptions) error {
+		return e.inner.DeleteQueue(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+	})
+}
+
+// ResetQueue removes the settings that SetQueue has set, so that those that code declares in Config.QueueSettings apply within a
+// second. The queue has settings at all times. A pause stays. The options are [Reason] and [Actor]. ResetQueue returns [ErrNotFound] if the queue
+// has no settings, [ErrState] if no code declares it, and [ErrSchema] as SetQueue does.
+func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
+		err := e.inner.ResetQueue(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+		if errors.Is(err, engine.ErrNotDeclared) {
+			return fmt.Errorf("%w: cannot reset queue %q: no code declares it in Config.QueueSettings: use DeleteQueue to remove its settings", ErrState, name)
+		}
+		return err
+	})
 }
 
 // changeQueue checks the arguments of a method that changes a queue, and calls change.

@@ -28,6 +28,7 @@ type ScheduleInfo struct {
 	PausedAt           time.Time // zero: not paused
 	PausedBy           string
 	PauseReason        string
+	LastChange         *OperatorChange
 	Next               []time.Time // the next scheduled times, at most five; none while the schedule is paused
 	WaitingAt          time.Time   // the scheduled time that waits for the end of the run before; see OverlapWait
 	LastFires          []Fire      // the latest first, at most five
@@ -85,9 +86,11 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...Control
 
 // ResumeSchedule resumes a paused schedule. The next run is started at the first scheduled time after now. Times that came during
 // the pause start no runs; [Engine.Backfill] starts their runs. It returns [ErrNotFound], or [ErrState] if the schedule is not
-// paused.
+// paused. The options are [Reason] and [Actor].
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...ControlOption) error {
-	return e.changeSchedule(ctx, "resume", name, opts, func(*controlOptions) error { return e.inner.ResumeSchedule(ctx, name) })
+	return e.changeSchedule(ctx, "resume", name, opts, func(o *controlOptions) error {
+		return e.inner.ResumeSchedule(ctx, name, o.actor, o.reason)
+	})
 }
 
 // DeleteSchedule deletes a schedule and its fires. Runs that it has started continue. If code declares the schedule, it stays
@@ -226,7 +229,7 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 	info := &ScheduleInfo{
 		Name: row.Name, Declared: publicSchedule(row.Name, s.Declared), DeclaredVersion: s.DeclaredVersion, DeclaredAt: s.DeclaredAt,
 		Set: publicSchedule(row.Name, s.Operator), SetAt: s.SetAt, SetBy: s.SetBy, SetReason: s.SetReason,
-		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, WaitingAt: row.WaitingAt, Problem: s.Problem, DeclaredButDeleted: s.Deleted,
+		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, LastChange: operatorChangeOf(s.LastChange), WaitingAt: row.WaitingAt, Problem: s.Problem, DeclaredButDeleted: s.Deleted,
 	}
 	if applies := s.Effective(); applies != nil {
 		info.Schedule = *publicSchedule(row.Name, applies)

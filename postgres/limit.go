@@ -18,7 +18,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 		if c.Declare {
 			batch.Queue(s.statements.limitDeclare, s.declareArgs(&c)...)
 		} else {
-			batch.Queue(s.statements.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText())...)
+			batch.Queue(s.statements.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.LastChange().Text())...)
 		}
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
@@ -28,7 +28,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 // boundArgs returns the first parameters of limit_declare.sql and limit_set.sql.
 func boundArgs(c *store.LimitChange) []any {
 	s := c.Settings
-	return append(make([]any, 0, 10), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
+	return append(make([]any, 0, 11), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
 }
 
 func (s *database) declareArgs(c *store.LimitChange) []any {
@@ -36,10 +36,20 @@ func (s *database) declareArgs(c *store.LimitChange) []any {
 }
 
 // DeleteLimit implements store.LimitStore.
-func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
-	err = s.readDurably(s.roundTripOnEnginePool(ctx), "delete a limit", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.limitDelete, name)
-	}, func(res statementResults) error {
+func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
+	return s.changeLimit(ctx, "delete a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDelete, name) })
+}
+
+// ResetLimit implements store.LimitStore.
+func (s *database) ResetLimit(ctx context.Context, c store.OperatorCall) (bool, error) {
+	return s.changeLimit(ctx, "reset a limit", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.limitReset, c.Name, c.Change(store.OperatorReset).Text())
+	})
+}
+
+// changeLimit executes a statement that returns the name of the limit that it has changed, and reports whether there was one.
+func (s *database) changeLimit(ctx context.Context, what string, fill func(*pgx.Batch)) (found bool, err error) {
+	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			return rows.Scan(nil)
@@ -78,14 +88,17 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 }
 
 func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
-	var declared, version, chosen, by, reason pgtype.Text
-	l.Name, l.LimitSettings, err = scanBounds(rows, &declared, &version, (*timeValue)(&l.DeclaredAt), &chosen, &by, &reason, (*timeValue)(&l.SetAt))
+	var declared, version, chosen, by, reason, change pgtype.Text
+	l.Name, l.LimitSettings, err = scanBounds(rows, &declared, &version, (*timeValue)(&l.DeclaredAt), &chosen, &by, &reason, (*timeValue)(&l.SetAt), &change)
 	if err != nil {
 		return l, err
 	}
 	l.DeclaredVersion, l.SetBy, l.SetReason = version.String, by.String, reason.String
 	if l.Declared, err = store.DecodeLimitSettings(declared.String); err == nil {
 		l.Set, err = store.DecodeLimitSettings(chosen.String)
+	}
+	if err == nil {
+		l.LastChange, err = store.DecodeOperatorChange(change.String)
 	}
 	return l, err
 }

@@ -36,7 +36,7 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 		if c.Declare {
 			batch.Queue(s.statements.queueDeclare, c.Name, c.Settings.Text(), c.Version, pgTime(c.Now))
 		} else {
-			batch.Queue(s.statements.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))
+			batch.Queue(s.statements.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), c.LastChange().Text())
 		}
 	})
 	return err
@@ -45,16 +45,25 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, error) {
 	if p.Resume {
-		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name) })
+		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name, p.LastChange().Text()) })
 	}
 	return s.changeQueue(ctx, "pause a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), nullText(&p.By), nullText(&p.Reason))
+		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), nullText(&p.By), nullText(&p.Reason), p.LastChange().Text())
 	})
 }
 
 // DeleteQueue implements store.QueueStore.
-func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
-	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueDelete, name) })
+func (s *database) DeleteQueue(ctx context.Context, c store.OperatorCall) (bool, error) {
+	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.queueDelete, c.Name, c.Change(store.OperatorDelete).Text())
+	})
+}
+
+// ResetQueue implements store.QueueStore.
+func (s *database) ResetQueue(ctx context.Context, c store.OperatorCall) (bool, error) {
+	return s.changeQueue(ctx, "reset a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.queueReset, c.Name, c.Change(store.OperatorReset).Text())
+	})
 }
 
 // changeQueue executes a statement that returns the names of the rows that it has changed, and notifies the
@@ -107,14 +116,17 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 }
 
 func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
-	var declared, version, set, by, reason, pausedBy, pauseReason pgtype.Text
+	var declared, version, set, by, reason, pausedBy, pauseReason, change pgtype.Text
 	err = rows.Scan(&q.Name, &declared, &version, (*timeValue)(&q.DeclaredAt), &set, &by, &reason, (*timeValue)(&q.SetAt),
 		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.Open), (*intValue)(&q.Waiting), (*intValue)(&q.Behind),
-		(*timeValue)(&q.OldestDue), (*timeValue)(&q.Paid))
+		(*timeValue)(&q.OldestDue), (*timeValue)(&q.Paid), &change)
 	if err != nil {
 		return q, err
 	}
 	q.DeclaredVersion, q.SetBy, q.SetReason, q.PausedBy, q.PauseReason = version.String, by.String, reason.String, pausedBy.String, pauseReason.String
+	if q.LastChange, err = store.DecodeOperatorChange(change.String); err != nil {
+		return q, err
+	}
 	return q, q.Decode(declared.String, set.String)
 }
 

@@ -38,9 +38,9 @@ type statements struct {
 	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
 	permitLineLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitLinesRead, permitRequestsRead                             string
 	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted                                                                                string
-	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete                                                                           string
+	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                               string
 	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
-	queueResume, queueDelete, queues, queueKeys, queueDepth, queuePlaceOfRun                                                                        string
+	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
 	admitQueueLock, admitHasWork, admitRunsLock, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                                             string
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
@@ -155,6 +155,7 @@ func loadStatements(schema string) statements {
 		limitDeclare:                    text("limit_declare.sql"),
 		limitSet:                        text("limit_set.sql"),
 		limitDelete:                     text("limit_delete.sql"),
+		limitReset:                      text("limit_reset.sql"),
 		limits:                          text("limits.sql"),
 		limitUsage:                      text("limit_usage.sql"),
 		admitQueueLock:                  text("admit_queue_lock.sql"),
@@ -179,6 +180,7 @@ func loadStatements(schema string) statements {
 		queuePause:                      text("queue_pause.sql"),
 		queueResume:                     text("queue_resume.sql"),
 		queueDelete:                     text("queue_delete.sql"),
+		queueReset:                      text("queue_reset.sql"),
 		queues:                          text("queues.sql"),
 		queueKeys:                       text("queue_keys.sql"),
 		queueDepth:                      text("queue_depth.sql"),

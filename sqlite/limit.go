@@ -14,7 +14,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 		if c.Declare {
 			return declareLimit(x, &c)
 		}
-		_, err := x.exec(qLimitSet, append(boundArgs(&c), bindText(c.By), bindText(c.Reason), bindTime(c.Now))...)
+		_, err := x.exec(qLimitSet, append(boundArgs(&c), bindText(c.By), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())...)
 		return err
 	})
 }
@@ -27,13 +27,23 @@ func declareLimit(x executor, c *store.LimitChange) error {
 
 func boundArgs(c *store.LimitChange) []driver.Value {
 	s := c.Settings
-	return append(make([]driver.Value, 0, 9), c.Name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
+	return append(make([]driver.Value, 0, 10), c.Name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
 }
 
 // DeleteLimit implements store.LimitStore.
-func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
-	err = s.write(ctx, "delete a limit", func(x executor) error {
-		n, err := x.exec(qLimitDelete, name)
+func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
+	return s.changeLimit(ctx, "delete a limit", qLimitDelete, name)
+}
+
+// ResetLimit implements store.LimitStore.
+func (s *database) ResetLimit(ctx context.Context, c store.OperatorCall) (bool, error) {
+	return s.changeLimit(ctx, "reset a limit", qLimitReset, c.Name, c.Change(store.OperatorReset).Text())
+}
+
+// changeLimit executes a statement that changes the row of a limit, and reports whether there was one.
+func (s *database) changeLimit(ctx context.Context, what string, q queryID, args ...driver.Value) (found bool, err error) {
+	err = s.write(ctx, what, func(x executor) error {
+		n, err := x.exec(q, args...)
 		found = n > 0
 		return err
 	})
@@ -75,11 +85,15 @@ func scanLimit(values []driver.Value) (l store.Limit, err error) {
 	l.DeclaredVersion, l.DeclaredAt = version, c.time()
 	chosen := c.text()
 	l.SetBy, l.SetReason, l.SetAt = c.text(), c.text(), c.time()
+	change := c.text()
 	if c.err != nil {
 		return l, c.err
 	}
 	if l.Declared, err = store.DecodeLimitSettings(declared); err == nil {
 		l.Set, err = store.DecodeLimitSettings(chosen)
+	}
+	if err == nil {
+		l.LastChange, err = store.DecodeOperatorChange(change)
 	}
 	return l, err
 }

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -189,5 +191,34 @@ func TestDurability(t *testing.T) {
 		if err := s.writer().QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&level); err != nil || level != want {
 			t.Error(level, err)
 		}
+	}
+}
+
+// If another process keeps the file locked, the error of Open names the file, what Open waited for and for how long, and the fix.
+func TestALockedFileIsNamedWithTheFix(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	other, err := sql.Open("sqlite", "file:"+path+"?_pragma=locking_mode(exclusive)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.SetMaxOpenConns(1)
+	if _, err := other.Exec("BEGIN EXCLUSIVE; CREATE TABLE t (a)"); err != nil {
+		t.Fatal(err)
+	}
+	check := func(err error) {
+		t.Helper()
+		var typed *OpenError
+		if !errors.As(err, &typed) || typed.Path != path || !strings.Contains(typed.Problem, "locked") || !strings.Contains(typed.Fix, "BusyTimeout") {
+			t.Errorf("got %v", err)
+		}
+	}
+	s, err := openDatabase(path, BusyTimeout(20*time.Millisecond))
+	if check(err); s != nil {
+		t.Error("a locked file was opened")
+	}
+	err = explainOpenError(path, 20*time.Millisecond, fmt.Errorf("sqlite: open: %w", context.DeadlineExceeded))
+	if check(err); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }

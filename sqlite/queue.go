@@ -50,7 +50,7 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 	if c.Declare {
 		_, err = s.changeQueue(ctx, "change a queue", qQueueDeclare, c.Name, c.Settings.Text(), c.Version, bindTime(c.Now))
 	} else {
-		_, err = s.changeQueue(ctx, "change a queue", qQueueSet, c.Name, c.Settings.Text(), bindText(c.By), bindText(c.Reason), bindTime(c.Now))
+		_, err = s.changeQueue(ctx, "change a queue", qQueueSet, c.Name, c.Settings.Text(), bindText(c.By), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())
 	}
 	return err
 }
@@ -58,14 +58,19 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, error) {
 	if p.Resume {
-		return s.changeQueue(ctx, "resume a queue", qQueueResume, p.Name)
+		return s.changeQueue(ctx, "resume a queue", qQueueResume, p.Name, p.LastChange().Text())
 	}
-	return s.changeQueue(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.By), bindText(p.Reason))
+	return s.changeQueue(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.By), bindText(p.Reason), p.LastChange().Text())
 }
 
 // DeleteQueue implements store.QueueStore.
-func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
-	return s.changeQueue(ctx, "delete a queue", qQueueDelete, name)
+func (s *database) DeleteQueue(ctx context.Context, c store.OperatorCall) (bool, error) {
+	return s.changeQueue(ctx, "delete a queue", qQueueDelete, c.Name, c.Change(store.OperatorDelete).Text())
+}
+
+// ResetQueue implements store.QueueStore.
+func (s *database) ResetQueue(ctx context.Context, c store.OperatorCall) (bool, error) {
+	return s.changeQueue(ctx, "reset a queue", qQueueReset, c.Name, c.Change(store.OperatorReset).Text())
 }
 
 // changeQueue executes a statement that changes the row of a queue, and reports whether there was one.
@@ -118,8 +123,12 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 	q.SetBy, q.SetReason, q.SetAt = c.text(), c.text(), c.time()
 	q.PausedAt, q.PausedBy, q.PauseReason = c.time(), c.text(), c.text()
 	q.Executing, q.Open, q.Waiting, q.Behind, q.OldestDue, q.Paid = int(c.int()), int(c.int()), int(c.int()), int(c.int()), c.time(), c.time()
+	change := c.text()
 	if c.err != nil {
 		return q, c.err
+	}
+	if q.LastChange, err = store.DecodeOperatorChange(change); err != nil {
+		return q, err
 	}
 	return q, q.Decode(declared, set)
 }

@@ -126,6 +126,7 @@ const (
 	qQueuePause
 	qQueueResume
 	qQueueDelete
+	qQueueReset
 	qQueueDepth
 	qQueuePlaceInsert
 	qQueuePlaceOfRun
@@ -133,6 +134,7 @@ const (
 	qStartByDeadlineMarkSet
 	qStartByDeadlineMarkClear
 	qLimitDelete
+	qLimitReset
 	qSchedulesDue
 	qSchedulesWaitingLastRunEnded
 	qScheduleByName
@@ -294,6 +296,7 @@ func sqlFile(q queryID) string {
 		qLimitDeclare:                    "limit_declare.sql",
 		qLimitSet:                        "limit_set.sql",
 		qLimitDelete:                     "limit_delete.sql",
+		qLimitReset:                      "limit_reset.sql",
 		qPermitsOfRun:                    "permits_of_run.sql",
 		qLimits:                          "limits.sql",
 		qLimitUsage:                      "limit_usage.sql",
@@ -303,6 +306,7 @@ func sqlFile(q queryID) string {
 		qQueuePause:                      "queue_pause.sql",
 		qQueueResume:                     "queue_resume.sql",
 		qQueueDelete:                     "queue_delete.sql",
+		qQueueReset:                      "queue_reset.sql",
 		qQueueDepth:                      "queue_depth.sql",
 		qQueues:                          "queues.sql",
 		qQueueKeys:                       "queue_keys.sql",

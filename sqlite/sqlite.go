@@ -107,13 +107,13 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 		writerDB: openPool(write, 1), readerDB: openPool(read, readerConns), listenerDB: openPool(read, 0),
 		done: make(chan struct{}), listeners: make(map[*func(store.WakeHint)]struct{}),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), o.busyTimeout+time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), o.busyTimeout+openTimeout)
 	defer cancel()
 	if err := s.prepareFile(ctx, o.migrate); err != nil {
-		return nil, errors.Join(explainOpenError(path, err), s.Close())
+		return nil, errors.Join(explainOpenError(path, o.busyTimeout, err), s.Close())
 	}
 	if err := s.openAnchorConn(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(explainOpenError(path, o.busyTimeout, err), s.Close())
 	}
 	return s, nil
 }
@@ -155,7 +155,7 @@ func (s *database) openAnchorConn(ctx context.Context) (err error) {
 }
 
 // explainOpenError converts the errors of an unusable file to an OpenError, which says what to do.
-func explainOpenError(path string, err error) error {
+func explainOpenError(path string, patience time.Duration, err error) error {
 	e := &OpenError{Path: path}
 	var said *sqlite.Error
 	if errors.As(err, &said) {
@@ -171,11 +171,26 @@ func explainOpenError(path string, err error) error {
 	case sqlite3.SQLITE_NOTADB:
 		e.Problem = "it is not an SQLite database"
 		e.Fix = "name another file"
+	case sqlite3.SQLITE_BUSY:
+		e.Err = err // a retry may help
+		e.Problem = fmt.Sprintf("another connection has locked it for longer than %v (BusyTimeout)", patience)
+		e.Fix = lockedFix
 	default:
-		return err
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		e.Err = err
+		e.Problem = fmt.Sprintf("it was locked, or the disk did not reply, for %v (a minute more than BusyTimeout)", patience+openTimeout)
+		e.Fix = lockedFix
 	}
 	return e
 }
+
+// lockedFix is the fix that errors about locked files name.
+const lockedFix = "end the transaction or the process that has locked the file, check the disk, or raise BusyTimeout"
+
+// openTimeout is how much longer than the BusyTimeout Open takes at most.
+const openTimeout = time.Minute
 
 // openPool returns a database handle with at most n connections, which stay open. If n is 0, their number is not
 // limited.

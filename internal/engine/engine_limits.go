@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 // SetLimit sets the bounds of a limit, whatever code declares.
@@ -19,26 +22,52 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
 	if err != nil {
 		return fmt.Errorf("set limit %q: %w", c.Name, err)
 	}
+	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.LastChange())
 	return nil
 }
 
 // DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
-func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
-	if err := e.checkWorkers(ctx, "limits"); err != nil {
-		return fmt.Errorf("delete limit %q: %w", name, err)
+func (e *Engine) DeleteLimit(ctx context.Context, c store.OperatorCall) error {
+	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c.Name) })
+}
+
+// ResetLimit removes the bounds of an operator. It returns ErrNotFound if there is no such limit, and ErrNotDeclared.
+func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorCall) error {
+	err := e.changeLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimit(ctx, c) })
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	all, failed := e.Limits(ctx)
+	if failed != nil {
+		return failed
+	}
+	if slices.ContainsFunc(all, func(l store.Limit) bool { return l.Name == c.Name }) {
+		return ErrNotDeclared
+	}
+	return err
+}
+
+// changeLimit sets the time of the call, and makes a change that reports whether there is such a limit.
+func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorCall, verb store.OperatorVerb, change func() (bool, error)) error {
+	err := e.checkWorkers(ctx, "limits")
+	if err == nil {
+		c.Now, err = e.Now(ctx)
 	}
 	found := false
-	err := e.commitAlone(ctx, userCaller, func() error {
-		deleted, err := e.store.DeleteLimit(ctx, name)
-		found = found || deleted
-		return err
-	})
+	if err == nil {
+		err = e.commitAlone(ctx, userCaller, func() error {
+			did, err := change()
+			found = found || did
+			return err
+		})
+	}
 	if err != nil {
-		return fmt.Errorf("delete limit %q: %w", name, err)
+		return fmt.Errorf("%s limit %q: %w", verb, c.Name, err)
 	}
 	if !found {
-		return fmt.Errorf("%w: limit %q", ErrNotFound, name)
+		return fmt.Errorf("%w: limit %q", ErrNotFound, c.Name)
 	}
+	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.Change(verb))
 	return nil
 }
 

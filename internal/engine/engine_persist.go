@@ -131,7 +131,7 @@ func (e *Engine) commitAlone(ctx context.Context, by writeCaller, commit func() 
 	if _, is := errors.AsType[*WriteError](err); is {
 		return err
 	}
-	return &WriteError{MayHaveCommitted: !MayPassOnRetry(err), Err: err}
+	return &WriteError{MayHaveCommitted: !MayPassOnRetry(err) && !errors.Is(err, store.ErrBadData), Err: err}
 }
 
 // rootCause returns the error that a WriteError wraps, or err itself if it is no WriteError.

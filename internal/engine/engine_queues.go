@@ -32,30 +32,56 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
 	e.worker().hintWorkers()
+	e.reportOperatorChange(telemetry.KeyQueue, c.Name, c.LastChange())
 	return nil
+}
+
+// reportOperatorChange logs what an operator has done. key is the key of the changed thing, such as telemetry.KeyQueue.
+func (e *Engine) reportOperatorChange(key, name string, c store.OperatorChange) {
+	e.telemetry.Log.Info("an operator's call for a "+key+" took effect", key, name, telemetry.KeyVerb, c.Verb, telemetry.KeyActor, c.By, telemetry.KeyReason, c.Reason)
 }
 
 // PauseQueue pauses a queue, or resumes it if p.Resume is set. It returns ErrNotFound if there is none.
 func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePause) error {
-	verb := "pause"
-	if p.Resume {
-		verb = "resume"
-	}
 	now, err := e.Now(ctx)
 	if err != nil {
 		return err
 	}
 	p.Now = now
-	return e.changeQueue(ctx, verb, p.Name, func() (bool, error) { return e.store.PauseQueue(ctx, p) })
+	return e.changeQueue(ctx, p.Name, p.LastChange(), func() (bool, error) { return e.store.PauseQueue(ctx, p) })
 }
 
 // DeleteQueue marks a queue as deleted. It returns ErrNotFound if there is none.
-func (e *Engine) DeleteQueue(ctx context.Context, name string) error {
-	return e.changeQueue(ctx, "delete", name, func() (bool, error) { return e.store.DeleteQueue(ctx, name) })
+func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorCall) (err error) {
+	if c.Now, err = e.Now(ctx); err != nil {
+		return err
+	}
+	return e.changeQueue(ctx, c.Name, c.Change(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
 }
 
-func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func() (bool, error)) error {
-	found := false
+// ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
+var ErrNotDeclared = errors.New("no code declares it")
+
+// ResetQueue removes the settings of an operator. It returns ErrNotFound if there is no such queue, and ErrNotDeclared.
+func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorCall) (err error) {
+	if err := e.checkWorkers(ctx, "queues"); err != nil {
+		return fmt.Errorf("reset queue %q: %w", c.Name, err)
+	}
+	if c.Now, err = e.Now(ctx); err != nil {
+		return err
+	}
+	err = e.changeQueue(ctx, c.Name, c.Change(store.OperatorReset), func() (bool, error) { return e.store.ResetQueue(ctx, c) })
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if row, found := e.queues.rowsReadSince(ctx, time.Now()).byName[c.Name]; found && !row.Deleted {
+		return ErrNotDeclared
+	}
+	return err
+}
+
+func (e *Engine) changeQueue(ctx context.Context, name string, c store.OperatorChange, change func() (bool, error)) error {
+	found, verb := false, c.Verb
 	err := e.commitAlone(ctx, userCaller, func() error {
 		did, err := change()
 		found = found || did
@@ -69,6 +95,7 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func
 		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue, or start a worker whose Config.QueueSettings declares them", verb, name, ErrNotFound)
 	}
 	e.worker().hintWorkers()
+	e.reportOperatorChange(telemetry.KeyQueue, name, c)
 	return nil
 }
 

@@ -18,7 +18,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	if err := e.freshScheduleCheck(ctx)(name, s); err != nil {
 		return err
 	}
-	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Set(name, at.Row, s, e.clock.Now(), by, reason)
 	})
 }
@@ -35,28 +35,28 @@ func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) err
 	if err := e.checkWorkers(ctx, "schedules"); err != nil {
 		return err
 	}
-	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorReset, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Reset(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // PauseSchedule pauses a schedule.
 func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorPause, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Pause(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // ResumeSchedule resumes a schedule.
-func (e *Engine) ResumeSchedule(ctx context.Context, name string) error {
-	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Resume(name, at.Row, e.clock.Now())
+func (e *Engine) ResumeSchedule(ctx context.Context, name, by, reason string) error {
+	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorResume, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.Resume(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // DeleteSchedule deletes a schedule.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Delete(name, at.Row, e.clock.Now(), by, reason)
 	})
 }

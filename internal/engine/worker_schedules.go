@@ -302,6 +302,15 @@ func (w *worker) otherVersions(ctx context.Context) (map[string]bool, error) {
 	return live, err
 }
 
+// changeScheduleFor changes one schedule in one transaction, and logs what the operator has done.
+func (e *Engine) changeScheduleFor(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+	err := e.changeSchedule(ctx, name, plan)
+	if err == nil {
+		e.reportOperatorChange(telemetry.KeySchedule, name, c)
+	}
+	return err
+}
+
 // changeSchedule changes one schedule in one transaction.
 func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
 	var refused error

@@ -31,6 +31,8 @@ type State struct {
 	TriggeredAt time.Time `json:"triggered_at,omitzero"` // the time of the latest trigger
 	Trigger     string    `json:"trigger,omitzero"`      // identifies the call of it
 
+	LastChange *store.OperatorChange `json:"last_change,omitzero"` // nil: no operator has changed the schedule
+
 	Cursor   time.Time `json:"cursor,omitzero"`    // every scheduled time up to it has been decided
 	NextTime time.Time `json:"next_time,omitzero"` // the next scheduled time; zero: none, or paused
 	Problem  string    `json:"problem,omitzero"`   // why the schedule cannot be fired
@@ -111,6 +113,11 @@ func (o *opened) write(fires ...store.Fire) (*store.ScheduleWrite, error) {
 	return w, err
 }
 
+// note records what an operator does.
+func (o *opened) note(verb store.OperatorVerb, now time.Time, by, reason string) {
+	o.state.LastChange = &store.OperatorChange{Verb: verb, At: now, By: by, Reason: reason}
+}
+
 // retime sets the next time after the settings have changed, or after a pause. If the scheduled times have changed, those up to
 // now are passed.
 func (o *opened) retime(now time.Time) error {
@@ -146,6 +153,7 @@ func Set(name string, row *store.Schedule, s *Settings, now time.Time, by, reaso
 	}
 	o.state.Operator, o.state.Deleted = s, false
 	o.state.SetAt, o.state.SetBy, o.state.SetReason = now, by, reason
+	o.note(store.OperatorSet, now, by, reason)
 	if err := o.retime(now); err != nil {
 		return nil, err
 	}
@@ -165,6 +173,7 @@ func Reset(name string, row *store.Schedule, now time.Time, by, reason string) (
 	}
 	o.state.Operator, o.state.Deleted = nil, false
 	o.state.SetAt, o.state.SetBy, o.state.SetReason = now, by, reason
+	o.note(store.OperatorReset, now, by, reason)
 	if err := o.retime(now); err != nil {
 		return nil, err
 	}
@@ -229,12 +238,13 @@ func Pause(name string, row *store.Schedule, now time.Time, by, reason string) (
 		return nil, err
 	}
 	o.state.PausedAt, o.state.PausedBy, o.state.PauseReason = now, by, reason
+	o.note(store.OperatorPause, now, by, reason)
 	o.row.NextAt = time.Time{}
 	return o.write()
 }
 
 // Resume continues the schedule with the first time after now.
-func Resume(name string, row *store.Schedule, now time.Time) (*store.ScheduleWrite, error) {
+func Resume(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
 	o, err := existing(name, row)
 	switch {
 	case err != nil:
@@ -243,6 +253,7 @@ func Resume(name string, row *store.Schedule, now time.Time) (*store.ScheduleWri
 		return nil, ErrNotPaused
 	}
 	o.state.PausedAt, o.state.PausedBy, o.state.PauseReason = time.Time{}, "", ""
+	o.note(store.OperatorResume, now, by, reason)
 	if o.state.Cursor.Before(now) {
 		o.state.Cursor = now
 	}
@@ -264,6 +275,7 @@ func Delete(name string, row *store.Schedule, now time.Time, by, reason string) 
 	s := o.state
 	s.Operator, s.Deleted, s.SetAt, s.SetBy, s.SetReason = nil, true, now, by, reason
 	s.PausedAt, s.PausedBy, s.PauseReason = time.Time{}, "", ""
+	o.note(store.OperatorDelete, now, by, reason)
 	var fires []store.Fire
 	if at := o.row.WaitingAt; !at.IsZero() {
 		fires = append(fires, store.Fire{Schedule: name, At: at, FiredAt: now, Kind: store.FireScheduled, Outcome: store.FireSkipped})

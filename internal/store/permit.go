@@ -53,6 +53,7 @@ type Limit struct {
 	SetBy           string
 	SetReason       string
 	SetAt           time.Time
+	LastChange      *OperatorChange // nil: no operator has changed the limit
 
 	LimitUse
 	Keys []LimitKeyUse // the keys with the longest lines, at most MaxLimitKeys
@@ -85,6 +86,11 @@ type LimitChange struct {
 	Version string
 	By      string // who sets the bounds, and why
 	Reason  string
+}
+
+// LastChange returns what is recorded of the change of an operator.
+func (c *LimitChange) LastChange() OperatorChange {
+	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
 }
 
 // PermitStatus is the state of a step at a limit. The numbers are stored.
@@ -264,6 +270,10 @@ type LimitStore interface {
 	// DeleteLimit removes a limit's row, with what an operator has set. Its lines stay. It reports whether
 	// there was a row.
 	DeleteLimit(ctx context.Context, name string) (bool, error)
+
+	// ResetLimit removes the bounds of an operator, so that those that code has declared apply. It reports
+	// whether there is such a limit that code has declared.
+	ResetLimit(ctx context.Context, c OperatorCall) (bool, error)
 
 	// Limits returns all limits at the time now, ordered by name.
 	Limits(ctx context.Context, now time.Time) ([]Limit, error)

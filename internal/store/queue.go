@@ -58,6 +58,7 @@ type Queue struct {
 	SetAt           time.Time
 	PausedBy        string
 	PauseReason     string
+	LastChange      *OperatorChange // nil: no operator has changed the queue
 
 	QueueUse
 	OldestDue time.Time     // since when the longest waiting run has been due; zero: none waits
@@ -95,13 +96,27 @@ type QueueChange struct {
 	Reason  string
 }
 
+// LastChange returns what is recorded of the change of an operator.
+func (c *QueueChange) LastChange() OperatorChange {
+	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
+}
+
 // QueuePause pauses or resumes a queue. Nothing of a paused queue begins, and what executes goes on.
 type QueuePause struct {
 	Name   string
 	Now    time.Time
 	Resume bool
-	By     string // who pauses it, and why; empty with Resume
+	By     string // who pauses or resumes it, and why
 	Reason string
+}
+
+// LastChange returns what is recorded of the pause or the resume.
+func (p *QueuePause) LastChange() OperatorChange {
+	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.By, Reason: p.Reason}
+	if p.Resume {
+		c.Verb = OperatorResume
+	}
+	return c
 }
 
 // PlaceState is the state of a run in its queue. The numbers are stored.
@@ -156,12 +171,17 @@ type QueueStore interface {
 	ChangeQueue(ctx context.Context, c QueueChange) error
 
 	// PauseQueue pauses a queue, or resumes it if p.Resume is set. It reports whether the queue exists. The first pause keeps its
-	// time, actor and reason until the queue is resumed.
+	// time, actor and reason until the queue is resumed. LastChange does not
+	// change if the queue is paused or resumed already.
 	PauseQueue(ctx context.Context, p QueuePause) (bool, error)
 
 	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. It reports whether there was one that was
 	// not marked.
-	DeleteQueue(ctx context.Context, name string) (bool, error)
+	DeleteQueue(ctx context.Context, c OperatorCall) (bool, error)
+
+	// ResetQueue removes the settings of an operator, so that those that code declares apply. It reports
+	// whether there is such a queue that is not marked as deleted and that code declares.
+	ResetQueue(ctx context.Context, c OperatorCall) (bool, error)
 
 	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by
 	// name.

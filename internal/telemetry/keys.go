@@ -38,6 +38,8 @@ const (
 	KeySchedule    = "schedule"
 	KeyScheduledAt = "scheduled_at"
 	KeyOutcome     = "outcome"
+	KeyLimit       = "limit"
+	KeyVerb        = "verb" // what an operator has done
 )
 
 // Attributes of spans and metrics.

@@ -3,6 +3,7 @@
 UPDATE durable.queue AS q
 SET deleted = true, paused_at = NULL, paused_by = NULL, pause_reason = NULL,
     chosen = NULL, chosen_by = NULL, chosen_reason = NULL, chosen_at = NULL,
-    declared = NULL, declared_version = NULL, declared_at = NULL, older_versions = '{}'
+    declared = NULL, declared_version = NULL, declared_at = NULL, older_versions = '{}',
+    last_change = $2::text
 WHERE q.name = $1::text AND NOT q.deleted
 RETURNING q.name;

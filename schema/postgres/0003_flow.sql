@@ -67,7 +67,8 @@ SELECT s.name,
        s.state OPERATOR(pg_catalog.->) 'operator'::text AS set_by_operator,
        s.state OPERATOR(pg_catalog.->>) 'set_by'::text AS set_by,
        s.state OPERATOR(pg_catalog.->>) 'set_at'::text AS set_at,
-       s.state OPERATOR(pg_catalog.->) 'deleted'::text IS NOT NULL AS deleted
+       s.state OPERATOR(pg_catalog.->) 'deleted'::text IS NOT NULL AS deleted,
+       s.state OPERATOR(pg_catalog.->) 'last_change'::text AS last_change
 FROM (
     SELECT r.name, r.next_at, r.waiting_at, r.last_run, r.paused, r.state,
            coalesce(r.state OPERATOR(pg_catalog.->) 'operator'::text, r.state OPERATOR(pg_catalog.->) 'declared'::text) AS applies
@@ -100,7 +101,8 @@ CREATE TABLE durable.step_limit (
     older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before
     chosen           text,
     chosen_by        text,
-    chosen_reason    text
+    chosen_reason    text,
+    last_change      text                         -- JSON: what an operator has done last
 );
 
 -- One line for each limit and key. Who grants permits locks the row of the line.
@@ -167,7 +169,8 @@ CREATE TABLE durable.queue (
     chosen_by        text,
     chosen_reason    text,
     paused_by        text,
-    pause_reason     text
+    pause_reason     text,
+    last_change      text                          -- JSON: what an operator has done last; see view queues
 );
 
 -- The group keys of a queue that have something to count.
@@ -218,7 +221,8 @@ CREATE INDEX place_waiting ON durable.place (queue, arrived_at) WHERE state < 4 
 CREATE VIEW durable.queues AS
 SELECT q.name, coalesce(q.chosen, q.declared)::json AS settings, q.executing, q.open, q.waiting, q.paused_at, q.paused_by, q.pause_reason,
        q.declared::json AS declared, q.declared_version, q.declared_at,
-       q.chosen::json AS set_by_operator, q.chosen_by AS set_by, q.chosen_reason AS set_reason, q.chosen_at AS set_at, q.deleted
+       q.chosen::json AS set_by_operator, q.chosen_by AS set_by, q.chosen_reason AS set_reason, q.chosen_at AS set_at, q.deleted,
+       q.last_change::json AS last_change
 FROM durable.queue AS q;
 
 CREATE VIEW durable.places AS

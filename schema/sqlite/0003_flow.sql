@@ -51,7 +51,7 @@ SELECT name,
        state ->> 'paused_by' AS paused_by, state ->> 'pause_reason' AS pause_reason, state ->> 'problem' AS problem,
        state -> 'declared' AS declared, state ->> 'declared_version' AS declared_version,
        state -> 'operator' AS set_by_operator, state ->> 'set_by' AS set_by, state ->> 'set_at' AS set_at,
-       state -> 'deleted' IS NOT NULL AS deleted
+       state -> 'deleted' IS NOT NULL AS deleted, state -> 'last_change' AS last_change
 FROM (
     SELECT name, next_at, waiting_at, last_run, paused, state, coalesce(state -> 'operator', state -> 'declared') AS applies
     FROM (SELECT name, next_at, waiting_at, last_run, paused, CAST(state AS TEXT) AS state FROM durable_schedule)
@@ -78,7 +78,8 @@ CREATE TABLE durable_step_limit (
     chosen           TEXT,                       -- JSON, as an operator has set it
     chosen_by        TEXT,
     chosen_reason    TEXT,
-    chosen_at        INTEGER
+    chosen_at        INTEGER,
+    last_change      TEXT                        -- JSON: what an operator has done last
 ) STRICT, WITHOUT ROWID;
 
 -- One line for each limit and key.
@@ -135,7 +136,8 @@ CREATE TABLE durable_queue (
     chosen_at        INTEGER,
     paused_at        INTEGER,                      -- NULL: not paused
     paused_by        TEXT,
-    pause_reason     TEXT
+    pause_reason     TEXT,
+    last_change      TEXT                          -- JSON: what an operator has done last; see view queues
 ) STRICT, WITHOUT ROWID;
 
 -- The group keys of a queue that have something to count.
@@ -185,7 +187,7 @@ CREATE INDEX durable_place_waiting ON durable_place (queue, arrived_at) WHERE st
 CREATE VIEW durable_queues AS
 SELECT name, coalesce(chosen, declared) AS settings, executing, open, waiting,
        strftime('%Y-%m-%d %H:%M:%f', paused_at / 1e6, 'unixepoch') AS paused_at, paused_by, pause_reason,
-       declared, declared_version, chosen AS set_by_operator, chosen_by AS set_by, chosen_reason AS set_reason, deleted
+       declared, declared_version, chosen AS set_by_operator, chosen_by AS set_by, chosen_reason AS set_reason, deleted, last_change
 FROM durable_queue;
 
 CREATE VIEW durable_places AS

@@ -3,5 +3,6 @@
 UPDATE durable_queue
 SET deleted = 1, paused_at = NULL, paused_by = NULL, pause_reason = NULL,
     chosen = NULL, chosen_by = NULL, chosen_reason = NULL, chosen_at = NULL,
-    declared = NULL, declared_version = NULL, declared_at = NULL, older_versions = '[]'
-WHERE name = ? AND NOT deleted;
+    declared = NULL, declared_version = NULL, declared_at = NULL, older_versions = '[]',
+    last_change = ?2
+WHERE name = ?1 AND NOT deleted;

@@ -117,7 +117,7 @@ func (c *scheduleCheck) pause() {
 	was := c.paused
 	err := c.change(fmt.Sprint("paused: ", !was), func(row *store.Schedule) (*store.ScheduleWrite, error) {
 		if was {
-			return schedule.Resume(scheduleName, row, c.now)
+			return schedule.Resume(scheduleName, row, c.now, "", "")
 		}
 		return schedule.Pause(scheduleName, row, c.now, "", "")
 	})

@@ -61,6 +61,19 @@ func limitBounds(b *bed) {
 	if all, err = b.s.Limits(b.ctx, b.now); err != nil || all[0].Held != 2 || all[0].Waiting != 1 {
 		b.Errorf("in use: %+v, %v, want 2 held and 1 waiting", all[0].LimitUse, err)
 	}
+	b.wantChange("set", all[0].LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
+	change(store.LimitChange{Declare: true, Version: "v4", Settings: store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7}})
+	for name, want := range map[string]bool{"l": true, "none": false} {
+		if found, err := b.s.ResetLimit(b.ctx, store.OperatorCall{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
+			b.Errorf("ResetLimit of %q: %v, %v, want %v", name, found, err, want)
+		}
+	}
+	want("after a reset", 5, "v4", false)
+	all, err = b.s.Limits(b.ctx, b.now)
+	if l := all[0]; err != nil || l.LimitSettings != *l.Declared || l.SetBy != "" || !l.SetAt.IsZero() {
+		b.Errorf("after a reset: %+v, %v", l, err)
+	}
+	b.wantChange("reset", all[0].LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.in(time.Minute), By: "bob", Reason: "over"})
 	for _, want := range []bool{true, false} {
 		if found, err := b.s.DeleteLimit(b.ctx, "l"); err != nil || found != want {
 			b.Errorf("DeleteLimit: %v, %v, want %v", found, err, want)

@@ -107,6 +107,27 @@ func queueSettings(b *bed) {
 		q.Declared == nil || q.Declared.Executing != 4 || !q.DeclaredAt.Equal(b.now) {
 		b.Errorf("%+v", q)
 	}
+	b.wantChange("set", q.LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
+	for name, want := range map[string]bool{"mail": true, "none": false} {
+		if found, err := b.s.ResetQueue(b.ctx, store.OperatorCall{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
+			b.Errorf("ResetQueue of %q: %v, %v, want %v", name, found, err, want)
+		}
+	}
+	want("after a reset", 4, "v3", false)
+	b.wantChange("reset", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.in(time.Minute), By: "bob", Reason: "over"})
+	b.changeQueue(store.QueueChange{Name: "undeclared"})
+	if found, err := b.s.ResetQueue(b.ctx, store.OperatorCall{Name: "undeclared", Now: b.now}); err != nil || found {
+		b.Errorf("ResetQueue of a queue that no code declares: %v, %v", found, err)
+	}
+	b.wantChange("a refused reset", b.queueInfo("undeclared").LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now})
+}
+
+// wantChange checks what is recorded of an operator.
+func (b *bed) wantChange(what string, got *store.OperatorChange, want store.OperatorChange) {
+	b.Helper()
+	if want.At = want.At.UTC(); got == nil || *got != want {
+		b.Errorf("%s: the last change of an operator is %+v, want %+v", what, got, want)
+	}
 }
 
 func queuePause(b *bed) {
@@ -123,7 +144,12 @@ func queuePause(b *bed) {
 	if q := b.queueInfo("mail"); !q.PausedAt.Equal(b.now) || q.PausedBy != "ann" || q.PauseReason != "outage" || !b.queueRow("mail").PausedAt.Equal(b.now) {
 		b.Errorf("paused: %+v", q)
 	}
-	pause(store.QueuePause{Name: "mail", Resume: true}, true)
+	paused := store.OperatorChange{Verb: store.OperatorPause, At: b.now, By: "ann", Reason: "outage"}
+	b.wantChange("paused twice", b.queueInfo("mail").LastChange, paused)
+	resumed := store.OperatorChange{Verb: store.OperatorResume, At: b.in(time.Hour), By: "bob", Reason: "over"}
+	pause(store.QueuePause{Name: "mail", Resume: true, Now: resumed.At, By: "bob", Reason: "over"}, true)
+	pause(store.QueuePause{Name: "mail", Resume: true, Now: b.in(2 * time.Hour), By: "eve"}, true)
+	b.wantChange("resumed twice", b.queueInfo("mail").LastChange, resumed)
 	if q := b.queueInfo("mail"); !q.PausedAt.IsZero() || q.PausedBy != "" || q.PauseReason != "" {
 		b.Errorf("resumed: %+v", q)
 	}
@@ -132,7 +158,7 @@ func queuePause(b *bed) {
 func queueDelete(b *bed) {
 	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{Executing: 1}})
 	for _, want := range []bool{true, false} {
-		if found, err := b.s.DeleteQueue(b.ctx, "mail"); err != nil || found != want {
+		if found, err := b.s.DeleteQueue(b.ctx, store.OperatorCall{Name: "mail", Now: b.now, By: "eve"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
 		}
 	}
@@ -143,6 +169,7 @@ func queueDelete(b *bed) {
 	if row := b.queueRow("mail"); row == nil || row.Deleted || row.Settings.Executing != 2 {
 		b.Errorf("declared again: %+v", row)
 	}
+	b.wantChange("deleted, and declared again", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorDelete, At: b.now, By: "eve"})
 }
 
 func queueStart(b *bed) {

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// OperatorVerb is what an operator does to a queue, a limit or a schedule. The texts are stored.
+type OperatorVerb string
+
+// The verbs.
+const (
+	OperatorSet    OperatorVerb = "set"
+	OperatorReset  OperatorVerb = "reset" // to what code declares
+	OperatorPause  OperatorVerb = "pause"
+	OperatorResume OperatorVerb = "resume"
+	OperatorDelete OperatorVerb = "delete"
+)
+
+// OperatorChange is what an operator has done last to a queue, a limit or a schedule. Its JSON is stored.
+type OperatorChange struct {
+	Verb   OperatorVerb `json:"verb"`
+	At     time.Time    `json:"at"`
+	By     string       `json:"by,omitzero"`
+	Reason string       `json:"reason,omitzero"`
+}
+
+// Text returns the recorded form of the change.
+func (c OperatorChange) Text() string {
+	c.At = c.At.UTC().Truncate(time.Microsecond)
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("store: an operator's change does not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+// DecodeOperatorChange decodes a recorded change. It returns nil for an empty text.
+func DecodeOperatorChange(text string) (*OperatorChange, error) {
+	if text == "" {
+		return nil, nil
+	}
+	c := new(OperatorChange)
+	if err := json.Unmarshal([]byte(text), c); err != nil {
+		return nil, fmt.Errorf("the recorded change of an operator does not decode: %w", err)
+	}
+	return c, nil
+}
+
+// OperatorCall names a queue or a limit that an operator deletes or resets.
+type OperatorCall struct {
+	Name   string
+	Now    time.Time
+	By     string
+	Reason string
+}
+
+// Change returns what is recorded of the call.
+func (c OperatorCall) Change(verb OperatorVerb) OperatorChange {
+	return OperatorChange{Verb: verb, At: c.Now, By: c.By, Reason: c.Reason}
+}

@@ -1,0 +1,27 @@
+package durable
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// OperatorChange is what an operator did last to a queue, a limit or a schedule: with one of the methods of [Engine] that set,
+// reset, pause, resume or delete it. Declarations of code, triggers and backfills do not count. A call that changes nothing, such as
+// the pause of a queue that is paused, is not recorded.
+//
+// What is deleted has no OperatorChange: the process that deletes a queue, a limit or a schedule logs who did so and why, at Info. If
+// code declares it again, [Engine.Queues] and [Engine.Schedules] may still return the deletion.
+type OperatorChange struct {
+	Verb   Verb      // VerbSet, VerbReset, VerbPause, VerbResume or VerbDelete
+	At     time.Time // by the database's clock
+	By     string    // the [Actor] of the call
+	Reason string    // the [Reason] of the call
+}
+
+func operatorChangeOf(c *store.OperatorChange) *OperatorChange {
+	if c == nil {
+		return nil
+	}
+	return &OperatorChange{Verb: Verb(c.Verb), At: c.At, By: c.By, Reason: c.Reason}
+}

@@ -38,6 +38,7 @@ type knownLane struct {
 type claimLanes struct {
 	gapStarts, gapEnds []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
 	claimable          []store.ClaimLane // from which the claim may take runs, in the order of the claim
+	onlyBegun          []bool            // for each of them, whether the claim takes only runs that were executed before
 	noneKnown          bool              // nothing was known
 }
 
@@ -58,10 +59,10 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 		slices.SortStableFunc(l.claimedLanes, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
 	p := l.laneGaps()
-	p.claimable = make([]store.ClaimLane, 0, len(l.claimedLanes))
+	p.claimable, p.onlyBegun = make([]store.ClaimLane, 0, len(l.claimedLanes)), make([]bool, 0, len(l.claimedLanes))
 	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
-		p.claimable = append(p.claimable, k.lane)
+		p.claimable, p.onlyBegun = append(p.claimable, k.lane), append(p.onlyBegun, gated.OnlyBegun(k.lane, k.queue))
 	}
 	return p
 }
@@ -121,4 +122,8 @@ func (l *knownLanes) add(p *claimLanes, found []knownLane) {
 // newLaneArray returns lanes as the parameter of a statement.
 func newLaneArray(list []store.ClaimLane) int8Array {
 	return int8Array{len(list), func(i int) int64 { return int64(list[i]) }}
+}
+
+func newBoolArray(list []bool) boolArray {
+	return boolArray{len(list), func(i int) bool { return list[i] }}
 }

@@ -101,11 +101,15 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		if len(due) >= limit {
 			break
 		}
+		leastEpoch := int64(0)
+		if q.QueueGates.OnlyBegun(l.lane, l.queue) {
+			leastEpoch = 1
+		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
 			due = append(due, dueRun{c.uuid(), l.lane.Gate() == store.GatePassing})
 			return c.err
-		}, int64(l.lane), bindTime(q.Now), int64(limit-len(due)))
+		}, int64(l.lane), bindTime(q.Now), leastEpoch, int64(limit-len(due)))
 		if err != nil {
 			return nil, err
 		}

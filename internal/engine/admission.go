@@ -48,6 +48,7 @@ type queueAdmitter struct {
 type admissionQueues struct {
 	names     []string       // of all queues
 	live      []string       // of those that are not deleted
+	paused    []string       // likewise
 	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
@@ -154,17 +155,22 @@ func (w *worker) readQueues(ctx context.Context) (*admissionQueues, error) {
 			continue
 		}
 		rows.live = append(rows.live, name)
+		if !q.PausedAt.IsZero() {
+			rows.paused = append(rows.paused, name)
+		}
 		if q.Settings.PerWorker > 0 {
 			rows.perWorker[name] = q.Settings.PerWorker
 		}
 	}
 	slices.Sort(rows.names)
 	slices.Sort(rows.live)
+	slices.Sort(rows.paused)
 	if before := w.queueAdmitter.rows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.live, rows.live) &&
-		maps.Equal(before.perWorker, rows.perWorker) {
+		slices.Equal(before.paused, rows.paused) && maps.Equal(before.perWorker, rows.perWorker) {
 		return before, nil
 	}
 	w.queueAdmitter.rows.Store(rows)
+	w.claimHints.notify() // a queue may have been resumed
 	return rows, nil
 }
 
@@ -311,8 +317,8 @@ func (w *worker) admit(ctx context.Context, queue string, left bool) (again time
 }
 
 // setClaimGates sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
-// a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from which it could take fewer runs than
-// its limit. The next claim takes from them.
+// a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from
+// which it could take fewer runs than its limit. The next claim takes from them. Nothing of a paused queue begins.
 func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped bool) {
 	a := &w.queueAdmitter
 	rows := a.rows.Load()
@@ -351,7 +357,7 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 	}
 	slices.Sort(full)
 	if a.lastClaimGates.rows != rows || !slices.Equal(a.lastClaimGates.fullQueues, full) {
-		a.lastClaimGates.rows, a.lastClaimGates.fullQueues, a.lastClaimGates.gated = rows, full, store.NewQueueGates(rows.live, full)
+		a.lastClaimGates.rows, a.lastClaimGates.fullQueues, a.lastClaimGates.gated = rows, full, store.NewQueueGates(rows.live, full, rows.paused...)
 	}
 	a.lastClaimGates.limitLowered = capped
 	q.QueueGates = a.lastClaimGates.gated

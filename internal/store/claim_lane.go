@@ -89,19 +89,32 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	}
 }
 
-// QueueGates tells a claim which queues have settings, and from which of them the worker claims at present only runs that
-// need no place. It does not change. Nil means that no queue has a row.
-type QueueGates struct{ queues map[string]bool } // false: the worker takes only runs that pass
+// QueueGates tells a claim which queues have settings, and from which of them the worker claims at present only some runs. It
+// does not change. Nil means that no queue has a row.
+type QueueGates struct{ queues map[string]queueGate }
+
+// queueGate tells which admitted runs of a queue the worker claims. It always claims runs that need no place.
+type queueGate int8
+
+const (
+	claimsAdmitted queueGate = iota
+	claimsBegun              // those that were executed before: the queue is paused
+	claimsPassing            // none: the worker executes as many runs of the queue as allowed
+)
 
 // NewQueueGates returns the queues with a row that are not deleted. From the queues in full, the worker claims only runs that
-// need no place, because it already executes as many of their runs as allowed.
-func NewQueueGates(queues, full []string) *QueueGates {
-	g := &QueueGates{make(map[string]bool, len(queues))}
+// need no place, because it already executes as many of their runs as allowed. From the queues in paused, it claims these and
+// runs that were executed before.
+func NewQueueGates(queues, full []string, paused ...string) *QueueGates {
+	g := &QueueGates{make(map[string]queueGate, len(queues))}
 	for _, q := range queues {
-		g.queues[q] = true
+		g.queues[q] = claimsAdmitted
+	}
+	for _, q := range paused {
+		g.queues[q] = claimsBegun
 	}
 	for _, q := range full {
-		g.queues[q] = false
+		g.queues[q] = claimsPassing
 	}
 	return g
 }
@@ -115,8 +128,13 @@ func (g *QueueGates) AllowsClaim(l ClaimLane, queue string) bool {
 	if g == nil {
 		return true
 	}
-	room, found := g.queues[queue]
-	return !found || room && l.Gate() == GateAdmitted || l.Gate() == GatePassing
+	gate, found := g.queues[queue]
+	return !found || gate != claimsPassing && l.Gate() == GateAdmitted || l.Gate() == GatePassing
+}
+
+// OnlyBegun reports whether a claim may take only those runs of a lane in the queue that were executed before.
+func (g *QueueGates) OnlyBegun(l ClaimLane, queue string) bool {
+	return g != nil && l.Gate() == GateAdmitted && g.queues[queue] == claimsBegun
 }
 
 // ClaimFilter tells which runs a worker claims: those of its workflows, in all queues or in some. It does not

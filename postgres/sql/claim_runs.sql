@@ -1,7 +1,8 @@
 -- Claims due runs by the index on wake_at: new runs, runs whose timer, backoff or deadline is due, and
 -- runs whose owner lost its lease.
 --
--- It reads one range of that index for each lane of $1, in the order of $1, and no other runs.
+-- It reads one range of that index for each lane of $1, in the order of $1, and no other runs. $11 tells for each lane
+-- whether it takes only runs that were executed before, because the queue is paused.
 -- claim_prepare.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
 -- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
 -- SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that rows are locked once,
@@ -31,8 +32,8 @@
 -- leaves out runs whose owner lost its lease: the owner's last write may be in progress, so their
 -- histories are read later.
 WITH own AS MATERIALIZED (
-    SELECT item.lane
-    FROM unnest($1::bigint[]) AS item(lane)
+    SELECT item.lane, item.only_begun
+    FROM unnest($1::bigint[], $11::boolean[]) AS item(lane, only_begun)
     WHERE current_setting('durable_claim.unknown', true) IS DISTINCT FROM 'true'
 ), suspect AS MATERIALIZED (
     SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
@@ -55,6 +56,7 @@ WITH own AS MATERIALIZED (
         FROM durable.run AS r
         WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
+          AND (NOT own.only_begun OR r.epoch > 0)
         ORDER BY r.wake_at
         LIMIT $3::integer - (SELECT count(*) FROM suspect)
         FOR UPDATE SKIP LOCKED

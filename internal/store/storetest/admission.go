@@ -37,6 +37,7 @@ var admissions = []test{
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},
 	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
 	{"a worker without room takes runs that are cancelled or that expire", admitWithoutRoom},
+	{"a claim begins no run of a paused queue", admitClaimsWhilePaused},
 	{"a resume that moves timers keeps places and lines", admitShiftedTimers},
 	{"runs of a dead worker keep their places", admitEndedLeases},
 	{"two admissions at once exceed no bound", admitTwice},

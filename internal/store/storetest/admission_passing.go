@@ -62,3 +62,35 @@ func admitWithoutRoom(b *bed) {
 		q.Errorf("an empty queue counts %+v", use)
 	}
 }
+
+// claimsWhilePaused claims what a worker takes that knows of the pause of the queue.
+func (q *queueBed) claimsWhilePaused(at time.Time) (claimed []uuid.UUID) {
+	q.Helper()
+	query := q.query(at)
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, boundedQueue)
+	for _, c := range q.claim(query).Runs {
+		claimed = append(claimed, c.Run.UUID)
+	}
+	return claimed
+}
+
+func admitClaimsWhilePaused(b *bed) {
+	q := b.bounded(store.QueueSettings{})
+	r := q.starts(2, "")
+	q.begins("at first", q.in(time.Second), r...)
+	q.waits(q.in(2*time.Second), r[0])
+	late := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Second) })
+	fresh := q.starts(2, "")
+	q.admit(q.in(2 * time.Second))
+	at := q.in(2 * time.Hour) // the lease of r[1] is over
+	want := []uuid.UUID{r[0], r[1], late}
+	got := q.claimsWhilePaused(at)
+	slices.SortFunc(got, store.CompareUUIDs)
+	slices.SortFunc(want, store.CompareUUIDs)
+	if !slices.Equal(got, want) {
+		q.Errorf("claimed %v in a paused queue, want what has begun and what passes: %v", got, want)
+	}
+	if got := q.claims(at); len(got) != len(fresh) {
+		q.Errorf("claimed %v when the queue is resumed, want %v", got, fresh)
+	}
+}

@@ -78,6 +78,16 @@ func (c timeArray) orNull() any {
 	return nil
 }
 
+// orNull returns NULL if each value is false. It is for conditions, in which NULL counts as false.
+func (c boolArray) orNull() any {
+	for i := range c.length {
+		if c.valueAt(i) {
+			return c
+		}
+	}
+	return nil
+}
+
 // registerColumns tells pgx the types of the columns for modes in which the server has not described the
 // parameters.
 func registerColumns(m *pgtype.Map) {

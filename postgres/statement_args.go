@@ -26,7 +26,7 @@ func startArgs(items []*store.StartWrite) []any {
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.CreatedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.StartedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
-		timeArray{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
+		timeArray{n, func(i int) *time.Time { return &items[i].Run.Deadline }}.orNull(),
 		boolArray{n, func(i int) bool { return items[i].Run.Detached }},
 		int8Array{n, func(i int) int64 { return int64(items[i].Run.ClaimLane()) }},
 		int2Array{n, func(i int) int16 { return items[i].Run.Priority }},
@@ -95,7 +95,7 @@ func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []an
 		timeArray{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Step.NextAt }}.orNull(),
-		boolArray{n, func(i int) bool { return anyway(items[i]) }},
+		boolArray{n, func(i int) bool { return anyway(items[i]) }}.orNull(),
 		int4Array{n, func(i int) int32 { return items[i].Step.Seq }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Failures }}.orNull(),
 	)

@@ -21,8 +21,9 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	if err != nil {
 		return err
 	}
-	q, found := newQueueState(a), true
+	found := true
 	if !a.Hinted {
+		var q *store.QueueState
 		if q, found, err = s.readQueueSummary(ctx, a, strays); err != nil {
 			return err
 		}

@@ -99,11 +99,16 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	})
 }
 
+// countError is returned when a statement changed another number of rows than expected.
+type countError struct{ text string }
+
+func (e *countError) Error() string { return e.text }
+
 // expectRows returns an error if the next statement changed another number of rows.
 func expectRows(res statementResults, what string, n int) error {
 	tag, err := res.Exec()
 	if err == nil && tag.RowsAffected() != int64(n) {
-		err = fmt.Errorf("%d %s were changed instead of %d", tag.RowsAffected(), what, n)
+		err = &countError{fmt.Sprintf("%d %s were changed instead of %d", tag.RowsAffected(), what, n)}
 	}
 	return err
 }
@@ -116,7 +121,7 @@ func expectReturned(res statementResults, what string, n int) error {
 		return rows.Scan(nil)
 	})
 	if err == nil && changed != n {
-		err = fmt.Errorf("%d %s were written instead of %d", changed, what, n)
+		err = &countError{fmt.Sprintf("%d %s were written instead of %d", changed, what, n)}
 	}
 	return err
 }

@@ -53,11 +53,24 @@ type statements struct {
 	scheduleCompactedFiresRead, scheduleCompactedFiresUpsert, scheduleCompactedFiresDeleteAll                                                       string
 	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
 	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
+	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
+	repairChildrenDetach, repairSignalsRelease, repairRun, generations                                                                              string
 }
 
 func loadStatements(schema string) statements {
 	text := func(name string) string { return statement(name, schema) }
 	return statements{
+		repairFence:                     text("repair_fence.sql"),
+		repairLock:                      text("repair_lock.sql"),
+		repairStates:                    text("repair_states.sql"),
+		repairGenerationInsert:          text("repair_generation_insert.sql"),
+		repairStepsArchive:              text("repair_steps_archive.sql"),
+		repairStepsKeep:                 text("repair_steps_keep.sql"),
+		repairStepsWrite:                text("repair_steps_write.sql"),
+		repairChildrenDetach:            text("repair_children_detach.sql"),
+		repairSignalsRelease:            text("repair_signals_release.sql"),
+		repairRun:                       text("repair_run.sql"),
+		generations:                     text("generations.sql"),
 		engineSettings:                  text("engine_settings.sql"),
 		runsLockForBatch:                text("runs_lock_for_batch.sql"),
 		runInsert:                       text("run_insert.sql"),

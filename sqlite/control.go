@@ -13,27 +13,30 @@ import (
 // Control implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
 func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
-	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {
-		nodes, paused, err := loadTree(ctx, x, o.Runs)
-		if err != nil {
+	return s.writeAndNotify(ctx, "order", func(x *writeTx) error { return applyControl(ctx, x, o) })
+}
+
+// applyControl plans and writes the changes of a control request.
+func applyControl(ctx context.Context, x *writeTx, o *store.ControlOperation) error {
+	nodes, paused, err := loadTree(ctx, x, o.Runs)
+	if err != nil {
+		return err
+	}
+	changes, parents := o.Plan(nodes)
+	for i := range changes {
+		if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := applyChange(x, o, &changes[i], paused[changes[i].Before.UUID]); err != nil {
 			return err
 		}
-		changes, parents := o.Plan(nodes)
-		for i := range changes {
-			if i%contextCheckInterval == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err := applyChange(x, o, &changes[i], paused[changes[i].Before.UUID]); err != nil {
-				return err
-			}
+	}
+	for _, parent := range parents {
+		if err := wakeRun(x, parent, o.Now); err != nil {
+			return err
 		}
-		for _, parent := range parents {
-			if err := wakeRun(x, parent, o.Now); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // loadTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the

@@ -159,6 +159,16 @@ const (
 	qStartFoldKeysRunEnded
 	qStartFoldRunState
 	qStartFoldRunRelease
+	qRepairFence
+	qRepairIsDone
+	qRepairGenerationInsert
+	qRepairStepsArchive
+	qRepairStepKeep
+	qRepairStepWrite
+	qRepairChildDetach
+	qRepairSignalsRelease
+	qRepairRun
+	qGenerations
 	qWorkerUpsert
 	qWorkerDelete
 
@@ -194,6 +204,16 @@ const (
 // sqlFile returns the name of the file that holds a statement.
 func sqlFile(q queryID) string {
 	return [queryCount]string{
+		qRepairFence:                     "repair_fence.sql",
+		qRepairIsDone:                    "repair_is_done.sql",
+		qRepairGenerationInsert:          "repair_generation_insert.sql",
+		qRepairStepsArchive:              "repair_steps_archive.sql",
+		qRepairStepKeep:                  "repair_step_keep.sql",
+		qRepairStepWrite:                 "repair_step_write.sql",
+		qRepairChildDetach:               "repair_child_detach.sql",
+		qRepairSignalsRelease:            "repair_signals_release.sql",
+		qRepairRun:                       "repair_run.sql",
+		qGenerations:                     "generations.sql",
 		qBegin:                           "begin.sql",
 		qCommit:                          "commit.sql",
 		qRollback:                        "rollback.sql",

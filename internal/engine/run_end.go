@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -133,7 +134,7 @@ func (r *run) cancelChildren() bool {
 	if open == 0 {
 		return true
 	}
-	const reason = "its parent has ended"
+	const reason = repair.ParentEndedReason
 	o := &store.ControlOperation{
 		Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: uuidStrings(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -19,7 +20,7 @@ import (
 // compensations needs no record either.
 
 // endRecordName is the name of the record. No user call can have this name.
-const endRecordName = naming.Separator + "failure"
+const endRecordName = repair.EndRecordName
 
 // statusesWithRecord holds the statuses for which a run records its end.
 var statusesWithRecord = []store.Status{store.Failed, store.Expired}

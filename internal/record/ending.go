@@ -7,6 +7,8 @@ import "encoding/json/v2"
 type Ending struct {
 	Status        string   `json:"status"`        // the status with which the run ends
 	Compensations []string `json:"compensations"` // names as users see them, in the order of registration
+	// Undoes has the steps that each compensation undoes, as far as the code says it. A retry executes them anew.
+	Undoes map[string][]string `json:"undoes,omitempty"`
 }
 
 // Encode returns the record.

@@ -71,6 +71,7 @@ const (
 	EventLeaseLost       EventType = 1
 	EventMovedToQueue    EventType = 2 // the run was given another queue
 	EventPriorityChanged EventType = 3 // the run was given another priority
+	EventRepaired        EventType = 4 // a repair made the next generation of the run
 	EventPaused          EventType = 104
 	EventCompleted       EventType = 105
 	EventFailed          EventType = 106
@@ -92,8 +93,8 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue and EventPriorityChanged only. Old and New are the queue, or the
-	// priority, before and after the change.
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged and EventRepaired only. Old and New are the
+	// queue, the priority, or the number of the generation, before and after the change.
 	Actor, Reason, Old, New string
 }
 

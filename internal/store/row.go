@@ -20,12 +20,14 @@ const (
 	Cancelled Status = 7
 	// The number 8 is not used, because an event had this number in an earlier version.
 	Expired Status = 9 // its deadline passed
+	// Superseded is the status of a Generation that had not ended; no row of a run has it.
+	Superseded Status = 10
 )
 
 // IsTerminal reports whether the run has ended. A terminal state never changes.
 func (s Status) IsTerminal() bool { return s >= Completed }
 
-var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", 8: "", 9: "expired"}
+var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", 8: "", 9: "expired", 10: "superseded"}
 
 // String returns the word that views, logs and errors use.
 func (s Status) String() string {
@@ -68,11 +70,12 @@ const (
 	KindUUID   Kind = 14 // a generated UUID
 
 	KindFailure Kind = 15 // how a run ends, recorded before its first compensation
+	KindRenewal Kind = 16 // the steps that a repair lets the run execute with new idempotency keys
 )
 
 var kindWords = [...]string{
 	"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation",
-	"signal", "start", "tags", "cancel", "now", "uuid", "failure",
+	"signal", "start", "tags", "cancel", "now", "uuid", "failure", "renewal",
 }
 
 // String returns the word that views, logs and errors use.
@@ -204,10 +207,13 @@ const (
 )
 
 // SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 // FlowVersion is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
 const FlowVersion = 3
+
+// RepairVersion is the first version of the schema whose workers know the steps that a repair renews.
+const RepairVersion = 4
 
 // Worker is one row of the registry.
 type Worker struct {

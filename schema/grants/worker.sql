@@ -8,3 +8,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.step_limit, durable.limit_line, 
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue, durable.queue_key, durable.place TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.fold TO durable_worker;
+GRANT SELECT, INSERT ON durable.generation TO durable_worker;

@@ -56,11 +56,11 @@ CREATE TABLE durable.event (
     at     timestamptz NOT NULL,
     txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
     shard  smallint NOT NULL,
-    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 104 paused 105 completed 106 failed 107 cancelled 109 expired
     run_id uuid     NOT NULL,
-    actor  text,                         -- of a move, and of a change of the priority: who requested it, and why
+    actor  text,                         -- of a move, a change of the priority and a repair: who requested it, and why
     reason text,
-    old_value text,                      -- likewise: the queue or the priority before, and after
+    old_value text,                      -- likewise: the queue, the priority or the number of the generation before, and after
     new_value text,
     PRIMARY KEY (shard, txid, run_id, type)
 );
@@ -94,7 +94,7 @@ DROP VIEW durable.steps;
 CREATE VIEW durable.steps AS
 SELECT s.run_id, s.seq, replace(replace(replace(s.name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
        (ARRAY['step','tx','sleep','choice','receive','child','map','compensation',
-              'signal','start','tags','cancel','now','uuid','failure'])[s.kind] AS kind,
+              'signal','start','tags','cancel','now','uuid','failure','renewal'])[s.kind] AS kind,
        CASE WHEN r.ended_at OPERATOR(pg_catalog.<) s.next_at AND s.kind OPERATOR(pg_catalog.=) 3 THEN 'cancelled'
             WHEN r.ended_at IS NOT NULL AND s.status OPERATOR(pg_catalog.<) 3 THEN 'cancelled'
             WHEN s.kind OPERATOR(pg_catalog.=) 3 AND s.next_at OPERATOR(pg_catalog.>) pg_catalog.now() THEN 'started'
@@ -119,7 +119,7 @@ FROM durable.signal;
 
 CREATE VIEW durable.events AS
 SELECT at, run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value, txid, shard
 FROM durable.event;

@@ -62,11 +62,11 @@ CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
 CREATE TABLE durable_event (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id BLOB    NOT NULL,
-    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 104 paused 105 completed 106 failed 107 cancelled 109 expired
     at     INTEGER NOT NULL,
-    actor  TEXT,                        -- of a move, and of a change of the priority: who requested it, and why
+    actor  TEXT,                        -- of a move, a change of the priority and a repair: who requested it, and why
     reason TEXT,
-    old_value TEXT,                     -- likewise: the queue or the priority before, and after
+    old_value TEXT,                     -- likewise: the queue, the priority or the number of the generation before, and after
     new_value TEXT
 ) STRICT;
 
@@ -100,7 +100,7 @@ CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'
                  WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' WHEN 9 THEN 'signal' WHEN 10 THEN 'start'
-                 WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' WHEN 15 THEN 'failure' END AS kind,
+                 WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' WHEN 15 THEN 'failure' WHEN 16 THEN 'renewal' END AS kind,
        CASE WHEN cancelled THEN 'cancelled' WHEN asleep THEN 'started'
             WHEN status = 1 THEN 'started' WHEN status = 2 THEN 'backoff' WHEN status = 3 THEN 'completed' WHEN status = 4 THEN 'failed' END AS status,
        attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error, CAST(failures AS TEXT) AS failures,
@@ -123,7 +123,7 @@ FROM durable_signal;
 
 CREATE VIEW durable_events AS
 SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, hex(run_id) AS run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value
 FROM durable_event;

@@ -39,6 +39,12 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"a pause against a park and a resume", racePausePark},
 		{"orders of overlapping trees", raceOverlap},
 		{"events while both commit", raceEvents},
+		{"of two repairs at once, one is made", raceRepairs},
+		{"a repair against a claim", raceRepairClaim},
+		{"a repair against a cancel", raceRepairCancel},
+		{"a repair against signals", raceRepairSignals},
+		{"a fence against a completion", raceFenceFinish},
+		{"a fence against a checkpoint", raceFenceStep},
 		{"both have one key for tokens", func(b *bed, other store.Store) { tokenKeys(b, b.s, other) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

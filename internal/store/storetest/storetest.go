@@ -72,6 +72,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"queue", queues},
 		{"admission", admissions},
 		{"requeue", requeues},
+		{"repair", repairs},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

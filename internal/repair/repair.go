@@ -1,0 +1,340 @@
+// Package repair decides what a repair does to a run: which checkpoints its next generation keeps, which calls it
+// makes again and with which idempotency keys, and what becomes of the children and the signals of the dropped
+// calls. It only computes; the stores apply the result.
+//
+// The rules:
+//
+//   - A checkpoint is kept unless the request, or one of the following rules, drops it. A run that kept everything
+//     would come to the same end.
+//   - The records of how the run ended, and its executed compensations, are always dropped.
+//   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
+//     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
+//     may have had an effect.
+//   - A choice that was decided by the failure of a dropped call is dropped, with what it ended in other branches.
+//   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
+//     call starts another child. A child that was cancelled because its parent ended is treated alike, because its call
+//     has no outcome.
+//   - Signals that dropped receives had taken are received anew.
+package repair
+
+import (
+	"cmp"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// EndRecordName is the name of the checkpoint that records how a run with compensations ends.
+const EndRecordName = naming.Separator + "failure"
+
+// ParentEndedReason is the reason of the cancel of children whose parent has ended.
+const ParentEndedReason = "its parent has ended"
+
+// Reasons for which a repair is refused.
+var (
+	ErrNoStep       = errors.New("durable: the run has no such step")
+	ErrFromRequired = errors.New("durable: the repair has to say from which step it executes the run anew")
+)
+
+// Subject is a run that is repaired. Nothing of it changes until the repair is applied.
+type Subject struct {
+	Run        *store.Run // with its error
+	History    []store.Step
+	Children   []*store.Run // whose parent is the run
+	Generation int32        // the number of the present generation
+}
+
+// Request is what a repair wants of one run.
+type Request struct {
+	From    string // the stored name of a call: it and all calls that began later are dropped
+	FromEnd bool   // all calls are kept
+	Paused  bool   // a run above is paused
+	Now     time.Time
+	Nonce   uint32
+}
+
+// Result is what a repair does to one run.
+type Result struct {
+	Repair store.RunRepair
+	Detail record.RepairDetail
+	Cancel []uuid.UUID   // live children to cancel
+	Failed uuid.NullUUID // the child that has to be retried with the run; its call waits for it again
+}
+
+// Retry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
+// checkpoint that the run's failure names.
+func Retry(s *Subject, q *Request) (*Result, error) {
+	p := newPlan(s, q)
+	switch {
+	case q.From != "":
+		from := p.history[q.From]
+		if from == nil || isInternal(from) || from.Kind == store.KindCompensation {
+			return nil, fmt.Errorf("%w: %q is not in its history", ErrNoStep, naming.Display(q.From))
+		}
+		for _, row := range p.history {
+			if row.Seq >= from.Seq {
+				p.drop(row)
+			}
+		}
+	case q.FromEnd:
+	default:
+		if err := p.dropFailure(); err != nil {
+			return nil, err
+		}
+	}
+	p.dropEnd()
+	p.placeChildren()
+	return p.result(), nil
+}
+
+type plan struct {
+	*Subject
+	request  *Request
+	history  map[string]*store.Step
+	dropped  map[string]bool
+	renewed  map[string]bool
+	reopened map[string]store.Step // calls that wait for their children again
+	revived  []string              // prefixes of branches that a dropped choice had ended
+	out      Result
+}
+
+func newPlan(s *Subject, q *Request) *plan {
+	p := &plan{
+		Subject: s, request: q, history: make(map[string]*store.Step, len(s.History)), dropped: make(map[string]bool),
+		renewed: make(map[string]bool), reopened: make(map[string]store.Step),
+	}
+	for i := range s.History {
+		p.history[s.History[i].Name] = &s.History[i]
+	}
+	return p
+}
+
+// isInternal reports whether the checkpoint is no call of the user.
+func isInternal(row *store.Step) bool {
+	return row.Kind == store.KindFailure || row.Kind == store.KindRenewal
+}
+
+// drop drops a checkpoint.
+func (p *plan) drop(row *store.Step) {
+	p.dropped[row.Name] = true
+	if row.Status == store.StepCompleted && hasKey(row.Kind) {
+		p.renewed[row.Name] = true
+	}
+}
+
+// hasKey reports whether calls of the kind have idempotency keys.
+func hasKey(k store.Kind) bool {
+	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
+}
+
+// dropFailure drops the failed checkpoint that the run's failure names, and undone steps.
+func (p *plan) dropFailure() error {
+	failure := record.DecodeFailure(p.Run.Error)
+	row := p.history[naming.ParseDisplay(failure.Step)]
+	switch {
+	case failure.Step == "":
+		return fmt.Errorf("%w: its failure (%.200s) names no step", ErrFromRequired, failure.Message)
+	case row == nil || row.Status != store.StepFailed || isInternal(row):
+		return fmt.Errorf("%w: its failure names %q, which is no failed step of its history", ErrFromRequired, failure.Step)
+	}
+	if err := p.dropUndone(); err != nil {
+		return err
+	}
+	p.dropChoicesDecidedBy(row)
+	if row.Kind == store.KindChild && p.reopen(row) {
+		return nil
+	}
+	p.drop(row)
+	return nil
+}
+
+// dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
+// which they are.
+func (p *plan) dropUndone() error {
+	var undoes map[string][]string
+	if end := p.history[EndRecordName]; end != nil {
+		undoes = record.DecodeEnding(end.Output).Undoes
+	}
+	for _, row := range p.sorted() {
+		if row.Kind != store.KindCompensation {
+			continue
+		}
+		steps := undoes[naming.Display(row.Name)]
+		switch {
+		case len(steps) == 0:
+			return fmt.Errorf("%w: its compensation %q was executed, and does not say which steps it undoes (see Undoes)", ErrFromRequired, naming.Display(row.Name))
+		case row.Status != store.StepCompleted:
+			return fmt.Errorf("%w: its compensation %q has no success, so it is not known whether the steps %q are undone", ErrFromRequired, naming.Display(row.Name), steps)
+		}
+		for _, name := range steps {
+			if step := p.history[naming.ParseDisplay(name)]; step != nil {
+				p.drop(step)
+			}
+		}
+	}
+	return nil
+}
+
+// dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided. Calls in
+// the branches that such a choice ended are made again if they failed then.
+func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
+	for _, row := range p.sorted() {
+		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+			continue
+		}
+		c, err := record.DecodeChoice(row.Output)
+		if err != nil || !slices.ContainsFunc(c.Failed, func(i int) bool {
+			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, prefixOf(c.Of[i]))
+		}) {
+			continue
+		}
+		p.drop(row)
+		for _, branch := range c.Ended {
+			p.revived = append(p.revived, prefixOf(branch))
+		}
+		for _, other := range p.history {
+			if other.Status == store.StepFailed && p.isRevived(other.Name) && !other.EndedAt.Before(row.StartedAt) {
+				p.drop(other)
+			}
+		}
+	}
+}
+
+// prefixOf returns the prefix of the names in a branch.
+func prefixOf(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
+
+// isRevived reports whether the call is in a branch that a dropped choice had ended.
+func (p *plan) isRevived(name string) bool {
+	return slices.ContainsFunc(p.revived, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// reopen makes a call wait again for its child, which failed and will be retried. It reports false if there is no such
+// child.
+func (p *plan) reopen(row *store.Step) bool {
+	text := record.DecodeFailure(row.Error).Run
+	i := slices.IndexFunc(p.Children, func(c *store.Run) bool { return c.UUID.String() == text })
+	if i < 0 || p.Children[i].Status != store.Failed && p.Children[i].Status != store.Expired {
+		return false
+	}
+	out, err := json.Marshal(text)
+	if err != nil {
+		return false // cannot happen
+	}
+	open := *row
+	open.Status, open.Output, open.Error, open.EndedAt, open.NextAt = store.StepStarted, out, nil, time.Time{}, time.Time{}
+	p.reopened[row.Name] = open
+	p.out.Failed = uuid.NullUUID{UUID: p.Children[i].UUID, Valid: true}
+	return true
+}
+
+// dropEnd drops the record of how the run ended, and the executed compensations.
+func (p *plan) dropEnd() {
+	for _, row := range p.history {
+		if row.Kind == store.KindFailure || row.Kind == store.KindCompensation {
+			p.drop(row)
+		}
+	}
+}
+
+// placeChildren decides which children stay with the superseded generation.
+func (p *plan) placeChildren() {
+	for _, c := range p.Children {
+		row := p.history[c.Name]
+		switch {
+		case row == nil || p.dropped[row.Name]: // or the child of a call that an earlier repair dropped
+		case row.Status.IsTerminal(): // also one that is reopened
+			continue
+		case c.Control&store.CancelRequested == 0 && c.Status != store.Cancelled:
+			continue
+		case !p.isRevived(row.Name) && (c.CancelReason != ParentEndedReason || c.CancelledBy != ""):
+			continue // its parent finds out that it was cancelled
+		}
+		if row != nil {
+			p.drop(row)
+		}
+		p.out.Repair.Detach = append(p.out.Repair.Detach, c.UUID)
+		if !c.Status.IsTerminal() && !c.Detached && c.Control&store.CancelRequested == 0 {
+			p.out.Cancel = append(p.out.Cancel, c.UUID)
+		}
+	}
+	slices.SortFunc(p.out.Repair.Detach, store.CompareUUIDs)
+	slices.SortFunc(p.out.Cancel, store.CompareUUIDs)
+}
+
+// sorted returns the history in the order in which the calls began.
+func (p *plan) sorted() []*store.Step {
+	return slices.SortedFunc(maps.Values(p.history), func(a, b *store.Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
+}
+
+// result completes the result.
+func (p *plan) result() *Result {
+	r, d := &p.out.Repair, &p.out.Detail
+	run := p.Run
+	r.Run, r.Number, r.Checkpoints, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
+	r.Before = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
+	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.Now
+	if p.request.Paused {
+		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
+	}
+	if !run.Deadline.IsZero() {
+		r.Deadline = p.request.Now.Add(run.Deadline.Sub(run.CreatedAt))
+	}
+	var since map[string]int32
+	for _, row := range p.sorted() {
+		open, isOpen := p.reopened[row.Name]
+		switch {
+		case row.Kind == store.KindRenewal:
+			if had, err := record.DecodeRenewal(row.Output); err == nil {
+				since = had.Since
+			}
+			continue
+		case isOpen:
+			r.Write = append(r.Write, open)
+			d.Dropped = append(d.Dropped, naming.Display(row.Name))
+			continue
+		case p.dropped[row.Name]:
+			if row.Kind != store.KindFailure {
+				d.Dropped = append(d.Dropped, naming.Display(row.Name))
+			}
+			if row.Kind == store.KindReceive && row.Status.IsTerminal() {
+				r.Release = append(r.Release, row.Name)
+			}
+			continue
+		}
+		r.Keep = append(r.Keep, row.Name)
+		if row.Status.IsTerminal() {
+			r.Progress++
+		}
+	}
+	d.Kept = len(r.Keep)
+	for _, name := range slices.Sorted(maps.Keys(p.renewed)) {
+		if since == nil {
+			since = make(map[string]int32, len(p.renewed))
+		}
+		since[naming.Display(name)] = p.Generation + 1
+		d.Renewed = append(d.Renewed, naming.Display(name))
+	}
+	if len(since) > 0 {
+		renewal := record.Renewal{Since: since}
+		r.Write = append(r.Write, store.Step{
+			Run: run.UUID, Name: record.RenewalName, Kind: store.KindRenewal, Status: store.StepCompleted, Attempt: 1, Output: renewal.Encode(),
+			StartedAt: p.request.Now, EndedAt: p.request.Now,
+		})
+		r.Progress++
+	}
+	slices.Sort(r.Keep)
+	slices.Sort(r.Release)
+	slices.SortFunc(r.Write, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
+	r.Detail = d.Encode()
+	return &p.out
+}

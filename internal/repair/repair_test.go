@@ -1,0 +1,254 @@
+package repair
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// history builds a run that has failed. Each call is "kind name status", in the order in which the calls began; names
+// are as people see them.
+type history struct {
+	t *testing.T
+	Subject
+}
+
+func failedRun(t *testing.T, failedStep string, calls ...string) *history {
+	failure := &record.Failure{Message: "no", Step: failedStep}
+	h := &history{t: t, Subject: Subject{Generation: 1, Run: &store.Run{
+		UUID: store.UUIDAt(7, start), Status: store.Failed, Epoch: store.Epoch{Count: 3, Nonce: 1}, Error: failure.Encode(), CreatedAt: start,
+		Deadline: start.Add(time.Hour), EndedAt: start.Add(time.Minute),
+	}}}
+	for _, c := range calls {
+		h.call(c)
+	}
+	return h
+}
+
+var kinds = map[string]store.Kind{
+	"step": store.KindStep, "tx": store.KindTx, "child": store.KindChild, "choice": store.KindChoice, "receive": store.KindReceive,
+	"compensation": store.KindCompensation, "map": store.KindMap, "failure": store.KindFailure, "sleep": store.KindSleep,
+}
+
+var statuses = map[string]store.StepStatus{"started": store.StepStarted, "backoff": store.StepBackoff, "completed": store.StepCompleted, "failed": store.StepFailed}
+
+func (h *history) call(text string) *store.Step {
+	f := strings.Split(text, " ")
+	kind, known := kinds[f[0]]
+	status, ok := statuses[f[2]]
+	if !known || !ok {
+		h.t.Fatalf("there is no call %q", text)
+	}
+	seq := int32(len(h.History) + 1)
+	h.History = append(h.History, store.Step{
+		Run: h.Run.UUID, Name: naming.ParseDisplay(f[1]), Kind: kind, Status: status, Attempt: 1, Seq: seq, StartedAt: start.Add(time.Duration(seq) * time.Second),
+	})
+	row := &h.History[len(h.History)-1]
+	if status >= store.StepCompleted {
+		row.EndedAt = row.StartedAt.Add(time.Millisecond)
+	}
+	return row
+}
+
+// child adds the child of a call, which has the status. cancel is the reason of its cancel, if it is not empty.
+func (h *history) child(name string, status store.Status, cancel string) *store.Run {
+	i := slices.IndexFunc(h.History, func(s store.Step) bool { return s.Name == naming.ParseDisplay(name) })
+	row := &h.History[i]
+	c := &store.Run{UUID: store.ChildUUID(h.Run.UUID, row.Name, row.StartedAt), Name: row.Name, Status: status, Parent: uuid.NullUUID{UUID: h.Run.UUID, Valid: true}}
+	if cancel != "" {
+		c.Control, c.CancelReason = store.CancelRequested, cancel
+	}
+	if row.Status == store.StepFailed {
+		f := record.Failure{Message: "no", Run: c.UUID.String()}
+		row.Error = f.Encode()
+	}
+	h.Children = append(h.Children, c)
+	return c
+}
+
+func (h *history) retry(q Request) *Result {
+	h.t.Helper()
+	q.Now, q.Nonce = start.Add(time.Hour), 9
+	r, err := Retry(&h.Subject, &q)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+func shown(names []string) (all []string) {
+	for _, n := range names {
+		all = append(all, naming.Display(n))
+	}
+	return all
+}
+
+func want(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func TestARetryDropsTheFailureThatTheRunNames(t *testing.T) {
+	h := failedRun(t, "charge", "step reserve completed", "step handled failed", "step charge failed", "step after completed")
+	r := h.retry(Request{})
+	want(t, "kept", shown(r.Repair.Keep), "after", "handled", "reserve")
+	want(t, "dropped", r.Detail.Dropped, "charge")
+	want(t, "renewed", r.Detail.Renewed) // the first attempt may have reached the bank
+	if p := r.Repair; p.Checkpoints != 4 || p.Progress != 3 || p.Number != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
+		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(p.Write) != 0 {
+		t.Errorf("the repair is %+v", p)
+	}
+}
+
+func TestARetryFromAStepRenewsWhatHadCompleted(t *testing.T) {
+	h := failedRun(t, "charge", "step reserve completed", "sleep nap completed", "step quote completed", "step charge failed", "step late started")
+	r := h.retry(Request{From: "quote"})
+	want(t, "kept", shown(r.Repair.Keep), "nap", "reserve")
+	want(t, "dropped", r.Detail.Dropped, "quote", "charge", "late")
+	want(t, "renewed", r.Detail.Renewed, "quote")
+	if len(r.Repair.Write) != 1 || r.Repair.Write[0].Kind != store.KindRenewal {
+		t.Fatalf("it writes %+v", r.Repair.Write)
+	}
+	since, err := record.DecodeRenewal(r.Repair.Write[0].Output)
+	if err != nil || len(since.Since) != 1 || since.Since["quote"] != 2 {
+		t.Errorf("the renewal is %+v, %v", since, err)
+	}
+	// The next repair keeps the renewal, and adds to it.
+	h.Generation, h.History = 2, append(h.History, r.Repair.Write[0])
+	r = h.retry(Request{From: "reserve"})
+	since, err = record.DecodeRenewal(r.Repair.Write[0].Output)
+	if err != nil || since.Since["quote"] != 3 || since.Since["reserve"] != 3 || len(r.Repair.Write) != 1 {
+		t.Errorf("after a second repair: %+v, %v", since, err)
+	}
+	r = h.retry(Request{})
+	since, err = record.DecodeRenewal(r.Repair.Write[0].Output)
+	if err != nil || since.Since["quote"] != 2 || len(since.Since) != 1 {
+		t.Errorf("after a repair that renews nothing: %+v, %v", since, err)
+	}
+}
+
+func TestARetryFromTheEndKeepsAllCalls(t *testing.T) {
+	h := failedRun(t, "", "step reserve completed", "step charge failed")
+	want(t, "kept", shown(h.retry(Request{FromEnd: true}).Repair.Keep), "charge", "reserve")
+}
+
+func TestWhatARetryCannotMean(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		h    *history
+		q    Request
+		want error
+		text string
+	}{
+		{"the failure names no step", failedRun(t, "", "step a completed"), Request{}, ErrFromRequired, "names no step"},
+		{"the step is not recorded", failedRun(t, "b", "step a completed"), Request{}, ErrFromRequired, `"b"`},
+		{"the step had completed", failedRun(t, "a", "step a completed"), Request{}, ErrFromRequired, `"a"`},
+		{"no such step", failedRun(t, "a", "step a failed"), Request{From: "b"}, ErrNoStep, `"b"`},
+		{"from a compensation", failedRun(t, "a", "step a failed", "compensation undo completed"), Request{From: "undo"}, ErrNoStep, `"undo"`},
+		{"compensated, and nobody knows what", failedRun(t, "a", "step a failed", "compensation undo completed"), Request{}, ErrFromRequired, `"undo"`},
+	} {
+		if _, err := Retry(&c.h.Subject, &c.q); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %v", c.what, err, c.want)
+		}
+	}
+}
+
+func TestUndoneStepsAreExecutedAnewWithNewKeys(t *testing.T) {
+	h := failedRun(t, "ship", "step reserve completed", "step charge completed", "step ship failed")
+	end := h.call("failure " + naming.Display(EndRecordName) + " failed")
+	ending := record.Ending{Status: "failed", Undoes: map[string][]string{"refund": {"charge"}}}
+	end.Output = ending.Encode()
+	h.call("compensation refund completed")
+	r := h.retry(Request{})
+	want(t, "kept", shown(r.Repair.Keep), "reserve")
+	want(t, "dropped", r.Detail.Dropped, "charge", "ship", "refund")
+	want(t, "renewed", r.Detail.Renewed, "charge", "refund")
+	h.History[4].Status = store.StepFailed
+	if _, err := Retry(&h.Subject, &Request{}); !errors.Is(err, ErrFromRequired) {
+		t.Errorf("with a compensation that failed: %v", err)
+	}
+	r = h.retry(Request{From: "ship"})
+	want(t, "kept by From", shown(r.Repair.Keep), "charge", "reserve")
+	want(t, "renewed by From", r.Detail.Renewed)
+}
+
+func TestAFailedChildIsRetriedAndItsCallWaitsAgain(t *testing.T) {
+	h := failedRun(t, "kid", "step a completed", "child kid failed")
+	c := h.child("kid", store.Failed, "")
+	r := h.retry(Request{})
+	if !r.Failed.Valid || r.Failed.UUID != c.UUID || len(r.Repair.Detach) != 0 || len(r.Cancel) != 0 {
+		t.Fatalf("the result is %+v", r)
+	}
+	want(t, "kept", shown(r.Repair.Keep), "a")
+	w := r.Repair.Write
+	var id string
+	if len(w) != 1 || w[0].Name != "kid" || w[0].Status != store.StepStarted || json.Unmarshal(w[0].Output, &id) != nil || id != c.UUID.String() || w[0].Error != nil || !w[0].EndedAt.IsZero() {
+		t.Errorf("the call is %+v", w)
+	}
+	h.Children[0].Status = store.Cancelled // a cancelled child is not retried: the call starts another one
+	r = h.retry(Request{})
+	if r.Failed.Valid || len(r.Repair.Write) != 0 || !slices.Equal(r.Repair.Detach, []uuid.UUID{c.UUID}) {
+		t.Errorf("with a cancelled child: %+v", r)
+	}
+}
+
+func TestChildrenOfDroppedCallsStayBehind(t *testing.T) {
+	h := failedRun(t, "charge", "child done completed", "child ended started", "child chosen started", "child live started", "step charge failed", "child late started", "child detached started", "child over completed")
+	done, ended := h.child("done", store.Completed, ""), h.child("ended", store.Cancelled, ParentEndedReason)
+	h.child("chosen", store.Cancelled, "an operator") // its parent finds out
+	h.child("live", store.Running, "")
+	late, detached, over := h.child("late", store.Waiting, ""), h.child("detached", store.Running, ""), h.child("over", store.Completed, "")
+	detached.Detached = true
+	r := h.retry(Request{From: "charge"})
+	want(t, "kept", shown(r.Repair.Keep), "chosen", "done", "live")
+	behind := []uuid.UUID{ended.UUID, late.UUID, detached.UUID, over.UUID}
+	slices.SortFunc(behind, store.CompareUUIDs)
+	if !slices.Equal(r.Repair.Detach, behind) {
+		t.Errorf("%v stay behind, want %v", r.Repair.Detach, behind)
+	}
+	if !slices.Equal(r.Cancel, []uuid.UUID{late.UUID}) {
+		t.Errorf("%v are cancelled, want %v", r.Cancel, late.UUID)
+	}
+	_ = done
+}
+
+func TestAChoiceThatTheFailureDecidedIsMadeAgain(t *testing.T) {
+	h := failedRun(t, "left/charge", "step left/charge failed", "step right/slow completed", "step right/cut failed", "child right/kid started", "choice both completed", "choice other completed")
+	both := record.Choice{Failed: []int{0}, Of: []string{"left", "right"}, Ended: []string{"right"}}
+	other := record.Choice{Won: []int{0}, Wanted: 1, Of: []string{"x", "y"}}
+	h.History[4].Output, _ = both.Encode()
+	h.History[5].Output, _ = other.Encode()
+	h.History[2].EndedAt = h.History[4].EndedAt // its context ended with the branch
+	kid := h.child("right/kid", store.Cancelled, "the branch has ended")
+	r := h.retry(Request{})
+	want(t, "kept", shown(r.Repair.Keep), "other", "right/slow")
+	if !slices.Equal(r.Repair.Detach, []uuid.UUID{kid.UUID}) {
+		t.Errorf("%v stay behind", r.Repair.Detach)
+	}
+}
+
+func TestSignalsOfDroppedReceivesAreReleased(t *testing.T) {
+	h := failedRun(t, "charge", "receive before completed", "step charge failed", "receive after completed", "receive waiting started")
+	r := h.retry(Request{From: "charge"})
+	want(t, "released", r.Repair.Release, "after")
+}
+
+func TestARunBelowAPausedOneIsPaused(t *testing.T) {
+	r := failedRun(t, "a", "step a failed").retry(Request{Paused: true})
+	if p := r.Repair; p.Status != store.Paused || p.Control != store.PausedByAncestor || !p.WakeAt.IsZero() {
+		t.Errorf("the repair is %+v", p)
+	}
+}

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A repair makes the next generation of a run: the row of the run starts anew with some of its checkpoints, and what
+// is over moves to a Generation. The row keeps its UUID, so all that refers to the run goes on to be right. Package
+// repair decides what a repair does, and the stores apply it.
+
+// RepairStore makes and reads generations.
+type RepairStore interface {
+	// Fence takes a run away from its owner, if it is live: it becomes Paused with the next epoch, so that nothing
+	// more of the old epoch is written. A run that has ended does not change. In both cases Fence then waits for
+	// writes under way, as a claim of a lost lease does. After that, the history of the run stays as it is until the
+	// next claim or repair. A repeated call returns the same outcome.
+	Fence(ctx context.Context, f *Fence) error
+
+	// Repair applies a repair in one transaction, and sets its outcome. The database rolls the transaction back
+	// unless all runs, children and checkpoints are as the repair says. A repeated call with the same Request changes
+	// nothing, and its outcome is Written. It returns ErrLocked if another transaction has locked a row.
+	Repair(ctx context.Context, r *Repair) error
+
+	// Generations returns the superseded generations of a run, the oldest first, and none for a run that was
+	// never repaired. It reads only the given payloads.
+	Generations(ctx context.Context, run uuid.UUID, with PayloadSelection) ([]Generation, error)
+}
+
+// Fence takes a run away from its owner; see RepairStore.
+type Fence struct {
+	Run    uuid.UUID
+	Before RunState // the run as it was read
+	Nonce  uint32   // of the next epoch
+	Now    time.Time
+	Reason string // of the pause
+	Actor  string
+
+	// Outcome is Written; or Fenced if the run is not as Before says. State is then the run as it is.
+	Outcome Outcome
+	State   RunState
+}
+
+// After returns the epoch of the run after the fence.
+func (f *Fence) After() Epoch {
+	if f.Before.Status.IsTerminal() {
+		return f.Before.Epoch
+	}
+	return f.Before.Epoch.Next(f.Nonce)
+}
+
+// Judge returns the outcome of a fence that changed no row.
+func (f *Fence) Judge(now RunState) Outcome {
+	live := !f.Before.Status.IsTerminal()
+	switch {
+	case live && now.Found && now.Status == Paused && now.Epoch == f.After():
+		return Written // the result of an earlier try was lost
+	case !live && now == f.Before:
+		return Written
+	}
+	return Fenced
+}
+
+// Repair makes the next generation of one or more runs of a tree.
+type Repair struct {
+	Request uuid.UUID // identifies the repair, so that a call whose result was lost can be repeated
+	Verb    string    // how the generations come to be, such as "retry"
+	Actor   string
+	Reason  string
+	Now     time.Time
+	Runs    []RunRepair // parents before their children
+	Guards  []RunGuard  // runs above that must not change meanwhile
+	// Cancel cancels live children that belong to the superseded generations only. Nil: there are none.
+	Cancel *ControlOperation
+
+	// Outcome is Written, or Fenced if a run is not as the repair says; then nothing was changed.
+	Outcome Outcome
+}
+
+// RunRepair is the part of a Repair that concerns one run.
+type RunRepair struct {
+	Run         uuid.UUID
+	Before      RunState // the run as it was read
+	Number      int32    // of the generation that is superseded
+	Checkpoints int      // how many checkpoints the run has
+	From        string   // the step from which it is executed anew; empty: none was given
+
+	Keep    []string    // the checkpoints that the new generation has too, in order
+	Write   []Step      // further checkpoints of the new generation, in the order of their names
+	Detach  []uuid.UUID // children that belong to the superseded generation only
+	Release []string    // receives whose signals are received anew
+	Detail  []byte      // what the repair changes, in the engine's encoding
+
+	Epoch    Epoch // of the new generation: the one after Before.Epoch
+	Status   Status
+	Control  ControlBits
+	WakeAt   time.Time
+	Deadline time.Time
+	Progress int // the number of its terminal checkpoints
+}
+
+// Archive returns the run ID of the superseded generation's checkpoints.
+func (r *RunRepair) Archive() uuid.UUID { return GenerationUUID(r.Run, r.Number) }
+
+// RunGuard is a run that is not repaired, and its state as it was read.
+type RunGuard struct {
+	Run    uuid.UUID
+	Before RunState
+}
+
+// UUIDs returns the runs of the repair and its guards, in the order in which they are locked.
+func (r *Repair) UUIDs() []uuid.UUID {
+	runs := make([]uuid.UUID, 0, len(r.Runs)+len(r.Guards))
+	for i := range r.Runs {
+		runs = append(runs, r.Runs[i].Run)
+	}
+	for i := range r.Guards {
+		runs = append(runs, r.Guards[i].Run)
+	}
+	slices.SortFunc(runs, CompareUUIDs)
+	return runs
+}
+
+// Judge returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
+// whether the first of them has a generation that was superseded by this Request. Judge returns zero if the repair
+// can be applied.
+func (r *Repair) Judge(states map[uuid.UUID]RunState, done bool) Outcome {
+	if done {
+		return Written // the result of an earlier try was lost
+	}
+	for i := range r.Runs {
+		if run := &r.Runs[i]; states[run.Run] != run.Before {
+			return Fenced
+		}
+	}
+	for i := range r.Guards {
+		if g := &r.Guards[i]; states[g.Run] != g.Before {
+			return Fenced
+		}
+	}
+	return 0
+}
+
+// ErrRepairOutdated is returned within a store when a repair finds other rows than it says. The store rolls the
+// transaction back and sets the outcome Fenced.
+var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
+
+// Generation is a superseded generation of a run. Its checkpoints have the run ID Archive.
+type Generation struct {
+	Run     Run // as it was; Status is Superseded if it had not ended
+	Number  int32
+	Archive uuid.UUID
+
+	// How the generation after it came to be.
+	Request uuid.UUID
+	Verb    string
+	Actor   string
+	Reason  string
+	From    string
+	At      time.Time
+	Detail  []byte
+}
+
+// GenerationUUID returns the run ID under which the checkpoints of a superseded generation are kept. It is a UUIDv7
+// in the shard of the run, a quarter of a microsecond older than the run, with a hash in place of the random bits.
+func GenerationUUID(run uuid.UUID, number int32) uuid.UUID {
+	h := sha256.New()
+	h.Write(run[:]) // a hash's Write never fails
+	h.Write(binary.BigEndian.AppendUint32(nil, uint32(number)))
+	id := uuid.UUID(h.Sum(nil)[:16])
+	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
+	at := binary.BigEndian.Uint64(run[:8])
+	ms, part := at>>16, at&0xfff
+	if part > 0 {
+		part--
+	} else {
+		ms, part = ms-1, 0xfff
+	}
+	binary.BigEndian.PutUint64(id[:8], ms<<16|0x7000|part)
+	id[15] = id[15]&^(Shards-1) | run[15]&(Shards-1)
+	return id
+}

@@ -1,0 +1,285 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var repairs = []test{
+	{"the next generation has what was kept, and starts anew", repairKeeps},
+	{"the superseded generation keeps its end and its checkpoints", repairArchives},
+	{"repeated after a lost answer, it changes nothing", repairRepeated},
+	{"a second generation follows the first", repairTwice},
+	{"children move to the superseded generation, or stay", repairChildren},
+	{"a child is retried beneath its parent, in one transaction", repairTree},
+	{"signals of dropped receives are received anew, tags stay", repairSignals},
+	{"a run that changed meanwhile is not repaired", repairOutdated},
+	{"a fence takes a live run away from its owner", repairFence},
+	{"a fence of a run that changed meanwhile changes nothing", repairFenceOutdated},
+	{"the owner of a superseded epoch writes nothing", repairLateOwner},
+	{"a payload that is nil and one that is empty stay so", repairPayloads},
+	{"an event with the numbers of the generations", repairEvent},
+	{"of two repairs at once, one is made", func(b *bed) { raceRepairs(b, b.s) }},
+	{"a repair against a claim", func(b *bed) { raceRepairClaim(b, b.s) }},
+	{"a repair against a cancel", func(b *bed) { raceRepairCancel(b, b.s) }},
+	{"a repair against signals", func(b *bed) { raceRepairSignals(b, b.s) }},
+	{"a fence against a completion", func(b *bed) { raceFenceFinish(b, b.s) }},
+	{"a fence against a checkpoint", func(b *bed) { raceFenceStep(b, b.s) }},
+}
+
+// failedRun commits a run with the given completed steps and then a failed one called "fails", which has failed. Its
+// epoch is the first.
+func (b *bed) failedRun(steps ...string) store.Run {
+	b.Helper()
+	r := b.started("")
+	for i, name := range steps {
+		s := b.completed(r.UUID, epochAt(1), name)
+		s.Seq = int32(i + 1)
+		wantOutcome(b, name, b.commitStep(s, false).Outcome, store.Written)
+	}
+	s := b.completed(r.UUID, epochAt(1), "fails")
+	s.Seq, s.Status, s.Output, s.Error = int32(len(steps)+1), store.StepFailed, nil, []byte(`{"message":"no"}`)
+	wantOutcome(b, "the failed step", b.commitStep(s, false).Outcome, store.Written)
+	b.fails(r)
+	return b.row(r.UUID)
+}
+
+// fails ends a run of the first epoch as failed.
+func (b *bed) fails(r store.Run) {
+	b.Helper()
+	w := b.commitRun(store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`{"message":"no","step":"fails"}`), EndedAt: b.in(time.Minute)})
+	wantOutcome(b, "the failure", w.Outcome, store.Written)
+}
+
+func stateOf(r store.Run) store.RunState {
+	return store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
+}
+
+// repairOf returns the repair that keeps the given checkpoints of a run, whose generation has the number.
+func (b *bed) repairOf(r store.Run, number int32, keep ...string) *store.Repair {
+	b.Helper()
+	slices.Sort(keep)
+	return &store.Repair{
+		Request: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.in(time.Hour),
+		Runs: []store.RunRepair{{
+			Run: r.UUID, Before: stateOf(r), Number: number, Checkpoints: len(b.history(r.UUID)), From: "fails", Keep: keep, Detail: []byte(`{"kept":1}`),
+			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.in(time.Hour), Progress: len(keep),
+		}},
+	}
+}
+
+// repair applies a repair, and tries it again while others hold the rows.
+func (b *bed) repair(r *store.Repair) store.Outcome {
+	b.Helper()
+	for {
+		err := b.s.Repair(b.ctx, r)
+		if err == nil {
+			return r.Outcome
+		}
+		if b.ctx.Err() != nil || !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrUnavailable) {
+			b.Fatalf("Repair: %v", err)
+		}
+	}
+}
+
+func (b *bed) repaired(r *store.Repair) {
+	b.Helper()
+	wantOutcome(b, "the repair", b.repair(r), store.Written)
+}
+
+func (b *bed) fence(f *store.Fence) store.Outcome {
+	b.Helper()
+	f.Now, f.Nonce = b.in(time.Hour), nonce
+	for {
+		err := b.s.Fence(b.ctx, f)
+		if err == nil {
+			return f.Outcome
+		}
+		if b.ctx.Err() != nil || !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrUnavailable) {
+			b.Fatalf("Fence: %v", err)
+		}
+	}
+}
+
+func (b *bed) generations(run uuid.UUID) []store.Generation {
+	b.Helper()
+	all, err := b.s.Generations(b.ctx, run, store.AllPayloads)
+	if err != nil {
+		b.Fatalf("Generations: %v", err)
+	}
+	return all
+}
+
+func namesOf(steps []store.Step) (names []string) {
+	for i := range steps {
+		names = append(names, steps[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (b *bed) wantNames(what string, steps []store.Step, want ...string) {
+	b.Helper()
+	if got := namesOf(steps); !slices.Equal(got, want) {
+		b.Errorf("%s: the checkpoints are %q, want %q", what, got, want)
+	}
+}
+
+func repairKeeps(b *bed) {
+	r := b.failedRun("first", "second")
+	p := b.repairOf(r, 1, "first")
+	corrected := b.completed(r.UUID, r.Epoch, "second")
+	corrected.Output, corrected.Seq = []byte(`"better"`), 2
+	p.Runs[0].Write = []store.Step{corrected}
+	p.Runs[0].Deadline = b.in(3 * time.Hour)
+	b.repaired(p)
+	got := b.row(r.UUID)
+	if got.Status != store.Pending || got.Epoch != r.Epoch.Next(nonce) || !got.WakeAt.Equal(b.in(time.Hour)) || !got.Deadline.Equal(b.in(3*time.Hour)) ||
+		got.Error != nil || !got.EndedAt.IsZero() || string(got.Input) != string(r.Input) || got.Name != r.Name || got.Owner.Valid {
+		b.Errorf("the next generation is %+v", got)
+	}
+	q := b.query(b.in(time.Hour))
+	c := b.claimOne(q, r.UUID)
+	b.wantNames("claimed", c.History, "first", "second")
+	for _, s := range c.History {
+		if s.Epoch != r.Epoch.Next(nonce) {
+			b.Errorf("step %q has the epoch %v", s.Name, s.Epoch)
+		}
+		if s.Name == "second" && string(s.Output) != `"better"` {
+			b.Errorf("the corrected step is %+v", s)
+		}
+	}
+	epoch := c.Run.Epoch
+	again := b.completed(r.UUID, epoch, "fails")
+	wantOutcome(b, "the dropped step", b.commitStep(again, false).Outcome, store.Written)
+	wantOutcome(b, "the end", b.commitRun(b.finish(r.UUID, epoch)).Outcome, store.Written)
+}
+
+func repairArchives(b *bed) {
+	r := b.failedRun("first")
+	if got := b.generations(r.UUID); len(got) != 0 {
+		b.Fatalf("before the repair: %+v", got)
+	}
+	before := b.history(r.UUID)
+	p := b.repairOf(r, 1, "first")
+	b.repaired(p)
+	all := b.generations(r.UUID)
+	if len(all) != 1 {
+		b.Fatalf("%d generations, want 1: %+v", len(all), all)
+	}
+	g := all[0]
+	if g.Number != 1 || g.Request != p.Request || g.Verb != "retry" || g.Actor != "ada" || g.Reason != "the bank is back" || g.From != "fails" ||
+		!g.At.Equal(p.Now) || string(g.Detail) != `{"kept":1}` || g.Archive != p.Runs[0].Archive() {
+		b.Errorf("the generation is %+v", g)
+	}
+	if g.Run.Status != store.Failed || string(g.Run.Error) != string(r.Error) || string(g.Run.Input) != string(r.Input) || !g.Run.EndedAt.Equal(r.EndedAt) ||
+		!g.Run.CreatedAt.Equal(r.CreatedAt) || g.Run.Epoch != r.Epoch || g.Run.Workflow != r.Workflow || g.Run.Queue != r.Queue {
+		b.Errorf("its run is %+v, want %+v", g.Run, r)
+	}
+	after := b.history(g.Archive)
+	for i := range before {
+		before[i].Run = g.Archive
+	}
+	wantSteps(b, "its history", after, before...)
+	if few, err := b.s.Generations(b.ctx, r.UUID, store.NoPayloads); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
+		b.Errorf("without payloads: %+v, %v", few, err)
+	}
+}
+
+func repairRepeated(b *bed) {
+	r := b.failedRun("first")
+	p := b.repairOf(r, 1, "first")
+	b.repaired(p)
+	b.claimOne(b.query(b.in(time.Hour)), r.UUID)
+	before := fmt.Sprintf("%+v", b.row(r.UUID))
+	b.repaired(p)
+	if after := fmt.Sprintf("%+v", b.row(r.UUID)); after != before {
+		b.Errorf("the repeated repair changed\n%s to\n%s", before, after)
+	}
+	if n := len(b.generations(r.UUID)); n != 1 {
+		b.Errorf("%d generations", n)
+	}
+}
+
+func repairTwice(b *bed) {
+	r := b.failedRun("first")
+	b.repaired(b.repairOf(r, 1, "first"))
+	c := b.claimOne(b.query(b.in(time.Hour)), r.UUID)
+	b.commitStep(b.completed(r.UUID, c.Run.Epoch, "second"), false)
+	done := b.finish(r.UUID, c.Run.Epoch)
+	b.commitRun(done)
+	b.repaired(b.repairOf(b.row(r.UUID), 2, "second"))
+	all := b.generations(r.UUID)
+	if len(all) != 2 || all[0].Run.Status != store.Failed || all[1].Run.Status != store.Completed || string(all[1].Run.Output) != `"all"` || all[1].Number != 2 {
+		b.Fatalf("the generations are %+v", all)
+	}
+	b.wantNames("the first", b.history(all[0].Archive), "fails", "first")
+	b.wantNames("the second", b.history(all[1].Archive), "first", "second")
+	b.wantNames("the third", b.history(r.UUID), "second")
+}
+
+func repairPayloads(b *bed) {
+	r := b.started("")
+	empty, none := b.completed(r.UUID, epochAt(1), "empty"), b.completed(r.UUID, epochAt(1), "none")
+	empty.Output, none.Output = []byte{}, nil
+	b.commitStep(empty, false)
+	b.commitStep(none, false)
+	b.fails(r)
+	p := b.repairOf(b.row(r.UUID), 1, "empty", "none")
+	b.repaired(p)
+	empty.Epoch, none.Epoch = p.Runs[0].Epoch, p.Runs[0].Epoch
+	wantSteps(b, "kept", b.history(r.UUID), empty, none)
+}
+
+func repairEvent(b *bed) {
+	r := b.failedRun()
+	b.repaired(b.repairOf(r, 1))
+	all := b.events("", 10)
+	e := all[len(all)-1]
+	if len(all) != 2 || e.Type != store.EventRepaired || e.Run != r.UUID || e.Actor != "ada" || e.Reason != "the bank is back" || e.Old != "1" || e.New != "2" {
+		b.Errorf("the events are %+v", all)
+	}
+}
+
+func repairOutdated(b *bed) {
+	r := b.failedRun("first")
+	for what, change := range map[string]func(*store.Repair){
+		"another status":             func(p *store.Repair) { p.Runs[0].Before.Status = store.Completed },
+		"another epoch":              func(p *store.Repair) { p.Runs[0].Before.Epoch.Nonce++ },
+		"a count later":              func(p *store.Repair) { p.Runs[0].Before.Epoch.Count++ },
+		"other control bits":         func(p *store.Repair) { p.Runs[0].Before.Control = store.PausedItself },
+		"a checkpoint less":          func(p *store.Repair) { p.Runs[0].Checkpoints-- },
+		"a checkpoint that is not":   func(p *store.Repair) { p.Runs[0].Keep = append(p.Runs[0].Keep, "unknown") },
+		"a child that is not":        func(p *store.Repair) { p.Runs[0].Detach = []uuid.UUID{store.NewChildUUID(r.UUID)} },
+		"a guard with another state": func(p *store.Repair) { p.Guards = []store.RunGuard{{Run: r.UUID}} },
+	} {
+		p := b.repairOf(r, 1, "first")
+		change(p)
+		before := fmt.Sprintf("%+v", b.row(r.UUID))
+		wantOutcome(b, what, b.repair(p), store.Fenced)
+		if after := fmt.Sprintf("%+v", b.row(r.UUID)); after != before {
+			b.Errorf("%s: the run was changed", what)
+		}
+		b.wantNames(what, b.history(r.UUID), "fails", "first")
+		if n := len(b.generations(r.UUID)); n != 0 {
+			b.Errorf("%s: %d generations", what, n)
+		}
+	}
+	b.repaired(b.repairOf(r, 1, "first"))
+}
+
+// concurrently calls all functions at once, and waits for them.
+func concurrently(all ...func()) {
+	var wg sync.WaitGroup
+	for _, f := range all {
+		wg.Go(f)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Fence implements store.RepairStore.
+func (s *database) Fence(ctx context.Context, f *store.Fence) error {
+	err := retryUnavailable(ctx, func() error {
+		return s.runTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFence(ask, f) })
+	})
+	if err == nil && f.Outcome == store.Written {
+		err = s.awaitWriters(ctx)
+	}
+	return err
+}
+
+func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
+	f.Outcome = store.Fenced
+	err := ask("fence a run", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.repairFence, store.ShardOf(f.Run), pgUUID(f.Run), int16(f.Before.Status), f.Before.Epoch.Number(), int16(f.Before.Control),
+			f.After().Number(), pgTime(f.Now), nullText(&f.Reason), nullText(&f.Actor))
+	}, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error {
+			f.Outcome = store.Written
+			return rows.Scan(nil)
+		})
+	})
+	if err != nil || f.Outcome == store.Written {
+		return err
+	}
+	states, _, err := s.readRepaired(ask, []uuid.UUID{f.Run}, uuid.Nil, uuid.Nil)
+	f.State = states[f.Run]
+	f.Outcome = f.Judge(f.State)
+	return err
+}
+
+// Repair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
+// escape a control request for a run above it.
+func (s *database) Repair(ctx context.Context, r *store.Repair) error {
+	err := retryUnavailable(ctx, func() error {
+		return s.runTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryRepair(ask, r) })
+	})
+	if errors.Is(err, store.ErrRepairOutdated) {
+		r.Outcome, err = store.Fenced, nil
+	}
+	return err
+}
+
+func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
+	runs := r.UUIDs()
+	err := ask("lock runs", func(batch *pgx.Batch) { batch.Queue(s.statements.repairLock, lockArgs(runs)...) }, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
+	})
+	if err != nil {
+		return err
+	}
+	states, done, err := s.readRepaired(ask, runs, r.Runs[0].Run, r.Request)
+	if err != nil {
+		return err
+	}
+	if r.Outcome = r.Judge(states, done); r.Outcome != 0 {
+		return nil
+	}
+	if r.Cancel != nil {
+		if err := s.tryControl(ask, r.Cancel); err != nil {
+			return err
+		}
+	}
+	for i := range r.Runs {
+		if err := s.repairRun(ask, r, &r.Runs[i]); err != nil {
+			return err
+		}
+	}
+	r.Outcome = store.Written
+	return ask("notify", func(batch *pgx.Batch) { batch.Queue(s.statements.notify, notifyChannel(s.schema), "") }, func(res statementResults) error {
+		return readRowCount(res, 1, nil)
+	})
+}
+
+// readRepaired returns the states of runs, and whether a generation of the run first was superseded by the request.
+func (s *database) readRepaired(ask roundTripFunc, runs []uuid.UUID, first, request uuid.UUID) (states map[uuid.UUID]store.RunState, done bool, err error) {
+	states = make(map[uuid.UUID]store.RunState, len(runs))
+	err = ask("read runs", func(batch *pgx.Batch) { batch.Queue(s.statements.repairStates, append(lockArgs(runs), pgUUID(request))...) }, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error {
+			var id uuid.UUID
+			var repeated bool
+			state := store.RunState{Found: true}
+			err := rows.Scan((*uuidValue)(&id), (*int16)(&state.Status), (*epochValue)(&state.Epoch), (*int16)(&state.Control), &repeated)
+			states[id] = state
+			done = done || repeated && id == first
+			return err
+		})
+	})
+	return states, done, err
+}
+
+// repairRun writes the next generation of one run, which is locked. It returns ErrRepairOutdated if a row is not as the
+// repair says.
+func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunRepair) error {
+	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.Archive())
+	return ask("repair a run", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.repairGenerationInsert, shard, id, run.Number, archive, pgUUID(r.Request), pgTime(r.Now), r.Verb, nullText(&r.Actor), nullText(&r.Reason),
+			nullText(&run.From), run.Detail)
+		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
+		if len(run.Keep) > 0 {
+			batch.Queue(s.statements.repairStepsKeep, shard, id, archive, run.Epoch.Number(), textArray{len(run.Keep), func(i int) *string { return &run.Keep[i] }})
+		}
+		if len(run.Write) > 0 {
+			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(run.Write)...)...)
+		}
+		if len(run.Detach) > 0 {
+			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, newUUIDArray(run.Detach))
+		}
+		if len(run.Release) > 0 {
+			batch.Queue(s.statements.repairSignalsRelease, shard, id, textArray{len(run.Release), func(i int) *string { return &run.Release[i] }})
+		}
+		batch.Queue(s.statements.repairRun, shard, id, int16(run.Before.Status), run.Before.Epoch.Number(), int16(run.Before.Control),
+			run.Epoch.Number(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.Progress),
+			pgTime(r.Now), nullText(&r.Actor), nullText(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1))
+	}, func(res statementResults) error {
+		outdated := expectReturned(res, "generations", 1)
+		for _, of := range []struct {
+			what string
+			n    int
+			sent bool
+		}{
+			{"checkpoints", run.Checkpoints, true},
+			{"kept checkpoints", len(run.Keep), len(run.Keep) > 0},
+			{"further checkpoints", len(run.Write), len(run.Write) > 0},
+			{"children", len(run.Detach), len(run.Detach) > 0},
+		} {
+			if outdated == nil && of.sent {
+				outdated = expectRows(res, of.what, of.n)
+			}
+		}
+		if outdated == nil && len(run.Release) > 0 {
+			outdated = readRowCount(res, len(run.Release), nil)
+		}
+		if outdated == nil {
+			outdated = expectReturned(res, "runs", 1)
+		}
+		var refused *countError
+		if errors.As(outdated, &refused) {
+			return fmt.Errorf("%w: run %s: %w", store.ErrRepairOutdated, run.Run, outdated)
+		}
+		return outdated
+	})
+}
+
+// repairedStepArgs returns the parameters of repair_steps_write.sql about the steps.
+func repairedStepArgs(items []store.Step) []any {
+	n := len(items)
+	return []any{
+		textArray{n, func(i int) *string { return &items[i].Name }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Kind) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
+		int4Array{n, func(i int) int32 { return items[i].Attempt }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Output }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Error }},
+		timeArray{n, func(i int) *time.Time { return &items[i].StartedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].EndedAt }},
+		timeArray{n, func(i int) *time.Time { return &items[i].NextAt }},
+		int4Array{n, func(i int) int32 { return items[i].Seq }},
+		byteaArray{n, func(i int) *[]byte { return &items[i].Failures }},
+	}
+}
+
+// Generations implements store.RepairStore.
+func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) (all []store.Generation, err error) {
+	err = s.roundTripOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), with&store.WithInput != 0, with&store.WithOutcome != 0)
+	}, func(res statementResults) error {
+		all = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			g := store.Generation{Run: store.Run{UUID: run}}
+			r := &g.Run
+			err := rows.Scan(&g.Number, (*uuidValue)(&g.Archive), (*uuidValue)(&g.Request), (*int16)(&r.Status), (*int16)(&r.Control), &r.Priority, (*epochValue)(&r.Epoch),
+				&g.Verb, &g.Actor, &g.Reason, &g.From, (*timeValue)(&g.At), (*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt),
+				(*timeValue)(&r.Deadline), (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt), &r.Workflow, &r.Queue, &r.Version, &r.Trace,
+				&r.Reason, &r.PausedBy, &r.CancelledBy, &r.CancelReason, &r.Input, &r.Output, &r.Error, &g.Detail)
+			all = append(all, g)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}

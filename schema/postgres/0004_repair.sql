@@ -1,0 +1,56 @@
+-- Repairs: the generations of runs that were superseded.
+
+-- See 0001_core.sql.
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+-- A repair, such as a retry, moves what is over to this table: row n is generation n of the run, and verb, actor,
+-- reason and from_step tell how generation n + 1 came to be. The row in table run keeps its ID and is always the
+-- newest generation. The checkpoints of row n have archive_id as their run_id, and so have the children that belong
+-- to that generation only, as their parent_id.
+CREATE TABLE durable.generation (
+    at           timestamptz NOT NULL,   -- when it was superseded
+    created_at   timestamptz NOT NULL,   -- of the run
+    started_at   timestamptz,
+    ended_at     timestamptz,
+    deadline_at  timestamptz,
+    paused_at    timestamptz,
+    cancelled_at timestamptz,
+    epoch        bigint   NOT NULL,
+    number       integer  NOT NULL,      -- from 1
+    shard        smallint NOT NULL,
+    status       smallint NOT NULL,      -- with which it ended; 10: it had not ended
+    control      smallint NOT NULL,
+    priority     smallint NOT NULL,
+    run_id       uuid     NOT NULL,
+    archive_id   uuid     NOT NULL,
+    request      uuid     NOT NULL,      -- of the repair, which can be repeated if its answer was lost
+    verb         text COLLATE "C" NOT NULL,
+    actor        text,
+    reason       text,
+    from_step    text COLLATE "C",
+    workflow     text COLLATE "C" NOT NULL,
+    queue        text COLLATE "C" NOT NULL,
+    version      text COLLATE "C" NOT NULL,
+    trace        text COLLATE "C" NOT NULL,
+    run_reason   text,                   -- why the run was paused
+    paused_by    text COLLATE "C",
+    cancelled_by text COLLATE "C",
+    cancel_reason text,
+    input        bytea,
+    output       bytea,
+    error        bytea,
+    detail       bytea,                  -- JSON: what the repair changed
+    PRIMARY KEY (shard, run_id, number)
+);
+
+CREATE VIEW durable.generations AS
+SELECT run_id, number, archive_id,
+       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired','superseded'])[status] AS status,
+       convert_from(input, 'UTF8')::json AS input,
+       convert_from(output, 'UTF8')::json AS output,
+       convert_from(error, 'UTF8')::json AS error,
+       ended_at, at AS superseded_at, verb AS superseded_by, actor, reason, from_step,
+       convert_from(detail, 'UTF8')::json AS detail, workflow, queue, version, shard
+FROM durable.generation;
+
+INSERT INTO durable.migration (version, name) VALUES (4, '0004_repair.sql');

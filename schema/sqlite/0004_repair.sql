@@ -1,0 +1,50 @@
+-- Repairs: the generations of runs that were superseded. The same as schema/postgres/0004_repair.sql.
+
+-- A repair, such as a retry, moves what is over to this table: row n is generation n of the run, and verb, actor,
+-- reason and from_step tell how generation n + 1 came to be. The row in durable_run keeps its ID and is always the
+-- newest generation. The checkpoints of row n have archive_id as their run_id, and so have the children that belong
+-- to that generation only, as their parent_id.
+CREATE TABLE durable_generation (
+    shard        INTEGER NOT NULL,
+    run_id       BLOB    NOT NULL,
+    number       INTEGER NOT NULL,      -- from 1
+    archive_id   BLOB    NOT NULL,
+    request      BLOB    NOT NULL,      -- of the repair, which can be repeated if its answer was lost
+    status       INTEGER NOT NULL,      -- with which it ended; 10: it had not ended
+    control      INTEGER NOT NULL,
+    priority     INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL,
+    verb         TEXT    NOT NULL,
+    actor        TEXT,
+    reason       TEXT,
+    from_step    TEXT,
+    at           INTEGER NOT NULL,      -- when it was superseded
+    created_at   INTEGER NOT NULL,      -- of the run
+    started_at   INTEGER,
+    ended_at     INTEGER,
+    deadline_at  INTEGER,
+    paused_at    INTEGER,
+    cancelled_at INTEGER,
+    workflow     TEXT    NOT NULL,
+    queue        TEXT    NOT NULL,
+    version      TEXT    NOT NULL,
+    trace        TEXT    NOT NULL,
+    run_reason   TEXT,                  -- why the run was paused
+    paused_by    TEXT,
+    cancelled_by TEXT,
+    cancel_reason TEXT,
+    input        BLOB,
+    output       BLOB,
+    error        BLOB,
+    detail       BLOB,                  -- JSON: what the repair changed
+    PRIMARY KEY (run_id, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW durable_generations AS
+SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
+       CASE status WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' WHEN 10 THEN 'superseded' END AS status,
+       CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS superseded_at,
+       verb AS superseded_by, actor, reason, from_step, CAST(detail AS TEXT) AS detail, workflow, queue, version
+FROM durable_generation;

@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Fence implements store.RepairStore. The write lock excludes writes under way, so there is nothing to wait for.
+func (s *database) Fence(ctx context.Context, f *store.Fence) error {
+	return s.writeAndNotify(ctx, "fence a run", func(x *writeTx) error {
+		n, err := x.exec(qRepairFence, bindShard(f.Run), bindUUID(f.Run), int64(f.Before.Status), f.Before.Epoch.Number(), int64(f.Before.Control),
+			f.After().Number(), bindTime(f.Now), bindText(f.Reason), bindText(f.Actor))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			f.State, err = readRunState(x, f.Run)
+			f.Outcome = f.Judge(f.State)
+			return err
+		}
+		f.Outcome = store.Written
+		if f.Before.Status != store.Running {
+			return nil
+		}
+		if err := writeEvent(x, f.Run, store.EventLeaseLost, f.Now); err != nil {
+			return err
+		}
+		return writeEvent(x, f.Run, store.EventPaused, f.Now)
+	})
+}
+
+// Repair implements store.RepairStore.
+func (s *database) Repair(ctx context.Context, r *store.Repair) error {
+	err := s.writeAndNotify(ctx, "repair runs", func(x *writeTx) error {
+		states := make(map[uuid.UUID]store.RunState, len(r.Runs))
+		for _, run := range r.UUIDs() {
+			state, err := readRunState(x, run)
+			if err != nil {
+				return err
+			}
+			states[run] = state
+		}
+		done := false
+		err := x.query(qRepairIsDone, func([]driver.Value) error {
+			done = true
+			return nil
+		}, bindUUID(r.Runs[0].Run), bindUUID(r.Request))
+		if err != nil {
+			return err
+		}
+		if r.Outcome = r.Judge(states, done); r.Outcome != 0 {
+			return nil
+		}
+		if r.Cancel != nil {
+			if err := applyControl(ctx, x, r.Cancel); err != nil {
+				return err
+			}
+		}
+		for i := range r.Runs {
+			if err := repairRun(ctx, x, r, &r.Runs[i]); err != nil {
+				return err
+			}
+		}
+		r.Outcome = store.Written
+		x.addHint(store.HintClaim)
+		return nil
+	})
+	if errors.Is(err, store.ErrRepairOutdated) {
+		r.Outcome, err = store.Fenced, nil
+	}
+	return err
+}
+
+// repairRun writes the next generation of one run. It returns ErrRepairOutdated if a row is not as the repair says.
+func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunRepair) error {
+	shard, id, archive, epoch := bindShard(run.Run), bindUUID(run.Run), bindUUID(run.Archive()), run.Epoch.Number()
+	writes := 0
+	write := func(what string, want int, q queryID, args ...driver.Value) error {
+		if writes++; writes%contextCheckInterval == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n, err := x.exec(q, args...)
+		if err == nil && want >= 0 && n != int64(want) {
+			err = fmt.Errorf("%w: run %s: %d %s instead of %d", store.ErrRepairOutdated, run.Run, n, what, want)
+		}
+		return err
+	}
+	err := write("generations", 1, qRepairGenerationInsert, shard, id, int64(run.Number), archive, bindUUID(r.Request), bindTime(r.Now), r.Verb, bindText(r.Actor),
+		bindText(r.Reason), bindText(run.From), bindBytes(run.Detail))
+	if err == nil {
+		err = write("checkpoints", run.Checkpoints, qRepairStepsArchive, archive, shard, id)
+	}
+	for i := 0; err == nil && i < len(run.Keep); i++ {
+		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.Keep[i])
+	}
+	for i := 0; err == nil && i < len(run.Write); i++ {
+		p := &run.Write[i]
+		err = write("further checkpoints", 1, qRepairStepWrite, shard, id, epoch, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt), bindBytes(p.Output),
+			bindBytes(p.Error), bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), int64(p.Seq), bindBytes(p.Failures))
+	}
+	for i := 0; err == nil && i < len(run.Detach); i++ {
+		err = write("children", 1, qRepairChildDetach, archive, shard, bindUUID(run.Detach[i]), id)
+	}
+	for i := 0; err == nil && i < len(run.Release); i++ {
+		err = write("", -1, qRepairSignalsRelease, shard, id, run.Release[i])
+	}
+	if err == nil {
+		err = write("runs", 1, qRepairRun, shard, id, int64(run.Before.Status), run.Before.Epoch.Number(), int64(run.Before.Control),
+			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.Progress))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = x.exec(qQueueMoveEventInsert, id, int64(store.EventRepaired), bindTime(r.Now), bindText(r.Actor), bindText(r.Reason),
+		strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1))
+	return err
+}
+
+// Generations implements store.RepairStore.
+func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) (all []store.Generation, err error) {
+	err = s.read(ctx, "generations", func(x executor) error {
+		return x.query(qGenerations, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			g := store.Generation{Run: store.Run{UUID: run}}
+			r := &g.Run
+			g.Number, g.Archive, g.Request = int32(c.int()), c.uuid(), c.uuid()
+			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.EpochOf(c.int())
+			g.Verb, g.Actor, g.Reason, g.From, g.At = c.text(), c.text(), c.text(), c.text(), c.time()
+			for _, at := range []*time.Time{&r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.Deadline, &r.PausedAt, &r.CancelledAt} {
+				*at = c.time()
+			}
+			for _, text := range []*string{&r.Workflow, &r.Queue, &r.Version, &r.Trace, &r.Reason, &r.PausedBy, &r.CancelledBy, &r.CancelReason} {
+				*text = c.text()
+			}
+			r.Input, r.Output, r.Error, g.Detail = c.bytes(), c.bytes(), c.bytes(), c.bytes()
+			all = append(all, g)
+			return c.err
+		}, int64(with), bindUUID(run))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}

@@ -1,0 +1,10 @@
+-- Makes a run its next generation, if it still has the status ?3, the epoch ?4 and the control bits ?5. It begins with
+-- the epoch ?6, the status ?7 and the control bits ?8.
+UPDATE durable_run
+SET epoch = ?6, status = ?7, control = ?8, wake_at = ?9, deadline_at = ?10, progress = ?11,
+    crashes = 0, owner = NULL, woken = 0, output = NULL, error = NULL, ended_at = NULL,
+    reason = CASE WHEN ?7 = 4 THEN reason END,
+    paused_by = CASE WHEN ?7 = 4 THEN paused_by END,
+    paused_at = CASE WHEN ?7 = 4 THEN paused_at END,
+    cancel_reason = NULL, cancelled_by = NULL, cancelled_at = NULL
+WHERE shard = ?1 AND id = ?2 AND status = ?3 AND epoch = ?4 AND control = ?5;

@@ -147,7 +147,8 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
 //   - [OnlyUnstarted] and [OnlyItself] are for cancels.
 //   - [FreezeTimers] is for resumes.
-//   - [DryRun] is for the calls with a filter.
+//   - [DryRun] is for the calls with a filter, and for [Engine.Retry].
+//   - [From] and [FromEnd] are for [Engine.Retry] and [Engine.RetryAll].
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -156,6 +157,8 @@ type controlOptions struct {
 	scope         store.CancelScope
 	freezeTimers  bool
 	dryRun        bool
+	from          string
+	fromEnd       bool
 }
 
 const (
@@ -164,6 +167,7 @@ const (
 	givenScope // OnlyUnstarted or OnlyItself
 	givenFreezeTimers
 	givenDryRun
+	givenFrom // From or FromEnd
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
@@ -213,7 +217,7 @@ func FreezeTimers() ControlOption {
 }
 
 // DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. ControlResult.Matched is the number of runs that match
-// the filter.
+// the filter. With DryRun, [Engine.Retry] and [Engine.RetryAll] change nothing, and return what they would do.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenDryRun, "DryRun")
@@ -234,6 +238,8 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
+	case o.given&givenFrom != 0:
+		err = fmt.Errorf("%w: From and FromEnd are for Retry, not for %s", ErrInvalidConfig, verbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}
@@ -349,4 +355,13 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 		}
 		effect.addResults(&o)
 	}
+}
+
+// checkChooses returns ErrInvalidConfig for a filter without any condition, which would select all runs by mistake.
+func checkChooses(chosen *store.Filter, verb Verb) error {
+	if len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
+		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
+		return fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verb)
+	}
+	return nil
 }

@@ -141,6 +141,8 @@
 //	a Sample has let enough starts through            *SkippedError, ErrSkipped wait until its Until, or leave it
 //	no such run                                       ErrNotFound               check the ID
 //	the run's state does not allow the operation      *StateError, ErrState     read its Status
+//	Retry does not know from which step               ErrFromRequired           give it From or FromEnd
+//	the run has not recorded the step                 ErrNoStep                 read the names in its History
 //	an unknown cursor                                 ErrInvalidCursor          begin with an empty one
 //	a forged or altered token                         ErrInvalidToken           refuse the request
 //	Call without the workflow in Config               ErrNotRegistered          register it, or use Start

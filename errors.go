@@ -178,7 +178,7 @@ type RunError struct {
 	Status        Status // StatusFailed, StatusCancelled or StatusExpired
 	Message       string // the text of the error that the workflow function returned
 	Type          string // the Go type of that error, for people
-	Step          string // the step whose failure the function returned; empty if it returned another error
+	Step          string // the step, or the call of a child, whose failure the function returned; empty if it returned another error
 	Stack         string // the stack of a panic; else empty
 	sentinelCodes []string
 }
@@ -240,6 +240,10 @@ func failureOf(err error) *record.Failure {
 	var step *StepError
 	if errors.As(err, &step) {
 		f.Step, f.Stack = step.Step, step.Stack
+	}
+	var child *RunError
+	if f.Step == "" && errors.As(err, &child) {
+		f.Step = child.Name
 	}
 	var panicked *codecPanicError
 	if errors.As(err, &panicked) {

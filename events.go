@@ -25,12 +25,14 @@ const (
 	EventLeaseLost       EventType = "lease_lost" // another worker took the run over
 	EventMovedToQueue    EventType = "moved"      // Engine.MoveToQueue gave the run another queue
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
+	EventRepaired        EventType = "repaired"   // Engine.Retry made the next generation of the run
 )
 
 var eventTypes = map[store.EventType]EventType{
 	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
 	store.EventMovedToQueue: EventMovedToQueue, store.EventPriorityChanged: EventPriorityChanged,
+	store.EventRepaired: EventRepaired,
 }
 
 // Event is a change of a run's state. It is written in the transaction that changes the state.
@@ -43,8 +45,8 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue and EventPriorityChanged only. Old and New are the queue, or the
-	// priority, before and after the change.
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged and EventRepaired only. Old and New are the
+	// queue, the priority, or the number of the generation, before and after the change.
 	Actor, Reason, Old, New string
 }
 

@@ -81,7 +81,7 @@ type ExportedAttempt struct {
 // so protect it as you protect them. If the run is executed meanwhile, the history can be slightly newer than the rest. It
 // returns [ErrNotFound] if there is no such run.
 func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
-	r, steps, sight, err := e.readHistory(ctx, id)
+	r, steps, sight, err := e.readHistory(ctx, id, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -45,9 +45,15 @@ type FailedAttempt struct {
 	EndedAt     time.Time // zero if its process died or lost the run
 }
 
-// History returns the checkpoints of the run with the given ID, in the order in which their calls began, or [ErrNotFound].
-func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
-	_, steps, sight, err := e.readHistory(ctx, id)
+// History returns the checkpoints of the run with the given ID, in the order in which their calls began, or [ErrNotFound]. The
+// option [InGeneration] selects an older generation of the run.
+func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) ([]Checkpoint, error) {
+	var o historyOptions
+	o.fail(applyOptions(opts, &o))
+	if o.err != nil {
+		return nil, fmt.Errorf("read the history of run %q: %w", id, o.err)
+	}
+	_, steps, sight, err := e.readHistory(ctx, id, o.generation)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +75,21 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 	return history, nil
 }
 
-// readHistory reads a run and its history, and returns how the checkpoints are shown.
-func (e *Engine) readHistory(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight history.View, err error) {
+// readHistory reads a run and its history in a generation, zero for the newest, and returns how the checkpoints are shown.
+func (e *Engine) readHistory(ctx context.Context, id string, generation int) (r *store.Run, steps []store.Step, sight history.View, err error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	if r, err = e.inner.Get(ctx, id); err != nil {
 		return nil, nil, sight, err
 	}
-	if steps, err = e.inner.Store().History(ctx, r.UUID); err != nil {
+	of := r.UUID
+	if generation > 0 {
+		if r, of, err = e.archived(ctx, r, generation); err != nil {
+			return nil, nil, sight, err
+		}
+	}
+	if steps, err = e.inner.Store().History(ctx, of); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	now, err := e.inner.Now(ctx)

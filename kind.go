@@ -20,6 +20,7 @@ const (
 	KindNow          Kind = "now"          // [Ctx.Now]
 	KindUUID         Kind = "uuid"         // [Ctx.UUID]
 	KindFailure      Kind = "failure"      // the failure that a run with compensations ends with; no call has it
+	KindRenewal      Kind = "renewal"      // which steps have new idempotency keys since a repair; no call has it
 )
 
 // CheckpointStatus is the state of a durable call.
@@ -52,4 +53,6 @@ const (
 	VerbSet    Verb = "set"
 	VerbReset  Verb = "reset"
 	VerbDelete Verb = "delete"
+
+	VerbRetry Verb = "retry" // of Engine.Retry
 )

@@ -13,4 +13,7 @@ const (
 	StatusFailed    Status = "failed"
 	StatusCancelled Status = "cancelled"
 	StatusExpired   Status = "expired" // its Timeout was over, or a receive with ElseExpire timed out
+
+	// StatusSuperseded is the status of a [Generation] that a repair superseded before its end. No run has it.
+	StatusSuperseded Status = "superseded"
 )

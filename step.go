@@ -87,6 +87,10 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
+	if o.given&givenUndoes != 0 && k.spec.Kind != store.KindCompensation {
+		return fmt.Errorf("%w: Undoes of step %q: it is for Compensate only", ErrInvalidConfig, k.spec.Name)
+	}
+	k.spec.Undoes = o.undoes
 	if o.retry != nil && o.retry.Attempts > 1 {
 		if o.atMostOnce {
 			return fmt.Errorf("%w: step %q has both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig, k.spec.Name)
@@ -181,6 +185,7 @@ type stepOptions struct {
 	verify                       any
 	transact                     bridge.Transact
 	permit                       *engine.PermitSpec
+	undoes                       []string
 }
 
 const (
@@ -190,6 +195,7 @@ const (
 	givenAtMostOnce
 	givenVerify
 	givenPermit
+	givenUndoes
 )
 
 // Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].

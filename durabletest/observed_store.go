@@ -78,6 +78,11 @@ func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) 
 	return s.executeWrite("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
+// Repair implements store.RepairStore.
+func (s *observedStore) Repair(ctx context.Context, r *store.Repair) error {
+	return s.executeWrite("a repair", func() error { return s.Store.Repair(ctx, r) })
+}
+
 // Claim implements store.Store.
 func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	s.mu.Lock()

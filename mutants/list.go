@@ -263,14 +263,14 @@ var mutants = []mutant{
 	{"a resume in two commits", []place{
 		{
 			"sqlite/control.go", modelled("TestAControlOperationIsOneTransaction/sqlite"),
-			[]change{{"		for i := range changes {\n", `		for i := range changes {
-			if i == 1 && o.Verb == store.VerbResume {
-				for _, q := range []queryID{qCommit, qBegin} {
-					if _, err := x.exec(q); err != nil {
-						return err
-					}
+			[]change{{"	for i := range changes {\n", `	for i := range changes {
+		if i == 1 && o.Verb == store.VerbResume {
+			for _, q := range []queryID{qCommit, qBegin} {
+				if _, err := x.exec(q); err != nil {
+					return err
 				}
 			}
+		}
 `}},
 		},
 		{

@@ -132,7 +132,7 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.Pa
 			g := store.Generation{Run: store.Run{UUID: run}}
 			r := &g.Run
 			g.Number, g.Archive, g.Request = int32(c.int()), c.uuid(), c.uuid()
-			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.EpochOf(c.int())
+			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.EpochFromNumber(c.int())
 			g.Verb, g.Actor, g.Reason, g.From, g.At = c.text(), c.text(), c.text(), c.text(), c.time()
 			for _, at := range []*time.Time{&r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.Deadline, &r.PausedAt, &r.CancelledAt} {
 				*at = c.time()

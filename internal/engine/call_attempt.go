@@ -47,12 +47,12 @@ var ErrOutsideStep = errors.New("durable: a step's context is needed")
 // ScopeContextKey is the key under which the context of a workflow function holds its Scope.
 type ScopeContextKey struct{}
 
-// IdempotencyKey returns the run's UUID and the step's name. The key is the same in every attempt and
-// every process. It is empty outside a step. IdempotencyKey panics if it gets the workflow's own Ctx,
+// IdempotencyKey returns the run's UUID and the step's name, and the number of a generation if a repair of the run
+// has renewed the step. The key is the same in every attempt and every process. It is empty outside a step. IdempotencyKey panics if it gets the workflow's own Ctx,
 // because the step function would otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok {
-		return t.r.row.UUID.String() + ":" + naming.Display(t.name)
+		return t.r.row.UUID.String() + ":" + naming.Display(t.name) + t.r.renewals.suffix(t.name)
 	}
 	if s, ok := ctx.Value(ScopeContextKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",

@@ -46,16 +46,17 @@ func effectTask(ctx context.Context) (*stepTask, error) {
 // callKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
 func (t *stepTask) callKey() string {
-	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name
+	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name + t.r.renewals.suffix(t.name)
 }
 
 // startName returns the name of a run that the call starts without an ID from the user. It consists of the
 // UUID of this run and the name of the call, or a hash of that name if the result would be too long.
 func (t *stepTask) startName() string {
 	id := t.r.row.UUID.String() + ":"
-	name := naming.Display(t.name)
+	renewed := t.r.renewals.suffix(t.name)
+	name := naming.Display(t.name) + renewed
 	if len(id)+len(name) > naming.MaxName {
-		sum := sha256.Sum256([]byte(t.name))
+		sum := sha256.Sum256([]byte(t.name + renewed))
 		name = hex.EncodeToString(sum[:])
 	}
 	return id + name

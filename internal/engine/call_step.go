@@ -35,6 +35,9 @@ type CallSpec struct {
 	AttemptTimeout time.Duration // the limit of one attempt; zero: none
 	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
 
+	// Undoes has the names of the steps that a compensation undoes, in its scope.
+	Undoes []string
+
 	// Permit is the limit that bounds the attempts over all workers; nil: none.
 	Permit *PermitSpec
 

@@ -21,6 +21,8 @@ type StateError struct {
 	Expiring bool
 	// Begun says that the operation needs a run that has not begun, and that this one has.
 	Begun bool
+	// Detail has the state in words, if the fields above do not say why the operation is refused.
+	Detail string
 }
 
 // Error returns a message with the operation, the run and its state.
@@ -31,6 +33,8 @@ func (e *StateError) Error() string {
 // State returns the run's state in words.
 func (e *StateError) State() string {
 	switch {
+	case e.Detail != "":
+		return e.Detail
 	case e.Begun && (e.Status == store.Pending || e.Status == store.Paused):
 		return e.Status.String() + ", and has begun"
 	case e.Expiring && !e.Status.IsTerminal() && e.Control&store.CancelRequested == 0:

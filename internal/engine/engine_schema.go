@@ -11,7 +11,7 @@ import (
 // does not know them. It unwraps to store.ErrSchema.
 type OlderWorkerError struct {
 	Worker  store.Worker
-	Ignores string // what that worker does not know: limits, queues or schedules
+	Ignores string // what that worker does not know: limits, queues, schedules or repairs
 }
 
 func (e *OlderWorkerError) Error() string {
@@ -26,6 +26,11 @@ func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 // worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
 // claims runs without regard to them.
 func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
+	return e.checkWorkersSince(ctx, ignored, store.FlowVersion)
+}
+
+// checkWorkersSince is checkWorkers for what workers ignore whose code is from before the version of the schema.
+func (e *Engine) checkWorkersSince(ctx context.Context, ignored string, version int16) error {
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
 	}
@@ -35,7 +40,7 @@ func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
 		return err
 	})
 	for i := range live {
-		if live[i].Schema < store.FlowVersion {
+		if live[i].Schema < version {
 			return &OlderWorkerError{Worker: live[i], Ignores: ignored}
 		}
 	}

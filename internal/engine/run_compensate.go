@@ -18,6 +18,8 @@ import (
 type compensation struct {
 	spec *CallSpec
 	name string // including the prefix of its scope
+	// undoes has the steps that it undoes, as users see them; nil: the code does not say it
+	undoes []string
 }
 
 // compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
@@ -69,6 +71,10 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 	if s.isInsideCall() {
 		return nestedCallError(r, name)
 	}
+	var undoes []string
+	for _, step := range spec.Undoes {
+		undoes = append(undoes, s.DisplayName(step))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := s.reserveNameLocked(name, spec.CallSite); err != nil {
@@ -78,7 +84,7 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 		return kindMismatchError(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
 	spec.Kind = store.KindCompensation
-	r.compensations.pending = append(r.compensations.pending, compensation{spec, name})
+	r.compensations.pending = append(r.compensations.pending, compensation{spec, name, undoes})
 	return nil
 }
 

@@ -36,7 +36,14 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	}
 	made := record.Ending{Status: status.String()}
 	for _, u := range r.compensations.pending {
-		made.Compensations = append(made.Compensations, naming.Display(u.name))
+		name := naming.Display(u.name)
+		made.Compensations = append(made.Compensations, name)
+		if len(u.undoes) > 0 {
+			if made.Undoes == nil {
+				made.Undoes = make(map[string][]string)
+			}
+			made.Undoes[name] = u.undoes
+		}
 	}
 	t := &stepTask{
 		r: r, s: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindFailure},

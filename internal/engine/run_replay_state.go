@@ -15,8 +15,10 @@ type replayState struct {
 	// These fields change only before the run's function is called, while the history is read.
 	history            map[string]*store.Step // the recorded calls by their names
 	historyRest        store.UnreadHistory    // the part of the history that is not read yet
-	terminalCount      int                    // terminal checkpoints in history
-	checkpointsAtCrash int                    // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
+	terminalCount      int                    // terminal checkpoints of the run
+	uncalled           int                    // of them, those that are records of a repair and not calls
+	renewals           renewals
+	checkpointsAtCrash int // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
 	recordedCalls []recordedCall     // the calls in the history, by their sequence numbers; nil: see beganSince
 	usedNames     map[string]uintptr // names called in this execution, and their call sites
@@ -39,6 +41,12 @@ func (c *replayState) addRows(rows []store.Step) {
 		c.history = make(map[string]*store.Step, len(rows))
 	}
 	for i := range rows {
+		if rows[i].Kind == store.KindRenewal {
+			c.renewals.add(&rows[i])
+			c.terminalCount++
+			c.uncalled++
+			continue
+		}
 		c.history[rows[i].Name] = &rows[i]
 		c.lastSeq.Store(max(c.lastSeq.Load(), rows[i].Seq))
 		if rows[i].Status.IsTerminal() {
@@ -48,7 +56,7 @@ func (c *replayState) addRows(rows []store.Step) {
 }
 
 // historyComplete is called when the history is complete. A run without a recorded outcome replays nothing.
-func (c *replayState) historyComplete() { c.pastReplay.Store(c.terminalCount == 0) }
+func (c *replayState) historyComplete() { c.pastReplay.Store(c.terminalCount == c.uncalled) }
 
 // nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
 // the run.
@@ -64,7 +72,7 @@ func (c *replayState) useName(name string, site uintptr) (first uintptr, twice b
 
 // countReplayed counts a call that returns its recorded outcome. After the last one, the run no longer replays.
 func (c *replayState) countReplayed() {
-	if c.replayedCount++; c.replayedCount == c.terminalCount {
+	if c.replayedCount++; c.replayedCount == c.terminalCount-c.uncalled {
 		c.pastReplay.Store(true)
 	}
 }

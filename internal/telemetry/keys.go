@@ -39,7 +39,8 @@ const (
 	KeyScheduledAt = "scheduled_at"
 	KeyOutcome     = "outcome"
 	KeyLimit       = "limit"
-	KeyVerb        = "verb" // what an operator has done
+	KeyVerb        = "verb" // what an operator has done, or a repair
+	KeyGeneration  = "generation"
 )
 
 // Attributes of spans and metrics.

@@ -1,0 +1,116 @@
+package durable
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Generation is one execution of a run from its start to its end or to a repair. A run that was never repaired has one.
+type Generation struct {
+	Number   int // from 1
+	Status   Status
+	Workflow string
+	Queue    string
+	Version  string // the version of the program that started the run
+	Input    jsontext.Value
+	Output   jsontext.Value // nil unless completed
+	Err      *RunError      // nil unless failed, cancelled or expired
+	EndedAt  time.Time      // zero if it has not ended, or was superseded before its end
+
+	// How it came to be: the verb of the repair, its Actor and Reason, the step from which it began, and when. They are zero for
+	// the first generation. StartedAt is the time of the repair, or when the run was started.
+	Verb      Verb
+	Actor     string
+	Reason    string
+	From      string
+	StartedAt time.Time
+	Kept      int      // the number of checkpoints that it has from the generation before
+	Dropped   []string // the calls of the generation before that it makes again, at most 1,000
+}
+
+// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run as
+// it is now. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
+func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)
+	}
+	row, before, err := e.inner.Generations(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Generation, 0, len(before)+1)
+	next := Generation{Number: 1, StartedAt: row.CreatedAt}
+	for i := range before {
+		g := &before[i]
+		run := archivedRun(row, g)
+		next.describe(&run)
+		all = append(all, next)
+		detail := record.DecodeRepairDetail(g.Detail)
+		next = Generation{
+			Number: int(g.Number) + 1, Verb: Verb(g.Verb), Actor: g.Actor, Reason: g.Reason, From: g.From, StartedAt: g.At, Kept: detail.Kept, Dropped: detail.Dropped,
+		}
+	}
+	next.describe(row)
+	return append(all, next), nil
+}
+
+// describe sets the fields that tell how the run was in this generation.
+func (g *Generation) describe(r *store.Run) {
+	g.Status, g.Workflow, g.Queue, g.Version, g.EndedAt = Status(r.Status.String()), r.Workflow, r.Queue, r.Version, r.EndedAt
+	g.Input, g.Output = r.Input, r.Output
+	if len(r.Error) > 0 {
+		g.Err = newRunError(r)
+	}
+}
+
+// archivedRun returns the run as it was in a superseded generation. row is the run as it is now.
+func archivedRun(row *store.Run, g *store.Generation) store.Run {
+	run := g.Run
+	run.Name, run.Parent, run.Detached = row.Name, row.Parent, row.Detached
+	return run
+}
+
+// HistoryOption configures [Engine.History].
+type HistoryOption func(*historyOptions)
+
+type historyOptions struct {
+	commonOptions
+	generation int // zero: the newest
+}
+
+// InGeneration makes History return the checkpoints of the generation with the given number; see [Generation].
+func InGeneration(number int) HistoryOption {
+	return func(o *historyOptions) {
+		o.markGiven(1, "InGeneration")
+		if o.generation = number; number < 1 {
+			o.fail(fmt.Errorf("%w: generation %d: they are counted from 1", ErrInvalidConfig, number))
+		}
+	}
+}
+
+// archived returns the run as it was in a generation, and the UUID of its checkpoints. It returns ErrNotFound if the run has no
+// such generation, and row itself for the newest one.
+func (e *Engine) archived(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
+	before, err := e.inner.Store().Generations(ctx, row.UUID, store.NoPayloads)
+	if err != nil {
+		return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)
+	}
+	for i := range before {
+		if g := &before[i]; int(g.Number) == number {
+			run := archivedRun(row, g)
+			if run.Status == store.Superseded {
+				run.EndedAt = g.At
+			}
+			return &run, g.Archive, nil
+		}
+	}
+	if number == len(before)+1 {
+		return row, row.UUID, nil
+	}
+	return nil, store.UUID{}, fmt.Errorf("%w: run %q has %d generations, and none with the number %d", ErrNotFound, row.Address(), len(before)+1, number)
+}

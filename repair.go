@@ -1,0 +1,193 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/repair"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Errors of repairs.
+var (
+	// ErrNoStep is returned for a repair that names a step which the run has not recorded.
+	ErrNoStep = repair.ErrNoStep
+	// ErrFromRequired is returned by [Engine.Retry] when it is not clear from which step the run is to be executed anew: the
+	// run's failure names no failed step, or compensations were executed that do not say what they undo (see [Undoes]). Give
+	// the option [From] or [FromEnd].
+	ErrFromRequired = repair.ErrFromRequired
+)
+
+// Repaired describes what a repair did to a run, or, with [DryRun], what it would do. Its names are those of [Checkpoint].
+type Repaired struct {
+	ID         string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
+	RunID      string // its UUID
+	Generation int    // the number of the new generation
+	Kept       int    // the number of checkpoints that the new generation has from the one before
+	// Dropped has the calls that are not kept, so that they are made again, and Renewed those of them that get new idempotency
+	// keys. Each has at most 1,000 names.
+	Dropped, Renewed []string
+	Children         []*Repaired // children that are retried with the run
+	Cancelled        []string    // the UUIDs of children that are cancelled, because the calls that started them were dropped
+}
+
+// Retry executes a run anew that failed or expired. The run keeps its ID, UUID, input and tags, and its recorded steps are not
+// executed again. What is over is kept as a generation of its own, with its result: see [Engine.Generations].
+//
+// Without further options, Retry drops the failed step that the run's error names ([RunError.Step]), so that it is executed again.
+// Failures that the function handled are kept. If that step is a child, the child is retried, and its parent waits for it again. If
+// compensations were executed, Retry also drops the steps that they undid, as far as the code says which these are (see [Undoes]).
+// It returns [ErrFromRequired] if it does not know what to drop. Then give [From] or [FromEnd].
+//
+// A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have taken
+// effect. A step that had completed and is dropped all the same gets a new key. A call that is dropped and had started a child
+// starts another child; the former child is cancelled unless it is [Detached]. Signals that a dropped receive had taken are received
+// again. A [Timeout] begins anew. The [DryRun] option only returns what Retry would do.
+//
+// Deploy corrected code before the retry. If the same code fails again, the run can be retried again. [Run.Result] of a new
+// handle, and callers that wait already, get the result of the newest generation.
+//
+// Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; a [*StateError] for a run that has not failed or expired, and for a
+// child whose parent has recorded its end (retry the parent) or is not paused; and [ErrSchema] while a worker with an older version
+// of durable lives.
+func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
+	q, err := e.retryRequest(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s run %q: %w", VerbRetry, id, err)
+	}
+	runs, err := e.inner.Retry(ctx, id, q)
+	if err != nil {
+		return nil, convertStateError(err)
+	}
+	return newRepaired(runs), nil
+}
+
+// RepairedRuns is the result of [Engine.RetryAll].
+type RepairedRuns struct {
+	Matched  int // the number of runs that match the filter
+	Repaired []*Repaired
+	Refused  []RefusedRepair // runs that match, and cannot be repaired without further options
+}
+
+// RefusedRepair is a run that was not repaired, and why.
+type RefusedRepair struct {
+	ID  string
+	Err error
+}
+
+// RetryAll retries every root run that matches the filter as [Engine.Retry] does, each in a transaction of its own. Without
+// Filter.Status it considers the runs that failed or expired. If RetryAll returns an error, the result holds what was done before,
+// and RetryAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to retry all runs, set CreatedBefore.
+func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) (RepairedRuns, error) {
+	var all RepairedRuns
+	q, err := e.retryRequest(ctx, opts)
+	if err != nil {
+		return all, fmt.Errorf("%s runs by a filter: %w", VerbRetry, err)
+	}
+	filter, err := e.convertFilter(ctx, f)
+	if err != nil {
+		return all, err
+	}
+	if err := checkChooses(&filter, VerbRetry); err != nil {
+		return all, err
+	}
+	if filter.Roots = true; len(filter.Statuses) == 0 {
+		filter.Statuses = []store.Status{store.Failed, store.Expired}
+	}
+	var before uuid.UUID
+	for {
+		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
+		if err != nil || len(rows) == 0 {
+			return all, err
+		}
+		for _, row := range rows {
+			before = row.UUID
+			all.Matched++
+			runs, err := e.inner.Retry(ctx, row.UUID.String(), q)
+			err = convertStateError(err)
+			switch {
+			case err == nil:
+				all.Repaired = append(all.Repaired, newRepaired(runs))
+			case errors.Is(err, ErrState), errors.Is(err, ErrNoStep), errors.Is(err, ErrFromRequired), errors.Is(err, ErrNotFound):
+				all.Refused = append(all.Refused, RefusedRepair{ID: row.Address(), Err: err})
+			default:
+				return all, err
+			}
+		}
+	}
+}
+
+// From makes a repair drop the checkpoint of the call with the given name, and of all calls that began after it. The name is that
+// of a [Checkpoint], with its scope.
+func From(step string) ControlOption {
+	return func(o *controlOptions) {
+		o.markGiven(givenFrom, "From")
+		if o.from = step; step == "" {
+			o.fail(fmt.Errorf("%w: From needs the name of a step", ErrInvalidConfig))
+		}
+	}
+}
+
+// FromEnd makes Retry keep all checkpoints, so that only what follows the last recorded call is executed again. It is for runs
+// whose function failed by itself, for example by a panic, and whose code was corrected since.
+func FromEnd() ControlOption {
+	return func(o *controlOptions) {
+		o.markGiven(givenFrom, "FromEnd")
+		o.fromEnd = true
+	}
+}
+
+// Undoes tells which steps a compensation undoes, by their names in the scope of the compensation. After a [Engine.Retry] these
+// steps are executed again, with new idempotency keys. The option is only for [Ctx.Compensate].
+func Undoes(steps ...string) StepOption {
+	return func(o *stepOptions) {
+		o.markGiven(givenUndoes, "Undoes")
+		if o.undoes = steps; len(steps) == 0 {
+			o.fail(fmt.Errorf("%w: Undoes needs the name of a step", ErrInvalidConfig))
+		}
+		for _, step := range steps {
+			o.fail(naming.Check("step", step))
+		}
+	}
+}
+
+// retryRequest checks the options of a retry.
+func (e *Engine) retryRequest(ctx context.Context, opts []ControlOption) (q engine.RetryRequest, err error) {
+	if err := e.checkMayWrite(ctx, "a retry", "a RetryPolicy of the step"); err != nil {
+		return q, err
+	}
+	var o controlOptions
+	err = applyOptions(opts, &o)
+	switch {
+	case err != nil:
+	case o.err != nil:
+		err = o.err
+	case o.given&^(givenReason|givenActor|givenDryRun|givenFrom) != 0:
+		err = fmt.Errorf("%w: a retry takes the options Reason, Actor, From, FromEnd and DryRun: leave the others out", ErrInvalidConfig)
+	default:
+		err = o.checkTexts()
+	}
+	return engine.RetryRequest{From: o.from, FromEnd: o.fromEnd, DryRun: o.dryRun, Actor: o.actor, Reason: o.reason}, err
+}
+
+// newRepaired returns the description of a repair. runs has a run, the child that is retried with it, and so on.
+func newRepaired(runs []engine.RepairedRun) *Repaired {
+	var below []*Repaired
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := &runs[i]
+		one := &Repaired{
+			ID: r.Run.Address(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
+			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Children: below,
+		}
+		for _, id := range r.Cancelled {
+			one.Cancelled = append(one.Cancelled, id.String())
+		}
+		below = []*Repaired{one}
+	}
+	return below[0]
+}

@@ -241,9 +241,10 @@ func repairPayloads(b *bed) {
 func repairEvent(b *bed) {
 	r := b.failedRun()
 	b.repaired(b.repairOf(r, 1))
-	all := b.events("", 10)
+	b.wantEvents(r.Name+" failed", r.Name+" repaired")
+	all := b.events("", 2)
 	e := all[len(all)-1]
-	if len(all) != 2 || e.Type != store.EventRepaired || e.Run != r.UUID || e.Actor != "ada" || e.Reason != "the bank is back" || e.Old != "1" || e.New != "2" {
+	if e.Type != store.EventRepaired || e.Run != r.UUID || e.Actor != "ada" || e.Reason != "the bank is back" || e.Old != "1" || e.New != "2" {
 		b.Errorf("the events are %+v", all)
 	}
 }

@@ -90,7 +90,9 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 // readRepaired returns the states of runs, and whether a generation of the run first was superseded by the request.
 func (s *database) readRepaired(ask roundTripFunc, runs []uuid.UUID, first, request uuid.UUID) (states map[uuid.UUID]store.RunState, done bool, err error) {
 	states = make(map[uuid.UUID]store.RunState, len(runs))
-	err = ask("read runs", func(batch *pgx.Batch) { batch.Queue(s.statements.repairStates, append(lockArgs(runs), pgUUID(request))...) }, func(res statementResults) error {
+	err = ask("read runs", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.repairStates, append(lockArgs(runs), pgUUID(request))...)
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			var repeated bool

@@ -27,7 +27,7 @@ type history struct {
 func failedRun(t *testing.T, failedStep string, calls ...string) *history {
 	failure := &record.Failure{Message: "no", Step: failedStep}
 	h := &history{t: t, Subject: Subject{Generation: 1, Run: &store.Run{
-		UUID: store.UUIDAt(7, start), Status: store.Failed, Epoch: store.Epoch{Count: 3, Nonce: 1}, Error: failure.Encode(), CreatedAt: start,
+		UUID: store.NewUUIDAt(7, start), Status: store.Failed, Epoch: store.Epoch{Count: 3, Nonce: 1}, Error: failure.Encode(), CreatedAt: start,
 		Deadline: start.Add(time.Hour), EndedAt: start.Add(time.Minute),
 	}}}
 	for _, c := range calls {

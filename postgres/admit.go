@@ -21,7 +21,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	if err != nil {
 		return err
 	}
-	found := true
+	found, takesBack := true, false
 	if !a.Hinted {
 		var q *store.QueueState
 		if q, found, err = s.readQueueSummary(ctx, a, strays); err != nil {
@@ -31,10 +31,11 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		if idle, a.Again = q.HasNothingToDo(s.rewindDetector.timelineText()); idle {
 			return nil
 		}
+		takesBack = q.ExceedsBounds()
 	}
 	return s.runTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
 		q := newQueueState(a)
-		if a.Busy, err = s.lockQueue(ask, q, strays, found); err != nil || a.Busy {
+		if a.Busy, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.Busy {
 			return err
 		}
 		if now := s.rewindDetector.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
@@ -97,13 +98,13 @@ func newQueueState(a *store.QueueAdmission) *store.QueueState {
 // readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays))
+		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays), pgTime(a.Now.Add(-store.UnclaimedAfter)))
 	}, func(res statementResults) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			row := queueRowScanner{state: q}
-			err := rows.Scan(append(row.scanTargets(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
+			err := rows.Scan(append(row.scanTargets(), &q.Found, &q.Unclaimed, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
 			if err == nil {
 				err = row.decodeState()
 			}
@@ -116,7 +117,7 @@ func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission
 // lockQueue locks and reads the row of the queue, unless it has none, and the runs that a pass decides about. It reports whether
 // another transaction has locked or deleted the row. Each statement of the round trip sees what was committed before it began, so
 // the runs are read as they are while the queue is locked.
-func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []store.ClaimLane, found bool) (busy bool, err error) {
+func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []store.ClaimLane, found, takesBack bool) (busy bool, err error) {
 	busy = found
 	err = ask("lock a queue and its runs", func(batch *pgx.Batch) {
 		if found {
@@ -124,7 +125,8 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 		} else {
 			strays = nil
 		}
-		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found)
+		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found,
+			pgTime(q.Now.Add(-store.UnclaimedAfter)), takesBack)
 		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res statementResults) error {
 		if found {
@@ -141,7 +143,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 				return err
 			}
 		}
-		var kinds [5][]store.AdmissionRun
+		var kinds [6][]store.AdmissionRun
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var kind int32
 			r, _, err := scanAdmissionRun(rows, q, &kind)

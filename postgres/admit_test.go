@@ -45,8 +45,8 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	at := pgTime(time.Now())
 	keys := textArray{1, func(int) *string { return &key }}
 	none := newLaneArray(nil)
-	count("found", "admit_has_work.sql", queue, at, none)
-	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false)
+	count("found", "admit_has_work.sql", queue, at, none, at)
+	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false, at, true)
 	count("unclaimed", "admit_unclaimed_count.sql", queue, at, int32(store.MaxAdmitted))
 	count("line", "admit_runs_in_line.sql", queue, partsBegun, partsRoot, int32(10))
 	count("look", "admit_keys_to_check.sql", queue, at, int32(store.MaxKeysRead))

@@ -93,11 +93,12 @@ func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimL
 	err = x.query(qAdmitHasWork, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.Found = c.int() != 0 || len(strays) > 0
+		q.Unclaimed = c.int() != 0
 		for i := range q.Lined {
 			q.Lined[i] = c.int() != 0
 		}
 		return c.err
-	}, a.Queue, bindTime(q.Now))
+	}, a.Queue, bindTime(q.Now), bindTime(q.Now.Add(-store.UnclaimedAfter)))
 	if err == nil {
 		err = readNext(x, q)
 	}
@@ -123,6 +124,13 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 			return readAdmissionRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
+	takesBack, unclaimedSince := q.TakesBack(), q.Now.Add(-store.UnclaimedAfter)
+	if takesBack {
+		unclaimedSince = q.Now
+	}
+	kinds = append(kinds, func() ([]store.AdmissionRun, error) {
+		return readAdmissionRuns(x, q, qAdmitRunsUnclaimed, q.Name, now, bindTime(unclaimedSince), bindBool(takesBack), int64(store.MaxRunsRead))
+	})
 	if q.Deleted {
 		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
 			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.MaxRunsRead))

@@ -109,6 +109,7 @@ const (
 	qAdmitRunsInLine
 	qAdmitRunsBehindKey
 	qAdmitUnclaimedCount
+	qAdmitRunsUnclaimed
 	qAdmitKeyRead
 	qAdmitKeysToCheck
 	qAdmitKeysMarkAllToCheck
@@ -301,6 +302,7 @@ func sqlFile(q queryID) string {
 		qAdmitRunsInLine:                 "admit_runs_in_line.sql",
 		qAdmitRunsBehindKey:              "admit_runs_behind_key.sql",
 		qAdmitUnclaimedCount:             "admit_unclaimed_count.sql",
+		qAdmitRunsUnclaimed:              "admit_runs_unclaimed.sql",
 		qAdmitKeyRead:                    "admit_key_read.sql",
 		qAdmitKeysToCheck:                "admit_keys_to_check.sql",
 		qAdmitKeysMarkAllToCheck:         "admit_keys_mark_all_to_check.sql",

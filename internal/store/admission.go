@@ -95,9 +95,10 @@ type QueueState struct {
 
 	// A store sets these fields before it locks the queue, to find out whether a pass would change anything. It sets
 	// Next in each pass.
-	Found bool      // a run has departed, is due without a place, or is a stray, or a key is to be looked at
-	Lined [3]bool   // whether there is a run in the line of each class
-	Next  time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
+	Found     bool      // a run has departed, is due without a place, or is a stray, or the time of an admitted run is over, or a key is to be looked at
+	Unclaimed bool      // a run is admitted that was never executed
+	Lined     [3]bool   // whether there is a run in the line of each class
+	Next      time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
 
 	Admitted int              // runs that are admitted and not claimed yet
 	Runs     []AdmissionRun   // see Add
@@ -109,7 +110,8 @@ type QueueState struct {
 }
 
 // AddRuns adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that are due and
-// not admitted, strays, or, if the queue is deleted, those with a place. The same run may be added for two kinds.
+// not admitted, strays, those that are admitted and not claimed (see TakesBack), or, if the queue is deleted, those with a place.
+// The same run may be added for two kinds.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seen == nil {
 		s.seen = make(map[uuid.UUID]struct{}, len(runs))
@@ -157,7 +159,7 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 // HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. again is the
 // time from which a pass may change something although no run starts, ends or becomes due.
 func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
-	if s.Found || s.Deleted || s.Applied != s.Recorded || begun != "" && s.Begun != begun {
+	if s.Found || s.Deleted || s.Applied != s.Recorded || s.Unclaimed && s.ExceedsBounds() || begun != "" && s.Begun != begun {
 		return false, time.Time{}
 	}
 	s.advance()

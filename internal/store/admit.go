@@ -27,6 +27,8 @@ type admissionPlanner struct {
 	*QueueState
 	written map[uuid.UUID]int // the index in plan.Runs
 	plan    AdmissionPlan
+
+	unclaimed []AdmissionRun // those that are admitted and were never executed
 }
 
 // Plan decides about the runs that the admission has read, and sets the counts, turns and times of the queue. The argument begun
@@ -46,6 +48,7 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 		a.decideRun(&s.Runs[i])
 	}
 	if !s.Deleted { // otherwise judge has let through those in line, too
+		a.takeBack()
 		for _, k := range s.Keys {
 			a.moveIntoLine(k)
 		}
@@ -80,7 +83,8 @@ func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 			return
 		}
 	case r.Gate.HasPlace():
-		return // claimable, or executed
+		a.decideAdmitted(r)
+		return
 	case a.Deleted:
 		if r.Gate == GateInLine {
 			r.WakeAt = a.Now

@@ -61,7 +61,8 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	due := func(r *AdmissionRun) bool { return !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) }
 	read := func(r *AdmissionRun) bool {
 		departed := r.Gate > GateFree && r.Status.IsTerminal() || r.Gate >= GateAdmitted && (r.Status == Waiting || r.Status == Paused)
-		return departed || due(r) && !r.Gate.HasPlace() || r.Gate == GateFree && r.Status == Running
+		unclaimed := r.Gate == GateAdmitted && r.Status == Pending
+		return departed || unclaimed || due(r) && !r.Gate.HasPlace() || r.Gate == GateFree && r.Status == Running
 	}
 	s.Runs = q.sorted(read)
 	s.Runs = s.Runs[:min(len(s.Runs), limit)]
@@ -191,7 +192,7 @@ func (q *queueInMemory) idle() error {
 func (q *queueInMemory) claim() (claimed []*AdmissionRun) {
 	for _, r := range q.sorted(func(r *AdmissionRun) bool { return r.Gate.HasPlace() && r.Status == Pending }) {
 		run := q.runs[r.Run]
-		run.Status, run.WakeAt = Running, q.state.Now.Add(time.Hour)
+		run.Status, run.Started, run.WakeAt = Running, true, q.state.Now.Add(time.Hour)
 		claimed = append(claimed, run)
 	}
 	return claimed

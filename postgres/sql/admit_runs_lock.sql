@@ -1,10 +1,12 @@
 -- Locks and returns runs of the queue $1 that an admission decides about at $2, at most $4 of each kind: 1 those that have
 -- ended, or that wait or are paused although they have a place or are in line; 2 those that are due without a place; 3
--- strays, which are in the lanes $3; 4 if the queue is being deleted, those that have no place to execute. Runs that
--- another transaction has locked are left out. It returns nothing if another transaction has locked the row of the queue, or if
+-- strays, which are in the lanes $3; 4 if the queue is being deleted, those that have no place to execute; 5 those that
+-- are admitted and not claimed, and whose time is over if they were admitted at $6 or before, or that were never executed if
+-- the queue is paused, or its settings have changed, or a bound is exceeded ($7). Runs that another transaction has locked are left out. It returns nothing if another transaction has locked the row of the queue, or if
 -- the queue has no row, unless it is known to have none ($5).
 WITH mine AS MATERIALIZED (
-    SELECT q.deleted FROM durable.queue AS q WHERE q.name = $1::text AND NOT $5::boolean FOR UPDATE SKIP LOCKED
+    SELECT q.deleted, q.paused_at IS NOT NULL OR q.applied IS DISTINCT FROM coalesce(q.chosen, q.declared) OR $7::boolean AS takes_back
+    FROM durable.queue AS q WHERE q.name = $1::text AND NOT $5::boolean FOR UPDATE SKIP LOCKED
 ), departed AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
@@ -44,6 +46,17 @@ WITH mine AS MATERIALIZED (
     ) AS r
     WHERE ($5::boolean OR EXISTS (SELECT FROM mine WHERE mine.deleted)) AND p.queue = $1::text AND p.state > 0 AND p.state < 4
     LIMIT $4::integer
+), unclaimed AS MATERIALIZED (
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    FROM durable.run AS r
+    WHERE r.queue = $1::text AND r.lane & 7 = 2 AND r.status = 1
+      AND r.wake_at <= CASE WHEN (SELECT mine.takes_back FROM mine) THEN $2::timestamptz ELSE $6::timestamptz END
+      AND (r.deadline_at <= $2::timestamptz OR r.epoch = 0 AND ((SELECT mine.takes_back FROM mine) OR r.control & 8 <> 0 AND EXISTS (
+          SELECT FROM durable.place AS p WHERE p.shard = r.shard AND p.run_id = r.id AND p.start_by <= $2::timestamptz)))
+      AND EXISTS (SELECT FROM mine WHERE NOT mine.deleted)
+    ORDER BY r.wake_at
+    LIMIT $4::integer
+    FOR UPDATE OF r SKIP LOCKED
 )
 SELECT s.kind, s.id, s.gate, s.started, s.status, s.control, s.wake_at, s.deadline_at, s.is_root, s.priority,
        p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by
@@ -55,6 +68,8 @@ FROM (
     SELECT 3, stray.* FROM stray
     UNION ALL
     SELECT 4, live.* FROM live
+    UNION ALL
+    SELECT 5, unclaimed.* FROM unclaimed
 ) AS s
 LEFT JOIN LATERAL (
     SELECT p.* FROM durable.place AS p WHERE p.shard = s.shard AND p.run_id = s.id OFFSET 0

@@ -110,3 +110,23 @@ func (q *queueCheck) idle(seen *queueSight) {
 		}
 	}
 }
+
+// unclaimed objects to an admitted run that no worker has claimed, and that an admission should have taken back or let through.
+func (q *queueCheck) unclaimed(seen *queueSight) {
+	if !q.live || q.strayed {
+		return
+	}
+	over := func(most, used int) bool { return most > 0 && used > most }
+	for _, r := range seen.runs {
+		p := seen.places[r.UUID]
+		if p == nil || p.State != store.PlaceExecuting || p.Gate != store.GateAdmitted || r.Status != store.Pending || r.WakeAt.After(q.now.Add(-store.UnclaimedAfter)) {
+			continue
+		}
+		if !r.Deadline.IsZero() && !r.Deadline.After(q.now) {
+			q.diverge("run %s is admitted after its deadline", shorten(r.UUID))
+		}
+		if r.Epoch.Count == 0 && (q.paused || over(q.bounds.Executing, seen.use.Executing) || p.Root && over(q.bounds.Open, seen.use.Open)) {
+			q.diverge("run %s is admitted and not claimed: %+v of %+v, paused: %v", shorten(r.UUID), seen.use, q.bounds, q.paused)
+		}
+	}
+}

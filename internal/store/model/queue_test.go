@@ -263,7 +263,9 @@ func (q *queueCheck) admit() {
 			q.diverge("a pass: %v", err)
 		}
 		if !a.More && !a.Busy {
-			q.idle(q.look())
+			seen := q.look()
+			q.idle(seen)
+			q.unclaimed(seen)
 			return
 		}
 	}

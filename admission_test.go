@@ -34,7 +34,7 @@ func enqueue(t *testing.T, s durable.Store, workflow, id, key string, priority i
 	if err != nil {
 		t.Fatal(err)
 	}
-	uuid, name := store.NewRootUUID(id)
+	uuid, name := store.NewRootIdentity(id)
 	w := &store.StartWrite{
 		Run: store.Run{
 			UUID: uuid, Name: name, Workflow: workflow, Queue: boundedQueue, Priority: priority, Gate: store.GateArrived,

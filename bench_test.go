@@ -90,7 +90,7 @@ func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.ClaimResult
 	if q.Limit == 0 {
 		return store.ClaimResult{}, nil
 	}
-	id, name := store.NewRootUUID("")
+	id, name := store.NewRootIdentity("")
 	return store.ClaimResult{Runs: []store.ClaimedRun{{History: s.history, Run: store.Run{
 		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: store.Epoch{Count: 2}, Input: []byte("1"),
 		Owner: uuid.NullUUID{UUID: q.Worker, Valid: true}, CreatedAt: q.Now, StartedAt: q.Now, WakeAt: q.LeaseUntil,

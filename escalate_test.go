@@ -66,7 +66,7 @@ type heldFind struct {
 }
 
 func (s *heldFind) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
-	if len(refs) == 1 && refs[0].Text == "boss" && s.on.Swap(false) {
+	if len(refs) == 1 && refs[0].UUIDOrName == "boss" && s.on.Swap(false) {
 		if err := s.pass(ctx); err != nil {
 			return nil, err
 		}

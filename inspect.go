@@ -182,7 +182,7 @@ func (info *RunInfo) addWait(s *store.Step) {
 }
 
 // addPermitWait adds a step that waits for a permit. A step that waits for its first attempt has no row.
-func (info *RunInfo) addPermitWait(p *store.PermitPosition) {
+func (info *RunInfo) addPermitWait(p *store.QueuedPermit) {
 	if p.Status == store.PermitHeld {
 		return
 	}

@@ -61,7 +61,7 @@ func (e *Engine) readKeyWait(ctx context.Context, r *store.Run, now time.Time) (
 	if live == uuid.Nil {
 		return w, nil
 	}
-	found, err := e.inner.Store().Find(ctx, []store.RunRef{{Text: live.String()}}, store.NoPayloads)
+	found, err := e.inner.Store().Find(ctx, []store.RunRef{{UUIDOrName: live.String()}}, store.NoPayloads)
 	if err == nil && found[0] != nil && !found[0].Status.IsTerminal() {
 		w.Live, w.LiveStatus = found[0].Address(), Status(found[0].Status.String())
 	}

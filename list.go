@@ -136,8 +136,8 @@ func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
-	counts := TreeCounts{Statuses: make(map[Status]int, len(rows.Runs)), Delayed: rows.Delayed, OpenCalls: make(map[Kind]int, len(rows.OpenCalls))}
-	for status, n := range rows.Runs {
+	counts := TreeCounts{Statuses: make(map[Status]int, len(rows.RunsByStatus)), Delayed: rows.Delayed, OpenCalls: make(map[Kind]int, len(rows.OpenCalls))}
+	for status, n := range rows.RunsByStatus {
 		counts.Statuses[Status(status.String())] = n
 	}
 	for kind, n := range rows.OpenCalls {

@@ -194,7 +194,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		now = now.Add(-time.Hour)
-		id, name := store.NewRootUUIDAt("killer", now)
+		id, name := store.NewRootIdentityAt("killer", now)
 		owner := uuid.New()
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{ // the owner is a process that died with the run
 			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
@@ -221,7 +221,7 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, name := store.NewRootUUIDAt("orphan", now)
+		id, name := store.NewRootIdentityAt("orphan", now)
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{ // the owner is a process that died with the run
 			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),

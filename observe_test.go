@@ -106,7 +106,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 		at := dbNow(t, s)
 		crashed := func(name string, bits store.ControlBits, steps ...string) store.Run {
 			t.Helper()
-			id, name := store.NewRootUUID(name)
+			id, name := store.NewRootIdentity(name)
 			r := store.Run{
 				UUID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.OwnedBy(store.NewUUID(0)),
 				Input: []byte("0"), CreatedAt: at.Add(-time.Hour), StartedAt: at.Add(-time.Hour), WakeAt: at.Add(-time.Minute),

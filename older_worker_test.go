@@ -35,7 +35,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for what, schema := range map[string]int16{"before the version was recorded": 0, "of an older version": store.FlowVersion - 1} {
+		for what, schema := range map[string]int16{"before the version was recorded": 0, "of an older version": store.FirstSchemaWithQueues - 1} {
 			old.Schema = schema
 			for _, old.State = range []store.WorkerState{store.WorkerRunning, store.WorkerDraining} {
 				beat(old, time.Now().Add(time.Hour))

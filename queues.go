@@ -66,7 +66,7 @@ type QueueKeyUse struct {
 	QueueUse
 }
 
-func queueUseOf(u store.QueueUse) QueueUse {
+func toQueueUse(u store.QueueUse) QueueUse {
 	return QueueUse{Executing: u.Executing, Open: u.Open, Waiting: u.Waiting, WaitingForKey: u.Behind}
 }
 
@@ -90,7 +90,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 			Name: q.Name, Settings: queueSettingsOf(q.Settings), DeclaredVersion: q.DeclaredVersion, DeclaredAt: q.DeclaredAt,
 			SetBy: q.SetBy, SetReason: q.SetReason, SetAt: q.SetAt, PausedAt: q.PausedAt, PausedBy: q.PausedBy, PauseReason: q.PauseReason,
 			LastChange: operatorChangeOf(q.LastChange),
-			QueueUse:   queueUseOf(q.QueueUse), OldestDue: q.OldestDue, WaitsFor: QueueBound(q.WaitsFor(now)),
+			QueueUse:   toQueueUse(q.QueueUse), OldestDue: q.OldestDue, WaitsFor: QueueBound(q.WaitsFor(now)),
 		}
 		if q.Declared != nil {
 			all[i].Declared = new(queueSettingsOf(*q.Declared))
@@ -99,7 +99,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 			all[i].Set = new(queueSettingsOf(*q.Set))
 		}
 		for _, k := range q.Keys {
-			all[i].Keys = append(all[i].Keys, QueueKeyUse{k.Key, queueUseOf(k.QueueUse)})
+			all[i].Keys = append(all[i].Keys, QueueKeyUse{k.Key, toQueueUse(k.QueueUse)})
 		}
 	}
 	return all, nil

@@ -67,7 +67,7 @@ type flakyGet struct {
 }
 
 func (s *flakyGet) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
-	if len(refs) == 1 && refs[0].Text == "boss" && s.fail.Swap(false) {
+	if len(refs) == 1 && refs[0].UUIDOrName == "boss" && s.fail.Swap(false) {
 		return nil, store.ErrUnavailable
 	}
 	return s.Store.Find(ctx, refs, with)

@@ -106,7 +106,7 @@ func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWr
 		return err
 	}
 	e.inner.StampSignal(signal)
-	if err := insert(ctx, e.inner.Store(), store.RunRef{Text: id}, signal); err != nil {
+	if err := insert(ctx, e.inner.Store(), store.RunRef{UUIDOrName: id}, signal); err != nil {
 		return err
 	}
 	return convertStateError(e.inner.SignalError(id, signal))

@@ -38,7 +38,7 @@ type runTrace struct {
 
 // runTree returns the run of CrashEverywhere and its descendants, parents first.
 func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
-	found, err := s.Get(ctx, []store.RunRef{{Text: crashedID}})
+	found, err := s.Get(ctx, []store.RunRef{{UUIDOrName: crashedID}})
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	}
 	refs := make([]store.RunRef, len(rows))
 	for i, r := range rows {
-		refs[i] = store.RunRef{Text: r.UUID.String()}
+		refs[i] = store.RunRef{UUIDOrName: r.UUID.String()}
 	}
 	whole, err := s.Get(ctx, refs) // Tree returns no outputs
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err

@@ -157,29 +157,29 @@ var mutants = []mutant{
 			[]change{{"<< 32 | $8::bigint", "<< 32 | (0 & $8::bigint)"}},
 		},
 		{
-			"internal/store/outcome.go", postgres("/^nonce$/an_end_that_another"),
+			"internal/store/write_outcome.go", postgres("/^nonce$/an_end_that_another"),
 			[]change{{"return row.Epoch == w.Epoch && row.Status", "return row.Epoch.Count == w.Epoch.Count && row.Status"}},
 		},
 		{
-			"internal/store/outcome.go", sqlite("/^nonce$/a_step_that_another"),
+			"internal/store/write_outcome.go", sqlite("/^nonce$/a_step_that_another"),
 			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return row.Epoch.Count == want.Epoch.Count && row.Attempt"}},
 		},
 	}},
 	{"no write token", []place{
 		{
-			"internal/store/outcome.go", sqlite("/^step$/a_replay"),
+			"internal/store/write_outcome.go", sqlite("/^step$/a_replay"),
 			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return false && row.Attempt"}},
 		},
 		{
-			"internal/store/outcome.go", sqlite("/^step$/only_exactly"),
+			"internal/store/write_outcome.go", sqlite("/^step$/only_exactly"),
 			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return true || row.Attempt"}},
 		},
 		{
-			"internal/store/outcome.go", sqlite("/^run$/a_replay"),
+			"internal/store/write_outcome.go", sqlite("/^run$/a_replay"),
 			[]change{{"return row.Epoch == w.Epoch && row.Status", "return false && row.Status"}},
 		},
 		{
-			"internal/store/outcome.go", postgres("/^run$/the_first_end"),
+			"internal/store/write_outcome.go", postgres("/^run$/the_first_end"),
 			[]change{{"return row.Epoch == w.Epoch && row.Status", "return true || row.Status"}},
 		},
 	}},

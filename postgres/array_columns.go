@@ -104,7 +104,7 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType(epochArray{}, "_int8")
 	m.RegisterDefaultPgType(boolArray{}, "_bool")
 	m.RegisterDefaultPgType((*uuidValue)(nil), "uuid")
-	m.RegisterDefaultPgType((*textValue)(nil), "text")
+	m.RegisterDefaultPgType((*pgText)(nil), "text")
 	m.RegisterDefaultPgType((*blobValue)(nil), "bytea")
 	m.RegisterDefaultPgType((*timeValue)(nil), "timestamptz")
 }
@@ -127,7 +127,7 @@ func (c epochArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.l
 func (c boolArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
 
 func (uuidArray) IndexType() any  { return (*uuidValue)(nil) }
-func (textArray) IndexType() any  { return (*textValue)(nil) }
+func (textArray) IndexType() any  { return (*pgText)(nil) }
 func (byteaArray) IndexType() any { return (*blobValue)(nil) }
 func (timeArray) IndexType() any  { return (*timeValue)(nil) }
 func (int2Array) IndexType() any  { return int16(0) }
@@ -166,7 +166,7 @@ func appendValue(b []byte, oid uint32, arg any) ([]byte, bool) {
 		if oid == pgtype.UUIDOID {
 			return append(b, v[:]...), true
 		}
-	case *textValue:
+	case *pgText:
 		if oid == pgtype.TextOID {
 			return append(b, *v...), true
 		}
@@ -202,7 +202,7 @@ func (c uuidArray) Index(i int) any {
 
 func (c textArray) Index(i int) any {
 	if v := c.valueAt(i); v != nil {
-		return (*textValue)(v)
+		return (*pgText)(v)
 	}
 	return nil
 }
@@ -314,91 +314,4 @@ func (c boolArray) encode(b []byte) []byte {
 		b = appendBool(binary.BigEndian.AppendUint32(b, 1), c.valueAt(i))
 	}
 	return b
-}
-
-// These types convert values for pgx.
-type (
-	uuidValue uuid.UUID
-	textValue string
-	blobValue []byte
-	timeValue time.Time
-
-	epochValue store.Epoch
-)
-
-func (v *uuidValue) UUIDValue() (pgtype.UUID, error) {
-	return pgtype.UUID{Bytes: *v, Valid: true}, nil
-}
-
-func (v *uuidValue) ScanUUID(u pgtype.UUID) error {
-	*v = u.Bytes
-	return nil
-}
-
-func (v *textValue) TextValue() (pgtype.Text, error) {
-	return pgtype.Text{String: string(*v), Valid: true}, nil
-}
-
-func (v *blobValue) BytesValue() ([]byte, error) { return *v, nil }
-
-func (v *timeValue) TimestamptzValue() (pgtype.Timestamptz, error) {
-	return pgtype.Timestamptz{Time: time.Time(*v), Valid: true}, nil
-}
-
-// ScanTimestamptz reads NULL as the zero time.
-func (v *timeValue) ScanTimestamptz(t pgtype.Timestamptz) error {
-	*v = timeValue{}
-	if t.Valid {
-		*v = timeValue(t.Time.UTC())
-	}
-	return nil
-}
-
-// ScanInt64 reads NULL as the zero epoch.
-func (v *epochValue) ScanInt64(n pgtype.Int8) error {
-	*v = epochValue(store.EpochFromNumber(n.Int64))
-	return nil
-}
-
-func nullUUID(u *uuid.NullUUID) *uuid.UUID {
-	if !u.Valid {
-		return nil
-	}
-	return &u.UUID
-}
-
-// nullText returns nil for an empty text. It is for columns that store an empty text as NULL.
-func nullText(s *string) *string {
-	if *s == "" {
-		return nil
-	}
-	return s
-}
-
-// payloadOrNull returns the payload as a parameter, or NULL if it is nil. The parameter is a pointer, so
-// that it needs no allocation.
-func payloadOrNull(v *[]byte) any {
-	if *v == nil {
-		return nil
-	}
-	return (*blobValue)(v)
-}
-
-// timeOrNull returns the time as a parameter, or NULL if it is zero.
-func timeOrNull(v *time.Time) any {
-	if v.IsZero() {
-		return nil
-	}
-	return (*timeValue)(v)
-}
-
-func pgUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
-
-func pgTime(t time.Time) pgtype.Timestamptz {
-	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
-}
-
-// runState returns the state of a run from its columns, which are NULL if there is no such run.
-func runState(status pgtype.Int2, epoch store.Epoch, control pgtype.Int2) store.RunState {
-	return store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
 }

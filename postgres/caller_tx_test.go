@@ -105,7 +105,7 @@ func TestStartInTx(t *testing.T) {
 				if !errors.Is(err, end) {
 					t.Fatal(err)
 				}
-				got, err := s.Get(t.Context(), []store.RunRef{{Text: start.Run.Name}})
+				got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: start.Run.Name}})
 				if err != nil || (got[0] != nil) != (end == nil) {
 					t.Errorf("after %v: %v, %v", end, got[0], err)
 				}

@@ -121,7 +121,7 @@ func TestEncodingsOfTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := pending(now(t, s))
-		run.UUID, run.Name = store.NewRootUUID("zürich → 中")
+		run.UUID, run.Name = store.NewRootIdentity("zürich → 中")
 		begin(t, s, &store.StartWrite{Run: run})
 		if got := row(t, s, run.UUID); got.Name != "zürich → 中" {
 			t.Errorf("the name came back as %q", got.Name)

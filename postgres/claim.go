@@ -31,7 +31,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 	if q.Filter.Empty() || q.Limit <= 0 {
 		return claims, nil
 	}
-	era := s.rewindDetector.eraCount.Load()
+	era := s.rewindDetector.rewindCount.Load()
 	var overtaken []int
 	for again := true; again && err == nil; {
 		claims, overtaken, again, err = s.claimOnce(ctx, &q)

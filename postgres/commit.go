@@ -30,7 +30,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	}
 	ctx, done := s.hosts.boundFlushDuration(ctx)
 	defer func() { done(&err) }()
-	whole, era := b, s.rewindDetector.eraCount.Load()
+	whole, era := b, s.rewindDetector.rewindCount.Load()
 	for try := 1; ; try++ {
 		left, err := s.commit(ctx, b)
 		if err != nil {
@@ -215,7 +215,7 @@ func (s *database) resolveBatch(ctx context.Context, w *sortedBatch, took change
 	} else if left, err = s.resolveStarts(ask, w.starts); err != nil {
 		return nil, err
 	}
-	if err := s.resolveSteps(ask, slices.Concat(missedSteps(w.newSteps, took.fresh), missedSteps(w.existingSteps, took.known))); err != nil {
+	if err := s.resolveSteps(ask, slices.Concat(markWrittenUnlessMissed(w.newSteps, took.fresh), markWrittenUnlessMissed(w.existingSteps, took.known))); err != nil {
 		return nil, err
 	}
 	if err := s.resolveReceives(ask, w.receives); err != nil {
@@ -231,9 +231,9 @@ func (s *database) resolveBatch(ctx context.Context, w *sortedBatch, took change
 	return left, s.resolveOwnershipEnds(ask, w.missedRuns(took.runs))
 }
 
-// missedSteps returns the items if the statement changed fewer rows than there are items. Otherwise all are
+// markWrittenUnlessMissed returns the items if the statement changed fewer rows than there are items. Otherwise all are
 // written.
-func missedSteps(items []*store.StepWrite, took int64) []*store.StepWrite {
+func markWrittenUnlessMissed(items []*store.StepWrite, took int64) []*store.StepWrite {
 	if took != int64(len(items)) {
 		return items
 	}

@@ -168,7 +168,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			if !errors.Is(err, store.ErrBadData) {
 				t.Fatalf("the error is %v", err)
 			}
-			got, err := s.Get(t.Context(), []store.RunRef{{Text: runs[0].String()}, {Text: runs[2].String()}})
+			got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: runs[0].String()}, {UUIDOrName: runs[2].String()}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,8 +78,8 @@ func TestValuesAreEncodedAsPgxDoes(t *testing.T) {
 		{pgtype.Int8OID, int64(math.MinInt64), true},
 		{pgtype.Int8OID, int32(-1), false},
 		{pgtype.UUIDOID, (*uuidValue)(&id), true},
-		{pgtype.TextOID, (*textValue)(&text), true},
-		{pgtype.TextOID, (*textValue)(&empty), true},
+		{pgtype.TextOID, (*pgText)(&text), true},
+		{pgtype.TextOID, (*pgText)(&empty), true},
 		{pgtype.ByteaOID, payloadOrNull(&blob), true},
 		{pgtype.ByteaOID, payloadOrNull(&zero), true},
 		{pgtype.TimestamptzOID, timeOrNull(&at), true},
@@ -109,7 +109,7 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 		start.Run.Input = make([]byte, size)
 		start.Run.Input[size-1] = 7
 		commit(t, s, &store.Batch{Starts: []*store.StartWrite{start}})
-		runs, err := s.Get(t.Context(), []store.RunRef{{Text: start.Run.UUID.String()}})
+		runs, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: start.Run.UUID.String()}})
 		if err != nil {
 			t.Fatal(err)
 		}

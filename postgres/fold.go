@@ -20,7 +20,7 @@ const foldLockTimeout = "100ms"
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.startFoldKeysDue, int32(limit))
+		batch.Queue(s.statements.startFoldKeysByLookAt, int32(limit))
 		batch.Queue(s.statements.startFoldKeysRunEnded, int32(limit))
 	}, func(res statementResults) error {
 		due, next = nil, time.Time{}

@@ -19,7 +19,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.UUID.String()}, signal(run.UUID, "word", "1", at)); err != nil {
+	if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.UUID.String()}, signal(run.UUID, "word", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	until := at.Add(10 * time.Minute)

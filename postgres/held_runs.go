@@ -88,7 +88,7 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 	l.noteReply()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if era != l.eraCount.Load() {
+	if era != l.rewindCount.Load() {
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	for _, item := range b.Starts {
@@ -122,7 +122,7 @@ func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.ClaimedRun) err
 	l.noteReply()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if era != l.eraCount.Load() {
+	if era != l.rewindCount.Load() {
 		return fmt.Errorf("postgres: claim: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	for i := range runs {
@@ -141,7 +141,7 @@ func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) erro
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if era != l.eraCount.Load() {
+	if era != l.rewindCount.Load() {
 		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	if h := l.heldRuns[part.Run.UUID]; h != nil {

@@ -138,7 +138,7 @@ func commit(t testing.TB, s *database, b *store.Batch) {
 
 // running returns a run that is executed by the process that starts it.
 func running(owner uuid.UUID, now time.Time) store.Run {
-	id, name := store.NewRootUUID("")
+	id, name := store.NewRootIdentity("")
 	return store.Run{
 		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: owner, Valid: true}, Input: []byte("{}"),
@@ -148,7 +148,7 @@ func running(owner uuid.UUID, now time.Time) store.Run {
 
 // pending returns a run that waits to be claimed.
 func pending(now time.Time) store.Run {
-	id, name := store.NewRootUUID("")
+	id, name := store.NewRootIdentity("")
 	return store.Run{
 		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Pending,
 		Input: []byte("{}"), CreatedAt: now, WakeAt: now,
@@ -187,7 +187,7 @@ func order(t testing.TB, s *database, o *store.ControlOperation) []store.Control
 // row reads a run.
 func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 	t.Helper()
-	got, err := s.Get(t.Context(), []store.RunRef{{Text: id.String()}})
+	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: id.String()}})
 	if err != nil || got[0] == nil {
 		t.Fatalf("the run %s: %v, %v", id, got, err)
 	}

@@ -261,7 +261,7 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 			cancel()
 		}
 		causes[a.group] = a.err
-		h.storeCauses(s, groups, causes)
+		h.recordSearchErrors(s, groups, causes)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -287,8 +287,8 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	}
 }
 
-// storeCauses stores the errors that a search in progress has met so far.
-func (h *hosts) storeCauses(s *hostSearch, groups [][]*pgconn.FallbackConfig, causes []error) {
+// recordSearchErrors records the errors that a search in progress has met so far.
+func (h *hosts) recordSearchErrors(s *hostSearch, groups [][]*pgconn.FallbackConfig, causes []error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.err = nil

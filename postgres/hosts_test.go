@@ -44,7 +44,7 @@ func TestFoundHostIsGone(t *testing.T) {
 		return conn, err
 	}
 	s := openOver(t, cfg)
-	if _, err := s.Get(t.Context(), []store.RunRef{{Text: uuid.NewString()}}); err != nil {
+	if _, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: uuid.NewString()}}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -58,7 +58,7 @@ func TestFoundHostIsGone(t *testing.T) {
 	}
 	mu.Unlock()
 	s.enginePool.Reset()
-	if _, err := s.Get(t.Context(), []store.RunRef{{Text: uuid.NewString()}}); err != nil {
+	if _, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: uuid.NewString()}}); err != nil {
 		t.Errorf("Get = %v, although the second host takes writes", err)
 	}
 }

@@ -120,7 +120,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 }
 
 // PermitsOf implements store.LimitStore.
-func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPosition, err error) {
+func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.permitsOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
@@ -131,7 +131,7 @@ func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []stor
 			var before int64
 			columns := p.scanTargets()
 			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
-			permits = append(permits, store.PermitPosition{Permit: p.permit(run, step), Before: int(before)})
+			permits = append(permits, store.QueuedPermit{Permit: p.permit(run, step), Before: int(before)})
 			return err
 		})
 	})

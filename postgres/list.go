@@ -81,7 +81,7 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 
 // Counts implements store.Store with two reads in one round trip.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{Runs: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runTreeCounts, shard, id, pgTime(now))
@@ -91,7 +91,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 			var status store.Status
 			var n, delayed int64
 			err := rows.Scan((*int16)(&status), &n, &delayed)
-			counts.Runs[status] = int(n)
+			counts.RunsByStatus[status] = int(n)
 			counts.Delayed += int(delayed)
 			return err
 		})

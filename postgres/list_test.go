@@ -18,7 +18,7 @@ func TestListMergesShards(t *testing.T) {
 		var want []uuid.UUID // oldest first
 		for i := range 20 {
 			run := pending(at.Add(time.Duration(i) * time.Second))
-			run.UUID, run.Name = store.NewRootUUID(fmt.Sprintf("order\xf4\x8f\xbf\xbf%d", i))
+			run.UUID, run.Name = store.NewRootIdentity(fmt.Sprintf("order\xf4\x8f\xbf\xbf%d", i))
 			start := &store.StartWrite{Run: run, Tags: []store.Tag{{Key: "team", Value: "a"}, {Key: "n", Value: fmt.Sprint(i)}}}
 			begin(t, s, start)
 			want = append(want, run.UUID)

@@ -32,7 +32,7 @@ func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 func (s *database) readQueueMove(ask roundTripFunc, m *store.QueueMove) (q *store.QueueState, found *store.QueueMoveRun, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""
-	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.statements.queueMoveQueueOfRun, run...) }, func(res statementResults) error {
+	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.statements.queueMoveRunQueueRead, run...) }, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&queue) })
 	})
 	if err != nil || queue == "" {

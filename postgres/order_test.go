@@ -75,7 +75,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("the cancelled run is %+v", got)
 		}
 		counts, err := s.Counts(t.Context(), root.UUID, time.Now())
-		if err != nil || counts.Runs[store.Cancelled] != 1 || counts.Runs[store.Running] != 1 || counts.Runs[store.Pending] != 3 {
+		if err != nil || counts.RunsByStatus[store.Cancelled] != 1 || counts.RunsByStatus[store.Running] != 1 || counts.RunsByStatus[store.Pending] != 3 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}
 		tree, err := s.Tree(t.Context(), root.UUID)
@@ -250,7 +250,7 @@ func TestAControlOperationIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-	if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.Name}, signal(run.UUID, "x", "1", at)); err != nil {
+	if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, signal(run.UUID, "x", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -49,7 +49,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		}
 	})
 	if err == nil {
-		s.limitTimelines.markKnown(r.limitNames, r.timeline)
+		s.limitsOnTimeline.markKnown(r.limitNames, r.timeline)
 	}
 	return err
 }
@@ -68,7 +68,7 @@ type permitReader struct {
 	lockedRuns map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
-func (r *permitReader) names() textArray {
+func (r *permitReader) lineLimits() textArray {
 	return textArray{len(r.lines), func(i int) *string { return &r.lines[i].Limit }}
 }
 
@@ -85,7 +85,7 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 	}
 	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
 	timeline := s.rewindDetector.timelineText()
-	unseen, now := s.limitTimelines.unknownLimits(r.lines, timeline), b.Now
+	unseen, now := s.limitsOnTimeline.limitsNotOnTimeline(r.lines, timeline), b.Now
 	if len(unseen) > 0 {
 		var err error
 		if now, err = s.clockInTx(ask, now); err != nil {
@@ -93,14 +93,14 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 		}
 	}
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.permitLineLock, r.names(), r.keys(), pgTime(b.Now), timeline)
+		batch.Queue(s.statements.permitLineLock, r.lineLimits(), r.keys(), pgTime(b.Now), timeline)
 		if len(unseen) > 0 {
 			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.Lease.Microseconds())
 		}
 		if len(b.Returns) > 0 {
 			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.statements.permitLimitBounds, r.names())
+		batch.Queue(s.statements.permitLimitBounds, r.lineLimits())
 		s.queueLines(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -162,7 +162,7 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 
 // queueLines adds the statements that read the lines and the asking steps.
 func (s *database) queueLines(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
-	batch.Queue(s.statements.permitLinesRead, r.names(), r.keys(), int32(store.MaxPermitsRead))
+	batch.Queue(s.statements.permitLinesRead, r.lineLimits(), r.keys(), int32(store.MaxPermitsRead))
 	if len(b.Requests) > 0 {
 		batch.Queue(s.statements.permitRequestsRead,
 			int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},

@@ -38,13 +38,13 @@ type database struct {
 	lifeCtx    context.Context // ends with Close
 	endLifeCtx context.CancelFunc
 
-	mu              sync.Mutex
-	closed          bool
-	activeListeners sync.WaitGroup // calls of Listen; added to under mu while not closed
-	rewindDetector  rewindDetector
-	limitTimelines  limitTimelines
-	knownLanes      knownLanes
-	presenceLocks   map[uuid.UUID]presenceLock // the presence locks of this process's workers
+	mu               sync.Mutex
+	closed           bool
+	activeListeners  sync.WaitGroup // calls of Listen; added to under mu while not closed
+	rewindDetector   rewindDetector
+	limitsOnTimeline limitsOnTimeline
+	knownLanes       knownLanes
+	presenceLocks    map[uuid.UUID]presenceLock // the presence locks of this process's workers
 }
 
 var _ store.Store = (*database)(nil)

@@ -54,13 +54,13 @@ func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.P
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
 	for i, ref := range refs {
-		known[i].UUID, known[i].Valid = ref.UUID()
+		known[i].UUID, known[i].Valid = ref.AsUUID()
 	}
 	err := ask("get", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runByID,
 			int2Array{n, func(i int) int16 { return refs[i].Shard() }},
 			uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
-			textArray{n, func(i int) *string { return &refs[i].Text }},
+			textArray{n, func(i int) *string { return &refs[i].UUIDOrName }},
 			with&store.WithInput != 0, with&store.WithOutcome != 0)
 	}, func(res statementResults) error {
 		var ordinal int64
@@ -99,7 +99,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 
 // HistoryFrom implements store.Store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
-	era := s.rewindDetector.eraCount.Load()
+	era := s.rewindDetector.rewindCount.Load()
 	part := []store.ClaimedRun{{Run: store.Run{UUID: run}}}
 	err := s.readHistoryParts(s.roundTripOnEnginePool(ctx), part, []int{0}, from, max(bytes, 1))
 	if err == nil {

@@ -158,8 +158,8 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		}, func() bool { return start.Outcome == store.Written })},
 		{"start of a name", committed(func(l *lonely) *store.Batch {
 			first, again := pending(l.at), pending(l.at)
-			first.UUID, first.Name = store.NewRootUUID("order-1")
-			again.UUID, again.Name = store.NewRootUUID("order-1")
+			first.UUID, first.Name = store.NewRootIdentity("order-1")
+			again.UUID, again.Name = store.NewRootIdentity("order-1")
 			l.standby("away")
 			_ = l.cutOff(func(ctx context.Context) error {
 				return l.s.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{{Run: first}}})
@@ -256,7 +256,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			word := signal(r.UUID, "paid", "1", l.at)
 			return func(ctx context.Context) error {
 				return pgx.BeginFunc(ctx, l.s.userPool, func(tx pgx.Tx) error {
-					return l.s.signalIn(ctx, tx, store.RunRef{Text: r.UUID.String()}, word)
+					return l.s.signalIn(ctx, tx, store.RunRef{UUIDOrName: r.UUID.String()}, word)
 				})
 			}
 		}},

@@ -58,7 +58,7 @@ type rewindDetector struct {
 	disabled      bool // the database does not report its position; set when the store is opened
 	positionKnown atomic.Bool
 	withoutPooler atomic.Bool   // no pooler shares the store's sessions
-	eraCount      atomic.Uint64 // how often the database has gone back
+	rewindCount   atomic.Uint64 // how often the database has gone back
 	lastSuccess   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
 
 	mu            sync.Mutex
@@ -136,14 +136,14 @@ func scanPosition(row pgx.Row) (logPosition, error) {
 func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
 	l := &s.rewindDetector
 	if l.disabled {
-		return l.eraCount.Load(), nil
+		return l.rewindCount.Load(), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	floor := l.lastPosition()
 	at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 	if isPositionUnavailable(err) {
-		return l.eraCount.Load(), nil
+		return l.rewindCount.Load(), nil
 	}
 	if err != nil {
 		return 0, err
@@ -153,7 +153,7 @@ func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64
 		fill(&batch)
 		return readAndClose(conn.SendBatch(ctx, &batch), read)
 	})
-	return l.eraCount.Load(), err
+	return l.rewindCount.Load(), err
 }
 
 // eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
@@ -170,14 +170,14 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 	}
 	data := conn.PgConn().CustomData()
 	if era, known := data[eraKey].(uint64); known {
-		return era == l.eraCount.Load(), nil
+		return era == l.rewindCount.Load(), nil
 	}
 	for try := 1; ; try++ {
 		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 		if err != nil {
 			return false, s.wrapError(ctx, "look where the database is", err)
 		}
-		era, now := l.eraCount.Load(), l.lastPosition()
+		era, now := l.rewindCount.Load(), l.lastPosition()
 		if at.timeline == now.timeline {
 			data[eraKey] = era
 			return true, nil
@@ -195,7 +195,7 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 // inCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
 func (s *database) inCurrentEra(conn *pgx.Conn) bool {
 	own := connStateOf(conn)
-	return own == nil || own.era == s.rewindDetector.eraCount.Load()
+	return own == nil || own.era == s.rewindDetector.rewindCount.Load()
 }
 
 // acquireUserConn takes a connection of the user's pool that belongs to the current era.
@@ -260,7 +260,7 @@ func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask
 		if rewind.Lost = lost; len(l.rewinds) < maxRewinds {
 			l.rewinds = append(l.rewinds, rewind)
 		}
-		l.eraCount.Add(1)
+		l.rewindCount.Add(1)
 		l.endEra()
 		l.era, l.endEra = context.WithCancel(context.Background())
 		l.position = at

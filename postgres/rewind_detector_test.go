@@ -53,7 +53,7 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	if _, err := s.userPool.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.UUID, ended.UUID}); err != nil {
 		t.Fatal(err)
 	}
-	era := s.rewindDetector.eraCount.Load()
+	era := s.rewindDetector.rewindCount.Load()
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}

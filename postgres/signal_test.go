@@ -219,14 +219,14 @@ func TestSignalInTx(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the second is a repeated call
-				if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.Name}, sent); err != nil {
+				if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, sent); err != nil {
 					t.Fatal(err)
 				}
 				if sent.Outcome != store.Written || sent.Run != run.UUID {
 					t.Errorf("outcome %d", sent.Outcome)
 				}
 			}
-			if err := s.signalIn(t.Context(), tx, store.RunRef{Text: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.State.Found {
+			if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.State.Found {
 				t.Errorf("to nobody: outcome %d, %v", lost.Outcome, err)
 			}
 			if keep {
@@ -256,7 +256,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-	if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
+	if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	waits, neighbour := receive(run.UUID, "wait", "go", at), signal(other.UUID, "go", "2", at)

@@ -44,7 +44,7 @@ type statements struct {
 	admitQueueLock, admitHasWork, admitRunsLock, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                                             string
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
-	queueMoveQueueOfRun, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite         string
+	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey                                                                                string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                 string
@@ -52,7 +52,7 @@ type statements struct {
 	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                   string
 	scheduleCompactedFiresRead, scheduleCompactedFiresUpsert, scheduleCompactedFiresDeleteAll                                                       string
 	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
-	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
+	startFoldKeysByLookAt, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                           string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations                                                                              string
 }
@@ -207,7 +207,7 @@ func loadStatements(schema string) statements {
 		startFoldKeyInsert:              text("start_fold_key_insert.sql"),
 		startFoldKeyUpdate:              text("start_fold_key_update.sql"),
 		startFoldKeyDelete:              text("start_fold_key_delete.sql"),
-		startFoldKeysDue:                text("start_fold_keys_due.sql"),
+		startFoldKeysByLookAt:           text("start_fold_keys_by_look_at.sql"),
 		startFoldKeysRunEnded:           text("start_fold_keys_run_ended.sql"),
 		startFoldRunStates:              text("start_fold_run_states.sql"),
 		startFoldRunRelease:             text("start_fold_run_release.sql"),
@@ -236,7 +236,7 @@ func loadStatements(schema string) statements {
 		scheduleCompactedFiresRead:      text("schedule_compacted_fires_read.sql"),
 		scheduleCompactedFiresUpsert:    text("schedule_compacted_fires_upsert.sql"),
 		scheduleCompactedFiresDeleteAll: text("schedule_compacted_fires_delete_all.sql"),
-		queueMoveQueueOfRun:             text("queue_move_queue_of_run.sql"),
+		queueMoveRunQueueRead:           text("queue_move_run_queue_read.sql"),
 		queueMoveQueueLock:              text("queue_move_queue_lock.sql"),
 		queueMoveRunLock:                text("queue_move_run_lock.sql"),
 		queueMoveRunRead:                text("queue_move_run_read.sql"),

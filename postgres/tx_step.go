@@ -135,7 +135,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 	var before error
 	doubts := 0
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
-		era := s.rewindDetector.eraCount.Load()
+		era := s.rewindDetector.rewindCount.Load()
 		its := false // the function returned the error, whatever it wraps
 		err := s.runTxOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
@@ -207,7 +207,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	defer end()
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		w.Outcome, w.Recorded = 0, nil
-		era := s.rewindDetector.eraCount.Load()
+		era := s.rewindDetector.rewindCount.Load()
 		failed := s.runTxOnce(lasting, w, nil, err)
 		if failed == nil {
 			failed = s.rewindDetector.recordAcknowledged(era, &store.Batch{Steps: []*store.StepWrite{w}})

@@ -79,7 +79,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 		in(func(tx pgx.Tx) error {
 			sent := signal(owned.UUID, "go", "1", at)
 			sent.Key = "once"
-			return s.signalIn(ctx, tx, store.RunRef{Text: owned.Name}, sent)
+			return s.signalIn(ctx, tx, store.RunRef{UUIDOrName: owned.Name}, sent)
 		})
 		in(func(tx pgx.Tx) error {
 			return s.foldIn(ctx, tx, &store.FoldChange{

@@ -158,7 +158,7 @@ func TestBytesAreKept(t *testing.T) {
 	}
 	commit(t, s, batch)
 	for _, w := range batch.Starts {
-		got, err := s.Get(t.Context(), []store.RunRef{{Text: w.Run.Name}, {Text: w.Run.UUID.String()}, {Text: w.Run.Name + "\x00"}})
+		got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: w.Run.Name}, {UUIDOrName: w.Run.UUID.String()}, {UUIDOrName: w.Run.Name + "\x00"}})
 		if err != nil || got[0] == nil || got[1] == nil {
 			t.Fatalf("%q: %v %v", w.Run.Name, got, err)
 		}
@@ -308,7 +308,7 @@ func TestClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errNow := s.Now(t.Context())
-	_, errGet := s.Get(t.Context(), []store.RunRef{{Text: "x"}})
+	_, errGet := s.Get(t.Context(), []store.RunRef{{UUIDOrName: "x"}})
 	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Filter: served(), Limit: 1})
 	_, errRenew := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
 	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{newStart("x")}})

@@ -43,7 +43,7 @@ type driverConn interface {
 	driver.Validator
 }
 
-type driverStmt interface {
+type underlyingStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
@@ -64,7 +64,7 @@ type conn struct {
 	files       *openFiles
 	busyTimeout time.Duration // how long to wait for the write lock
 	inTx        bool          // a transaction of database/sql is open
-	stmts       [queryCount]driverStmt
+	stmts       [queryCount]underlyingStmt
 	args        [maxArgs]driver.NamedValue
 	row         [maxColumns]driver.Value
 }
@@ -181,7 +181,7 @@ func (c *conn) rollback(cause error) error {
 	return cause
 }
 
-func (c *conn) prepare(q queryID) (driverStmt, error) {
+func (c *conn) prepare(q queryID) (underlyingStmt, error) {
 	if s := c.stmts[q]; s != nil {
 		return s, nil
 	}
@@ -189,7 +189,7 @@ func (c *conn) prepare(q queryID) (driverStmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, ok := made.(driverStmt)
+	s, ok := made.(underlyingStmt)
 	if !ok {
 		return nil, fmt.Errorf("the driver's statement %T lacks a method that durable needs", made)
 	}

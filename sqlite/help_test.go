@@ -43,7 +43,7 @@ func openBeside(t testing.TB, path string, opts ...Option) *database {
 // newStart is a run that its creator owns.
 func newStart(name string) *store.StartWrite {
 	at := time.Now()
-	id, name := store.NewRootUUID(name)
+	id, name := store.NewRootIdentity(name)
 	return &store.StartWrite{Run: store.Run{
 		UUID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: uuid.New(), Valid: true}, Input: []byte("{}"),
@@ -106,7 +106,7 @@ func newReceive(run uuid.UUID, name, signal string) *store.ReceiveWrite {
 
 func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 	t.Helper()
-	got, err := s.Get(t.Context(), []store.RunRef{{Text: run.String()}})
+	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: run.String()}})
 	if err != nil || got[0] == nil {
 		t.Fatal(run, got, err)
 	}

@@ -118,7 +118,7 @@ func TestTreeAndCounts(t *testing.T) {
 		t.Fatal(got, want, err)
 	}
 	counts, err := s.Counts(t.Context(), root, time.Now())
-	if err != nil || len(counts.Runs) != 2 || counts.Runs[store.Running] != 2 || counts.Runs[store.Pending] != 2 {
+	if err != nil || len(counts.RunsByStatus) != 2 || counts.RunsByStatus[store.Running] != 2 || counts.RunsByStatus[store.Pending] != 2 {
 		t.Fatal(counts, err)
 	}
 	if runs, err := s.Tree(t.Context(), store.NewUUID(1)); err != nil || len(runs) > 0 {

@@ -189,12 +189,12 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 }
 
 // PermitsOf implements store.LimitStore.
-func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPosition, err error) {
+func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.read(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
 		return x.query(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			p := store.PermitPosition{Permit: scanPermit(&c)}
+			p := store.QueuedPermit{Permit: scanPermit(&c)}
 			p.Before = int(c.int())
 			permits = append(permits, p)
 			return c.err

@@ -144,7 +144,7 @@ func TestKilledProcesses(t *testing.T) {
 		}
 		refs := make([]store.RunRef, len(names))
 		for i, name := range names {
-			refs[i] = store.RunRef{Text: name}
+			refs[i] = store.RunRef{UUIDOrName: name}
 		}
 		runs, err := again.Get(t.Context(), refs)
 		if err != nil {

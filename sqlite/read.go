@@ -68,12 +68,12 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 
 // findRun returns the run that the reference names. A run's UUID wins over an equal name of a root run.
 func findRun(x executor, ref store.RunRef, with store.PayloadSelection) (runRow, bool, error) {
-	if id, ok := ref.UUID(); ok {
+	if id, ok := ref.AsUUID(); ok {
 		if row, ok, err := runByUUID(x, id, with); ok || err != nil {
 			return row, ok, err
 		}
 	}
-	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard(), with)
+	return runByName(x, ref.UUIDOrName, uuid.NullUUID{}, ref.Shard(), with)
 }
 
 // currentCrashes returns the number of crashes since the last new checkpoint. The stored number is corrected only by

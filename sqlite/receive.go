@@ -23,7 +23,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	if err != nil {
 		return err
 	}
-	step := receivingStep(w, had)
+	step := stepWithoutSignal(w, had)
 	switch {
 	case waits:
 		completeWithSignal(&step, &signal)
@@ -65,8 +65,8 @@ func nextSignal(x executor, w *store.ReceiveWrite, had *store.Step) (signal stor
 	return querySignal(x, w.Step.Run, qSignalOldestWaiting, w.Signal, bound)
 }
 
-// receivingStep returns the step to write, without a signal. had is the step's row, or nil.
-func receivingStep(w *store.ReceiveWrite, had *store.Step) store.Step {
+// stepWithoutSignal returns the step to write, without a signal. had is the step's row, or nil.
+func stepWithoutSignal(w *store.ReceiveWrite, had *store.Step) store.Step {
 	step := w.Step
 	if had == nil {
 		return step

@@ -27,12 +27,12 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 
 // Counts implements store.Store.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{Runs: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x executor) error {
 		err := x.query(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			status := store.Status(c.int())
-			counts.Runs[status] = int(c.int())
+			counts.RunsByStatus[status] = int(c.int())
 			counts.Delayed += int(c.int())
 			return c.err
 		}, bindShard(run), bindUUID(run), bindTime(now))

@@ -79,7 +79,7 @@ func TestCheckpointInTransaction(t *testing.T) {
 			t.Fatal(got, "rows of the user's")
 		}
 	}
-	got, err := s.Get(t.Context(), []store.RunRef{{Text: "child"}})
+	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: "child"}})
 	if err != nil || got[0] == nil {
 		t.Fatal(got, err)
 	}

@@ -71,7 +71,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	if err != nil {
 		return nil, err
 	}
-	stmt, ok := made.(driverStmt)
+	stmt, ok := made.(underlyingStmt)
 	if !ok {
 		return made, nil
 	}
@@ -80,14 +80,14 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 
 // userStmt is a prepared statement of a user.
 type userStmt struct {
-	driverStmt
+	underlyingStmt
 	c *conn
 }
 
 // ExecContext implements driver.StmtExecContext.
 func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (result driver.Result, err error) {
 	err = s.c.callWithBusyWait(func() error {
-		result, err = s.driverStmt.ExecContext(ctx, args)
+		result, err = s.underlyingStmt.ExecContext(ctx, args)
 		return err
 	})
 	return result, err
@@ -96,7 +96,7 @@ func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (r
 // QueryContext implements driver.StmtQueryContext.
 func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
 	err = s.c.callWithBusyWait(func() error {
-		rows, err = s.driverStmt.QueryContext(ctx, args)
+		rows, err = s.underlyingStmt.QueryContext(ctx, args)
 		return err
 	})
 	return rows, err

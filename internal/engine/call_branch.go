@@ -54,7 +54,7 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	sub.ctx, b.endCtx = context.WithCancelCause(s.ctx)
 	if b.end = r.branchEnds[sub.prefix]; b.end != nil {
 		b.end.branch = b
-		b.end.endContextsIfReplayed()
+		b.end.endContextsIfDue()
 	}
 	return b, nil
 }
@@ -131,7 +131,7 @@ func (b *Branch) noteReplay() {
 	for ; b != nil; b = b.parent {
 		if b.end != nil {
 			b.end.rowsToReplay--
-			b.end.endContextsIfReplayed()
+			b.end.endContextsIfDue()
 		}
 	}
 }

@@ -47,9 +47,9 @@ type branchEnd struct {
 	choiceReached bool
 }
 
-// endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
+// endContextsIfDue ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
-func (e *branchEnd) endContextsIfReplayed() {
+func (e *branchEnd) endContextsIfDue() {
 	if e.choiceReached && e.rowsToReplay <= 0 && e.branch != nil {
 		e.branch.endContexts()
 	}
@@ -185,7 +185,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 	for _, name := range slices.Concat(c.Ended, c.Returned) {
 		if e := r.branchEnds[naming.ParseDisplay(name)+naming.Separator]; e != nil {
 			e.choiceReached = true
-			e.endContextsIfReplayed()
+			e.endContextsIfDue()
 		}
 	}
 	return resultOf(row), nil

@@ -40,7 +40,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	if look {
 		refs := make([]store.RunRef, len(children))
 		for i, id := range children {
-			refs[i] = store.RunRef{Text: id.String()}
+			refs[i] = store.RunRef{UUIDOrName: id.String()}
 		}
 		rows, err := r.e.store.Get(r.writeCtx, refs)
 		if err != nil {

@@ -89,7 +89,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
 	}
 	w.row.Epoch = w.r.row.Epoch
-	in := &w.r.signalInbox
+	in := &w.r.waitingReceives
 	l := in.addReceive(w.spec.Signal)
 	took := false
 	defer func() { in.removeReceive(l, took) }()

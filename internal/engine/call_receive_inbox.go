@@ -10,7 +10,7 @@ import (
 // unreceived signals. So a wake costs one read for the run and not one write for each receive.
 const queryAllUpTo = 8
 
-// signalInbox knows which receives of a run wait, and calls those that should query the database because there
+// waitingReceives knows which receives of a run wait, and calls those that should query the database because there
 // is a signal for them.
 //
 // A wake does not say which signal came. So the inbox requests a count: one read of how many unreceived
@@ -20,7 +20,7 @@ const queryAllUpTo = 8
 // meanwhile requests another count when its query ends. A receive that was called and leaves without a
 // query requests a count as well, and so does a receive that ends without a signal, because the signal is
 // for the next receive. So whenever a waiting receive could take a signal, a query or a count is due.
-type signalInbox struct {
+type waitingReceives struct {
 	r  *run
 	mu sync.Mutex
 
@@ -47,7 +47,7 @@ type waitingReceive struct {
 }
 
 // addReceive adds a receive that is about to query.
-func (in *signalInbox) addReceive(signal string) *waitingReceive {
+func (in *waitingReceives) addReceive(signal string) *waitingReceive {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.receives == nil {
@@ -66,7 +66,7 @@ func (in *signalInbox) addReceive(signal string) *waitingReceive {
 
 // mustAwaitCount makes a receive that already has a row wait for a count instead of querying at once, if many
 // receives wait. It reports whether the receive has to wait.
-func (in *signalInbox) mustAwaitCount(l *waitingReceive) bool {
+func (in *waitingReceives) mustAwaitCount(l *waitingReceive) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.receives) <= queryAllUpTo {
@@ -78,7 +78,7 @@ func (in *signalInbox) mustAwaitCount(l *waitingReceive) bool {
 }
 
 // beginQuery notes that a receive begins its query.
-func (in *signalInbox) beginQuery(l *waitingReceive) {
+func (in *waitingReceives) beginQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if l.queueElement != nil {
@@ -93,7 +93,7 @@ func (in *signalInbox) beginQuery(l *waitingReceive) {
 }
 
 // endEmptyQuery notes that the query of a receive found no signal, and that the receive keeps waiting.
-func (in *signalInbox) endEmptyQuery(l *waitingReceive) {
+func (in *waitingReceives) endEmptyQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	l.queueElement = l.queue.idleReceives.PushBack(l)
@@ -103,7 +103,7 @@ func (in *signalInbox) endEmptyQuery(l *waitingReceive) {
 }
 
 // removeReceive removes a receive. took says whether the receive has taken a signal.
-func (in *signalInbox) removeReceive(l *waitingReceive, took bool) {
+func (in *waitingReceives) removeReceive(l *waitingReceive, took bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	q := l.queue
@@ -121,14 +121,14 @@ func (in *signalInbox) removeReceive(l *waitingReceive, took bool) {
 }
 
 // wake calls the receives for which a signal may have come.
-func (in *signalInbox) wake() {
+func (in *waitingReceives) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.wakeLocked()
 }
 
 // wakeLocked does the work of wake. The caller holds in.mu.
-func (in *signalInbox) wakeLocked() {
+func (in *waitingReceives) wakeLocked() {
 	if len(in.receives) > queryAllUpTo {
 		in.requestCount()
 		return
@@ -137,14 +137,14 @@ func (in *signalInbox) wakeLocked() {
 }
 
 // wakeAllReceives calls all receives. Those that are querying will query once more. The caller holds in.mu.
-func (in *signalInbox) wakeAllReceives() {
+func (in *waitingReceives) wakeAllReceives() {
 	for l := range in.receives {
 		in.wakeReceive(l)
 	}
 }
 
 // wakeReceive calls the receive, so that it queries for a signal. The caller holds in.mu.
-func (in *signalInbox) wakeReceive(l *waitingReceive) {
+func (in *waitingReceives) wakeReceive(l *waitingReceive) {
 	if l.queueElement != nil {
 		l.queue.idleReceives.Remove(l.queueElement)
 		l.queueElement = nil
@@ -156,7 +156,7 @@ func (in *signalInbox) wakeReceive(l *waitingReceive) {
 }
 
 // requestCount requests a count of the unreceived signals. The caller holds in.mu.
-func (in *signalInbox) requestCount() {
+func (in *waitingReceives) requestCount() {
 	if in.counting {
 		in.countAgain = true
 		return
@@ -167,7 +167,7 @@ func (in *signalInbox) requestCount() {
 }
 
 // beginCount is called before a count is read.
-func (in *signalInbox) beginCount() {
+func (in *waitingReceives) beginCount() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.countAgain = false
@@ -175,7 +175,7 @@ func (in *signalInbox) beginCount() {
 
 // deliverCounts calls as many receives of each name as there are signals of it, minus those that are querying
 // already. It calls all receives if counted is false because the signals could not be counted.
-func (in *signalInbox) deliverCounts(counts map[string]int, counted bool) {
+func (in *waitingReceives) deliverCounts(counts map[string]int, counted bool) {
 	in.mu.Lock()
 	if !counted {
 		in.wakeAllReceives()

@@ -10,13 +10,13 @@ import (
 )
 
 // newInbox returns the inbox of a lone run.
-func newInbox(t *testing.T) *signalInbox {
+func newInbox(t *testing.T) *waitingReceives {
 	t.Helper()
-	return &newLoneRun(t, new(slate), store.ClaimedRun{}).signalInbox
+	return &newLoneRun(t, new(slate), store.ClaimedRun{}).waitingReceives
 }
 
 // waiting adds n receives that have queried for the signal in vain.
-func (in *signalInbox) waiting(signal string, n int) (all []*waitingReceive) {
+func (in *waitingReceives) waiting(signal string, n int) (all []*waitingReceive) {
 	for range n {
 		l := in.addReceive(signal)
 		in.beginQuery(l)
@@ -37,7 +37,7 @@ func called(all []*waitingReceive) (indexes []int) {
 }
 
 // takeCounts returns how many counts the run has requested from its worker since the last call of takeCounts.
-func (in *signalInbox) takeCounts() int {
+func (in *waitingReceives) takeCounts() int {
 	return len(in.r.w.signalCounts.take())
 }
 
@@ -168,22 +168,22 @@ func TestAnOldReceiveAwaitsACount(t *testing.T) {
 // A receive that leaves without a signal leaves the signal to the others.
 func TestAReceiveThatEndsPassesItsWakeOn(t *testing.T) {
 	for name, c := range map[string]struct {
-		leave func(in *signalInbox, l *waitingReceive)
+		leave func(in *waitingReceives, l *waitingReceive)
 		calls bool
 	}{
-		"with a signal": {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, true) }, false},
-		"with a signal, and called": {func(in *signalInbox, l *waitingReceive) {
+		"with a signal": {func(in *waitingReceives, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, true) }, false},
+		"with a signal, and called": {func(in *waitingReceives, l *waitingReceive) {
 			in.beginQuery(l)
 			in.wakeReceive(l)
 			in.removeReceive(l, true)
 		}, true},
-		"with a signal, after a count": {func(in *signalInbox, l *waitingReceive) {
+		"with a signal, after a count": {func(in *waitingReceives, l *waitingReceive) {
 			in.beginQuery(l)
 			l.queue.countsDelivered++
 			in.removeReceive(l, true)
 		}, true},
-		"without a signal":              {func(in *signalInbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, false) }, true},
-		"without a query, while called": {func(in *signalInbox, l *waitingReceive) { in.wakeReceive(l); in.removeReceive(l, false) }, true},
+		"without a signal":              {func(in *waitingReceives, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, false) }, true},
+		"without a query, while called": {func(in *waitingReceives, l *waitingReceive) { in.wakeReceive(l); in.removeReceive(l, false) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAReceiveThatEndsPassesItsWakeOn(t *testing.T) {
 
 // mail plays a run's receives and its signals in the database, one small part of a query or count at a time.
 type mail struct {
-	in     *signalInbox
+	in     *waitingReceives
 	rnd    *rand.Rand
 	stored map[string]int // signals that nobody has taken
 	all    []*mailReceive
@@ -284,7 +284,7 @@ func TestNoSignalIsLeftBesideAReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
 		for seed := range uint64(300) {
-			*in = signalInbox{r: in.r}
+			*in = waitingReceives{r: in.r}
 			m := &mail{in: in, rnd: rand.New(rand.NewPCG(seed, 0)), stored: make(map[string]int)}
 			for range 100 {
 				m.step(false)

@@ -103,8 +103,8 @@ func atReceive(otherwise TimeoutAction) *ReceiveSpec {
 // rests fails the test unless the run has nothing in progress.
 func (r *run) rests(t *testing.T) {
 	t.Helper()
-	if r.idleTracker.activeCalls != 0 || len(r.idleTracker.waits) != 0 || len(r.signalInbox.receives) != 0 {
-		t.Errorf("%d calls are active, %d wait, %d receives are left", r.idleTracker.activeCalls, len(r.idleTracker.waits), len(r.signalInbox.receives))
+	if r.idleTracker.activeCalls != 0 || len(r.idleTracker.waits) != 0 || len(r.waitingReceives.receives) != 0 {
+		t.Errorf("%d calls are active, %d wait, %d receives are left", r.idleTracker.activeCalls, len(r.idleTracker.waits), len(r.waitingReceives.receives))
 	}
 }
 

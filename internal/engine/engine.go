@@ -257,7 +257,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	for i, q := range requests {
 		// The UUID uses the database's clock. Each UUID is a microsecond later than the one before, because
 		// lists are in the order of UUIDs.
-		id, name := store.NewRootUUIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
+		id, name := store.NewRootIdentityAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
 		span, trace := e.telemetry.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
@@ -354,7 +354,7 @@ func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelecti
 	if err := CheckRef(ref); err != nil {
 		return nil, err
 	}
-	found, err := e.store.Find(ctx, []store.RunRef{{Text: ref}}, with)
+	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: ref}}, with)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", ref, err)
 	}

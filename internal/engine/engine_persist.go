@@ -214,7 +214,7 @@ func (e *Engine) logLongRetry(err error) (over func()) {
 // suspendHeld suspends the run because the database rejects what it has to write. After a delay, this or another
 // worker claims the run again, and Get shows the reason until then.
 func (r *run) suspendHeld(what, name string, err error) {
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason(what, name, err)})
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason(what, name, err)})
 }
 
 // holdReason returns the reason that Get shows for a run that is held.
@@ -250,8 +250,8 @@ func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
 	switch {
 	case w.Outcome == store.Fenced:
 	case w.State.Status == store.Paused:
-		r.logger().Error(text+"was paused", telemetry.KeyReason, s.reason)
+		r.logger().Error(text+"was paused", telemetry.KeyReason, s.heldReason)
 	default:
-		r.logger().Error(text+"was released and will be executed again", telemetry.KeyReason, s.reason)
+		r.logger().Error(text+"was released and will be executed again", telemetry.KeyReason, s.heldReason)
 	}
 }

@@ -44,10 +44,10 @@ type run struct {
 
 	wokenInMemory atomic.Bool // the run was woken here; its waits may not have checked the database since
 
-	deadline    runDeadline    // has a mutex of its own
-	idleTracker idleTracker    // has a mutex of its own
-	signalInbox signalInbox    // has a mutex of its own
-	permitLines runPermitWaits // has a mutex of its own
+	deadline        runDeadline     // has a mutex of its own
+	idleTracker     idleTracker     // has a mutex of its own
+	waitingReceives waitingReceives // has a mutex of its own
+	permitLines     runPermitWaits  // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
 	// idle, but not the other way around.
@@ -73,7 +73,7 @@ type suspension struct {
 	cause               error
 	status              store.Status
 	wakeAt              time.Time
-	reason              string // why the run is held; only with ErrHeld
+	heldReason          string // why the run is held; only with ErrHeld
 	compensationMissing bool   // the cause is ErrHeld, because the code lacks a compensation
 }
 
@@ -91,7 +91,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 		r.loadBranchEnds()
 		r.historyComplete()
 	}
-	r.idleTracker.r, r.signalInbox.r, r.deadline.r = r, r, r
+	r.idleTracker.r, r.waitingReceives.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
 		r.forceEnd(newCancelledEnd())
 	}
@@ -291,7 +291,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 		return &w.Outcome, j.Run(ctx, w)
 	})
 	if err != nil {
-		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyReason, s.reason, telemetry.KeyError, err)
+		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyReason, s.heldReason, telemetry.KeyError, err)
 	} else if w.Outcome == store.Fenced {
 		outcome = telemetry.OutcomeLost
 	} else if w.Held {
@@ -312,7 +312,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.crashesBeforePause()
+		w.Held, w.Reason, w.MaxCrashes = true, s.heldReason, r.e.cfg.crashesBeforePause()
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():

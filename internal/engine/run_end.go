@@ -116,7 +116,7 @@ func (r *run) finalStatus(failure *record.Failure) (store.Status, *record.Failur
 
 // cancelFailure returns the failure of the cancelled run, with the reason and the actor from its row.
 func (r *run) cancelFailure() *record.Failure {
-	rows, err := r.e.store.Find(r.writeCtx, []store.RunRef{{Text: r.row.UUID.String()}}, store.NoPayloads)
+	rows, err := r.e.store.Find(r.writeCtx, []store.RunRef{{UUIDOrName: r.row.UUID.String()}}, store.NoPayloads)
 	if err != nil || rows[0] == nil {
 		r.logger().Warn("why a run was cancelled could not be read; the columns of its row say it", telemetry.KeyError, err)
 		return record.Cancelled("", "")

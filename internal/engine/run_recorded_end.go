@@ -111,7 +111,7 @@ func (r *run) keepRecordedCompensations() bool {
 	}
 	if len(missing) > 0 {
 		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
-		r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason("undo the failed run", "", err), compensationMissing: true})
+		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("undo the failed run", "", err), compensationMissing: true})
 		return false
 	}
 	r.mu.Lock()

@@ -109,7 +109,7 @@ func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests
 	var refs []store.RunRef
 	for i := range requests {
 		if q := &requests[i]; q.enqueued && q.Queue == queue && q.Name != "" && !q.child {
-			refs = append(refs, store.RunRef{Text: q.Name})
+			refs = append(refs, store.RunRef{UUIDOrName: q.Name})
 		}
 	}
 	if len(refs) == 0 {

@@ -58,7 +58,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {
 		ids[i] = r.row.UUID
-		r.signalInbox.beginCount()
+		r.waitingReceives.beginCount()
 	}
 	wait := firstReadRetryDelay
 	var counts []store.SignalCount
@@ -76,7 +76,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 			for _, r := range runs {
-				r.signalInbox.deliverCounts(nil, false)
+				r.waitingReceives.deliverCounts(nil, false)
 			}
 			return
 		}
@@ -86,7 +86,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		wait = min(2*wait, w.e.cfg.Lease/3)
 	}
 	for _, r := range runs {
-		r.signalInbox.deliverCounts(signalCountsOf(r.row.UUID, &counts), true)
+		r.waitingReceives.deliverCounts(signalCountsOf(r.row.UUID, &counts), true)
 	}
 }
 

@@ -126,6 +126,6 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 // becomes claimable at once, because the database reports each wake-up only once.
 func (r *run) recheckWaits() {
 	r.wokenInMemory.Store(true)
-	r.signalInbox.wake()
+	r.waitingReceives.wake()
 	r.permitLines.wake()
 }

@@ -38,7 +38,7 @@ func (f *table) apply(c *store.FoldChange) {
 }
 
 func (f *table) newStart(spec Spec, call string) *Start {
-	id, name := store.NewRootUUID("")
+	id, name := store.NewRootIdentity("")
 	return &Start{
 		Spec: spec, Call: call, Now: func() time.Time { return f.now },
 		Run: store.StartWrite{Run: store.Run{UUID: id, Name: name, Workflow: "w", Status: store.Pending, Input: []byte(name), WakeAt: f.now}},

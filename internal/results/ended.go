@@ -36,7 +36,7 @@ func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err 
 		case status == 0:
 			all = append(all, EndedRun{ID: ids[i]})
 		case status.IsTerminal():
-			refs = append(refs, store.RunRef{Text: ids[i].String()})
+			refs = append(refs, store.RunRef{UUIDOrName: ids[i].String()})
 		}
 	}
 	for len(refs) > 0 {
@@ -47,7 +47,7 @@ func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err 
 			return all, err
 		}
 		for i, run := range runs {
-			id, _ := some[i].UUID()
+			id, _ := some[i].AsUUID()
 			all = append(all, EndedRun{id, run})
 		}
 	}

@@ -60,7 +60,7 @@ func (w *world) Find(_ context.Context, refs []store.RunRef, _ store.PayloadSele
 	defer w.mu.Unlock()
 	all := make([]*store.Run, len(refs))
 	for i, ref := range refs {
-		id, _ := ref.UUID()
+		id, _ := ref.AsUUID()
 		all[i] = w.runs[id]
 	}
 	return all, nil

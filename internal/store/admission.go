@@ -109,9 +109,9 @@ type QueueState struct {
 	more bool
 }
 
-// AddRuns adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that are due and
-// not admitted, strays, those that are admitted and not claimed (see TakesBack), or, if the queue is deleted, those with a place.
-// The same run may be added for two kinds.
+// AddRuns adds runs of one kind that the store has read, at most MaxRunsRead. The kinds are: runs that have left the queue or wait,
+// runs that are due and not admitted, runs that entered the queue before it had settings, runs that are admitted and not claimed
+// (see TakesBack), and, if the queue is deleted, runs that still have a row in table place. The same run may be added for two kinds.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seen == nil {
 		s.seen = make(map[uuid.UUID]struct{}, len(runs))

@@ -16,7 +16,7 @@ func TestPlanOrder(t *testing.T) {
 	var nodes tree
 	o := &store.ControlOperation{Verb: store.VerbCancel}
 	for range 100 {
-		id, _ := store.NewRootUUID("")
+		id, _ := store.NewRootIdentity("")
 		child := store.ControlledRun{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
 		nodes = append(nodes, store.ControlledRun{UUID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
 		o.Runs = append(o.Runs, child.UUID)

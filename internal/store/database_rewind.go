@@ -10,8 +10,8 @@ type Rewind struct {
 	Lost                          []LostRun
 }
 
-// LostRun is a run for which the database has lost acknowledged writes. The worker has released it, so
-// that it is replayed from the remaining checkpoints.
+// LostRun is a run for which the database has lost acknowledged writes. The worker has released the run, so
+// that the run is replayed from the checkpoints that were not lost.
 type LostRun struct {
 	UUID         uuid.UUID
 	Name         string

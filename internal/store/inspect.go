@@ -27,7 +27,7 @@ func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// OpenRunDetails is what a run that has not ended waits for, and its progress.
+// OpenRunDetails is what a run that has not ended waits for, its progress, its tags, and its last loss of a lease.
 type OpenRunDetails struct {
 	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
@@ -44,9 +44,9 @@ type LeaseLoss struct {
 
 // TreeCounts summarizes a tree of runs.
 type TreeCounts struct {
-	Runs      map[Status]int // the number of runs with each status
-	Delayed   int            // Pending runs that were never executed and start after now
-	OpenCalls map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
+	RunsByStatus map[Status]int // the number of runs with each status
+	Delayed      int            // Pending runs that were never executed and start after now
+	OpenCalls    map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
 // MapProgress tells how many items of a Map have completed or failed.

@@ -280,11 +280,11 @@ type LimitStore interface {
 
 	// PermitsOf returns the permits of the run's steps, with how many steps are before each of those that
 	// wait.
-	PermitsOf(ctx context.Context, run uuid.UUID) ([]PermitPosition, error)
+	PermitsOf(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
 }
 
-// PermitPosition is the permit of one step, and its place in the line.
-type PermitPosition struct {
+// QueuedPermit is the permit of one step, and its place in the line.
+type QueuedPermit struct {
 	Permit
 	Before int // steps of the line that are before it; zero unless it waits
 }

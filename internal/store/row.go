@@ -209,8 +209,8 @@ const (
 // SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
 const SchemaVersion = 4
 
-// FlowVersion is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
-const FlowVersion = 3
+// FirstSchemaWithQueues is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
+const FirstSchemaWithQueues = 3
 
 // RepairVersion is the first version of the schema whose workers know the steps that a repair renews.
 const RepairVersion = 4

@@ -90,12 +90,12 @@ func uuidAfterParent(parent, id uuid.UUID) uuid.UUID {
 	return id
 }
 
-// NewRootUUID is NewRootUUIDAt with the time of the process's clock.
-func NewRootUUID(name string) (uuid.UUID, string) { return NewRootUUIDAt(name, time.Now()) }
+// NewRootIdentity is NewRootIdentityAt with the time of the process's clock.
+func NewRootIdentity(name string) (uuid.UUID, string) { return NewRootIdentityAt(name, time.Now()) }
 
-// NewRootUUIDAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
+// NewRootIdentityAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
 // the UUID.
-func NewRootUUIDAt(name string, at time.Time) (uuid.UUID, string) {
+func NewRootIdentityAt(name string, at time.Time) (uuid.UUID, string) {
 	if name == "" {
 		id := NewUUIDAt(int16(rand.IntN(Shards)), at)
 		return id, id.String()
@@ -125,14 +125,14 @@ func address(id uuid.UUID, child bool, name string) string {
 }
 
 // RunRef refers to a run by its UUID or, for a root, by its name.
-type RunRef struct{ Text string }
+type RunRef struct{ UUIDOrName string }
 
 // Shard returns the shard of the referenced run.
-func (r RunRef) Shard() int16 { return ShardOfName(r.Text) }
+func (r RunRef) Shard() int16 { return ShardOfName(r.UUIDOrName) }
 
 // UUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
 // its name; a store searches for both, and prefers the run with the UUID.
-func (r RunRef) UUID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
+func (r RunRef) AsUUID() (uuid.UUID, bool) { return parseCanonical(r.UUIDOrName) }
 
 // parseCanonical parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts
 // braces, URNs and capitals, but texts in these forms are different names.

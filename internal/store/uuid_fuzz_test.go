@@ -20,15 +20,15 @@ func FuzzRef(f *testing.F) {
 	f.Add("x", int64(1)<<62)
 	f.Add("x", int64(-1)<<40)
 	f.Fuzz(func(t *testing.T, text string, micros int64) {
-		ref := store.RunRef{Text: text}
+		ref := store.RunRef{UUIDOrName: text}
 		shard := ref.Shard()
 		if shard < 0 || shard >= store.Shards || shard != store.ShardOfName(text) {
 			t.Fatalf("%q is in shard %d", text, shard)
 		}
-		if id, ok := ref.UUID(); ok && (id.String() != text || store.ShardOf(id) != shard) {
+		if id, ok := ref.AsUUID(); ok && (id.String() != text || store.ShardOf(id) != shard) {
 			t.Errorf("%q is taken for the ID %s of shard %d, and is in %d", text, id, store.ShardOf(id), shard)
 		}
-		id, name := store.NewRootUUID(text)
+		id, name := store.NewRootIdentity(text)
 		if text != "" && name != text || text == "" && name != id.String() || store.ShardOf(id) != store.ShardOfName(name) {
 			t.Errorf("the root %q has the name %q, the ID %s, and the shard %d of %d", text, name, id, store.ShardOf(id), store.ShardOfName(name))
 		}

@@ -100,7 +100,7 @@ func (f *foldCheck) read() *foldSight {
 		f.diverge("ChangeFold: %v", err)
 	}
 	if waits := seen.runs[seen.waiting()]; waits != nil && seen.input == "" && f.kind == store.FoldDebounce {
-		found, err := s.Get(f.ctx, []store.RunRef{{Text: waits.UUID.String()}})
+		found, err := s.Get(f.ctx, []store.RunRef{{UUIDOrName: waits.UUID.String()}})
 		if err != nil || found[0] == nil {
 			f.diverge("Get: %v, %v", found, err)
 		}

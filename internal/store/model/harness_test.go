@@ -218,7 +218,7 @@ func (c *check) read(s store.Store, models []*model.Model) *sight {
 	fail("List", err)
 	refs := make([]store.RunRef, len(seen.list))
 	for i, r := range seen.list {
-		refs[i] = store.RunRef{Text: r.UUID.String()}
+		refs[i] = store.RunRef{UUIDOrName: r.UUID.String()}
 	}
 	seen.rows, err = s.Get(c.ctx, refs)
 	fail("Get", err)
@@ -263,7 +263,7 @@ func (s *sight) differs(m *model.Model, swap bool) error {
 	}
 	for i, r := range s.list {
 		for _, d := range []struct{ what, text string }{
-			{"Get", differ(s.rows[i], m.Get([]store.RunRef{{Text: r.UUID.String()}})[0])},
+			{"Get", differ(s.rows[i], m.Get([]store.RunRef{{UUIDOrName: r.UUID.String()}})[0])},
 			{"History", differ(s.histories[i], m.History(r.UUID))},
 			{"Outline", differ(s.outlines[i], m.RunProgress(r.UUID, base.Add(4*time.Second)))},
 		} {

@@ -18,11 +18,11 @@ func (m *Model) Get(refs []store.RunRef) []*store.Run {
 	rows := make([]*store.Run, len(refs))
 	for i, ref := range refs {
 		r := (*Run)(nil)
-		if id, ok := ref.UUID(); ok {
+		if id, ok := ref.AsUUID(); ok {
 			r = m.Runs[id]
 		}
 		if r == nil {
-			r = m.findByName(ref.Text, uuid.NullUUID{})
+			r = m.findByName(ref.UUIDOrName, uuid.NullUUID{})
 		}
 		if r != nil {
 			row := r.Run
@@ -192,9 +192,9 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 
 // Counts models store.Store.Counts.
 func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
-	counts := store.TreeCounts{Runs: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {
-		counts.Runs[r.Status]++
+		counts.RunsByStatus[r.Status]++
 		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {
 			counts.Delayed++
 		}

@@ -13,7 +13,7 @@ import (
 // limitSight is what can be read of the runs and their permits.
 type limitSight struct {
 	runs    map[uuid.UUID]*store.Run
-	permits []store.PermitPosition // in the order of their places
+	permits []store.QueuedPermit // in the order of their places
 }
 
 func (s *limitSight) inOrder() []*store.Run {
@@ -21,7 +21,7 @@ func (s *limitSight) inOrder() []*store.Run {
 }
 
 // permit returns the permit of a step, or nil.
-func (s *limitSight) permit(run uuid.UUID, step string) *store.PermitPosition {
+func (s *limitSight) permit(run uuid.UUID, step string) *store.QueuedPermit {
 	for i := range s.permits {
 		if p := &s.permits[i]; p.Run == run && p.Step == step {
 			return p
@@ -48,7 +48,7 @@ func (l *limitCheck) read() *limitSight {
 		}
 		seen.permits = append(seen.permits, permits...)
 	}
-	slices.SortFunc(seen.permits, func(a, b store.PermitPosition) int { return store.ComparePlaces(&a.Permit, &b.Permit) })
+	slices.SortFunc(seen.permits, func(a, b store.QueuedPermit) int { return store.ComparePlaces(&a.Permit, &b.Permit) })
 	before := make(map[string]int)
 	for _, p := range seen.permits {
 		if p.Status == store.PermitWaiting {
@@ -219,12 +219,12 @@ func (l *limitCheck) checkPlaces(text string, before *limitSight, b *store.Permi
 
 // checkOrder objects to a step that was served although one before it was not, and to one that waits although there is room.
 func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.PermitBatch) {
-	asked := func(p *store.PermitPosition) bool {
+	asked := func(p *store.QueuedPermit) bool {
 		return slices.ContainsFunc(b.Requests, func(a *store.PermitRequest) bool {
 			return a.Run == p.Run && a.Step == p.Step && a.Outcome != store.Fenced
 		})
 	}
-	able := func(p *store.PermitPosition) bool {
+	able := func(p *store.QueuedPermit) bool {
 		switch r := l.seen.runs[p.Run]; {
 		case p.Status != store.PermitWaiting || r.Control&store.PausedMask != 0 && !asked(p):
 			return false
@@ -235,7 +235,7 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 		}
 	}
 	for _, key := range touched([]*store.PermitBatch{b}) {
-		var first *store.PermitPosition // the first that waits and could have been served
+		var first *store.QueuedPermit // the first that waits and could have been served
 		for i := range l.seen.permits {
 			p := &l.seen.permits[i]
 			if p.Key == key && first == nil && able(p) {
@@ -267,7 +267,7 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 }
 
 // inUse reports whether the permit counts.
-func (l *limitCheck) inUse(p *store.PermitPosition) bool {
+func (l *limitCheck) inUse(p *store.QueuedPermit) bool {
 	r := l.seen.runs[p.Run]
 	return r != nil && r.Status == store.Running && r.Epoch == p.Epoch && r.WakeAt.After(l.lines[p.Key].now)
 }

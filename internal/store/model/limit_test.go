@@ -350,7 +350,7 @@ func (l *limitCheck) claim(until time.Time) (string, call) {
 // leave ends a running run, or unloads it: while a step waits in line, until there is an offer, and else for a while.
 func (l *limitCheck) leave(r *store.Run) (string, call) {
 	w := store.OwnershipEnd{UUID: r.UUID, Now: l.now, Epoch: r.Epoch, Status: store.Waiting}
-	inLine := slices.ContainsFunc(l.seen.permits, func(p store.PermitPosition) bool {
+	inLine := slices.ContainsFunc(l.seen.permits, func(p store.QueuedPermit) bool {
 		return p.Run == r.UUID && p.Status == store.PermitWaiting && p.Epoch == r.Epoch
 	})
 	switch n := l.dice("leaves", 6); {

@@ -185,7 +185,7 @@ func (c *check) look() *op {
 	r := c.run()
 	switch c.dice("look", 8) {
 	case 0:
-		refs := []store.RunRef{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.UUID.String()}, {Text: r.Name}}
+		refs := []store.RunRef{{UUIDOrName: pick(c, "name", append(rootNames, "kid"))}, {UUIDOrName: r.UUID.String()}, {UUIDOrName: r.Name}}
 		switch c.dice("how", 3) {
 		case 0:
 			return findOp(refs, pick(c, "payloads", []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutcome}))

@@ -151,7 +151,7 @@ func (c *scheduleCheck) remove() {
 
 // newStart returns the start of a run, as an engine does. Stores may call it at the same time.
 func (c *scheduleCheck) newStart(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
-	id, runName := store.NewRootUUIDAt(schedule.RunID(name, at), base)
+	id, runName := store.NewRootIdentityAt(schedule.RunID(name, at), base)
 	return &store.StartWrite{Run: store.Run{UUID: id, Name: runName, Workflow: s.Workflow, Queue: s.Queue, Status: store.Pending, CreatedAt: c.now, WakeAt: c.now}}
 }
 

@@ -101,7 +101,7 @@ func childWhole(b *bed) {
 }
 
 func childGuarded(b *bed) {
-	missing, _ := store.NewRootUUID("")
+	missing, _ := store.NewRootIdentity("")
 	refuse := func(what string, parent store.Run, epoch store.Epoch, want store.RunState) {
 		b.Helper()
 		child := b.child(parent, "charge")

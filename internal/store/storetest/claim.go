@@ -94,7 +94,7 @@ func claimOldest(b *bed) {
 // inLane commits and returns a pending run of a queue, workflow and priority. Its name begins with these.
 func (b *bed) inLane(queue, workflow string, priority int16, wakeAt time.Time) store.Run {
 	b.Helper()
-	id, name := store.NewRootUUID(fmt.Sprintf("%s%s%+d %s", queue, workflow, priority, uuid.New()))
+	id, name := store.NewRootIdentity(fmt.Sprintf("%s%s%+d %s", queue, workflow, priority, uuid.New()))
 	r := b.pending("", wakeAt)
 	r.UUID, r.Name, r.Queue, r.Workflow, r.Priority = id, name, queue, workflow, priority
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)

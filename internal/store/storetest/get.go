@@ -101,7 +101,7 @@ func getPayloads(b *bed) {
 	b.commitRun(end)
 	whole := b.get("done", "failed")
 	for _, with := range []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutcome, store.AllPayloads} {
-		refs := []store.RunRef{{Text: "done"}, {Text: failed.UUID.String()}, {Text: "nobody"}}
+		refs := []store.RunRef{{UUIDOrName: "done"}, {UUIDOrName: failed.UUID.String()}, {UUIDOrName: "nobody"}}
 		rows, err := b.s.Find(b.ctx, refs, with)
 		if err != nil || len(rows) != 3 || rows[0] == nil || rows[1] == nil || rows[2] != nil {
 			b.Fatalf("Find with %d: got %v, %v", with, rows, err)

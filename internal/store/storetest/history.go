@@ -110,7 +110,7 @@ func historyBounded(b *bed) {
 }
 
 func historyNone(b *bed) {
-	id, _ := store.NewRootUUID("")
+	id, _ := store.NewRootIdentity("")
 	for _, id := range []store.UUID{id, b.started("").UUID} {
 		if got, rest, err := b.s.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.Exists {
 			b.Errorf("got %v, %+v, %v, want nothing", got, rest, err)

@@ -37,7 +37,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Get": func(ctx context.Context) error {
-			_, err := b.s.Get(ctx, []store.RunRef{{Text: "cancelled"}})
+			_, err := b.s.Get(ctx, []store.RunRef{{UUIDOrName: "cancelled"}})
 			return err
 		},
 		"History": func(ctx context.Context) error {

@@ -85,14 +85,14 @@ func (b *bed) runsNamed(n int) (all []store.Run) {
 	return all
 }
 
-func (b *bed) permitOf(run uuid.UUID) store.PermitPosition {
+func (b *bed) permitOf(run uuid.UUID) store.QueuedPermit {
 	b.Helper()
 	all, err := b.s.PermitsOf(b.ctx, run)
 	if err != nil || len(all) > 1 {
 		b.Fatalf("PermitsOf: %v, %v", all, err)
 	}
 	if len(all) == 0 {
-		return store.PermitPosition{}
+		return store.QueuedPermit{}
 	}
 	return all[0]
 }

@@ -232,7 +232,7 @@ func receiveReplay(b *bed) {
 }
 
 func receiveFenced(b *bed) {
-	id, _ := store.NewRootUUID("")
+	id, _ := store.NewRootIdentity("")
 	w := b.commitReceive(b.receive(store.Run{UUID: id, Epoch: epochAt(1)}, "wait", "paid"))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.State, store.RunState{})

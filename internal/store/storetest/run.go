@@ -76,7 +76,7 @@ func runOldEpoch(b *bed) {
 }
 
 func runNotRunning(b *bed) {
-	id, _ := store.NewRootUUID("")
+	id, _ := store.NewRootIdentity("")
 	w := b.commitRun(b.finish(id, epochAt(1)))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.State, store.RunState{})

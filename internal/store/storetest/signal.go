@@ -201,7 +201,7 @@ func signalEnded(b *bed) {
 }
 
 func signalMissing(b *bed) {
-	id, _ := store.NewRootUUID("")
+	id, _ := store.NewRootIdentity("")
 	w := b.commitSignal(b.message(id, "paid", 0))
 	wantOutcome(b, "a signal to no run", w.Outcome, store.Fenced)
 	wantState(b, "a signal to no run", w.State, store.RunState{})

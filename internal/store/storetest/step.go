@@ -164,7 +164,7 @@ func stepNotRunning(b *bed) {
 }
 
 func stepMissing(b *bed) {
-	id, _ := store.NewRootUUID("")
+	id, _ := store.NewRootIdentity("")
 	for _, exists := range []bool{false, true} {
 		w := b.commitStep(b.completed(id, epochAt(1), "charge"), exists)
 		wantOutcome(b, "a step of no run", w.Outcome, store.Fenced)

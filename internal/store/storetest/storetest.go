@@ -163,7 +163,7 @@ func epochAt(count int32) store.Epoch { return store.Epoch{Count: count, Nonce: 
 
 // running returns a run that this case's worker owns from its start. The run is not committed.
 func (b *bed) running(name string) store.Run {
-	id, name := store.NewRootUUID(name)
+	id, name := store.NewRootIdentity(name)
 	return store.Run{
 		UUID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: epochAt(1),
 		Owner: owner(b.worker), Input: []byte("{}"),
@@ -265,7 +265,7 @@ func (b *bed) get(refs ...string) []*store.Run {
 	b.Helper()
 	all := make([]store.RunRef, len(refs))
 	for i, text := range refs {
-		all[i] = store.RunRef{Text: text}
+		all[i] = store.RunRef{UUIDOrName: text}
 	}
 	rows, err := b.s.Get(b.ctx, all)
 	if err != nil {

@@ -107,7 +107,7 @@ func (b *bed) counts(run uuid.UUID) map[store.Status]int {
 	if err != nil {
 		b.Fatalf("Counts: %v", err)
 	}
-	return got.Runs
+	return got.RunsByStatus
 }
 
 func treeCounts(b *bed) {

@@ -26,7 +26,7 @@ func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 // worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
 // claims runs without regard to them.
 func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
-	return e.checkWorkersSince(ctx, ignored, store.FlowVersion)
+	return e.checkWorkersSince(ctx, ignored, store.FirstSchemaWithQueues)
 }
 
 // checkWorkersSince is checkWorkers for what workers ignore whose code is from before the version of the schema.

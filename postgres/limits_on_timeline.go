@@ -13,14 +13,14 @@ import (
 // A standby that lags behind can lack the whole line of a limit and a key, which was used for the first time just before the
 // promotion. So the row of a limit, too, has the timeline on which it was used.
 
-// limitTimelines are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
-type limitTimelines struct {
+// limitsOnTimeline are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
+type limitsOnTimeline struct {
 	mu      sync.Mutex
 	byLimit map[string]string // by limit
 }
 
-// unknownLimits returns the limits of lines, each once, that are not known to have the timeline.
-func (l *limitTimelines) unknownLimits(lines []store.PermitLine, timeline string) (names []string) {
+// limitsNotOnTimeline returns the limits of lines, each once, that are not known to have the timeline.
+func (l *limitsOnTimeline) limitsNotOnTimeline(lines []store.PermitLine, timeline string) (names []string) {
 	if timeline == "" {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (l *limitTimelines) unknownLimits(lines []store.PermitLine, timeline string
 }
 
 // markKnown records that the rows of the limits have the timeline. It is called after the commit.
-func (l *limitTimelines) markKnown(names []string, timeline string) {
+func (l *limitsOnTimeline) markKnown(names []string, timeline string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byLimit == nil {

@@ -19,7 +19,7 @@ const (
 // that ends soon leaves memory, and its row says when to wake it.
 type idleTracker struct {
 	r             *run
-	mu            sync.Mutex
+	mu            sync.Mutex    // locked before run.mu
 	activeCalls   int           // durable calls that execute or write
 	minSettleTime time.Duration // minimum settling time after the run was parked too early; zero: none
 	isConcurrent  bool          // the run has had two durable calls at the same time, or goroutines of its own
@@ -74,17 +74,17 @@ func (i *idleTracker) startSettleTimer() {
 }
 
 // suspendIfIdle suspends the run if it still does nothing but wait, and none of its waits ends within
-// Config.ParkAfter.
+// Config.ParkAfter. It holds i.mu until the run is suspended, so a call that begins meanwhile is refused. Otherwise the run would
+// have to wait for the function of that call, and its other branches, which have been told to stop, would wait too.
 func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.timer = nil
 	if i.activeCalls > 0 || len(i.waits) == 0 || i.stopped {
-		i.mu.Unlock()
 		return
 	}
 	if stays := i.staysFor(); stays > 0 {
 		i.timer = time.AfterFunc(min(stays, concurrentSettleTime), i.suspendIfIdle)
-		i.mu.Unlock()
 		return
 	}
 	var first time.Time // zero: no wait has a due time
@@ -93,7 +93,6 @@ func (i *idleTracker) suspendIfIdle() {
 			first = w.due
 		}
 	}
-	i.mu.Unlock()
 	if i.r.isForcedToEnd() {
 		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
 	}

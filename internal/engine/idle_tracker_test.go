@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,4 +147,32 @@ func TestAWaitEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call that begins while it is decided that the run leaves memory waits for the decision. If it began nevertheless, the run, whose other
+// branches have stopped, would wait for the function of the call.
+func TestNoCallBeginsWhileTheRunIsBeingParked(t *testing.T) {
+	r := newLoneRun(t, new(slate), store.ClaimedRun{})
+	i := &r.idleTracker
+	i.minSettleTime = time.Hour // the test calls suspendIfIdle itself
+	i.beginWait(time.Time{})
+	r.mu.Lock()
+	decided := make(chan struct{})
+	go func() {
+		defer close(decided)
+		i.suspendIfIdle() // waits for r.mu after it has seen that the run only waits
+	}()
+	for deadline := time.Now().Add(30 * time.Second); i.mu.TryLock(); runtime.Gosched() {
+		i.mu.Unlock()
+		if time.Now().After(deadline) {
+			t.Error("a call could begin while the run was being parked")
+			break
+		}
+	}
+	r.mu.Unlock()
+	i.beginBusy()
+	if !r.isSuspended() {
+		t.Error("the call began although the run was to be parked")
+	}
+	<-decided
 }

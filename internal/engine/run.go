@@ -197,9 +197,10 @@ func (r *run) maxReturnTime() time.Duration {
 // function's goroutine lives, so a function that is stuck in every execution takes at most
 // Config.Concurrency slots.
 func (r *run) releaseWithoutReturn() {
+	executing := r.idleTracker.executing()
 	r.mu.Lock()
 	s, back := r.suspension, r.goroutines.allReturned
-	if !back && r.idleTracker.executing() {
+	if !back && executing {
 		r.returnTimer.Reset(r.maxReturnTime())
 		back = true
 	}

@@ -105,7 +105,7 @@ func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 		r.State, r.Gate, r.Status, r.WakeAt = PlacePassing, GatePassing, Pending, a.Now
 		a.plan.Admitted++
 	case r.Gate == GateInLine:
-		r.WakeAt = r.leaseExpiry() // something else woke it
+		r.WakeAt = r.expiryTime() // something else woke it
 		if r.State == PlaceInLine {
 			a.Line[r.lineClass()].addRun(*r, comparePlaces)
 		} else {
@@ -171,8 +171,8 @@ func (a *admissionPlanner) countExecuting(r *AdmissionRun) {
 	r.State, r.Gate = PlaceExecuting, GateAdmitted
 }
 
-// leaseExpiry returns when a run in line expires, or zero.
-func (r *AdmissionRun) leaseExpiry() time.Time {
+// expiryTime returns when a run in line expires, or zero.
+func (r *AdmissionRun) expiryTime() time.Time {
 	if r.Begun || r.StartBy.IsZero() || !r.Deadline.IsZero() && r.Deadline.Before(r.StartBy) {
 		return r.Deadline
 	}

@@ -15,7 +15,7 @@ func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	k := a.changedKey(r.Key)
 	k.Behind++
 	a.Use.Waiting++
-	r.State, r.Gate, r.Status, r.WakeAt = PlaceBehind, GateInLine, Pending, r.leaseExpiry()
+	r.State, r.Gate, r.Status, r.WakeAt = PlaceBehind, GateInLine, Pending, r.expiryTime()
 	k.First[r.lineClass()].addRun(*r, compareBehind)
 }
 

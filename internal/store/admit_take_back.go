@@ -64,7 +64,7 @@ func (a *admissionPlanner) takeBack() {
 		a.uncountAdmitted(r)
 		a.Use.Waiting++
 		a.changedKey(r.Key).countLined(r, 1)
-		r.State, r.Gate, r.WakeAt = PlaceInLine, GateInLine, r.leaseExpiry()
+		r.State, r.Gate, r.WakeAt = PlaceInLine, GateInLine, r.expiryTime()
 		a.Line[r.lineClass()].addRun(*r, comparePlaces)
 		a.addToPlan(r)
 	}

@@ -16,8 +16,8 @@ var templates struct {
 }
 
 // CopyURL creates a database for the test, like URL, but with content. The first call with a name creates a template and
-// calls fill with the template's URL. Each call returns the URL of a copy of the template. Copying takes a third of the time
-// of creating an empty database and applying migrations. When fill returns, its connections must be closed.
+// calls fill with the template's URL. Each call returns the URL of a copy of the template. Copying takes less time
+// than applying the migrations to an empty database. When fill returns, its connections must be closed.
 func CopyURL(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
 	t.Helper()
 	ServerURL(t)

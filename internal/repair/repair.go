@@ -1,5 +1,5 @@
 // Package repair decides what a repair does to a run: which checkpoints its next generation keeps, which calls it
-// makes again and with which idempotency keys, and what becomes of the children and the signals of the dropped
+// repeats and with which idempotency keys, and what becomes of the children and the signals of the dropped
 // calls. It only computes; the stores apply the result.
 //
 // The rules:
@@ -48,8 +48,8 @@ var (
 
 // Subject is a run that is repaired. Nothing of it changes until the repair is applied.
 type Subject struct {
-	Run        *store.Run // with its error
-	History    []store.Step
+	Run        *store.Run   // with its error
+	History    []store.Step // in the order in which the calls began
 	Children   []*store.Run // whose parent is the run
 	Generation int32        // the number of the present generation
 }
@@ -165,7 +165,8 @@ func (p *plan) dropUndone() error {
 	if end := p.history[EndRecordName]; end != nil {
 		undoes = record.DecodeEnding(end.Output).Undoes
 	}
-	for _, row := range p.sorted() {
+	for i := range p.History {
+		row := &p.History[i]
 		if row.Kind != store.KindCompensation {
 			continue
 		}
@@ -188,7 +189,8 @@ func (p *plan) dropUndone() error {
 // dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided. Calls in
 // the branches that such a choice ended are made again if they failed then.
 func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
-	for _, row := range p.sorted() {
+	for i := range p.History {
+		row := &p.History[i]
 		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
 			continue
 		}
@@ -271,11 +273,6 @@ func (p *plan) placeChildren() {
 	slices.SortFunc(p.out.Cancel, store.CompareUUIDs)
 }
 
-// sorted returns the history in the order in which the calls began.
-func (p *plan) sorted() []*store.Step {
-	return slices.SortedFunc(maps.Values(p.history), func(a, b *store.Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
-}
-
 // result completes the result.
 func (p *plan) result() *Result {
 	r, d := &p.out.Repair, &p.out.Detail
@@ -290,7 +287,8 @@ func (p *plan) result() *Result {
 		r.Deadline = p.request.Now.Add(run.Deadline.Sub(run.CreatedAt))
 	}
 	var since map[string]int32
-	for _, row := range p.sorted() {
+	for i := range p.History {
+		row := &p.History[i]
 		open, isOpen := p.reopened[row.Name]
 		switch {
 		case row.Kind == store.KindRenewal:

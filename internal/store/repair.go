@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
@@ -165,24 +163,4 @@ type Generation struct {
 	From    string
 	At      time.Time
 	Detail  []byte
-}
-
-// GenerationUUID returns the run ID under which the checkpoints of a superseded generation are kept. It is a UUIDv7
-// in the shard of the run, a quarter of a microsecond older than the run, with a hash in place of the random bits.
-func GenerationUUID(run uuid.UUID, number int32) uuid.UUID {
-	h := sha256.New()
-	h.Write(run[:]) // a hash's Write never fails
-	h.Write(binary.BigEndian.AppendUint32(nil, uint32(number)))
-	id := uuid.UUID(h.Sum(nil)[:16])
-	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
-	at := binary.BigEndian.Uint64(run[:8])
-	ms, part := at>>16, at&0xfff
-	if part > 0 {
-		part--
-	} else {
-		ms, part = ms-1, 0xfff
-	}
-	binary.BigEndian.PutUint64(id[:8], ms<<16|0x7000|part)
-	id[15] = id[15]&^(Shards-1) | run[15]&(Shards-1)
-	return id
 }

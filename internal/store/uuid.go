@@ -52,9 +52,34 @@ func NewUUIDAt(shard int16, at time.Time) uuid.UUID {
 // setTimeAndShard returns the UUID with this time, version 7 and this shard.
 func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	ms := at.UnixMilli()
-	part := at.Sub(time.UnixMilli(ms)) * 4096 / time.Millisecond
-	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16|0x7000|uint64(part))
+	part := at.Sub(time.UnixMilli(ms)) * ticksPerMilli / time.Millisecond
+	return setTicksAndShard(id, shard, uint64(ms)*ticksPerMilli+uint64(part))
+}
+
+// ticksPerMilli is the resolution of the times in UUIDs: a tick is about a quarter of a microsecond.
+const ticksPerMilli = 4096
+
+// ticksOf returns the time of a UUIDv7, in ticks since 1970.
+func ticksOf(id uuid.UUID) uint64 {
+	at := binary.BigEndian.Uint64(id[:8])
+	return at>>16*ticksPerMilli + at%ticksPerMilli
+}
+
+// setTicksAndShard returns the UUID with this time in ticks, version 7 and this shard.
+func setTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
+	binary.BigEndian.PutUint64(id[:8], ticks/ticksPerMilli<<16|0x7000|ticks%ticksPerMilli)
 	id[15] = id[15]&^(Shards-1) | byte(shard)
+	return id
+}
+
+// hashedUUID returns a UUID with a hash of the parts in place of random bits. Its time and shard are to be set.
+func hashedUUID(parts ...[]byte) uuid.UUID {
+	h := sha256.New()
+	for _, part := range parts {
+		h.Write(part) // a hash's Write never fails
+	}
+	id := uuid.UUID(h.Sum(nil)[:16])
+	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
 	return id
 }
 
@@ -69,12 +94,7 @@ func NewChildUUID(parent uuid.UUID) uuid.UUID {
 // shard, with a hash in place of the random bits.
 func ChildUUID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	at = at.Truncate(time.Microsecond) // as it is stored
-	h := sha256.New()
-	h.Write(parent[:]) // a hash's Write never fails
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())))
-	h.Write([]byte(name))
-	id := uuid.UUID(h.Sum(nil)[:16])
-	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
+	id := hashedUUID(parent[:], binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())), []byte(name))
 	return uuidAfterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
 }
 
@@ -88,6 +108,13 @@ func uuidAfterParent(parent, id uuid.UUID) uuid.UUID {
 	ms := binary.BigEndian.Uint64(parent[:8])>>16 + 1
 	binary.BigEndian.PutUint64(id[:8], ms<<16|uint64(binary.BigEndian.Uint16(id[6:8])))
 	return id
+}
+
+// GenerationUUID returns the run ID under which the checkpoints of a superseded generation are kept. It is a UUIDv7
+// in the shard of the run, a tick older than the run, with a hash in place of the random bits.
+func GenerationUUID(run uuid.UUID, number int32) uuid.UUID {
+	id := hashedUUID(run[:], binary.BigEndian.AppendUint32(nil, uint32(number)))
+	return setTicksAndShard(id, ShardOf(run), ticksOf(run)-1)
 }
 
 // NewRootIdentity is NewRootIdentityAt with the time of the process's clock.

@@ -48,7 +48,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		claims := orFail(s.Claim(ctx, store.ClaimQuery{ // its worker dies at once
 			Worker: uuid.New(), Nonce: 7, Now: now, LeaseUntil: now.Add(time.Millisecond), Limit: 2,
-			Filter: store.NewClaimFilter([]string{"w"}, nil), QueueGates: store.NewQueueGates([]string{"mail"}, nil),
+			Filter: store.NewClaimFilter([]string{"w"}, nil), QueueGates: store.NewQueueGates([]string{"mail"}, nil, nil),
 		}))(t)
 		if len(claims.Runs) != 2 {
 			t.Fatalf("%d runs were claimed, want 2", len(claims.Runs))

@@ -71,7 +71,7 @@ func writeQueueMove(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *s
 		}
 	}
 	for _, e := range plan.Events {
-		_, err := x.exec(qQueueMoveEventInsert, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
+		_, err := x.exec(qEventInsertWithValues, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
 		if err != nil {
 			return err
 		}

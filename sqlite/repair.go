@@ -119,7 +119,7 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 	if err != nil {
 		return err
 	}
-	_, err = x.exec(qQueueMoveEventInsert, id, int64(store.EventRepaired), bindTime(r.Now), bindText(r.Actor), bindText(r.Reason),
+	_, err = x.exec(qEventInsertWithValues, id, int64(store.EventRepaired), bindTime(r.Now), bindText(r.Actor), bindText(r.Reason),
 		strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1))
 	return err
 }

@@ -98,7 +98,7 @@ const (
 	qQueueMoveRunRead
 	qQueueMoveRunUpdate
 	qQueueMovePlaceWrite
-	qQueueMoveEventInsert
+	qEventInsertWithValues
 	qAdmitQueueRead
 	qAdmitHasWork
 	qAdmitNextCheckTime
@@ -366,7 +366,7 @@ func sqlFile(q queryID) string {
 		qQueueMoveRunRead:                "queue_move_run_read.sql",
 		qQueueMoveRunUpdate:              "queue_move_run_update.sql",
 		qQueueMovePlaceWrite:             "queue_move_place_write.sql",
-		qQueueMoveEventInsert:            "queue_move_event_insert.sql",
+		qEventInsertWithValues:           "event_insert_with_values.sql",
 		qTerminationNoticesDeleteOld:     "termination_notices_delete_old.sql",
 		qRunsListByGroupKey:              "runs_list_by_group_key.sql",
 		qRunsListByRunNamePrefix:         "runs_list_by_run_name_prefix.sql",

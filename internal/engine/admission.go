@@ -182,9 +182,9 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	defer poll.Stop()
 	again := make(map[string]time.Time)
 	wait := firstAdmissionRetryDelay
-	var allAfter time.Time // hints about all queues may follow each other without a pause
-	paused := time.NewTimer(0)
-	defer paused.Stop()
+	var allAfter time.Time        // hints about all queues may follow each other without a pause
+	postponed := time.NewTimer(0) // requests about all queues that came too early
+	defer postponed.Stop()
 	next := admissionTimer{timer: noTimer{}}
 	defer func() { next.timer.Stop() }()
 	for {
@@ -197,7 +197,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			}
 		case <-poll.C:
 			look = true
-		case <-paused.C:
+		case <-postponed.C:
 		case <-ctx.Done():
 			return
 		}
@@ -211,7 +211,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		began := time.Now()
 		queues, left, all, kept := a.takeRequested(look, !time.Now().Before(allAfter))
 		if kept {
-			paused.Reset(time.Until(allAfter))
+			postponed.Reset(time.Until(allAfter))
 		}
 		if all {
 			clear(again)
@@ -357,7 +357,7 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 	}
 	slices.Sort(full)
 	if a.lastClaimGates.rows != rows || !slices.Equal(a.lastClaimGates.fullQueues, full) {
-		a.lastClaimGates.rows, a.lastClaimGates.fullQueues, a.lastClaimGates.gated = rows, full, store.NewQueueGates(rows.live, full, rows.paused...)
+		a.lastClaimGates.rows, a.lastClaimGates.fullQueues, a.lastClaimGates.gated = rows, full, store.NewQueueGates(rows.live, full, rows.paused)
 	}
 	a.lastClaimGates.limitLowered = capped
 	q.QueueGates = a.lastClaimGates.gated

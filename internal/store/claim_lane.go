@@ -105,7 +105,7 @@ const (
 // NewQueueGates returns the queues with a row that are not deleted. From the queues in full, the worker claims only runs that
 // need no place, because it already executes as many of their runs as allowed. From the queues in paused, it claims these and
 // runs that were executed before.
-func NewQueueGates(queues, full []string, paused ...string) *QueueGates {
+func NewQueueGates(queues, full, paused []string) *QueueGates {
 	g := &QueueGates{make(map[string]queueGate, len(queues))}
 	for _, q := range queues {
 		g.queues[q] = claimsAdmitted

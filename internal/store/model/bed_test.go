@@ -59,20 +59,31 @@ func modest() string {
 // checksGiven tells that the environment or a flag says how many checks are made.
 var checksGiven bool
 
-// atMost returns the property, which passes at once after n checks, unless a number of checks was given. Tests whose checks are long make
-// fewer of them.
-func atMost(n int, property func(*rapid.T)) func(*rapid.T) {
-	passed, failed := 0, false
-	return func(t *rapid.T) {
-		if passed == n && !checksGiven {
-			return
-		}
-		whole := false
-		defer func() { failed = failed || !whole }()
-		property(t)
-		if whole = true; !failed { // a check that failed is made smaller, and no try of that is left out
-			passed++
-		}
+// How many checks onBeds makes of a property, unless a number of checks was given.
+const (
+	allChecks = 0 // as many as rapid makes
+	fewChecks = 5 // for properties whose checks are long
+)
+
+// onBeds checks the property on a database of each kind.
+func onBeds(t *testing.T, atMost int, property func(t *rapid.T, b *bed)) {
+	for kind, open := range beds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			passed, failed := 0, false
+			rapid.Check(t, func(t *rapid.T) {
+				if atMost > 0 && passed == atMost && !checksGiven {
+					return
+				}
+				whole := false
+				defer func() { failed = failed || !whole }()
+				property(t, b)
+				if whole = true; !failed { // a check that failed is made smaller, and no try of that is left out
+					passed++
+				}
+			})
+		})
 	}
 }
 

@@ -56,37 +56,24 @@ var foldWorkflow = "f"
 // singleton is live and at most one waits, the last input of debounced starts counts, a sample lets as many starts through as it says,
 // and in the end no run waits.
 func TestStartsFold(t *testing.T) {
-	for kind, open := range beds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			rapid.Check(t, atMost(5, func(t *rapid.T) {
-				f := &foldCheck{check: newCheck(t, b), now: base, runs: make(map[uuid.UUID]*foldedRun), waits: make(map[uuid.UUID]bool), gone: make(map[uuid.UUID]bool)}
-				f.kind = store.FoldKind(1 + f.dice("kind", 3))
-				f.spec = fold.Spec{Kind: f.kind, Key: "k", Quiet: 2 * time.Second, AtMost: 5 * time.Second, Count: 1 + f.dice("count", 3), Period: 3 * time.Second}
-				f.seen = f.read()
-				with := func(do func()) func(*rapid.T) {
-					return func(t *rapid.T) {
-						f.T = t
-						actions.Add(1)
-						do()
-					}
-				}
-				t.Repeat(map[string]func(*rapid.T){
-					"start":       with(f.start),
-					"start 2":     with(f.start),
-					"repeat":      with(f.repeat),
-					"transaction": with(f.inTransaction),
-					"look":        with(f.look),
-					"run":         with(func() { f.single(f.changeRun()) }),
-					"claim":       with(f.claim),
-					"pass":        with(f.pass),
-					"together":    with(f.together),
-				})
-				f.drain()
-			}))
+	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
+		f := &foldCheck{check: newCheck(t, b), now: base, runs: make(map[uuid.UUID]*foldedRun), waits: make(map[uuid.UUID]bool), gone: make(map[uuid.UUID]bool)}
+		f.kind = store.FoldKind(1 + f.dice("kind", 3))
+		f.spec = fold.Spec{Kind: f.kind, Key: "k", Quiet: 2 * time.Second, AtMost: 5 * time.Second, Count: 1 + f.dice("count", 3), Period: 3 * time.Second}
+		f.seen = f.read()
+		t.Repeat(map[string]func(*rapid.T){
+			"start":       f.action(f.start),
+			"start 2":     f.action(f.start),
+			"repeat":      f.action(f.repeat),
+			"transaction": f.action(f.inTransaction),
+			"look":        f.action(f.look),
+			"run":         f.action(func() { f.single(f.changeRun()) }),
+			"claim":       f.action(f.claim),
+			"pass":        f.action(f.pass),
+			"together":    f.action(f.together),
 		})
-	}
+		f.drain()
+	})
 }
 
 // pass lets time pass. Only the clock of a sample may go back: nothing is due there.
@@ -128,7 +115,7 @@ func (f *foldCheck) start() {
 	f.committed(s)
 }
 
-// repeat makes a start again whose answer was lost, or whose step is executed again.
+// repeat makes the same start once more, because its reply was lost or its step is executed again.
 func (f *foldCheck) repeat() {
 	if len(f.starts) == 0 {
 		f.start()

@@ -48,6 +48,15 @@ func newCheck(t *rapid.T, b *bed) *check {
 	return &check{T: t, ctx: ctx, bed: b, models: []*model.Model{model.New()}}
 }
 
+// action returns the function as an action of a state machine of rapid.
+func (c *check) action(do func()) func(*rapid.T) {
+	return func(t *rapid.T) {
+		c.T = t
+		actions.Add(1)
+		do()
+	}
+}
+
 // now is one of the models, for choosing what to do next.
 func (c *check) now() *model.Model { return c.models[0] }
 

@@ -68,35 +68,22 @@ const limitName = "l"
 // than its bounds allow, in the order of priority and arrival, a step that waits keeps its place, and in the end each step gets
 // a permit.
 func TestLimitsKeepTheirBounds(t *testing.T) {
-	for kind, open := range beds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			rapid.Check(t, atMost(5, func(t *rapid.T) {
-				l := &limitCheck{check: newCheck(t, b), now: base, lines: map[string]*lineTrace{"": {}, "a": {}}}
-				l.declared = l.anySettings()
-				l.seen = l.read()
-				with := func(f func()) func(*rapid.T) {
-					return func(t *rapid.T) {
-						l.T = t
-						actions.Add(1)
-						f()
-					}
-				}
-				t.Repeat(map[string]func(*rapid.T){
-					"start":    with(l.start),
-					"ask":      with(l.ask),
-					"ask 2":    with(l.ask),
-					"return":   with(l.giveBack),
-					"look":     with(l.look),
-					"change":   with(func() { l.single(l.change()) }),
-					"run":      with(func() { l.single(l.changeRun()) }),
-					"together": with(l.together),
-				})
-				l.drain()
-			}))
+	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
+		l := &limitCheck{check: newCheck(t, b), now: base, lines: map[string]*lineTrace{"": {}, "a": {}}}
+		l.declared = l.anySettings()
+		l.seen = l.read()
+		t.Repeat(map[string]func(*rapid.T){
+			"start":    l.action(l.start),
+			"ask":      l.action(l.ask),
+			"ask 2":    l.action(l.ask),
+			"return":   l.action(l.giveBack),
+			"look":     l.action(l.look),
+			"change":   l.action(func() { l.single(l.change()) }),
+			"run":      l.action(func() { l.single(l.changeRun()) }),
+			"together": l.action(l.together),
 		})
-	}
+		l.drain()
+	})
 }
 
 // anySettings returns bounds: of the units that are held, of the rate, or of both.

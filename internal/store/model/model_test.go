@@ -15,40 +15,28 @@ import (
 // One call after the other, through two handles: every result, and all that is there
 // after it, is as the model has it.
 func TestOneAfterTheOther(t *testing.T) {
-	for kind, open := range beds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			rapid.Check(t, func(t *rapid.T) {
-				c := newCheck(t, b)
-				t.Repeat(map[string]func(*rapid.T){
-					"commit": func(t *rapid.T) { c.T = t; c.alone(c.commit(1 + c.dice("items", 3))) },
-					"replay": func(t *rapid.T) { c.T = t; c.alone(c.replay()) },
-					"lease":  func(t *rapid.T) { c.T = t; c.alone(c.lease()) },
-					"order":  func(t *rapid.T) { c.T = t; c.alone(c.order()) },
-					"look":   func(t *rapid.T) { c.T = t; c.alone(c.look()) },
-				})
-			})
+	onBeds(t, allChecks, func(t *rapid.T, b *bed) {
+		c := newCheck(t, b)
+		t.Repeat(map[string]func(*rapid.T){
+			"commit": func(t *rapid.T) { c.T = t; c.alone(c.commit(1 + c.dice("items", 3))) },
+			"replay": func(t *rapid.T) { c.T = t; c.alone(c.replay()) },
+			"lease":  func(t *rapid.T) { c.T = t; c.alone(c.lease()) },
+			"order":  func(t *rapid.T) { c.T = t; c.alone(c.order()) },
+			"look":   func(t *rapid.T) { c.T = t; c.alone(c.look()) },
 		})
-	}
+	})
 }
 
 // Two calls at once: what comes of them is what comes of one after the other.
 func TestTwoConcurrentCalls(t *testing.T) {
-	for kind, open := range beds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			rapid.Check(t, func(t *rapid.T) {
-				c := newCheck(t, b)
-				t.Repeat(map[string]func(*rapid.T){
-					"commit":   func(t *rapid.T) { c.T = t; c.alone(c.commit(1 + c.dice("items", 3))) },
-					"lease":    func(t *rapid.T) { c.T = t; c.alone(c.lease()) },
-					"together": func(t *rapid.T) { c.T = t; c.together(c.any("one"), c.any("other")) },
-				})
-			})
+	onBeds(t, allChecks, func(t *rapid.T, b *bed) {
+		c := newCheck(t, b)
+		t.Repeat(map[string]func(*rapid.T){
+			"commit":   func(t *rapid.T) { c.T = t; c.alone(c.commit(1 + c.dice("items", 3))) },
+			"lease":    func(t *rapid.T) { c.T = t; c.alone(c.lease()) },
+			"together": func(t *rapid.T) { c.T = t; c.together(c.any("one"), c.any("other")) },
 		})
-	}
+	})
 }
 
 // any is a call that may meet another.

@@ -32,34 +32,21 @@ const flowQueue = "q"
 // The runs of a queue, whatever is done to them and to it, through two handles: no more of them get places than its bounds allow,
 // its counts are those of its places, none waits while there is room, and in the end all end.
 func TestQueuesKeepTheirBounds(t *testing.T) {
-	for kind, open := range beds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			rapid.Check(t, func(t *rapid.T) {
-				q := &queueCheck{check: newCheck(t, b), now: base}
-				with := func(f func()) func(*rapid.T) {
-					return func(t *rapid.T) {
-						q.T = t
-						actions.Add(1)
-						f()
-					}
-				}
-				t.Repeat(map[string]func(*rapid.T){
-					"start":    with(func() { q.must(q.start()) }),
-					"child":    with(func() { q.must(q.child()) }),
-					"leave":    with(func() { q.must(q.leave()) }),
-					"leave 2":  with(func() { q.must(q.leave()) }),
-					"control":  with(func() { q.must(q.control()) }),
-					"claim":    with(func() { q.must(q.claim()) }),
-					"change":   with(func() { q.must(q.change()) }),
-					"admit":    with(q.admit),
-					"together": with(q.together),
-				})
-				q.drain()
-			})
+	onBeds(t, allChecks, func(t *rapid.T, b *bed) {
+		q := &queueCheck{check: newCheck(t, b), now: base}
+		t.Repeat(map[string]func(*rapid.T){
+			"start":    q.action(func() { q.must(q.start()) }),
+			"child":    q.action(func() { q.must(q.child()) }),
+			"leave":    q.action(func() { q.must(q.leave()) }),
+			"leave 2":  q.action(func() { q.must(q.leave()) }),
+			"control":  q.action(func() { q.must(q.control()) }),
+			"claim":    q.action(func() { q.must(q.claim()) }),
+			"change":   q.action(func() { q.must(q.change()) }),
+			"admit":    q.action(q.admit),
+			"together": q.action(q.together),
 		})
-	}
+		q.drain()
+	})
 }
 
 // call is one call through a handle. It may be repeated.
@@ -220,7 +207,7 @@ func (q *queueCheck) claim() (string, call) {
 		Worker: workers[0], Nonce: q.nonce(), Filter: served[0], Limit: 1 + q.dice("limit", 4), MaxSuspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
 	}
 	if q.live {
-		c.QueueGates = store.NewQueueGates([]string{flowQueue}, nil)
+		c.QueueGates = store.NewQueueGates([]string{flowQueue}, nil, nil)
 	}
 	return fmt.Sprint("claim ", c.Limit), func(ctx context.Context, s store.Store) error {
 		_, err := s.Claim(ctx, c)

@@ -33,38 +33,25 @@ const scheduleName = "s"
 // A schedule, whatever is done to it and to its runs, through two handles: each time is decided once, starts at most one run, and waits
 // no longer than for the end of the run before.
 func TestSchedulesDecideEachTimeOnce(t *testing.T) {
-	for kind, open := range beds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := open(t)
-			rapid.Check(t, atMost(5, func(t *rapid.T) {
-				c := &scheduleCheck{check: newCheck(t, b), now: base, latest: base, taken: make(map[string]bool)}
-				with := func(do func()) func(*rapid.T) {
-					return func(t *rapid.T) {
-						c.T = t
-						actions.Add(1)
-						do()
-					}
-				}
-				c.seen = c.read()
-				c.set()
-				t.Repeat(map[string]func(*rapid.T){
-					"fire":     with(c.fire),
-					"pass":     with(c.pass),
-					"set":      with(c.set),
-					"pause":    with(c.pause),
-					"trigger":  with(func() { c.other(c.trigger()) }),
-					"backfill": with(c.backfill),
-					"delete":   with(c.remove),
-					"take":     with(c.take),
-					"run":      with(func() { c.other(c.changeRun()) }),
-					"claim":    with(func() { c.other(c.claim()) }),
-					"together": with(c.together),
-				})
-				c.drain()
-			}))
+	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
+		c := &scheduleCheck{check: newCheck(t, b), now: base, latest: base, taken: make(map[string]bool)}
+		c.seen = c.read()
+		c.set()
+		t.Repeat(map[string]func(*rapid.T){
+			"fire":     c.action(c.fire),
+			"pass":     c.action(c.pass),
+			"set":      c.action(c.set),
+			"pause":    c.action(c.pause),
+			"trigger":  c.action(func() { c.other(c.trigger()) }),
+			"backfill": c.action(c.backfill),
+			"delete":   c.action(c.remove),
+			"take":     c.action(c.take),
+			"run":      c.action(func() { c.other(c.changeRun()) }),
+			"claim":    c.action(func() { c.other(c.claim()) }),
+			"together": c.action(c.together),
 		})
-	}
+		c.drain()
+	})
 }
 
 // other makes a call that decides no time.

@@ -123,21 +123,26 @@ func (q *queueBed) checkCounts() {
 			q.left[id] = rows[i] != nil && rows[i].Status.IsTerminal()
 			continue
 		}
-		switch p.State {
-		case store.PlaceExecuting:
-			want.Executing++
-		case store.PlaceInLine:
-			want.Waiting++
-		case store.PlaceBehind:
-			want.Waiting++
-			want.Behind++
-		}
-		if p.Root && p.Begun {
-			want.Open++
-		}
+		countPlace(&want, p)
 	}
 	if info := q.queueInfo(boundedQueue); info != nil && info.QueueUse != want {
 		q.Fatalf("the queue counts %+v, its places are %+v", info.QueueUse, want)
+	}
+}
+
+// countPlace counts a place as the queue does.
+func countPlace(use *store.QueueUse, p *store.QueuedRun) {
+	switch p.State {
+	case store.PlaceExecuting:
+		use.Executing++
+	case store.PlaceInLine:
+		use.Waiting++
+	case store.PlaceBehind:
+		use.Waiting++
+		use.Behind++
+	}
+	if p.Root && p.Begun {
+		use.Open++
 	}
 }
 
@@ -165,7 +170,7 @@ func (q *queueBed) claims(at time.Time) (ids []uuid.UUID) {
 	q.Helper()
 	query := q.query(at)
 	if !q.gone {
-		query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil)
+		query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, nil)
 	}
 	for _, c := range q.claim(query).Runs {
 		ids = append(ids, c.Run.UUID)

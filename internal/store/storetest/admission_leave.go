@@ -276,7 +276,7 @@ func admitLeftOut(b *bed) {
 	stranger := q.queued("stranger", q.now)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue})
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue}, nil)
 	q.claimOne(query, stranger.UUID)
 	q.begins("of a worker that takes from the queue", q.in(time.Second), r...)
 }

@@ -13,7 +13,7 @@ import (
 func (q *queueBed) claimsWithoutRoom(at time.Time) (claimed []store.ClaimedRun) {
 	q.Helper()
 	query := q.query(at)
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue})
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue}, nil)
 	return q.claim(query).Runs
 }
 
@@ -67,7 +67,7 @@ func admitWithoutRoom(b *bed) {
 func (q *queueBed) claimsWhilePaused(at time.Time) (claimed []uuid.UUID) {
 	q.Helper()
 	query := q.query(at)
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, boundedQueue)
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, []string{boundedQueue})
 	for _, c := range q.claim(query).Runs {
 		claimed = append(claimed, c.Run.UUID)
 	}

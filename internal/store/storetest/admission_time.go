@@ -53,7 +53,7 @@ func admitEndedLeases(b *bed) {
 	r := q.starts(4, "a")
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil)
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
 		q.Fatalf("claimed %v, want two", ids(got))
 	}
@@ -83,18 +83,7 @@ func (q *queueBed) wantCounts(queue string) {
 		if p == nil || p.Queue != queue {
 			continue
 		}
-		switch p.State {
-		case store.PlaceExecuting:
-			want.Executing++
-		case store.PlaceInLine:
-			want.Waiting++
-		case store.PlaceBehind:
-			want.Waiting++
-			want.Behind++
-		}
-		if p.Root && p.Begun {
-			want.Open++
-		}
+		countPlace(&want, p)
 	}
 	if got := q.queueInfo(queue).QueueUse; got != want {
 		q.Fatalf("queue %q counts %+v, its places are %+v", queue, got, want)
@@ -125,7 +114,7 @@ func requeueAgainstAll(b *bed) {
 	}
 	claim := func() (got []uuid.UUID) {
 		query := q.query(at)
-		query.QueueGates = store.NewQueueGates(queues, nil)
+		query.QueueGates = store.NewQueueGates(queues, nil, nil)
 		result, err := q.s.Claim(q.ctx, query)
 		failed("Claim", err)
 		for _, c := range result.Runs {

@@ -151,7 +151,7 @@ func requeueAdmittedPriority(b *bed) {
 	q.wantState("admitted", r[1], store.PlaceExecuting, store.GateAdmitted)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.Limit, query.QueueGates = 1, store.NewQueueGates([]string{boundedQueue}, nil)
+	query.Limit, query.QueueGates = 1, store.NewQueueGates([]string{boundedQueue}, nil, nil)
 	q.claimOne(query, r[1])
 	q.claimOne(query, r[0])
 	q.ends(r...)
@@ -197,7 +197,7 @@ func requeueLinedMoves(b *bed) {
 	q.wantState("the next", r[1], store.PlaceInLine, store.GateInLine)
 	q.wantState("moved", r[0], store.PlaceGone, store.GateFree)
 	query := q.query(q.in(time.Second))
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil)
+	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
 		q.Errorf("claimed %v, want the two that have moved", ids(got))
 	}

@@ -27,7 +27,7 @@ func requeueUnreleased(b *bed) {
 			more = a.More
 		}
 		query := b.query(at)
-		query.QueueGates = store.NewQueueGates([]string{"elsewhere"}, nil)
+		query.QueueGates = store.NewQueueGates([]string{"elsewhere"}, nil, nil)
 		for _, c := range b.claim(query).Runs {
 			got = append(got, c.Run.UUID)
 		}
@@ -89,7 +89,7 @@ func requeueRace(b *bed) {
 	claimed := make(map[uuid.UUID]string) // the queues in which the runs were claimed
 	claim := func() {
 		query := q.query(at)
-		query.Limit, query.QueueGates = 2, store.NewQueueGates([]string{boundedQueue, "elsewhere"}, nil)
+		query.Limit, query.QueueGates = 2, store.NewQueueGates([]string{boundedQueue, "elsewhere"}, nil, nil)
 		got, err := q.s.Claim(q.ctx, query)
 		if err != nil {
 			q.Errorf("Claim: %v", err)

@@ -19,6 +19,7 @@ type Ctx struct {
 	context.Context
 	scope      *engine.Scope
 	maxPayload int
+	defaults   *stepOptions // see Defaults; nil: none
 }
 
 // Deadline returns the time at which the run's [Timeout] is over, by this process's clock. [Engine.SetTimeout] changes it, but
@@ -31,7 +32,7 @@ func (c *Ctx) callScope() *engine.Scope { return c.scope.WithContext(c.Context) 
 
 // withScope returns a Ctx whose durable calls are made in the scope.
 func (c *Ctx) withScope(scope *engine.Scope) *Ctx {
-	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
+	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload, defaults: c.defaults}
 }
 
 // Value returns the value of the field Context for the key.
@@ -97,6 +98,22 @@ func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(c
 // Attempt returns the number of the step's attempt, from 1, counted over all processes. ctx is the context that the step's
 // function gets. Outside of a step Attempt returns zero.
 func Attempt(ctx context.Context) int { return engine.Attempt(ctx) }
+
+// RunningStep describes the step in whose function it is used; see [StepInfo].
+type RunningStep struct {
+	Name        string // as in [Checkpoint], with its scope: "orders/7" is item 7 of the Map orders
+	Map         string // the name of the Map of which the step is an item, with its scope; empty: none
+	Index       int    // the index of the item in its Map; -1: no item
+	Key         string // what the [Key] option returned for the item; empty: the item has no key
+	Attempt     int    // the number of the attempt, from 1, counted over all processes
+	MaxAttempts int    // the largest number of attempts that [Retry] allows; zero: no bound
+}
+
+// StepInfo returns what step is being executed, and reports whether ctx is the context that the function of a step gets.
+func StepInfo(ctx context.Context) (RunningStep, bool) {
+	i, ok := engine.AttemptInfo(ctx)
+	return RunningStep{Name: i.Name, Map: i.Map, Index: i.Item, Key: i.Key, Attempt: i.Attempt, MaxAttempts: i.MaxAttempts}, ok
+}
 
 // callSite returns the program counter at which the user's code called the exported function that calls site. skip is the number of
 // functions between the exported function and site.

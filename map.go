@@ -111,7 +111,11 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 
 func (m *mapCall[In, Out]) executeItem(i int) {
 	item := func(ctx context.Context) (Out, error) { return m.fn(ctx, m.items[i]) }
-	m.results[i], m.errs[i] = newDurableCall(m.c, m.names[i], store.KindStep, m.callSite, item, m.options.steps).execute()
+	call := newDurableCall(m.c, m.names[i], store.KindStep, m.callSite, item, m.options.steps)
+	if call.spec.ItemNumber = i + 1; m.options.key != nil {
+		call.spec.ItemKey = m.names[i]
+	}
+	m.results[i], m.errs[i] = call.execute()
 	if err := m.errs[i]; err != nil && (!m.options.collect || errors.Is(err, ErrSuspended)) {
 		m.stopped.Store(true)
 	}

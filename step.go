@@ -50,7 +50,7 @@ type durableCall[T any] struct {
 func newDurableCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
 	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, CallSite: where}, fn: fn}
 	k.spec.Attempt = k.attempt
-	if len(opts) > 0 {
+	if len(opts) > 0 || c.defaults != nil {
 		k.err = k.applyOptions(opts)
 	}
 	if fn == nil && k.err == nil {
@@ -81,20 +81,18 @@ func (k *durableCall[T]) attempt(ctx context.Context) (engine.AttemptOutput, *re
 func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	var o stepOptions
 	o.fail(applyOptions(opts, &o))
-	if o.totalTimeout > 0 && o.attemptTimeout > o.totalTimeout {
-		o.fail(fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attemptTimeout, o.totalTimeout))
-	}
+	o.fail(o.check())
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
 	if o.given&givenUndoes != 0 && k.spec.Kind != store.KindCompensation {
 		return fmt.Errorf("%w: Undoes of step %q: it is for Compensate only", ErrInvalidConfig, k.spec.Name)
 	}
+	if k.c.defaults != nil {
+		o.addDefaults(k.c.defaults)
+	}
 	k.spec.Undoes = o.undoes
-	if o.retry != nil && o.retry.Attempts > 1 {
-		if o.atMostOnce {
-			return fmt.Errorf("%w: step %q has both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig, k.spec.Name)
-		}
+	if o.retries() {
 		k.spec.Retry = o.retry.waitAfter
 		if o.retry.Attempts != Unlimited {
 			k.spec.MaxAttempts = int32(min(o.retry.Attempts, math.MaxInt32))

@@ -21,10 +21,11 @@ const DefaultQueue = "default"
 
 // A Workflow is a function with a name under which runs of it are recorded. Create it with [Define].
 type Workflow[I, O any] struct {
-	name  string
-	queue string // empty: not given
-	fn    func(*Ctx, I) (O, error)
-	err   error
+	name     string
+	queue    string       // empty: not given
+	defaults *stepOptions // nil: not given
+	fn       func(*Ctx, I) (O, error)
+	err      error
 }
 
 // Define returns the workflow with the given name and function. The name is recorded with each run, and processes find the
@@ -37,7 +38,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -45,14 +46,19 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	return w
 }
 
-// WorkflowOption configures a workflow; see [Queue].
+// WorkflowOption configures a workflow; see [Queue] and [Defaults].
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
-	queue string
-	given givenOptions
-	err   error
+	commonOptions
+	queue    string
+	defaults *stepOptions
 }
+
+const (
+	givenQueueName givenOptions = 1 << iota
+	givenDefaults
+)
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
 // Without this option runs wait in [DefaultQueue], and children in the queue of their parent. A run keeps its queue: if the name
@@ -61,7 +67,8 @@ type workflowOptions struct {
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
-		o.err = errors.Join(o.err, o.given.markOnce(1, "Queue"), naming.Check("queue", name))
+		o.markGiven(givenQueueName, "Queue")
+		o.fail(naming.Check("queue", name))
 	}
 }
 
@@ -102,7 +109,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
 				ErrDiverged, s.Address(), w.name, len(input), err))
 		}
-		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload}, in)
+		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, defaults: w.defaults}, in)
 		if err != nil {
 			return nil, failureOf(err)
 		}

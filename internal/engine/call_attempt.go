@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -68,6 +69,32 @@ func Attempt(ctx context.Context) int {
 		return 0
 	}
 	return int(t.attempt)
+}
+
+// RunningAttempt describes an attempt of a step.
+type RunningAttempt struct {
+	Name, Map            string // with their scopes, as people see them
+	Item                 int    // the index of the item; -1: the step is no item of a Map
+	Key                  string
+	Attempt, MaxAttempts int
+}
+
+// AttemptInfo describes the attempt with this context, and reports whether it is the context of one.
+func AttemptInfo(ctx context.Context) (RunningAttempt, bool) {
+	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
+	if !ok {
+		return RunningAttempt{}, false
+	}
+	i := RunningAttempt{
+		Name: naming.Display(t.name), Item: t.spec.ItemNumber - 1, Key: t.spec.ItemKey, Attempt: int(t.attempt), MaxAttempts: int(t.spec.MaxAttempts),
+	}
+	if t.spec.Retry == nil {
+		i.MaxAttempts = 1
+	}
+	if i.Item >= 0 {
+		i.Map = naming.Display(strings.TrimSuffix(t.s.prefix, naming.Separator))
+	}
+	return i, true
 }
 
 // attemptResult is the result of one attempt.

@@ -35,6 +35,9 @@ type CallSpec struct {
 	AttemptTimeout time.Duration // the limit of one attempt; zero: none
 	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
 
+	ItemNumber int    // of the item of a Map that the call executes, from 1; zero: none
+	ItemKey    string // the item's key; empty: it has none
+
 	// Undoes has the names of the steps that a compensation undoes, in its scope.
 	Undoes []string
 

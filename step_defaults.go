@@ -1,0 +1,61 @@
+package durable
+
+import "fmt"
+
+// Defaults sets options for all steps of the workflow, its Tx steps, the items of its Maps and its compensations. Options of a call
+// win over them: if a call has [Retry], the default Retry and the default [AtMostOnce] do not apply to it, and vice versa; a
+// timeout replaces the default of that timeout, and a default that contradicts it does not apply. Without an option of its own
+// a call has no way to remove a default; give [Retry]([NoRetry]) or a longer timeout.
+//
+// Defaults takes Retry, [AttemptTimeout], [TotalTimeout], AtMostOnce and the Permit of a [Limit]. Options that concern a single
+// call, such as [Verify] and [Undoes], make [New] and every start return [ErrInvalidConfig].
+//
+// As with the options of a step, a change applies from the next attempt on, also to live runs.
+func Defaults(opts ...StepOption) WorkflowOption {
+	return func(o *workflowOptions) {
+		d := &stepOptions{}
+		d.fail(applyOptions(opts, d))
+		switch single := givenVerify | givenUndoes; {
+		case d.given&single != 0 || d.transact != nil:
+			d.fail(fmt.Errorf("%w: Defaults takes Retry, AttemptTimeout, TotalTimeout, AtMostOnce and Permit: give other options to the step itself", ErrInvalidConfig))
+		default:
+			d.fail(d.check())
+		}
+		o.markGiven(givenDefaults, "Defaults")
+		if d.err != nil {
+			o.fail(fmt.Errorf("Defaults: %w", d.err))
+		}
+		o.defaults = d
+	}
+}
+
+// check returns an error if the options contradict each other.
+func (o *stepOptions) check() error {
+	switch {
+	case o.totalTimeout > 0 && o.attemptTimeout > o.totalTimeout:
+		return fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attemptTimeout, o.totalTimeout)
+	case o.retries() && o.atMostOnce:
+		return fmt.Errorf("%w: both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig)
+	}
+	return nil
+}
+
+// retries reports whether a failed attempt is followed by another one.
+func (o *stepOptions) retries() bool { return o.retry != nil && o.retry.Attempts > 1 }
+
+// addDefaults sets what the call leaves open, unless it contradicts an option of the call.
+func (o *stepOptions) addDefaults(d *stepOptions) {
+	if o.given&(givenRetry|givenAtMostOnce|givenVerify) == 0 {
+		o.retry, o.atMostOnce = d.retry, d.atMostOnce
+	}
+	own := *o
+	if own.given&givenAttemptTimeout == 0 && (own.totalTimeout == 0 || d.attemptTimeout <= own.totalTimeout) {
+		o.attemptTimeout = d.attemptTimeout
+	}
+	if own.given&givenTotalTimeout == 0 && d.totalTimeout >= own.attemptTimeout {
+		o.totalTimeout = d.totalTimeout
+	}
+	if own.given&givenPermit == 0 {
+		o.permit = d.permit
+	}
+}

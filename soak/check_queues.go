@@ -93,7 +93,9 @@ func (e *evidence) queues(f *findings) {
 	e.queued(f, all)
 }
 
-// executing checks that no more runs of queue bounded, and of each of its keys, have executed at once than its bounds allow.
+// executing checks that no more runs of queue bounded, and of each of its keys, have executed at once than its bounds allow. A run
+// that was taken over from a process without a sign of life, such as one whose connections were all ended, counts once: the place is
+// the run's, and its former process finds out at its next write.
 func (e *evidence) executing(f *findings, all []*stay) {
 	type change struct {
 		at time.Time
@@ -113,8 +115,11 @@ func (e *evidence) executing(f *findings, all []*stay) {
 		return a.by - b.by
 	})
 	lower := e.queueLoad.times.Lowered.Add(boundLowered)
-	whole, ofKey := 0, make(map[string]int)
+	whole, ofKey, processes := 0, make(map[string]int), make(map[string]int)
 	for _, c := range changes {
+		if processes[c.s.run] += c.by; processes[c.s.run] != max(0, c.by) {
+			continue // another process executes the run, too
+		}
 		whole += c.by
 		ofKey[c.s.key] += c.by
 		most := mostExecuting

@@ -12,10 +12,11 @@ import (
 // stayed returns the entries of an execution that its process surely owns from its begin to its end.
 func stayed(pid int, run, queue, key string, from, to int) []entry {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+	exec := strconv.Itoa(pid) + run
 	return []entry{
 		{Kind: kClaim, Pid: pid, At: at(from), Value: at(from).Add(lease).Format(time.RFC3339Nano), Writes: []write{{Run: run}}},
-		{Kind: kIn, Pid: pid, At: at(from), Run: run, Exec: run, Step: queue, Value: key},
-		{Kind: kOut, Pid: pid, At: at(to), Run: run, Exec: run, Step: queue, Value: key},
+		{Kind: kIn, Pid: pid, At: at(from), Run: run, Exec: exec, Step: queue, Value: key},
+		{Kind: kOut, Pid: pid, At: at(to), Run: run, Exec: exec, Step: queue, Value: key},
 	}
 }
 
@@ -62,6 +63,7 @@ func TestQueueChecker(t *testing.T) {
 	}{
 		"nothing":      {func(*evidence) {}, ""},
 		"five at once": {add(stayed(50, "B9", boundedQueue, "b9", 110, 150)...), "queue bounded: 5 runs executed"},
+		"a run is taken over": {add(stayed(50, "B0", boundedQueue, "b0", 110, 150)...), ""},
 		"three of a key at once": {func(e *evidence) {
 			e.entries = append(e.entries[3*mostExecuting:], append(append(stayed(1, "B7", boundedQueue, "b0", 1, 9), stayed(2, "B8", boundedQueue, "b0", 2, 9)...), stayed(3, "B9", boundedQueue, "b0", 3, 9)...)...)
 		}, "3 runs of key b0"},

@@ -116,6 +116,9 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 		err = write("runs", 1, qRepairRun, shard, id, int64(run.Before.Status), run.Before.Epoch.Number(), int64(run.Before.Control),
 			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.Progress))
 	}
+	if err == nil {
+		err = write("", -1, qRepairPlacePassed, shard, id)
+	}
 	if err != nil {
 		return err
 	}

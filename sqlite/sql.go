@@ -168,6 +168,7 @@ const (
 	qRepairChildDetach
 	qRepairSignalsRelease
 	qRepairRun
+	qRepairPlacePassed
 	qGenerations
 	qWorkerUpsert
 	qWorkerDelete
@@ -213,6 +214,7 @@ func sqlFile(q queryID) string {
 		qRepairChildDetach:               "repair_child_detach.sql",
 		qRepairSignalsRelease:            "repair_signals_release.sql",
 		qRepairRun:                       "repair_run.sql",
+		qRepairPlacePassed:               "repair_place_passed.sql",
 		qGenerations:                     "generations.sql",
 		qBegin:                           "begin.sql",
 		qCommit:                          "commit.sql",

@@ -1,15 +1,24 @@
 -- Makes a run its next generation, if it still has the status $3, the epoch $4 and the control bits $5. It begins with
 -- the epoch $6, the status $7 and the control bits $8. The event has the numbers of both generations. It returns the run.
+--
+-- A run that passed its queue (gate 6) to end has no place that counts. It arrives anew (1), without the time by which it had
+-- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended.
 WITH changed AS (
     UPDATE durable.run AS r
     SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz, deadline_at = $10::timestamptz,
         progress = $11::integer, crashes = 0, owner = NULL, woken = false, output = NULL, error = NULL, ended_at = NULL,
+        lane = CASE WHEN r.lane & 7 = 6 THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
         paused_by = CASE WHEN $7::smallint = 4 THEN r.paused_by END,
         paused_at = CASE WHEN $7::smallint = 4 THEN r.paused_at END,
         cancel_reason = NULL, cancelled_by = NULL, cancelled_at = NULL
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.status = $3::smallint AND r.epoch = $4::bigint AND r.control = $5::smallint
     RETURNING r.shard, r.id
+), passed AS (
+    UPDATE durable.place AS p
+    SET start_by = NULL
+    FROM changed
+    WHERE p.shard = changed.shard AND p.run_id = changed.id AND p.state = 5
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason, old_value, new_value)
     SELECT $12::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),

@@ -26,6 +26,8 @@ var repairs = []test{
 	{"the owner of a superseded epoch writes nothing", repairLateOwner},
 	{"a payload that is nil and one that is empty stay so", repairPayloads},
 	{"an event with the numbers of the generations", repairEvent},
+	{"a run that passed its queue to end arrives again", repairPassed},
+	{"a run whose end no admission has seen keeps its place", repairPlaceKept},
 	{"of two repairs at once, one is made", func(b *bed) { raceRepairs(b, b.s) }},
 	{"a repair against a claim", func(b *bed) { raceRepairClaim(b, b.s) }},
 	{"a repair against a cancel", func(b *bed) { raceRepairCancel(b, b.s) }},

@@ -142,12 +142,12 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 
 // ControlOption configures a call that controls runs, schedules, queues or limits:
 //
-//   - [Reason] and [Actor] are for all of them: [Engine.Pause], [Engine.Resume], [Engine.Cancel] and [Engine.Terminate], the same
+//   - [Reason] and [Actor] are for all of them: [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate] and [Engine.Delete], the same
 //     for a filter such as [Engine.PauseAll], [Child.Cancel], [Engine.MoveToQueue], [Engine.SetPriority], [Engine.SetLimit], and the
 //     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
 //   - [OnlyUnstarted] and [OnlyItself] are for cancels.
 //   - [FreezeTimers] is for resumes.
-//   - [DryRun] is for the calls with a filter, and for [Engine.Retry].
+//   - [DryRun] is for the calls with a filter, and for [Engine.Retry] and [Engine.Delete].
 //   - [From] and [FromEnd] are for [Engine.Retry] and [Engine.RetryAll].
 type ControlOption func(*controlOptions)
 
@@ -217,7 +217,8 @@ func FreezeTimers() ControlOption {
 }
 
 // DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. ControlResult.Matched is the number of runs that match
-// the filter. With DryRun, [Engine.Retry] and [Engine.RetryAll] change nothing, and return what they would do.
+// the filter. With DryRun, [Engine.Retry], [Engine.RetryAll], [Engine.Delete] and [Engine.DeleteAll] change nothing, and return what
+// they would do.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenDryRun, "DryRun")

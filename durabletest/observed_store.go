@@ -83,6 +83,11 @@ func (s *observedStore) Repair(ctx context.Context, r *store.Repair) error {
 	return s.executeWrite("a repair", func() error { return s.Store.Repair(ctx, r) })
 }
 
+// DeleteTrees implements store.RetentionStore.
+func (s *observedStore) DeleteTrees(ctx context.Context, d *store.Deletion) error {
+	return s.executeWrite("a deletion", func() error { return s.Store.DeleteTrees(ctx, d) })
+}
+
 // Claim implements store.Store.
 func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	s.mu.Lock()

@@ -21,10 +21,10 @@ import (
 // granted to the roles that need it, here and in package schema.
 var rights = map[schema.Role]map[string]string{
 	schema.Worker: {
-		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
+		"migration": "S", "secret": "S", "run": "SIUD", "step": "SIUD", "signal": "SIUD", "worker": "SIUD", "tag": "SIUD", "event": "SID",
 		"fold": "SIUD", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "SIUD", "permit": "SIUD",
-		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD", "generation": "SI",
+		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD", "generation": "SID",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
@@ -240,6 +240,13 @@ func TestRolesDoTheirWork(t *testing.T) {
 	refused(schema.Operator, "start", err)
 	_, err = w.Start(t.Context(), operator, "in", durable.Singleton("k"), durable.Delay(time.Hour))
 	refused(schema.Operator, "start a singleton", err)
+	_, err = operator.Delete(t.Context(), third.ID())
+	refused(schema.Operator, "delete", err)
+	if !errors.Is(err, durable.ErrPermission) {
+		t.Errorf("an operator that deletes: %v", err)
+	}
+	_, err = worker.Delete(t.Context(), third.ID())
+	does(schema.Worker, "delete", err)
 	for role, e := range map[schema.Role]*durable.Engine{schema.Reader: reader, schema.Starter: starter} {
 		_, err = e.Cancel(t.Context(), "a")
 		refused(role, "cancel", err)

@@ -55,6 +55,7 @@ type statements struct {
 	startFoldKeysByLookAt, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                           string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations                                                                              string
+	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert                                                                     string
 }
 
 func loadStatements(schema string) statements {
@@ -71,6 +72,10 @@ func loadStatements(schema string) statements {
 		repairSignalsRelease:            text("repair_signals_release.sql"),
 		repairRun:                       text("repair_run.sql"),
 		generations:                     text("generations.sql"),
+		retentionTreeLock:               text("retention_tree_lock.sql"),
+		retentionTreeRead:               text("retention_tree_read.sql"),
+		retentionDelete:                 text("retention_delete.sql"),
+		retentionEventInsert:            text("retention_event_insert.sql"),
 		engineSettings:                  text("engine_settings.sql"),
 		runsLockForBatch:                text("runs_lock_for_batch.sql"),
 		runInsert:                       text("run_insert.sql"),

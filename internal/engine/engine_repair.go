@@ -56,7 +56,7 @@ func (e *Engine) Retry(ctx context.Context, ref string, q RetryRequest) ([]Repai
 			}
 			return p.runs, nil
 		case err != nil:
-			return nil, err
+			return nil, e.unlessDeleted(ctx, ref, err)
 		case try == maxRepairTries:
 			return nil, fmt.Errorf("retry run %q: %w: the run or its children changed during each of %d tries: try again", ref, store.ErrLocked, try)
 		case !sleepCtx(ctx, firstWriteRetryDelay):

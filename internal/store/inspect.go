@@ -72,6 +72,7 @@ const (
 	EventMovedToQueue    EventType = 2 // the run was given another queue
 	EventPriorityChanged EventType = 3 // the run was given another priority
 	EventRepaired        EventType = 4 // a repair made the next generation of the run
+	EventDeleted         EventType = 5 // the run and its tree were deleted on request
 	EventPaused          EventType = 104
 	EventCompleted       EventType = 105
 	EventFailed          EventType = 106
@@ -93,8 +94,9 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged and EventRepaired only. Old and New are the
-	// queue, the priority, or the number of the generation, before and after the change.
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired and EventDeleted only. Old and New
+	// are the queue, the priority, or the number of the generation, before and after the change; of EventDeleted, the name of
+	// the run and the number of deleted runs.
 	Actor, Reason, Old, New string
 }
 

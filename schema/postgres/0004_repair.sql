@@ -43,6 +43,9 @@ CREATE TABLE durable.generation (
     PRIMARY KEY (shard, run_id, number)
 );
 
+-- The checkpoints and children of a generation lead to it by its archive_id.
+CREATE INDEX generation_archive ON durable.generation (archive_id);
+
 CREATE VIEW durable.generations AS
 SELECT run_id, number, archive_id,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired','superseded'])[status] AS status,

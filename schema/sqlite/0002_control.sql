@@ -62,7 +62,7 @@ CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
 CREATE TABLE durable_event (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id BLOB    NOT NULL,
-    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 104 paused 105 completed 106 failed 107 cancelled 109 expired
     at     INTEGER NOT NULL,
     actor  TEXT,                        -- of a move, a change of the priority and a repair: who requested it, and why
     reason TEXT,
@@ -123,7 +123,7 @@ FROM durable_signal;
 
 CREATE VIEW durable_events AS
 SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, hex(run_id) AS run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value
 FROM durable_event;

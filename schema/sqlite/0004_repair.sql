@@ -40,6 +40,9 @@ CREATE TABLE durable_generation (
     PRIMARY KEY (run_id, number)
 ) STRICT, WITHOUT ROWID;
 
+-- The checkpoints and children of a generation lead to it by its archive_id.
+CREATE INDEX durable_generation_archive ON durable_generation (archive_id);
+
 CREATE VIEW durable_generations AS
 SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
        CASE status WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' WHEN 10 THEN 'superseded' END AS status,

@@ -45,6 +45,9 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"a repair against signals", raceRepairSignals},
 		{"a fence against a completion", raceFenceFinish},
 		{"a fence against a checkpoint", raceFenceStep},
+		{"a deletion against a repair", raceDeleteRepair},
+		{"of two deletions at once, one deletes", raceDeletions},
+		{"a deletion against the end of a detached child", raceDeleteDetached},
 		{"both have one key for tokens", func(b *bed, other store.Store) { tokenKeys(b, b.s, other) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -73,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"admission", admissions},
 		{"requeue", requeues},
 		{"repair", repairs},
+		{"retention", retentions},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

@@ -1,0 +1,109 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// DeletedRuns is the result of [Engine.Delete] and [Engine.DeleteAll].
+type DeletedRuns struct {
+	Matched int // the number of root runs that were given by an ID or a filter
+	Deleted int // the number of runs that were deleted, descendants included; with DryRun, that would be deleted
+	// Refused has the root runs that match a filter, and were not deleted. It has at most MaxControlIDs of them.
+	Refused []RefusedDeletion
+}
+
+// RefusedDeletion is a run that was not deleted, and why.
+type RefusedDeletion struct {
+	ID  string
+	Err error
+}
+
+// Delete deletes the ended run with the given ID, which is the caller's ID or the UUID, and all its descendants, with everything
+// that is theirs: steps, signals, tags and superseded generations. It cannot be undone. The ID can be used for another run
+// afterwards. Handles of the run and [Engine.Get] then return [ErrNotFound]. The events of the run stay, and one of the type
+// [EventDeleted] is added.
+//
+// The tree is deleted as a whole or not at all, except [Detached] children that are still live, or have live descendants: they
+// stay, and continue without their parent. The options are [Actor], [Reason] and [DryRun].
+//
+// Delete returns [ErrNotFound]; a [*StateError] if the run or a descendant that is not detached has not ended, and for a child
+// whose parent exists, because the parent's history refers to it; and [ErrPermission] if the database role may not delete rows.
+// To delete old runs automatically, set Config.Retention.
+func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (DeletedRuns, error) {
+	q, err := e.deleteRequest(ctx, opts)
+	if err != nil {
+		return DeletedRuns{}, fmt.Errorf("%s run %q: %w", VerbDelete, id, err)
+	}
+	n, err := e.inner.Delete(ctx, id, q)
+	if err != nil {
+		return DeletedRuns{}, convertStateError(err)
+	}
+	return DeletedRuns{Matched: 1, Deleted: n}, nil
+}
+
+// DeleteAll deletes every root run that matches the filter as [Engine.Delete] does, 100 trees per transaction. Without
+// Filter.Status it considers the runs that have ended. If DeleteAll returns an error, the result holds what was done before,
+// and DeleteAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to delete all runs that have
+// ended, set CreatedBefore.
+func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption) (DeletedRuns, error) {
+	var all DeletedRuns
+	q, err := e.deleteRequest(ctx, opts)
+	if err != nil {
+		return all, fmt.Errorf("%s runs by a filter: %w", VerbDelete, err)
+	}
+	filter, err := e.convertFilter(ctx, f)
+	if err != nil {
+		return all, err
+	}
+	if err := checkChooses(&filter, VerbDelete); err != nil {
+		return all, err
+	}
+	if filter.Roots = true; len(filter.Statuses) == 0 {
+		filter.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired}
+	}
+	var before uuid.UUID
+	for {
+		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
+		if err != nil || len(rows) == 0 {
+			return all, err
+		}
+		before = rows[len(rows)-1].UUID
+		results, err := e.inner.DeleteTrees(ctx, rows, q)
+		for i := range results {
+			r := &results[i]
+			all.Deleted += r.Deleted
+			if r.Err != nil && !errors.Is(r.Err, ErrNotFound) && len(all.Refused) < MaxControlIDs {
+				all.Refused = append(all.Refused, RefusedDeletion{ID: r.Run.Address(), Err: convertStateError(r.Err)})
+			}
+		}
+		if all.Matched += len(rows); err != nil {
+			return all, fmt.Errorf("%s runs by a filter: %w", VerbDelete, err)
+		}
+	}
+}
+
+// deleteRequest checks the options of a deletion.
+func (e *Engine) deleteRequest(ctx context.Context, opts []ControlOption) (q engine.DeleteRequest, err error) {
+	if err := e.checkMayWrite(ctx, "a deletion", "Config.Retention"); err != nil {
+		return q, err
+	}
+	var o controlOptions
+	err = applyOptions(opts, &o)
+	switch {
+	case err != nil:
+	case o.err != nil:
+		err = o.err
+	case o.given&^(givenReason|givenActor|givenDryRun) != 0:
+		err = fmt.Errorf("%w: a deletion takes the options Reason, Actor and DryRun: leave the others out", ErrInvalidConfig)
+	default:
+		err = o.checkTexts()
+	}
+	return engine.DeleteRequest{DryRun: o.dryRun, Actor: o.actor, Reason: o.reason}, err
+}

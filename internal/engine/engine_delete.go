@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// DeleteRequest is a person's request to delete runs that have ended.
+type DeleteRequest struct {
+	Actor  string
+	Reason string
+	DryRun bool // nothing is changed
+}
+
+const (
+	deleteVerb        = "delete"
+	maxDeleteTries    = 8 // how often a deletion is tried because a run was locked, or changed meanwhile
+	firstDeleteDelay  = 10 * time.Millisecond
+	placeNotGivenBack = "a worker has not yet taken back its place in its queue: try again"
+)
+
+// TreeResult is the result of the deletion of one tree.
+type TreeResult struct {
+	Run     *store.Run
+	Deleted int   // the number of runs that were deleted, or, with DryRun, that would be
+	Err     error // why the tree was not deleted
+}
+
+// Delete deletes the tree of a run, and returns the number of its runs. It returns a *StateError unless the run and all
+// its attached descendants have ended, and for a child whose parent exists.
+func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, error) {
+	if err := e.CheckOutsideTx(ctx, "a deletion"); err != nil {
+		return 0, err
+	}
+	row, err := e.find(ctx, ref, store.NoPayloads)
+	if err != nil {
+		return 0, err
+	}
+	results, err := e.DeleteTrees(ctx, []*store.Run{row}, q)
+	if err != nil {
+		return 0, fmt.Errorf("%s run %q: %w", deleteVerb, ref, err)
+	}
+	return results[0].Deleted, results[0].Err
+}
+
+// DeleteTrees deletes the trees of the given runs in one transaction, except those whose state does not allow it.
+func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteRequest) ([]TreeResult, error) {
+	results := make([]TreeResult, len(rows))
+	todo := make([]int, len(rows))
+	for i, row := range rows {
+		results[i].Run, todo[i] = row, i
+	}
+	deleted := 0
+	for try, delay := 1, firstDeleteDelay; len(todo) > 0; try, delay = try+1, 2*delay {
+		d := &treeDeleter{e: e, request: q, last: try == maxDeleteTries}
+		left, err := d.try(ctx, results, todo)
+		if err != nil {
+			return results, err
+		}
+		if todo = left; len(todo) > 0 && !sleepCtx(ctx, delay) {
+			return results, context.Cause(ctx)
+		}
+	}
+	for i := range results {
+		deleted += results[i].Deleted
+	}
+	if deleted > 0 && !q.DryRun {
+		e.telemetry.Log.Info("runs were deleted", telemetry.KeyRun, results[0].Run.UUID, telemetry.KeyName, naming.DisplayRun(results[0].Run),
+			telemetry.KeyCount, deleted, telemetry.KeyActor, q.Actor, telemetry.KeyReason, q.Reason)
+	}
+	return results, nil
+}
+
+// treeDeleter makes one try to delete trees.
+type treeDeleter struct {
+	e       *Engine
+	request DeleteRequest
+	last    bool // there is no further try
+}
+
+// try deletes the trees of the results with the given positions, and returns the positions of those to be tried again.
+func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int) (again []int, err error) {
+	now, err := d.e.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	op := &store.Deletion{Now: now, Actor: d.request.Actor, Reason: d.request.Reason, WithEvents: true}
+	var planned []int // the position of each tree of op
+	for _, i := range todo {
+		r := &results[i]
+		if err := d.guardParent(ctx, r.Run); err != nil {
+			r.Err = err
+			continue
+		}
+		nodes, err := d.e.store.TreeToDelete(ctx, r.Run.UUID)
+		if err != nil {
+			return nil, err
+		}
+		t := store.TreeDeletion{Root: r.Run.UUID, Name: r.Run.Address(), Quiet: make(map[uuid.UUID]store.Epoch, len(nodes))}
+		for _, n := range nodes {
+			if n.UUID == t.Root {
+				t.Epoch = n.Epoch
+			}
+			if n.Generation == 0 && n.Status.IsTerminal() {
+				t.Quiet[n.UUID] = n.Epoch
+				op.AwaitWriters = op.AwaitWriters || n.EndedAt.After(now.Add(-store.MinRetention))
+			}
+		}
+		t.Plan(nodes, now, func(uuid.UUID) bool { return true })
+		switch {
+		case t.Outcome != store.Written:
+			if d.refuse(r, &t) {
+				again = append(again, i)
+			}
+		case d.request.DryRun:
+			r.Deleted = t.Deleted
+		default:
+			op.Trees = append(op.Trees, t)
+			planned = append(planned, i)
+		}
+	}
+	if len(planned) == 0 {
+		return again, nil
+	}
+	if err := d.e.commitAlone(ctx, userCaller, func() error { return d.e.store.DeleteTrees(ctx, op) }); err != nil {
+		return nil, err
+	}
+	for at, i := range planned {
+		switch t := &op.Trees[at]; t.Outcome {
+		case store.Written:
+			results[i].Deleted = t.Deleted
+		case store.Adopted: // by another call, or by an earlier try whose result was lost
+			results[i].Deleted = len(t.Quiet)
+		default:
+			if d.refuse(&results[i], t) {
+				again = append(again, i)
+			}
+		}
+	}
+	return again, nil
+}
+
+// refuse sets the error of a tree that was not deleted, or reports that the deletion is to be tried again.
+func (d *treeDeleter) refuse(r *TreeResult, t *store.TreeDeletion) (again bool) {
+	n := &t.Blocker
+	refused := &StateError{Ref: t.Name, Verb: deleteVerb, Status: n.Status}
+	switch {
+	case t.Outcome == store.Adopted:
+		r.Err = notFoundError(t.Name)
+		return false
+	case t.Outcome == store.Fenced && !n.Status.IsTerminal() && n.UUID != t.Root:
+		refused.Detail = fmt.Sprintf("the root of run %s, which is %s: cancel or terminate that one first", n.UUID, n.Status)
+	case t.Outcome == store.Fenced && !n.Status.IsTerminal():
+	case !d.last:
+		return true
+	case n.InQueue:
+		refused.Detail = n.Status.String() + ", and " + placeNotGivenBack
+	default:
+		r.Err = fmt.Errorf("%s run %q: %w: the run or its children changed, or were locked, during each of %d tries: try again", deleteVerb, t.Name, store.ErrLocked, maxDeleteTries)
+		return false
+	}
+	r.Err = refused
+	return false
+}
+
+// guardParent returns a *StateError if the parent of the run exists: its history refers to the run.
+func (d *treeDeleter) guardParent(ctx context.Context, row *store.Run) error {
+	if !row.Parent.Valid {
+		return nil
+	}
+	refused := func(of string) error {
+		return &StateError{Ref: row.Address(), Verb: deleteVerb, Status: row.Status, Detail: row.Status.String() + ", and a child of " + of}
+	}
+	parent, err := d.e.find(ctx, row.Parent.UUID.String(), store.NoPayloads)
+	if err == nil {
+		return refused(fmt.Sprintf("run %q: delete the root of the tree", parent.Address()))
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	nodes, err := d.e.store.TreeToDelete(ctx, row.Parent.UUID)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		if n := &nodes[i]; n.UUID == row.Parent.UUID {
+			return refused(fmt.Sprintf("a superseded generation of run %s: delete the root of the tree", n.Parent.UUID))
+		}
+	}
+	return nil // the parent was deleted
+}
+
+// unlessDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
+// what the call read of it was incomplete.
+func (e *Engine) unlessDeleted(ctx context.Context, ref string, err error) error {
+	if _, gone := e.find(ctx, ref, store.NoPayloads); errors.Is(gone, ErrNotFound) {
+		return gone
+	}
+	return err
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// MinRetention is the least age at which the rows of an ended run are deleted without a wait for writes under way. It is
+// longer than any statement takes, so a write of a superseded epoch, whose guard saw the run before its end, has been
+// committed or rolled back.
+const MinRetention = time.Minute
+
+// RetentionStore deletes what has ended.
+type RetentionStore interface {
+	// TreeToDelete returns the runs of a tree and their superseded generations, from a run or an archive ID on. It
+	// returns nothing if there is no such run.
+	TreeToDelete(ctx context.Context, root uuid.UUID) ([]TreeNode, error)
+
+	// DeleteTrees deletes trees of runs with everything that is theirs, except events, in one transaction, and sets the
+	// outcome of each tree. It locks the ended runs of the trees without waiting, and deletes what TreeDeletion.Plan
+	// returns for the rows that it reads after that. A repeated call changes nothing.
+	DeleteTrees(ctx context.Context, d *Deletion) error
+}
+
+// TreeNode is a run, or a superseded generation of a run, in a tree that may be deleted.
+type TreeNode struct {
+	UUID   uuid.UUID     // of the run, or the archive ID of the generation
+	Parent uuid.NullUUID // of a run: its parent's UUID, or the archive ID of its parent's generation; of a generation: its run
+
+	Generation int32 // the number of the generation; zero: a run
+	Status     Status
+	Epoch      Epoch
+	EndedAt    time.Time // of a generation: when it was superseded
+	Detached   bool
+	InQueue    bool // an admission has not yet taken back its place in a queue
+}
+
+// Deletion deletes trees; see RetentionStore.
+type Deletion struct {
+	Trees []TreeDeletion
+	Now   time.Time
+	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. TreeDeletion.Quiet may
+	// have runs that had ended before the call.
+	AwaitWriters bool
+
+	// Actor and Reason are those of a person's request. WithEvents writes an event for the root of each tree.
+	Actor      string
+	Reason     string
+	WithEvents bool
+}
+
+// TreeDeletion deletes one tree.
+type TreeDeletion struct {
+	Root        uuid.UUID // the run, or the archive ID of a superseded generation
+	Name        string    // of the run, for its event
+	Epoch       Epoch     // of the root when it was read
+	EndedBefore time.Time // all runs that are deleted have ended before this time; zero: at any time
+	// Quiet has runs that had ended before the call, with their epochs, if it waits for writes under way. Other runs must have
+	// ended for at least MinRetention.
+	Quiet map[uuid.UUID]Epoch
+
+	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents
+	// it, which is then Blocker; Locked if another transaction has locked one of its runs.
+	Outcome Outcome
+	Blocker TreeNode
+	Deleted int // the number of runs that were deleted
+}
+
+// DeletionPlan tells what is deleted of a tree.
+type DeletionPlan struct {
+	Runs        []uuid.UUID // in the order of CompareUUIDs
+	Generations []TreeNode
+}
+
+// Plan sets the outcome of a deletion, and returns what is deleted. nodes are the rows of the tree, at least; locked
+// reports whether this transaction has locked an ended run.
+//
+// The tree is the root, its children that are not detached, and so on, with the children of superseded generations. It
+// is deleted as a whole or not at all. A detached child is deleted with its parent if its own tree can be deleted too.
+// Otherwise it stays with all its descendants, and is a root in effect.
+func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
+	t := deletionTree{d: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
+	root := -1
+	for i := range nodes {
+		if nodes[i].UUID == d.Root {
+			root = i
+		} else if p := nodes[i].Parent; p.Valid {
+			t.children[p.UUID] = append(t.children[p.UUID], i)
+		}
+	}
+	d.Deleted, d.Blocker = 0, TreeNode{}
+	if root < 0 {
+		d.Outcome = Adopted
+		return plan
+	}
+	if d.Outcome = t.collect(root, &plan); d.Outcome != Written {
+		return DeletionPlan{}
+	}
+	slices.SortFunc(plan.Runs, CompareUUIDs)
+	d.Deleted = len(plan.Runs)
+	return plan
+}
+
+// deletionTree is the tree of one call of Plan.
+type deletionTree struct {
+	d        *TreeDeletion
+	nodes    []TreeNode
+	children map[uuid.UUID][]int
+	now      time.Time
+	locked   func(uuid.UUID) bool
+}
+
+// collect adds the tree at a node to the plan, and returns Written, or why it cannot be deleted. Then the plan has what it had before.
+func (t *deletionTree) collect(root int, plan *DeletionPlan) Outcome {
+	before := *plan
+	var detached []int
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		n := &t.nodes[queue[0]]
+		if outcome := t.judge(n); outcome != Written {
+			if t.d.Root == t.nodes[root].UUID {
+				t.d.Blocker = *n
+			}
+			*plan = before
+			return outcome
+		}
+		if n.Generation > 0 {
+			plan.Generations = append(plan.Generations, *n)
+		} else {
+			plan.Runs = append(plan.Runs, n.UUID)
+		}
+		for _, i := range t.children[n.UUID] {
+			if t.nodes[i].Detached {
+				detached = append(detached, i)
+			} else {
+				queue = append(queue, i)
+			}
+		}
+	}
+	for _, i := range detached {
+		t.collect(i, plan) // it stays if it cannot be deleted
+	}
+	return Written
+}
+
+// judge returns Written if the node can be deleted, and otherwise why not.
+func (t *deletionTree) judge(n *TreeNode) Outcome {
+	if n.Generation > 0 {
+		if n.UUID == t.d.Root && !t.old(n) {
+			return Fenced
+		}
+		return Written // it never changes, and is older than the end of its run
+	}
+	epoch, quiet := t.d.Quiet[n.UUID]
+	quiet = quiet && epoch == n.Epoch || n.EndedAt.Before(t.now.Add(-MinRetention))
+	switch {
+	case !n.Status.IsTerminal(), n.InQueue, !t.old(n), !quiet, n.UUID == t.d.Root && n.Epoch != t.d.Epoch:
+		return Fenced
+	case !t.locked(n.UUID):
+		return Locked
+	}
+	return Written
+}
+
+// old reports whether the node ended long enough ago.
+func (t *deletionTree) old(n *TreeNode) bool {
+	return t.d.EndedBefore.IsZero() || n.EndedAt.Before(t.d.EndedBefore)
+}

@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// TreeToDelete implements store.RetentionStore.
+func (s *database) TreeToDelete(ctx context.Context, root uuid.UUID) (nodes []store.TreeNode, err error) {
+	err = s.read(ctx, "tree to delete", func(x executor) error {
+		nodes, err = readTreeNodes(x, root)
+		return err
+	})
+	return nodes, err
+}
+
+func readTreeNodes(x executor, root uuid.UUID) (nodes []store.TreeNode, err error) {
+	err = x.query(qRetentionTreeRead, func(v []driver.Value) error {
+		c := columnReader{values: v}
+		nodes = append(nodes, store.TreeNode{
+			UUID: c.uuid(), Parent: c.nullUUID(), Generation: int32(c.int()), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()),
+			EndedAt: c.time(), Detached: c.int() != 0, InQueue: c.int() != 0,
+		})
+		return c.err
+	}, bindUUID(root), bindShard(root))
+	return nodes, err
+}
+
+// DeleteTrees implements store.RetentionStore. The write lock excludes all other changes.
+func (s *database) DeleteTrees(ctx context.Context, d *store.Deletion) error {
+	return s.write(ctx, "delete runs", func(x executor) error {
+		for i := range d.Trees {
+			if err := deleteTree(ctx, x, d, &d.Trees[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// deleteTree deletes one tree, if it can be deleted.
+func deleteTree(ctx context.Context, x executor, d *store.Deletion, t *store.TreeDeletion) error {
+	nodes, err := readTreeNodes(x, t.Root)
+	if err != nil {
+		return err
+	}
+	plan := t.Plan(nodes, d.Now, func(uuid.UUID) bool { return true })
+	for i, run := range plan.Runs {
+		if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := deleteRun(x, run); err != nil {
+			return err
+		}
+	}
+	for i := range plan.Generations {
+		for _, q := range []queryID{qRetentionStepsDelete, qRetentionGenerationDelete} {
+			if _, err := x.exec(q, bindUUID(plan.Generations[i].UUID)); err != nil {
+				return err
+			}
+		}
+	}
+	if t.Outcome != store.Written || !d.WithEvents {
+		return nil
+	}
+	_, err = x.exec(qEventInsertWithValues, bindUUID(t.Root), int64(store.EventDeleted), bindTime(d.Now), bindText(d.Actor), bindText(d.Reason), bindText(t.Name),
+		strconv.Itoa(t.Deleted))
+	return err
+}
+
+// deleteRun deletes a run that has ended, with everything that is its own.
+func deleteRun(x executor, run uuid.UUID) error {
+	if _, err := x.exec(qRetentionStepsDelete, bindUUID(run)); err != nil {
+		return err
+	}
+	for _, q := range []queryID{qRetentionSignalsDelete, qRetentionTagsDelete, qRetentionPermitsDelete, qRetentionPlaceDelete} {
+		if _, err := x.exec(q, bindShard(run), bindUUID(run)); err != nil {
+			return err
+		}
+	}
+	n, err := x.exec(qRetentionRunDelete, bindUUID(run))
+	return checkOneRow("the deletion of run", run, n, err)
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // withExamples are the folders of packages whose functions and methods each have a runnable example.
-var withExamples = []string{".", "sqlite", "postgres", "durabletest"}
+var withExamples = []string{".", "sqlite", "postgres", "durabletest", "durablecli"}
 
 // noExample lists the exported functions and methods without a runnable example, with the reason.
 var noExample = map[string]string{
@@ -82,7 +82,7 @@ func noteExamples(f *file, mentioned map[call]bool) {
 			if !ok {
 				return true
 			}
-			if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains([]string{"durable", "sqlite", "postgres", "durabletest"}, pkg.Name) {
+			if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains([]string{"durable", "sqlite", "postgres", "durabletest", "durablecli"}, pkg.Name) {
 				mentioned[call{pkg.Name, s.Sel.Name}] = true
 				return true
 			}

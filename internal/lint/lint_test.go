@@ -82,11 +82,13 @@ func TestRulesFindFaults(t *testing.T) {
 	for _, c := range []struct{ rule, name, text string }{
 		{"imports point one way", "internal/store/x.go", `package store; import _ "` + module + `/internal/engine"`},
 		{"imports point one way", "x.go", `package durable; import _ "` + module + `/sqlite"`},
+		{"imports point one way", "durablecli/x.go", `package durablecli; import _ "` + module + `/internal/store"`},
 		{"imports point one way", "internal/engine/x.go", `package engine; import _ "` + module + `"`},
 		{"outside modules have one place", "step.go", `package durable; import _ "github.com/cenkalti/backoff/v4"`},
 		{"outside modules have one place", "internal/engine/x.go", `package engine; import _ "github.com/netresearch/go-cron"`},
 		{"outside modules have one place", "internal/engine/x.go", `package engine; import _ "github.com/jackc/pgx/v5"`},
 		{"outside modules have one place", "postgres/x.go", `package postgres; import _ "modernc.org/sqlite"`},
+		{"outside modules have one place", "x.go", `package durable; import _ "github.com/spf13/cobra"`},
 		{"outside modules have one place", "durabletest/x.go", `package durabletest; import _ "github.com/google/uuid"`},
 		{"only the journal commits", "internal/engine/x.go", "package engine; func f(s S) { s.store.Commit(nil, nil) }"},
 		{"files are short", "x.go", "package durable" + strings.Repeat("\n", longest+1)},
@@ -137,6 +139,8 @@ var layers = map[string][]string{
 	".":                        {"internal/bridge", "internal/engine", "internal/fold", "internal/history", "internal/naming", "internal/record", "internal/repair", "internal/schedule", "internal/store", "internal/telemetry", "internal/token"},
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
+	"durablecli":               {".", "postgres", "schema", "sqlite"},
+	"cmd/durable":              {"durablecli"},
 }
 
 func importsPointOneWay(f *file) (faults []string) {
@@ -162,11 +166,14 @@ func importsPointOneWay(f *file) (faults []string) {
 
 // homes says where each outside module may be imported, tests apart.
 var homes = map[string]func(name string) bool{
+	"github.com/spf13/cobra":         func(name string) bool { return strings.HasPrefix(name, "durablecli/") },
+	"github.com/mattn/go-runewidth":  func(name string) bool { return strings.HasPrefix(name, "durablecli/") },
+	"golang.org/x/term":              func(name string) bool { return strings.HasPrefix(name, "durablecli/") },
 	"github.com/cenkalti/backoff":    func(name string) bool { return name == "retry.go" },
 	"github.com/netresearch/go-cron": func(name string) bool { return name == "internal/schedule/cron.go" },
 	"modernc.org/sqlite":             func(name string) bool { return strings.HasPrefix(name, "sqlite/") },
 	"github.com/jackc/pgx": func(name string) bool {
-		return strings.HasPrefix(name, "postgres/") || strings.HasPrefix(name, "internal/pgtest/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/") || strings.HasPrefix(name, "soak/")
+		return strings.HasPrefix(name, "postgres/") || strings.HasPrefix(name, "internal/pgtest/") || strings.HasPrefix(name, "durablecli/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/") || strings.HasPrefix(name, "soak/")
 	},
 }
 
@@ -229,7 +236,7 @@ func sqlInFiles(f *file) (faults []string) {
 	return faults
 }
 
-var public = []string{".", "postgres", "sqlite", "schema"}
+var public = []string{".", "postgres", "sqlite", "schema", "durablecli"}
 
 func publicIsDocumented(f *file) (faults []string) {
 	if f.test() || !slices.Contains(public, f.folder()) {
@@ -281,12 +288,12 @@ func receiver(d *ast.FuncDecl) string {
 	}
 }
 
-// No database driver reaches those who did not ask for it.
+// No database driver and no command line reaches those who did not ask for it.
 func TestNoDriverInTheRoot(t *testing.T) {
 	for pkg, strangers := range map[string][]string{
-		module:               {"modernc.org/", "github.com/jackc/"},
-		module + "/postgres": {"modernc.org/"},
-		module + "/sqlite":   {"github.com/jackc/"},
+		module:               {"modernc.org/", "github.com/jackc/", "github.com/spf13/"},
+		module + "/postgres": {"modernc.org/", "github.com/spf13/"},
+		module + "/sqlite":   {"github.com/jackc/", "github.com/spf13/"},
 	} {
 		cmd := exec.Command("go", "list", "-deps", pkg)
 		cmd.Stderr = os.Stderr

@@ -1,0 +1,82 @@
+// Package durablecli is the command line of durable, as a cobra command.
+//
+// The program durable, in cmd/durable, consists of it: it opens the database that --url, --file or DATABASE_URL names. A program
+// with workflows of its own embeds the same commands with its engine:
+//
+//	func main() {
+//		engine, err := durable.New(store, durable.Config{Workflows: workflows})
+//		...
+//		os.Exit(durablecli.Execute(context.Background(), durablecli.Command(engine)))
+//	}
+//
+// Data is written to standard output, and messages to standard error. The exit codes are the constants of this package.
+package durablecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Command returns the command durable with all its subcommands, on the given engine. The flags that name a database are not
+// offered then. If the engine is nil, each command opens the database that --url, --file or the environment variable DATABASE_URL
+// names, and closes it at its end.
+//
+// Pass the command to [Execute], or add it to a command of your own; then [ExitCode] returns the exit code for the error of your
+// command's Execute.
+func Command(e *durable.Engine) *cobra.Command {
+	f := &frame{given: e}
+	root := &cobra.Command{
+		Use:   "durable",
+		Short: "Operate the runs of a database: look, act, migrate, diagnose",
+		Long: "durable operates the runs of one database.\n\n" +
+			"Data is written to standard output, and messages to standard error. Exit codes: 0 done, 1 error, 2 usage,\n" +
+			"3 not found, 4 the workflow failed, 5 the database cannot be used, 130 interrupted.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%w; see %s --help", err, cmd.CommandPath()) })
+	f.addGlobalFlags(root)
+	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"}, &cobra.Group{ID: groupCare, Title: "Deploy and care:"})
+	root.SetHelpCommandGroupID(groupCare)
+	for _, add := range commands {
+		root.AddCommand(add(f)...)
+	}
+	return root
+}
+
+// The groups of commands in the help.
+const (
+	groupLook = "look"
+	groupAct  = "act"
+	groupCare = "care"
+)
+
+// commands returns the commands of each noun or verb.
+var commands = []func(*frame) []*cobra.Command{
+	listCommand, getCommand, historyCommand, treeCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
+	schedulesCommand, workersCommand, topCommand,
+	completionCommand, versionCommand,
+}
+
+// Execute executes the command with the arguments of the process, and returns the exit code for os.Exit. It writes an error to the
+// command's standard error. SIGINT and SIGTERM interrupt the command; a second signal ends the process.
+func Execute(ctx context.Context, cmd *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the next signal has its usual effect
+	err := cmd.ExecuteContext(ctx)
+	code := ExitCode(err)
+	if err != nil && code != ExitInterrupted && !errors.Is(err, errSilent) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Error: %s\n", escapeLines(err.Error()))
+	}
+	return code
+}

@@ -1,0 +1,83 @@
+package durablecli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// statuses are the values of --status.
+var statuses = []string{
+	string(durable.StatusPending), string(durable.StatusRunning), string(durable.StatusWaiting), string(durable.StatusPaused),
+	string(durable.StatusCompleted), string(durable.StatusFailed), string(durable.StatusCancelled), string(durable.StatusExpired),
+}
+
+// groups are values of --status that stand for several.
+var statusGroups = map[string][]string{"live": statuses[:4], "ended": statuses[4:]}
+
+// filterFlags are the flags of a durable.Filter.
+type filterFlags struct {
+	workflow, queue, groupKey, tag, idPrefix, after, before string
+	statuses                                                []string
+	priorities                                              []int
+	olderThan                                               time.Duration
+	roots                                                   bool
+}
+
+func (f *filterFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.workflow, "workflow", "w", "", "runs of this workflow")
+	flags.StringSliceVarP(&f.statuses, "status", "s", nil, "runs with one of these statuses: "+strings.Join(statuses, ", ")+"; live and ended stand for four each")
+	flags.StringVarP(&f.queue, "queue", "q", "", "runs in this queue")
+	flags.StringVar(&f.groupKey, "key", "", "live runs with this group key, with --queue")
+	flags.IntSliceVar(&f.priorities, "priority", nil, "runs with one of these priorities")
+	flags.StringVarP(&f.tag, "tag", "t", "", "runs with this tag, as key or key=value")
+	flags.StringVar(&f.idPrefix, "id-prefix", "", "root runs whose ID begins with this text")
+	flags.Var(durationFlag{&f.olderThan}, "older-than", "runs that were started longer ago, such as 90m or 2d")
+	flags.StringVar(&f.after, "created-after", "", "runs that were started after this time: a time, a date, today, yesterday, or how long ago, such as 2d")
+	flags.StringVar(&f.before, "created-before", "", "runs that were started before this time")
+	flags.BoolVar(&f.roots, "roots", false, "root runs, no children")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statuses...), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// filter returns the filter, and reports whether it has a condition.
+func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
+	key, value, hasValue := strings.Cut(f.tag, "=")
+	if hasValue && (key == "" || value == "") {
+		return durable.Filter{}, false, usage("the tag %q is incomplete: write --tag key or --tag key=value", f.tag)
+	}
+	filter := durable.Filter{
+		Workflow: f.workflow, Queue: f.queue, GroupKey: f.groupKey, Priority: f.priorities, Tag: key, TagValue: value,
+		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots,
+	}
+	for _, s := range f.statuses {
+		if group, ok := statusGroups[s]; ok {
+			for _, member := range group {
+				filter.Status = append(filter.Status, durable.Status(member))
+			}
+			continue
+		}
+		if !slices.Contains(statuses, s) {
+			return filter, false, usage("the status %q does not exist: use %s, live or ended", s, strings.Join(statuses, ", "))
+		}
+		filter.Status = append(filter.Status, durable.Status(s))
+	}
+	for text, t := range map[string]*time.Time{f.after: &filter.CreatedAfter, f.before: &filter.CreatedBefore} {
+		if text == "" {
+			continue
+		}
+		var err error
+		if *t, err = parseTime(text, now); err != nil {
+			return filter, false, &markedError{errUsage, err}
+		}
+	}
+	if f.after != "" && f.after == f.before {
+		return filter, false, usage("--created-after and --created-before are the same time: no run matches")
+	}
+	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before != "" || len(f.statuses)+len(f.priorities) > 0 || f.olderThan > 0 || f.roots
+	return filter, given, nil
+}

@@ -1,0 +1,199 @@
+package durablecli
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func getCommand(f *frame) []*cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use: "get ID", GroupID: groupLook, Args: oneRun,
+		Short: "Show a run: its state, what it waits for, its input and its result",
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended; the exit code is 4 if it did not complete")
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		run, err := s.engine.Get(ctx, s.args[0])
+		if err != nil {
+			return err
+		}
+		if wait {
+			return awaitRun(ctx, s, run.ID, run.Workflow)
+		}
+		return showRun(s, run)
+	})}
+}
+
+// rawWorkflow returns the workflow with the given name, for starts and results: inputs and outputs are JSON as it is. Its function is
+// never called.
+func rawWorkflow(name string, opts ...durable.WorkflowOption) *durable.Workflow[jsontext.Value, jsontext.Value] {
+	return durable.Define(name, func(*durable.Ctx, jsontext.Value) (jsontext.Value, error) {
+		return nil, errors.New("this workflow is executed by its own program")
+	}, opts...)
+}
+
+// awaitRun waits until a run has ended, and shows it. It returns errWorkflowFailed if the run did not complete.
+func awaitRun(ctx context.Context, s *session, id, workflow string) error {
+	handle, err := rawWorkflow(workflow).Handle(ctx, s.engine, id)
+	if err != nil {
+		return err
+	}
+	failed := new(durable.RunError)
+	if _, err = handle.Result(ctx); err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	run, infoErr := s.engine.Get(ctx, handle.RunID())
+	if infoErr != nil {
+		return infoErr
+	}
+	if infoErr = showRun(s, run); infoErr != nil {
+		return infoErr
+	}
+	if err != nil {
+		return &markedError{errWorkflowFailed, fmt.Errorf("run %q of workflow %q did not complete: it is %s", run.ID, run.Workflow, run.Status)}
+	}
+	return nil
+}
+
+func showRun(s *session, r *durable.RunInfo) error {
+	return s.describe(r, r.ID, func() []field {
+		p := s.printer
+		fields := []field{
+			{label: "ID", text: r.ID, color: bold},
+			{label: "Run ID", text: r.RunID},
+			{label: "Workflow", text: r.Workflow},
+			{label: "Version", text: r.Version},
+			{label: "Status", text: statusText(r), color: statusColor(r.Status)},
+		}
+		fields = append(fields, waitFields(p, r)...)
+		fields = append(fields,
+			field{label: "Parent", text: r.Parent},
+			field{label: "Call", text: r.Name},
+			field{label: "Detached", text: ifTrue(r.Detached, "yes: it continues when its parent ends")},
+			field{label: "Queue", text: r.Queue},
+			field{label: "Priority", text: ifTrue(r.Priority != 0, fmt.Sprint(r.Priority))},
+			field{label: "Tags", text: tagLines(r.Tags)},
+			field{label: "Started", text: p.ageAndExact(r.CreatedAt)},
+			field{label: "Executed first", text: p.ageAndExact(r.StartedAt)},
+			field{label: "Ended", text: p.ageAndExact(r.EndedAt)},
+			field{label: "Deadline", text: p.ageAndExact(r.Deadline)},
+			field{label: "Worker", text: r.Owner},
+			field{label: "Claims", text: ifTrue(r.Epoch > 0, fmt.Sprint(r.Epoch))},
+		)
+		for _, m := range r.Progress {
+			fields = append(fields, field{label: "Progress", text: fmt.Sprintf("%s: %d of %d", m.Name, m.Done, m.Total)})
+		}
+		fields = append(fields,
+			field{label: "Unreceived signals", text: numberLines(r.Unreceived)},
+			field{label: "Input", text: payloadLines(r.Input)},
+			field{label: "Output", text: payloadLines(r.Output)},
+		)
+		if r.Err != nil {
+			fields = append(fields,
+				field{label: "Error", text: r.Err.Message, color: red},
+				field{label: "Error type", text: r.Err.Type},
+				field{label: "Failed step", text: r.Err.Step},
+				field{label: "Stack", text: r.Err.Stack},
+			)
+		}
+		return fields
+	})
+}
+
+// waitFields returns what a run waits for and what keeps it, in words.
+func waitFields(p *printer, r *durable.RunInfo) (fields []field) {
+	add := func(label, text string, c color) { fields = append(fields, field{label, text, c}) }
+	switch {
+	case r.Status == durable.StatusPaused:
+		add("Paused", withReason(p.past(r.PausedAt), r.Reason, r.PausedBy), yellow)
+	case r.Reason != "":
+		add("Held", r.Reason, yellow)
+	}
+	if c := r.Cancellation; c != nil {
+		add("Cancel", withReason("requested "+p.past(c.At), c.Reason, c.Actor), yellow)
+	}
+	if r.NoWorker {
+		add("No worker", "it is due, and no live worker executes workflow "+r.Workflow+" in queue "+r.Queue+": start one", red)
+	}
+	if r.KeyWait != nil {
+		add("Waits", r.KeyWait.String(), plain)
+	}
+	if r.Place != nil {
+		add("Queue place", r.Place.String(), plain)
+	}
+	if r.Status == durable.StatusPending && r.WakeAt.After(p.now()) {
+		add("Due", p.ageAndExact(r.WakeAt), plain)
+	}
+	for _, call := range r.OpenCalls {
+		add("Waits", openCallText(p, &call), plain)
+	}
+	if a := r.LastFailure; a != nil {
+		add("Last failure", attemptText(p, a), red)
+	}
+	if r.Crashes > 0 {
+		add("Crashes", fmt.Sprintf("%s since its last new checkpoint", count(r.Crashes, "crash", "crashes")), yellow)
+	}
+	if l := r.LastLeaseLoss; l != nil {
+		add("Lost", fmt.Sprintf("%s by worker %s", p.past(l.At), l.Worker), plain)
+	}
+	return fields
+}
+
+// openCallText describes a call that has no outcome yet: "receive approve since 2h, until in 22h".
+func openCallText(p *printer, c *durable.OpenCall) string {
+	text := fmt.Sprintf("%s %s since %s", c.Kind, c.Name, p.past(c.Since))
+	if c.Attempts > 1 {
+		text += fmt.Sprintf(", attempt %d", c.Attempts)
+	}
+	if !c.Until.IsZero() {
+		text += ", until " + p.ageAndExact(c.Until)
+	}
+	if c.Limit != "" {
+		text += fmt.Sprintf(", for a permit of limit %s", c.Limit)
+		if c.LimitKey != "" {
+			text += " for key " + c.LimitKey
+		}
+		text += fmt.Sprintf(" with %d before it", c.Before)
+	}
+	return text
+}
+
+func attemptText(p *printer, a *durable.FailedAttempt) string {
+	what := "was interrupted"
+	if a.Err != nil {
+		what = "failed: " + a.Err.Message
+	}
+	return fmt.Sprintf("attempt %d of %s, %s, %s", a.Attempt, a.Step, p.past(firstTime(a.EndedAt, a.StartedAt)), what)
+}
+
+func ifTrue(condition bool, text string) string {
+	if condition {
+		return text
+	}
+	return ""
+}
+
+func tagLines(tags map[string]string) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		lines = append(lines, escape(key+"="+tags[key]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func numberLines[K ~string](numbers map[K]int) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(numbers)) {
+		lines = append(lines, escape(fmt.Sprintf("%s: %d", key, numbers[key])))
+	}
+	return strings.Join(lines, "\n")
+}

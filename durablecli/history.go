@@ -1,0 +1,103 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func historyCommand(f *frame) []*cobra.Command {
+	var generation int
+	history := &cobra.Command{
+		Use: "history ID", GroupID: groupLook, Args: oneRun,
+		Short: "Show the checkpoints of a run, in the order in which its calls began",
+	}
+	history.Flags().IntVar(&generation, "generation", 0, "an older generation of the run; see durable generations")
+	generations := &cobra.Command{
+		Use: "generations ID", GroupID: groupLook, Args: oneRun,
+		Short: "Show the executions of a run that was repaired, the oldest first",
+	}
+	return []*cobra.Command{
+		f.withEngine(history, func(ctx context.Context, s *session) error {
+			var opts []durable.HistoryOption
+			if s.cmd.Flags().Changed("generation") {
+				opts = append(opts, durable.InGeneration(generation))
+			}
+			checkpoints, err := s.engine.History(ctx, s.args[0], opts...)
+			if err != nil {
+				return err
+			}
+			return print(s.printer, checkpoints, func(c *durable.Checkpoint) string { return c.Name }, checkpointColumns(s.printer))
+		}),
+		f.withEngine(generations, func(ctx context.Context, s *session) error {
+			all, err := s.engine.Generations(ctx, s.args[0])
+			if err != nil {
+				return err
+			}
+			return print(s.printer, all, func(g *durable.Generation) string { return fmt.Sprint(g.Number) }, generationColumns(s.printer))
+		}),
+	}
+}
+
+func checkpointColumns(p *printer) []column[durable.Checkpoint] {
+	type row = durable.Checkpoint
+	return []column[row]{
+		{title: "SEQ", right: true, wide: true, text: func(c *row) string { return fmt.Sprint(c.Seq) }},
+		{title: "NAME", keep: true, text: func(c *row) string { return c.Name }},
+		{title: "KIND", text: func(c *row) string { return string(c.Kind) }},
+		{title: "STATUS", keep: true, text: func(c *row) string { return string(c.Status) }, color: func(c *row) color { return checkpointColor(c.Status) }},
+		{title: "ATTEMPTS", right: true, text: func(c *row) string { return fmt.Sprint(c.Attempts) }},
+		{title: "STARTED", text: func(c *row) string { return p.pastOrExact(c.StartedAt) }},
+		{title: "ENDED", wide: true, text: func(c *row) string { return exact(c.EndedAt) }},
+		{title: "TOOK", right: true, text: func(c *row) string { return took(c.StartedAt, c.EndedAt) }},
+		{title: "NEXT", text: func(c *row) string { return ifTrue(c.EndedAt.IsZero() && !c.NextAt.IsZero(), p.ageOrExact(c.NextAt)) }},
+		{title: "RESULT", text: checkpointResult},
+	}
+}
+
+func checkpointResult(c *durable.Checkpoint) string {
+	switch {
+	case c.Err != nil:
+		return c.Err.Message
+	case c.LastFailure != nil && c.LastFailure.Interrupted && c.EndedAt.IsZero():
+		return fmt.Sprintf("attempt %d was interrupted", c.LastFailure.Attempt)
+	}
+	return payloadText(c.Output)
+}
+
+func checkpointColor(s durable.CheckpointStatus) color {
+	switch s {
+	case durable.CheckpointCompleted:
+		return green
+	case durable.CheckpointFailed:
+		return red
+	case durable.CheckpointBackoff, durable.CheckpointCancelled:
+		return yellow
+	}
+	return cyan
+}
+
+func generationColumns(p *printer) []column[durable.Generation] {
+	type row = durable.Generation
+	return []column[row]{
+		{title: "GENERATION", right: true, text: func(g *row) string { return fmt.Sprint(g.Number) }},
+		{title: "STATUS", text: func(g *row) string { return string(g.Status) }, color: func(g *row) color { return statusColor(g.Status) }, keep: true},
+		{title: "STARTED", text: func(g *row) string { return p.pastOrExact(g.StartedAt) }, keep: true},
+		{title: "ENDED", text: func(g *row) string { return p.pastOrExact(g.EndedAt) }},
+		{title: "BY", text: func(g *row) string { return string(g.Verb) + ifTrue(g.From != "", " from "+g.From) }},
+		{title: "ACTOR", text: func(g *row) string { return g.Actor }},
+		{title: "REASON", text: func(g *row) string { return g.Reason }},
+		{title: "KEPT", right: true, wide: true, text: func(g *row) string { return fmt.Sprint(g.Kept) }},
+		{title: "DROPPED", right: true, wide: true, text: func(g *row) string { return fmt.Sprint(len(g.Dropped)) }},
+		{title: "VERSION", wide: true, text: func(g *row) string { return g.Version }},
+		{title: "ERROR", text: func(g *row) string {
+			if g.Err == nil {
+				return ""
+			}
+			return failureText(g.Err.Step, g.Err.Message)
+		}},
+	}
+}

@@ -1,0 +1,65 @@
+package durablecli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func limitsCommand(f *frame) []*cobra.Command {
+	cmd := &cobra.Command{
+		Use: "limits", GroupID: groupLook, Args: cobra.NoArgs,
+		Short: "List the limits of steps, with what they grant and who waits",
+	}
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		limits, err := s.engine.Limits(ctx)
+		if err != nil {
+			return err
+		}
+		if len(limits) == 0 && s.format == formatTable {
+			s.say("there is no limit")
+		}
+		return print(s.printer, limits, func(l *durable.LimitInfo) string { return l.Name }, limitColumns())
+	})}
+}
+
+func limitColumns() []column[durable.LimitInfo] {
+	type row = durable.LimitInfo
+	return []column[row]{
+		{title: "LIMIT", keep: true, text: func(l *row) string { return l.Name }},
+		{title: "HELD", right: true, keep: true, text: func(l *row) string { return fmt.Sprint(l.Held) }},
+		{title: "OFFERED", right: true, wide: true, text: func(l *row) string { return fmt.Sprint(l.Offered) }},
+		{title: "WAITING", right: true, keep: true, text: func(l *row) string { return fmt.Sprint(l.Waiting) }},
+		{title: "BOUNDS", keep: true, text: func(l *row) string { return boundsText(&l.LimitBounds) }},
+		{title: "LONGEST LINES", text: func(l *row) string {
+			var lines []string
+			for _, k := range l.Keys {
+				if k.Waiting > 0 {
+					lines = append(lines, fmt.Sprintf("%s %d", k.Key, k.Waiting))
+				}
+			}
+			return strings.Join(lines, ", ")
+		}},
+		{title: "FROM", wide: true, text: func(l *row) string { return settingsOrigin(l.Set != nil, l.SetBy, l.SetReason, l.DeclaredVersion) }},
+		{title: "LAST CHANGE", wide: true, text: func(l *row) string { return changeText(l.LastChange) }},
+	}
+}
+
+func boundsText(b *durable.LimitBounds) string {
+	var parts []string
+	if b.Concurrent > 0 {
+		parts = append(parts, fmt.Sprintf("concurrent %d", b.Concurrent))
+	}
+	if b.Rate > 0 {
+		parts = append(parts, fmt.Sprintf("rate %d per %s", b.Rate, shortDuration(b.Period)))
+	}
+	if b.Burst > 1 {
+		parts = append(parts, fmt.Sprintf("burst %d", b.Burst))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no bounds")
+}

@@ -1,0 +1,186 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// mostPerPage is the largest durable.Page.
+const mostPerPage = 1000
+
+func listCommand(f *frame) []*cobra.Command {
+	var flags filterFlags
+	var limit int
+	var cursor string
+	var watch bool
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, GroupID: groupLook, Args: cobra.NoArgs,
+		Short: "List runs, the newest first",
+		Example: "  durable list --status failed --created-after yesterday --created-before today\n" +
+			"  durable list -w checkout --status live --older-than 1d -o wide\n" +
+			"  durable list --tag team.owner=payments -o id | durable cancel --reason \"wrong prices\" -",
+	}
+	flags.add(cmd)
+	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "the most runs; 0: all")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "continue after the cursor that the list before ended with")
+	cmd.Flags().BoolVar(&watch, "watch", false, "repeat the list on the terminal until interrupted")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often --watch repeats the list")
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		if limit < 0 {
+			return usage("--limit is %d: use a positive number, or 0 for all", limit)
+		}
+		show := func(ctx context.Context) error {
+			filter, _, err := flags.filter(s.now())
+			if err != nil {
+				return err
+			}
+			runs, next, err := listRuns(ctx, s.engine, filter, limit, cursor)
+			if err != nil {
+				return err
+			}
+			if err := print(s.printer, runs, runID, runColumns(s.printer)); err != nil {
+				return err
+			}
+			switch {
+			case next != "" && !watch:
+				s.say("more runs match: use --limit, or continue with --cursor %s", next)
+			case len(runs) == 0 && s.format == formatTable:
+				s.say("no run matches")
+			}
+			return nil
+		}
+		if !watch {
+			return show(ctx)
+		}
+		return s.repeat(ctx, interval, show)
+	})}
+}
+
+// listRuns returns up to limit runs, zero for all, and the cursor of those that follow.
+func listRuns(ctx context.Context, e *durable.Engine, filter durable.Filter, limit int, cursor string) (runs []durable.RunInfo, next string, err error) {
+	for {
+		size := mostPerPage
+		if limit > 0 {
+			size = min(size, limit-len(runs))
+		}
+		page, err := e.List(ctx, filter, durable.Page{Limit: size, Cursor: cursor})
+		if err != nil {
+			return nil, "", err
+		}
+		runs, cursor = append(runs, page.Runs...), page.Next
+		if cursor == "" || limit > 0 && len(runs) >= limit {
+			return runs, cursor, nil
+		}
+	}
+}
+
+func runID(r *durable.RunInfo) string { return r.ID }
+
+func runColumns(p *printer) []column[durable.RunInfo] {
+	return []column[durable.RunInfo]{
+		{title: "ID", text: runID, keep: true},
+		{title: "RUN ID", wide: true, text: func(r *durable.RunInfo) string { return r.RunID }},
+		{title: "WORKFLOW", text: func(r *durable.RunInfo) string { return r.Workflow }},
+		{title: "STATUS", text: func(r *durable.RunInfo) string { return statusText(r) }, color: func(r *durable.RunInfo) color { return statusColor(r.Status) }, keep: true},
+		{title: "QUEUE", wide: true, text: func(r *durable.RunInfo) string { return r.Queue }},
+		{title: "PRIORITY", wide: true, right: true, text: func(r *durable.RunInfo) string { return fmt.Sprint(r.Priority) }},
+		{title: "VERSION", wide: true, text: func(r *durable.RunInfo) string { return r.Version }},
+		{title: "PARENT", wide: true, text: func(r *durable.RunInfo) string { return r.Parent }},
+		{title: "OWNER", wide: true, text: func(r *durable.RunInfo) string { return r.Owner }},
+		{title: "STARTED", keep: true, text: func(r *durable.RunInfo) string { return p.pastOrExact(r.CreatedAt) }},
+		{title: "ENDED", text: func(r *durable.RunInfo) string { return p.pastOrExact(r.EndedAt) }},
+		{title: "DETAIL", text: runDetail},
+	}
+}
+
+// pastOrExact returns how long ago a time was, or the time itself with -o wide.
+func (p *printer) pastOrExact(t time.Time) string {
+	if p.format == formatWide {
+		return exact(t)
+	}
+	return p.past(t)
+}
+
+// ageOrExact is pastOrExact for a time that may be to come.
+func (p *printer) ageOrExact(t time.Time) string {
+	if p.format == formatWide {
+		return exact(t)
+	}
+	return p.age(t)
+}
+
+// statusText returns the status with what was requested of the run, as in "running, cancel requested".
+func statusText(r *durable.RunInfo) string {
+	if r.Requested != "" {
+		return fmt.Sprintf("%s, %s requested", r.Status, r.Requested)
+	}
+	return string(r.Status)
+}
+
+func statusColor(s durable.Status) color {
+	switch s {
+	case durable.StatusCompleted:
+		return green
+	case durable.StatusFailed, durable.StatusExpired:
+		return red
+	case durable.StatusPaused, durable.StatusCancelled:
+		return yellow
+	case durable.StatusRunning:
+		return cyan
+	}
+	return plain
+}
+
+// runDetail returns the most important thing to know about a run, in one line: why it failed, is paused or was held.
+func runDetail(r *durable.RunInfo) string {
+	switch {
+	case r.Err != nil:
+		return failureText(r.Err.Step, r.Err.Message)
+	case r.Reason != "":
+		return byWhom(r.Reason, r.PausedBy)
+	case r.Crashes > 0:
+		return count(r.Crashes, "crash", "crashes")
+	}
+	return ""
+}
+
+func failureText(step, message string) string {
+	if step != "" && !strings.Contains(message, step) {
+		return step + ": " + message
+	}
+	return message
+}
+
+// byWhom returns a reason with its author.
+func byWhom(reason, actor string) string {
+	switch {
+	case actor == "":
+		return reason
+	case reason == "":
+		return "by " + actor
+	}
+	return reason + " (by " + actor + ")"
+}
+
+// withReason returns what happened, with its reason and its author.
+func withReason(what, reason, actor string) string {
+	if why := byWhom(reason, actor); why != "" {
+		return what + ": " + why
+	}
+	return what
+}
+
+// count returns a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

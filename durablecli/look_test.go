@@ -1,0 +1,93 @@
+package durablecli_test
+
+import (
+	"encoding/json/jsontext"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// populate makes one run of each interesting state, executed and then left without a worker.
+func populate(t *testing.T, p *place) {
+	t.Helper()
+	e, stop := p.engine(t)
+	await(t, start(t, e, order, "order-1", "book", durable.Tag("team.owner", "payments")))
+	await(t, start(t, e, order, "order-2", "declined"))
+	await(t, start(t, e, order, "order-3", "declined"))
+	start(t, e, approval, "approval-1", "budget")
+	family := start(t, e, family, "family-1", "book")
+	until(t, "the wait of the family outside of memory", func() bool {
+		tree, err := e.Tree(within(t), family.ID())
+		return err == nil && len(tree.Children) == 2 && parked(&tree.RunInfo) && parked(&tree.Children[1].RunInfo)
+	})
+	until(t, "the wait for the approval outside of memory", func() bool {
+		run, err := e.Get(within(t), "approval-1")
+		return err == nil && parked(run)
+	})
+	if _, err := e.Pause(within(t), "approval-1", durable.Reason("audit"), durable.Actor("ann")); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := e.SetQueue(within(t), "mail", durable.QueueSettings{Executing: 4, Rate: durable.QueueRate{Count: 10, Period: 60e9}}, durable.Actor("bob"), durable.Reason("quota")); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.PauseQueue(within(t), "mail", durable.Reason("provider down"), durable.Actor("bob")); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.SetLimit(within(t), "bank", durable.LimitBounds{Concurrent: 2, Rate: 5, Period: 1e9}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.SetSchedule(within(t), durable.Schedule{Name: "nightly", Cron: "30 2 * * *", Location: "Europe/Berlin", Workflow: "order", Input: "x"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func parked(r *durable.RunInfo) bool { return r.Status == durable.StatusWaiting && r.Owner == "" }
+
+// Each command that looks has a golden output in each format, and both stores have the same.
+func TestLook(t *testing.T) {
+	onStores(t, func(t *testing.T, p *place) {
+		populate(t, p)
+		e := p.client(t)
+		for name, args := range map[string][]string{
+			"list":        {"list", "--roots"},
+			"get-failed":  {"get", "order-2"},
+			"get-paused":  {"get", "approval-1"},
+			"get-tagged":  {"get", "order-1"},
+			"history":     {"history", "family-1"},
+			"generations": {"generations", "order-1"},
+			"tree":        {"tree", "family-1"},
+			"counts":      {"counts"},
+			"counts-tree": {"counts", "family-1"},
+			"failures":    {"failures"},
+			"events":      {"events", "--type", "failed,paused"},
+			"queues":      {"queues"},
+			"limits":      {"limits"},
+			"schedules":   {"schedules"},
+		} {
+			var all strings.Builder
+			for _, format := range []string{"table", "wide", "json", "jsonl", "id"} {
+				got := commandOn(t, e, "", append(args, "-o", format)...)
+				if got.code != 0 || got.err != "" {
+					t.Errorf("durable %q exits with %d: %s", args, got.code, got.err)
+				}
+				if format == "json" && !jsontext.Value(got.out).IsValid() {
+					t.Errorf("%s writes no JSON: %s", args, got.out)
+				}
+				if format == "json" { // its fields are those of jsonl
+					continue
+				}
+				all.WriteString("$ durable " + strings.Join(append(args, "-o", format), " ") + "\n" + got.out)
+			}
+			golden(t, name, steady(all.String()))
+		}
+	})
+}
+
+// cursors finds what differs between the stores: cursors, and how often a run was claimed.
+var cursors = regexp.MustCompile(`"cursor":"[^"]*",|"epoch":\d+,|(?m)^Claims .*\n|  \d\S*-\d{16}\b`)
+
+// steady returns the output without what differs between the stores.
+func steady(text string) string { return cursors.ReplaceAllString(text, "") }

@@ -1,0 +1,162 @@
+package durablecli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The output formats.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatJSONL = "jsonl"
+	formatID    = "id"
+)
+
+var formats = []string{formatTable, formatWide, formatJSON, formatJSONL, formatID}
+
+// printer writes the data and the messages of a command.
+type printer struct {
+	out, err io.Writer
+	in       io.Reader
+	format   string
+	terminal *os.File // the terminal that out is; nil if it is none
+	colors   bool
+	now      func() time.Time
+}
+
+func (f *frame) newPrinter(cmd *cobra.Command) (*printer, error) {
+	p := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), in: cmd.InOrStdin(), format: f.output, now: time.Now}
+	if isTerminal(p.out) {
+		p.terminal = p.out.(*os.File)
+	}
+	p.colors = p.terminal != nil && !f.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	for _, known := range formats {
+		if f.output == known {
+			return p, nil
+		}
+	}
+	return nil, usage("the output format %q does not exist: use one of %s", f.output, strings.Join(formats, ", "))
+}
+
+// isTerminal reports whether a reader or writer is a terminal.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// size returns the width and height of the terminal; zero if the output is none.
+func (p *printer) size() (width, height int) {
+	if p.terminal == nil {
+		return 0, 0
+	}
+	width, height, err := term.GetSize(int(p.terminal.Fd()))
+	if err != nil {
+		return 80, 24
+	}
+	return width, height
+}
+
+// say writes a message to standard error.
+func (p *printer) say(format string, args ...any) {
+	fmt.Fprintln(p.err, escapeLines(fmt.Sprintf(format, args...)))
+}
+
+func (p *printer) warn(format string, args ...any) { p.say("warning: "+format, args...) }
+
+// color is a colour of a terminal, as the parameter of its escape sequence.
+type color string
+
+const (
+	plain  color = ""
+	bold   color = "1"
+	faint  color = "2"
+	red    color = "31"
+	green  color = "32"
+	yellow color = "33"
+	cyan   color = "36"
+)
+
+// paint returns the text in a colour, if the output has colours.
+func (p *printer) paint(c color, text string) string {
+	if !p.colors || c == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// write writes data to standard output. An error, such as that of a closed pipe, ends the command.
+func (p *printer) write(text string) error {
+	if _, err := io.WriteString(p.out, text); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// print writes rows in the format of the command. id returns what -o id shows of a row.
+func print[T any](p *printer, rows []T, id func(*T) string, columns []column[T]) error {
+	switch p.format {
+	case formatJSON:
+		if rows == nil {
+			rows = []T{}
+		}
+		return p.writeJSON(rows, true)
+	case formatJSONL:
+		for i := range rows {
+			if err := p.writeJSON(&rows[i], false); err != nil {
+				return err
+			}
+		}
+		return nil
+	case formatID:
+		for i := range rows {
+			if err := p.write(escape(id(&rows[i])) + "\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.write(layout(p, rows, columns))
+}
+
+// field is one line of a description.
+type field struct {
+	label string
+	text  string // of one or more lines; empty: the line is left out
+	color color
+}
+
+// describe writes one thing in the format of the command: in a table format, a line for each field.
+func (p *printer) describe(value any, id string, fields func() []field) error {
+	switch p.format {
+	case formatJSON, formatJSONL:
+		return p.writeJSON(value, p.format == formatJSON)
+	case formatID:
+		return p.write(escape(id) + "\n")
+	}
+	shown, widest := []field{}, 0
+	for _, f := range fields() {
+		if f.text != "" {
+			shown = append(shown, f)
+			widest = max(widest, len(f.label))
+		}
+	}
+	var b strings.Builder
+	for _, f := range shown {
+		for i, line := range strings.Split(strings.TrimRight(f.text, "\n"), "\n") {
+			label := ""
+			if i == 0 {
+				label = f.label
+			}
+			fmt.Fprintf(&b, "%s  %s\n", p.paint(faint, fmt.Sprintf("%-*s", widest, label)), p.paint(f.color, escapeExcept(line, "\t")))
+		}
+	}
+	return p.write(b.String())
+}

@@ -1,0 +1,147 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// mostOnScreen bounds the runs of each status that top counts: an exact number of many is not worth its cost every two seconds.
+const mostOnScreen = 1000
+
+func topCommand(f *frame) []*cobra.Command {
+	var interval time.Duration
+	var once bool
+	cmd := &cobra.Command{
+		Use: "top", GroupID: groupLook, Args: cobra.NoArgs,
+		Short: "A live screen: throughput, failures, what waits, queues and workers",
+		Long:  fmt.Sprintf("A live screen: throughput, failures, what waits, queues and workers. Of each status at most %d runs are counted.\nInterrupt the command to end it.", mostOnScreen),
+	}
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the screen is drawn")
+	cmd.Flags().BoolVar(&once, "once", false, "write the screen once, without throughput")
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		if s.format != formatTable && s.format != formatWide {
+			return usage("top is for people: in a script use durable counts, queues and workers with -o json")
+		}
+		screen := &topScreen{ended: make(map[durable.EventType]int)}
+		if once {
+			return screen.show(ctx, s)
+		}
+		var err error
+		if screen.cursor, err = lastCursor(ctx, s.engine); err != nil {
+			return err
+		}
+		screen.since = s.now()
+		if s.terminal != nil {
+			const clearScreen = "\x1b[2J"
+			if err := s.write(clearScreen); err != nil {
+				return err
+			}
+		}
+		return s.repeat(ctx, interval, func(ctx context.Context) error { return screen.show(ctx, s) })
+	})}
+}
+
+// topScreen holds what top has seen since it was started.
+type topScreen struct {
+	cursor string
+	since  time.Time                 // zero: events are not read
+	ended  map[durable.EventType]int // events of the last interval
+}
+
+func (t *topScreen) show(ctx context.Context, s *session) error {
+	if !t.since.IsZero() {
+		rates, err := t.rates(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := s.write(rates); err != nil {
+			return err
+		}
+	}
+	live := durable.Filter{}
+	for _, status := range statusGroups["live"] {
+		live.Status = append(live.Status, durable.Status(status))
+	}
+	numbers, err := countByStatus(ctx, s.engine, live, mostOnScreen)
+	if err != nil {
+		return err
+	}
+	var parts []string
+	for _, n := range numbers {
+		parts = append(parts, s.paint(statusColor(n.Status), string(n.Status))+" "+n.text())
+	}
+	if err := s.write(s.paint(faint, "live runs   ") + strings.Join(parts, "  ") + "\n"); err != nil {
+		return err
+	}
+	queues, err := s.engine.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	workers, err := s.engine.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	var oldest time.Time
+	for _, q := range queues {
+		if !q.OldestDue.IsZero() && (oldest.IsZero() || q.OldestDue.Before(oldest)) {
+			oldest = q.OldestDue
+		}
+	}
+	active, capacity := 0, 0
+	for _, w := range workers {
+		active, capacity = active+w.Active, capacity+w.Capacity
+	}
+	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.past(oldest), " ago") + "\n" +
+		s.paint(faint, "workers     ") + fmt.Sprintf("%d, %d of %d slots used", len(workers), active, capacity) + "\n\n" +
+		layout(s.printer, workers, workerColumns(s.printer))
+	if len(queues) > 0 {
+		text += "\n" + layout(s.printer, queues, queueColumns(s.printer))
+	}
+	failed, _, err := listRuns(ctx, s.engine, durable.Filter{Status: []durable.Status{durable.StatusFailed, durable.StatusExpired}}, 5, "")
+	if err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		text += "\n" + s.paint(faint, "started last among those that failed") + "\n" + layout(s.printer, failed, runColumns(s.printer))
+	}
+	return s.write(text)
+}
+
+// rates reads the events since the last call, and returns the line of the throughput.
+func (t *topScreen) rates(ctx context.Context, s *session) (string, error) {
+	clear(t.ended)
+	for {
+		page, err := s.engine.Events(ctx, durable.Page{Cursor: t.cursor, Limit: mostPerPage})
+		if err != nil {
+			return "", err
+		}
+		for _, event := range page {
+			t.ended[event.Type]++
+			t.cursor = event.Cursor
+		}
+		if len(page) < mostPerPage {
+			break
+		}
+	}
+	elapsed := max(s.now().Sub(t.since), time.Millisecond)
+	t.since = s.now()
+	perSecond := func(c color, name string, types ...durable.EventType) string {
+		n := 0
+		for _, eventType := range types {
+			n += t.ended[eventType]
+		}
+		return fmt.Sprintf("%s %.1f/s", s.paint(c, name), float64(n)/elapsed.Seconds())
+	}
+	return s.paint(faint, "throughput  ") + strings.Join([]string{
+		perSecond(green, "completed", durable.EventCompleted),
+		perSecond(red, "failed", durable.EventFailed, durable.EventExpired),
+		perSecond(yellow, "cancelled", durable.EventCancelled),
+		perSecond(yellow, "taken over", durable.EventLeaseLost),
+	}, "  ") + "\n", nil
+}

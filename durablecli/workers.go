@@ -1,0 +1,57 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func workersCommand(f *frame) []*cobra.Command {
+	cmd := &cobra.Command{
+		Use: "workers", GroupID: groupLook, Args: cobra.NoArgs,
+		Short: "List the processes that execute runs, the oldest first",
+		Long:  "List the processes that execute runs, the oldest first. A process that died is listed for a while, with an old heartbeat.",
+	}
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		workers, err := s.engine.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		if len(workers) == 0 && s.format == formatTable {
+			s.say("no worker lives: runs wait until a process calls Engine.Run")
+		}
+		return print(s.printer, workers, func(w *durable.WorkerInfo) string { return w.ID }, workerColumns(s.printer))
+	})}
+}
+
+// oldHeartbeat is how old the last heartbeat of a live worker is at most, with the default Config.Lease.
+const oldHeartbeat = 10 * time.Second
+
+func workerColumns(p *printer) []column[durable.WorkerInfo] {
+	type row = durable.WorkerInfo
+	return []column[row]{
+		{title: "WORKER", keep: true, text: func(w *row) string { return w.Name }},
+		{title: "ID", wide: true, text: func(w *row) string { return w.ID }},
+		{title: "VERSION", text: func(w *row) string { return w.Version }},
+		{title: "STATE", text: func(w *row) string { return string(w.State) }},
+		{title: "ACTIVE", right: true, keep: true, text: func(w *row) string { return fmt.Sprintf("%d/%d", w.Active, w.Capacity) }},
+		{title: "HEARTBEAT", keep: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
+			return ifPainted(p.now().Sub(w.HeartbeatAt) > oldHeartbeat, red)
+		}},
+		{title: "STARTED", text: func(w *row) string { return p.pastOrExact(w.StartedAt) }},
+		{title: "WORKFLOWS", text: func(w *row) string { return namesOrAll(w.Workflows, "more than 500") }},
+		{title: "QUEUES", text: func(w *row) string { return namesOrAll(w.Queues, "all") }},
+	}
+}
+
+func namesOrAll(names []string, all string) string {
+	if names == nil {
+		return all
+	}
+	return strings.Join(names, ", ")
+}

@@ -64,6 +64,7 @@ const (
 var commands = []func(*frame) []*cobra.Command{
 	listCommand, getCommand, historyCommand, treeCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
 	schedulesCommand, workersCommand, topCommand,
+	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,
 	completionCommand, versionCommand,
 }
 

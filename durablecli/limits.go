@@ -24,7 +24,7 @@ func limitsCommand(f *frame) []*cobra.Command {
 		if len(limits) == 0 && s.format == formatTable {
 			s.say("there is no limit")
 		}
-		return print(s.printer, limits, func(l *durable.LimitInfo) string { return l.Name }, limitColumns())
+		return print(s.printer, limits, limitName, limitColumns())
 	})}
 }
 

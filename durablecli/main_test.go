@@ -170,9 +170,9 @@ var (
 )
 
 // engine returns an engine on the database that executes the workflows until the test ends, or until stop is called.
-func (p *place) engine(t *testing.T) (e *durable.Engine, stop func()) {
+func (p *place) engine(t *testing.T, more ...durable.Definition) (e *durable.Engine, stop func()) {
 	t.Helper()
-	e, err := durable.New(p.store, durable.Config{Workflows: workflows, Name: "worker-1", Version: "v1", ParkAfter: time.Millisecond})
+	e, err := durable.New(p.store, durable.Config{Workflows: append(more, workflows...), Name: "worker-1", Version: "v1", ParkAfter: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func queuesCommand(f *frame) []*cobra.Command {
 		if len(queues) == 0 && s.format == formatTable {
 			s.say("no queue has settings")
 		}
-		return print(s.printer, queues, func(q *durable.QueueInfo) string { return q.Name }, queueColumns(s.printer))
+		return print(s.printer, queues, queueName, queueColumns(s.printer))
 	})}
 }
 

@@ -31,7 +31,7 @@ func schedulesCommand(f *frame) []*cobra.Command {
 			if len(schedules) == 0 && s.format == formatTable {
 				s.say("there is no schedule")
 			}
-			return print(s.printer, schedules, func(i *durable.ScheduleInfo) string { return i.Name }, scheduleColumns(s.printer))
+			return print(s.printer, schedules, scheduleName, scheduleColumns(s.printer))
 		}),
 		f.withEngine(fires, func(ctx context.Context, s *session) error {
 			all, err := s.engine.Fires(ctx, s.args[0], limit)

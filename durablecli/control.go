@@ -1,0 +1,98 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// controlCommands returns the commands of the operations with a durable.ControlResult.
+func controlCommands(f *frame) []*cobra.Command {
+	var freezeTimers, onlyItself, onlyUnstarted bool
+	pause := controlCommand(f, "pause", "Pause runs and their descendants; running steps finish first", nil,
+		func(e *durable.Engine) (controlOne, controlAll) { return e.Pause, e.PauseAll })
+	resume := controlCommand(f, "resume", "Resume runs that are paused", func() (opts []durable.ControlOption) {
+		if freezeTimers {
+			opts = append(opts, durable.FreezeTimers())
+		}
+		return opts
+	}, func(e *durable.Engine) (controlOne, controlAll) { return e.Resume, e.ResumeAll })
+	resume.Flags().BoolVar(&freezeTimers, "freeze-timers", false, "sleeps, waits and timeouts end later by the duration of the pause")
+	cancel := controlCommand(f, "cancel", "Cancel runs and their descendants; their compensations are executed", func() (opts []durable.ControlOption) {
+		if onlyItself {
+			opts = append(opts, durable.OnlyItself())
+		}
+		if onlyUnstarted {
+			opts = append(opts, durable.OnlyUnstarted())
+		}
+		return opts
+	}, func(e *durable.Engine) (controlOne, controlAll) { return e.Cancel, e.CancelAll })
+	cancel.Flags().BoolVar(&onlyItself, "only-itself", false, "descendants continue")
+	cancel.Flags().BoolVar(&onlyUnstarted, "only-unstarted", false, "descendants that have been executed continue")
+	cancel.MarkFlagsMutuallyExclusive("only-itself", "only-unstarted")
+	terminate := controlCommand(f, "terminate", "End runs and their descendants at once, without compensations", nil,
+		func(e *durable.Engine) (controlOne, controlAll) { return e.Terminate, e.TerminateAll })
+	return []*cobra.Command{pause, resume, cancel, terminate}
+}
+
+type (
+	controlOne = func(context.Context, string, ...durable.ControlOption) (durable.ControlResult, error)
+	controlAll = func(context.Context, durable.Filter, ...durable.ControlOption) (durable.ControlResult, error)
+)
+
+// controlled is the result of an operation: of one run, or of a filter.
+type controlled struct {
+	ID string // the run; empty: a filter
+	durable.ControlResult
+}
+
+func controlCommand(f *frame, name, short string, options func() []durable.ControlOption, of func(*durable.Engine) (controlOne, controlAll)) *cobra.Command {
+	var b bulkFlags
+	cmd := &cobra.Command{
+		Use: name + " {ID... | - | FILTER}", GroupID: groupAct, Args: cobra.ArbitraryArgs,
+		Short:   short,
+		Long:    short + ".\n\nThe runs are those with the IDs, those whose IDs standard input has, one a line (-), or those that match the filter.\nFor a filter, the command tells how many runs match, and asks.",
+		Example: fmt.Sprintf("  durable %[1]s order-42 --reason \"wrong prices\"\n  durable %[1]s --workflow checkout --created-after 1h --dry-run", name),
+	}
+	b.add(cmd)
+	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		one, all := of(s.engine)
+		v := &verb[controlled]{
+			name: name, refusesDryRunOfOne: true,
+			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (controlled, error) {
+				result, err := one(ctx, id, opts...)
+				return controlled{id, result}, err
+			},
+			all: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (controlled, error) {
+				result, err := all(ctx, filter, opts...)
+				return controlled{"", result}, err
+			},
+			matched: func(r controlled) int { return r.Matched },
+			report: func(results []controlled) error {
+				return print(s.printer, results, func(r *controlled) string { return r.ID }, controlledColumns())
+			},
+		}
+		var opts []durable.ControlOption
+		if options != nil {
+			opts = options()
+		}
+		return v.do(ctx, s, &b, opts...)
+	})
+}
+
+func controlledColumns() []column[controlled] {
+	return []column[controlled]{
+		{title: "ID", keep: true, text: func(r *controlled) string {
+			if r.ID == "" {
+				return "(filter)"
+			}
+			return r.ID
+		}},
+		{title: "MATCHED", right: true, text: func(r *controlled) string { return fmt.Sprint(r.Matched) }},
+		{title: "DONE", right: true, keep: true, text: func(r *controlled) string { return fmt.Sprint(r.Done) }},
+		{title: "REQUESTED", right: true, keep: true, text: func(r *controlled) string { return fmt.Sprint(r.Requested) }},
+	}
+}

@@ -1,0 +1,69 @@
+package durablecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// deleted is the result of a deletion: of one run, or of a filter.
+type deleted struct {
+	ID string // the run; empty: a filter
+	durable.DeletedRuns
+}
+
+func deleteCommand(f *frame) []*cobra.Command {
+	var b bulkFlags
+	cmd := &cobra.Command{
+		Use: "delete {ID... | - | FILTER}", GroupID: groupAct, Args: cobra.ArbitraryArgs,
+		Short: "Delete ended runs with everything that is theirs; this cannot be undone",
+		Long: "Delete ended runs with their descendants, steps, signals, tags and generations. This cannot be undone.\n\n" +
+			"The runs are those with the IDs, those whose IDs standard input has, one a line (-), or the root runs that match the\nfilter and have ended. For a filter, the command tells how many runs match, and asks.",
+		Example: "  durable delete order-42\n  durable delete --status completed --older-than 90d --dry-run",
+	}
+	b.add(cmd)
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		v := &verb[deleted]{
+			name: "delete",
+			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (deleted, error) {
+				result, err := s.engine.Delete(ctx, id, opts...)
+				return deleted{id, result}, err
+			},
+			all: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (deleted, error) {
+				result, err := s.engine.DeleteAll(ctx, filter, opts...)
+				return deleted{"", result}, err
+			},
+			matched: func(r deleted) int { return r.Matched },
+			report:  func(results []deleted) error { return reportDeletions(s.printer, results) },
+		}
+		return v.do(ctx, s, &b)
+	})}
+}
+
+func reportDeletions(p *printer, results []deleted) error {
+	refused := 0
+	for _, r := range results {
+		for _, run := range r.Refused {
+			p.say("%s was refused: %v", run.ID, run.Err)
+			refused++
+		}
+	}
+	err := print(p, results, func(r *deleted) string { return r.ID }, []column[deleted]{
+		{title: "ID", keep: true, text: func(r *deleted) string {
+			if r.ID == "" {
+				return "(filter)"
+			}
+			return r.ID
+		}},
+		{title: "MATCHED", right: true, text: func(r *deleted) string { return fmt.Sprint(r.Matched) }},
+		{title: "DELETED", right: true, text: func(r *deleted) string { return fmt.Sprint(r.Deleted) }},
+	})
+	if refused > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, count(refused, "run", "runs")))
+	}
+	return err
+}

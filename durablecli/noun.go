@@ -1,0 +1,115 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// nounCommand returns the command that has the operations on queues, limits or schedules as subcommands.
+func nounCommand(f *frame, noun, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: noun, GroupID: groupAct, Short: short, Args: cobra.ArbitraryArgs}
+	var names []string
+	for _, v := range verbs {
+		names = append(names, v.Name())
+	}
+	f.withoutEngine(cmd, func(_ context.Context, s *session) error {
+		if len(s.args) > 0 {
+			return usage("unknown command %q for %s: use one of %s", s.args[0], s.cmd.CommandPath(), strings.Join(names, ", "))
+		}
+		return s.cmd.Help()
+	})
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// namedAction changes the queue, limit or schedule with the name.
+type namedAction func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error
+
+// namedCommand returns a command that changes one queue, limit or schedule. show writes it afterwards; nil: a message is written.
+func (f *frame) namedCommand(name, short string, change namedAction, show func(context.Context, *session, string) error) *cobra.Command {
+	var act actFlags
+	cmd := &cobra.Command{Use: name + " NAME", Args: oneName, Short: short}
+	act.add(cmd)
+	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		if err := change(ctx, s.engine, s.args[0], act.options()...); err != nil {
+			return err
+		}
+		if show == nil {
+			s.say("%s was deleted", s.args[0])
+			return nil
+		}
+		return show(ctx, s, s.args[0])
+	})
+}
+
+// showNamed writes the one of the items that has the name.
+func showNamed[T any](p *printer, items []T, err error, name string, nameOf func(*T) string, columns []column[T]) error {
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		if nameOf(&items[i]) == name {
+			return print(p, items[i:i+1], nameOf, columns)
+		}
+	}
+	p.say("%s has no settings now", name)
+	return nil
+}
+
+// find returns the item with the name; nil if there is none.
+func find[T any](items []T, name string, nameOf func(*T) string) *T {
+	for i := range items {
+		if nameOf(&items[i]) == name {
+			return &items[i]
+		}
+	}
+	return nil
+}
+
+// parseRate returns the number and the period of a rate: 10/s, 600/1h, or 0 for none.
+func parseRate(text string) (n int, per time.Duration, err error) {
+	if text == "0" {
+		return 0, 0, nil
+	}
+	number, period, _ := strings.Cut(text, "/")
+	n, err = strconv.Atoi(number)
+	if err == nil {
+		if period != "" && !strings.ContainsAny(period[:1], "0123456789") {
+			period = "1" + period
+		}
+		per, err = parseDuration(period)
+	}
+	if err != nil || n <= 0 || per <= 0 {
+		return 0, 0, usage("the rate %q is not understood: write 10/s, 600/1h, or 0 for no bound", text)
+	}
+	return n, per, nil
+}
+
+// rateFlag adds a flag for a rate, and returns a function that changes a rate if the flag is given.
+func rateFlag(cmd *cobra.Command, name, burstName, help string) func(n *int, per *time.Duration, burst *int) error {
+	var rate string
+	var newBurst int
+	cmd.Flags().StringVar(&rate, name, "", help+", such as 10/s or 600/1h; 0: no bound")
+	cmd.Flags().IntVar(&newBurst, burstName, 0, fmt.Sprintf("how many of --%s may come at one moment", name))
+	return func(n *int, per *time.Duration, burst *int) (err error) {
+		if cmd.Flags().Changed(name) {
+			if *n, *per, err = parseRate(rate); err != nil {
+				return err
+			}
+			if *n == 0 {
+				*burst = 0
+			}
+		}
+		if cmd.Flags().Changed(burstName) {
+			*burst = newBurst
+		}
+		return nil
+	}
+}

@@ -1,0 +1,91 @@
+package durablecli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func queueCommand(f *frame) []*cobra.Command {
+	show := func(ctx context.Context, s *session, name string) error {
+		queues, err := s.engine.Queues(ctx)
+		return showNamed(s.printer, queues, err, name, queueName, queueColumns(s.printer))
+	}
+	return []*cobra.Command{nounCommand(f, "queue", "Set, pause, resume, reset or delete a queue",
+		queueSetCommand(f, show),
+		f.namedCommand("pause", "Let no run of the queue begin", func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error {
+			return e.PauseQueue(ctx, name, opts...)
+		}, show),
+		f.namedCommand("resume", "Let runs of the queue begin again", func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error {
+			return e.ResumeQueue(ctx, name, opts...)
+		}, show),
+		f.namedCommand("reset", "Return to the settings that the code declares", func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error {
+			return e.ResetQueue(ctx, name, opts...)
+		}, show),
+		f.namedCommand("delete", "Delete the settings of the queue; its runs stay, without bounds", func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error {
+			return e.DeleteQueue(ctx, name, opts...)
+		}, nil),
+	)}
+}
+
+func queueName(q *durable.QueueInfo) string { return q.Name }
+
+func queueSetCommand(f *frame, show func(context.Context, *session, string) error) *cobra.Command {
+	var act actFlags
+	var given durable.QueueSettings
+	cmd := &cobra.Command{
+		Use: "set NAME", Args: oneName,
+		Short:   "Set bounds of a queue, over all workers; those that no flag names stay",
+		Example: "  durable queue set mail --executing 8 --rate 100/m --reason \"quota of the provider\"",
+	}
+	act.add(cmd)
+	flags := cmd.Flags()
+	numbers := map[string]struct {
+		flag *int
+		of   func(*durable.QueueSettings) *int
+		help string
+	}{
+		"executing":     {&given.Executing, func(s *durable.QueueSettings) *int { return &s.Executing }, "how many runs execute at once"},
+		"per-worker":    {&given.PerWorker, func(s *durable.QueueSettings) *int { return &s.PerWorker }, "how many runs execute at once in one worker"},
+		"open":          {&given.Open, func(s *durable.QueueSettings) *int { return &s.Open }, "how many root runs have begun and not ended"},
+		"key-executing": {&given.KeyExecuting, func(s *durable.QueueSettings) *int { return &s.KeyExecuting }, "--executing for each group key"},
+		"key-open":      {&given.KeyOpen, func(s *durable.QueueSettings) *int { return &s.KeyOpen }, "--open for each group key"},
+		"depth":         {&given.Depth, func(s *durable.QueueSettings) *int { return &s.Depth }, "how many runs may wait"},
+	}
+	for name, n := range numbers {
+		flags.IntVar(n.flag, name, 0, n.help+"; 0: no bound")
+	}
+	flags.BoolVar(&given.Closed, "closed", false, "refuse new root runs; --closed=false opens the queue")
+	setRate := rateFlag(cmd, "rate", "burst", "how many runs begin in a period")
+	setKeyRate := rateFlag(cmd, "key-rate", "key-burst", "--rate for each group key")
+	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		queues, err := s.engine.Queues(ctx)
+		if err != nil {
+			return err
+		}
+		var settings durable.QueueSettings
+		if q := find(queues, s.args[0], queueName); q != nil {
+			settings = q.Settings
+		}
+		for name, n := range numbers {
+			if flags.Changed(name) {
+				*n.of(&settings) = *n.flag
+			}
+		}
+		if flags.Changed("closed") {
+			settings.Closed = given.Closed
+		}
+		if err := setRate(&settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
+			return err
+		}
+		if err := setKeyRate(&settings.KeyRate.Count, &settings.KeyRate.Period, &settings.KeyRate.Burst); err != nil {
+			return err
+		}
+		if err := s.engine.SetQueue(ctx, s.args[0], settings, act.options()...); err != nil {
+			return err
+		}
+		return show(ctx, s, s.args[0])
+	})
+}

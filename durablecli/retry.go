@@ -1,0 +1,85 @@
+package durablecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// errRefused is returned when some runs of a filter were refused, each with its reason in a message.
+var errRefused = errors.New("some runs were refused")
+
+func retryCommand(f *frame) []*cobra.Command {
+	var b bulkFlags
+	var from string
+	var fromEnd bool
+	cmd := &cobra.Command{
+		Use: "retry {ID... | - | FILTER}", GroupID: groupAct, Args: cobra.ArbitraryArgs,
+		Short: "Execute runs anew that failed or expired, from the step that failed",
+		Long: "Execute runs anew that failed or expired, from the step that failed. Recorded steps are not executed again.\n\n" +
+			"The runs are those with the IDs, those whose IDs standard input has, one a line (-), or the root runs that match the\nfilter. For a filter, the command tells how many runs match, and asks.",
+		Example: "  durable retry order-42 --dry-run\n  durable retry order-42 --from charge --reason \"bank is back\"\n  durable retry --workflow checkout --created-after yesterday",
+	}
+	b.add(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "drop the checkpoint of this call and of all that began after it")
+	cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep all checkpoints: only what follows the last call is executed again")
+	cmd.MarkFlagsMutuallyExclusive("from", "from-end")
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		var opts []durable.ControlOption
+		if from != "" {
+			opts = append(opts, durable.From(from))
+		}
+		if fromEnd {
+			opts = append(opts, durable.FromEnd())
+		}
+		v := &verb[durable.RepairedRuns]{
+			name: "retry",
+			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (durable.RepairedRuns, error) {
+				repaired, err := s.engine.Retry(ctx, id, opts...)
+				if err != nil {
+					return durable.RepairedRuns{}, err
+				}
+				return durable.RepairedRuns{Matched: 1, Repaired: []*durable.Repaired{repaired}}, nil
+			},
+			all:     s.engine.RetryAll,
+			matched: func(r durable.RepairedRuns) int { return len(r.Repaired) },
+			report:  func(results []durable.RepairedRuns) error { return reportRepairs(s.printer, results) },
+		}
+		return v.do(ctx, s, &b, opts...)
+	})}
+}
+
+// reportRepairs writes the repaired runs, and a message for each that was refused.
+func reportRepairs(p *printer, results []durable.RepairedRuns) error {
+	repaired := []durable.Repaired{}
+	refused := 0
+	for _, r := range results {
+		for _, run := range r.Repaired {
+			repaired = append(repaired, *run)
+		}
+		for _, run := range r.Refused {
+			p.say("%s was refused: %v", run.ID, run.Err)
+			refused++
+		}
+	}
+	type row = durable.Repaired
+	err := print(p, repaired, func(r *row) string { return r.ID }, []column[row]{
+		{title: "ID", keep: true, text: func(r *row) string { return r.ID }},
+		{title: "RUN ID", wide: true, text: func(r *row) string { return r.RunID }},
+		{title: "GENERATION", right: true, keep: true, text: func(r *row) string { return fmt.Sprint(r.Generation) }},
+		{title: "KEPT", right: true, text: func(r *row) string { return fmt.Sprint(r.Kept) }},
+		{title: "EXECUTED AGAIN", text: func(r *row) string { return strings.Join(r.Dropped, ", ") }},
+		{title: "NEW KEYS", wide: true, text: func(r *row) string { return strings.Join(r.Renewed, ", ") }},
+		{title: "CHILDREN", right: true, text: func(r *row) string { return fmt.Sprint(len(r.Children)) }},
+		{title: "CANCELLED", right: true, text: func(r *row) string { return fmt.Sprint(len(r.Cancelled)) }},
+	})
+	if refused > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, count(refused, "run", "runs")))
+	}
+	return err
+}

@@ -147,8 +147,8 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
 //   - [OnlyUnstarted] and [OnlyItself] are for cancels.
 //   - [FreezeTimers] is for resumes.
-//   - [DryRun] is for the calls with a filter, and for [Engine.Retry] and [Engine.Delete].
-//   - [From] and [FromEnd] are for [Engine.Retry] and [Engine.RetryAll].
+//   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip], [Engine.Rerun].
+//   - [From], [FromEnd] and [AtOnce] are for some repairs.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -159,6 +159,7 @@ type controlOptions struct {
 	dryRun        bool
 	from          string
 	fromEnd       bool
+	atOnce        bool
 }
 
 const (
@@ -168,6 +169,7 @@ const (
 	givenFreezeTimers
 	givenDryRun
 	givenFrom // From or FromEnd
+	givenAtOnce
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
@@ -217,8 +219,8 @@ func FreezeTimers() ControlOption {
 }
 
 // DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. ControlResult.Matched is the number of runs that match
-// the filter. With DryRun, [Engine.Retry], [Engine.RetryAll], [Engine.Delete] and [Engine.DeleteAll] change nothing, and return what
-// they would do.
+// the filter. With DryRun, [Engine.Delete], [Engine.DeleteAll] and repairs such as [Engine.Retry] change nothing, and return what they
+// would do.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenDryRun, "DryRun")
@@ -239,8 +241,8 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
-	case o.given&givenFrom != 0:
-		err = fmt.Errorf("%w: From and FromEnd are for Retry, not for %s", ErrInvalidConfig, verbs[verb])
+	case o.given&(givenFrom|givenAtOnce) != 0:
+		err = fmt.Errorf("%w: From, FromEnd and AtOnce are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}

@@ -31,6 +31,7 @@ type Generation struct {
 	StartedAt time.Time
 	Kept      int      // the number of checkpoints that it has from the generation before
 	Dropped   []string // the calls of the generation before that it makes again, at most 1,000
+	Corrected []string // the calls with a value that the repair has set, at most 1,000
 }
 
 // Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run as
@@ -53,6 +54,7 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 		detail := record.DecodeRepairDetail(g.Detail)
 		next = Generation{
 			Number: int(g.Number) + 1, Verb: Verb(g.Verb), Actor: g.Actor, Reason: g.Reason, From: g.From, StartedAt: g.At, Kept: detail.Kept, Dropped: detail.Dropped,
+			Corrected: detail.Corrected,
 		}
 	}
 	next.describe(row)

@@ -54,5 +54,9 @@ const (
 	VerbReset  Verb = "reset"
 	VerbDelete Verb = "delete"
 
-	VerbRetry Verb = "retry" // of Engine.Retry
+	// The repairs of Engine.Retry, Engine.Override, Engine.Skip and Engine.Rerun.
+	VerbRetry    Verb = "retry"
+	VerbOverride Verb = "override"
+	VerbSkip     Verb = "skip"
+	VerbRerun    Verb = "rerun"
 )

@@ -21,6 +21,9 @@ var (
 	// run's failure names no failed step, or compensations were executed that do not say what they undo (see [Undoes]). Give
 	// the option [From] or [FromEnd].
 	ErrFromRequired = repair.ErrFromRequired
+	// ErrValueType is returned by [Engine.Override] for a value whose JSON has another type than the recorded one, such as a text
+	// instead of an object, and by [Engine.Skip] for a sleep and a value other than nil.
+	ErrValueType = repair.ErrValueType
 )
 
 // Repaired describes what a repair did to a run, or, with [DryRun], what it would do. Its names are those of [Checkpoint].
@@ -32,6 +35,7 @@ type Repaired struct {
 	// Dropped has the calls that are not kept, so that they are made again, and Renewed those of them that get new idempotency
 	// keys. Each has at most 1,000 names.
 	Dropped, Renewed []string
+	Corrected        []string    // the calls that have a value of the repair, at most 1,000
 	Children         []*Repaired // children that are retried with the run
 	Cancelled        []string    // the UUIDs of children that are cancelled, because the calls that started them were dropped
 }
@@ -56,15 +60,7 @@ type Repaired struct {
 // child whose parent has recorded its end (retry the parent) or is not paused; and [ErrSchema] while a worker with an older version
 // of durable lives.
 func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
-	q, err := e.retryRequest(ctx, opts)
-	if err != nil {
-		return nil, fmt.Errorf("%s run %q: %w", VerbRetry, id, err)
-	}
-	runs, err := e.inner.Retry(ctx, id, q)
-	if err != nil {
-		return nil, convertStateError(err)
-	}
-	return newRepaired(runs), nil
+	return e.repair(ctx, VerbRetry, id, engine.RepairRequest{}, opts)
 }
 
 // RepairedRuns is the result of [Engine.RetryAll].
@@ -85,7 +81,7 @@ type RefusedRepair struct {
 // and RetryAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to retry all runs, set CreatedBefore.
 func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) (RepairedRuns, error) {
 	var all RepairedRuns
-	q, err := e.retryRequest(ctx, opts)
+	q, err := e.repairRequest(ctx, VerbRetry, engine.RepairRequest{}, opts)
 	if err != nil {
 		return all, fmt.Errorf("%s runs by a filter: %w", VerbRetry, err)
 	}
@@ -108,7 +104,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 		for _, row := range rows {
 			before = row.UUID
 			all.Matched++
-			runs, err := e.inner.Retry(ctx, row.UUID.String(), q)
+			runs, err := e.inner.Repair(ctx, row.UUID.String(), q)
 			err = convertStateError(err)
 			switch {
 			case err == nil:
@@ -133,8 +129,8 @@ func From(step string) ControlOption {
 	}
 }
 
-// FromEnd makes Retry keep all checkpoints, so that only what follows the last recorded call is executed again. It is for runs
-// whose function failed by itself, for example by a panic, and whose code was corrected since.
+// FromEnd makes a repair keep all other checkpoints, so that only what follows the last recorded call is executed. With
+// [Engine.Retry] it is for runs whose function failed by itself, for example by a panic, and whose code was corrected since.
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.markGiven(givenFrom, "FromEnd")
@@ -156,23 +152,49 @@ func Undoes(steps ...string) StepOption {
 	}
 }
 
-// retryRequest checks the options of a retry.
-func (e *Engine) retryRequest(ctx context.Context, opts []ControlOption) (q engine.RetryRequest, err error) {
-	if err := e.checkMayWrite(ctx, "a retry", "a RetryPolicy of the step"); err != nil {
+// repair makes one repair of a run.
+func (e *Engine) repair(ctx context.Context, verb Verb, id string, q engine.RepairRequest, opts []ControlOption) (*Repaired, error) {
+	q, err := e.repairRequest(ctx, verb, q, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s run %q: %w", verb, id, err)
+	}
+	runs, err := e.inner.Repair(ctx, id, q)
+	if err != nil {
+		return nil, convertStateError(err)
+	}
+	return newRepaired(runs), nil
+}
+
+// repairOptions are the options that each repair takes, beside Reason, Actor and DryRun.
+var repairOptions = map[Verb]struct {
+	given givenOptions
+	names string
+}{
+	VerbRetry:    {givenFrom, "From, FromEnd"},
+	VerbOverride: {givenFrom | givenAtOnce, "FromEnd, AtOnce"},
+	VerbSkip:     {givenAtOnce, "AtOnce"},
+	VerbRerun:    {givenAtOnce, "AtOnce"},
+}
+
+// repairRequest adds the options of a repair to the request.
+func (e *Engine) repairRequest(ctx context.Context, verb Verb, q engine.RepairRequest, opts []ControlOption) (engine.RepairRequest, error) {
+	if err := e.checkMayWrite(ctx, "a repair", "a RetryPolicy of the step"); err != nil {
 		return q, err
 	}
 	var o controlOptions
-	err = applyOptions(opts, &o)
+	err := applyOptions(opts, &o)
+	allowed := repairOptions[verb]
 	switch {
 	case err != nil:
 	case o.err != nil:
 		err = o.err
-	case o.given&^(givenReason|givenActor|givenDryRun|givenFrom) != 0:
-		err = fmt.Errorf("%w: a retry takes the options Reason, Actor, From, FromEnd and DryRun: leave the others out", ErrInvalidConfig)
+	case o.given&^(givenReason|givenActor|givenDryRun|allowed.given) != 0 || verb == VerbOverride && o.from != "":
+		err = fmt.Errorf("%w: the call takes the options Reason, Actor, DryRun, %s: leave the others out", ErrInvalidConfig, allowed.names)
 	default:
 		err = o.checkTexts()
 	}
-	return engine.RetryRequest{From: o.from, FromEnd: o.fromEnd, DryRun: o.dryRun, Actor: o.actor, Reason: o.reason}, err
+	q.Verb, q.From, q.FromEnd, q.AtOnce, q.DryRun, q.Actor, q.Reason = string(verb), o.from, o.fromEnd, o.atOnce, o.dryRun, o.actor, o.reason
+	return q, err
 }
 
 // newRepaired returns the description of a repair. runs has a run, the child that is retried with it, and so on.
@@ -182,7 +204,7 @@ func newRepaired(runs []engine.RepairedRun) *Repaired {
 		r := &runs[i]
 		one := &Repaired{
 			ID: r.Run.Address(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
-			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Children: below,
+			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Corrected: r.Detail.Corrected, Children: below,
 		}
 		for _, id := range r.Cancelled {
 			one.Cancelled = append(one.Cancelled, id.String())

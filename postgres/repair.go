@@ -81,6 +81,11 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 			return err
 		}
 	}
+	if r.Resume != nil {
+		if err := s.tryControl(ask, r.Resume); err != nil {
+			return err
+		}
+	}
 	r.Outcome = store.Written
 	return ask("notify", func(batch *pgx.Batch) { batch.Queue(s.statements.notify, notifyChannel(s.schema), "") }, func(res statementResults) error {
 		return readRowCount(res, 1, nil)

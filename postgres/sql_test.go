@@ -150,6 +150,17 @@ var plans = map[string][]string{
 	"schedule_fires_delete_all.sql":           {"fire_pkey"},
 	"schedule_compacted_fires_read.sql":       {"fired_pkey"},
 	"schedule_compacted_fires_delete_all.sql": {"fired_pkey"},
+	"repair_fence.sql":                        {"run_pkey"},
+	"repair_lock.sql":                         {"run_pkey"},
+	"repair_states.sql":                       {"generation_pkey", "run_pkey"},
+	"repair_generation_insert.sql":            {"run_pkey"},
+	"repair_steps_archive.sql":                {"step_pkey"},
+	"repair_steps_keep.sql":                   {"step_pkey"},
+	"repair_steps_write.sql":                  nil,
+	"repair_children_detach.sql":              {"run_child"},
+	"repair_signals_release.sql":              {"signal_pkey"},
+	"repair_run.sql":                          {"place_pkey", "run_pkey"},
+	"generations.sql":                         {"generation_pkey"},
 }
 
 // TestPlans checks the plans in an empty database, in one with DURABLE_PLAN_ROWS runs (1000 by default)

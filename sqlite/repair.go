@@ -69,6 +69,11 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 				return err
 			}
 		}
+		if r.Resume != nil {
+			if err := applyControl(ctx, x, r.Resume); err != nil {
+				return err
+			}
+		}
 		r.Outcome = store.Written
 		x.addHint(store.HintClaim)
 		return nil

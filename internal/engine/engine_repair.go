@@ -14,14 +14,26 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// RetryRequest is a request to execute a run that failed or expired anew.
-type RetryRequest struct {
-	From    string // as users see it; empty: the step that the run's failure names
-	FromEnd bool
-	DryRun  bool // nothing is changed
+// RepairRequest is a request to make the next generation of a run.
+type RepairRequest struct {
+	Verb    string // one of the verbs below
+	From    string // of a retry or fork, as users see it; empty: the step that the run's failure names
+	FromEnd bool   // all other calls are kept
+	Step    string // of an override, skip or rerun, as users see it
+	Value   []byte // of the step
+	AtOnce  bool   // a live run is not paused before: it is taken away from its worker at once
+	DryRun  bool   // nothing is changed
 	Actor   string
 	Reason  string
 }
+
+// The verbs of a RepairRequest.
+const (
+	RetryVerb    = "retry"
+	OverrideVerb = "override"
+	SkipVerb     = "skip"
+	RerunVerb    = "rerun"
+)
 
 // RepairedRun is the part of a repair that concerns one run.
 type RepairedRun struct {
@@ -33,21 +45,20 @@ type RepairedRun struct {
 
 const (
 	maxRepairTries   = 10 // how often a repair is planned anew because a run had changed meanwhile
-	retryVerb        = "retry"
 	ignoresRepairs   = "repairs"
 	supersededReason = "a repair has dropped the call that started it"
 )
 
-// Retry makes the next generation of a run that failed or expired, and of the failed children that its failure names.
-// It returns them, parents first. It returns a *StateError for a run with another state, and an error of package
-// repair for a retry that cannot be meant.
-func (e *Engine) Retry(ctx context.Context, ref string, q RetryRequest) ([]RepairedRun, error) {
+// Repair makes the next generation of a run, and in a retry of the failed children that its failure names. It returns
+// them, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair
+// for a request that cannot be meant.
+func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]RepairedRun, error) {
 	if err := e.checkWorkersSince(ctx, ignoresRepairs, store.RepairVersion); err != nil {
 		return nil, err
 	}
-	request := uuid.New()
+	p := &repairPlanner{e: e, ref: ref, request: q}
+	p.store = store.Repair{Request: uuid.New(), Verb: q.Verb, Actor: q.Actor, Reason: q.Reason}
 	for try := 1; ; try++ {
-		p := &repairPlanner{e: e, ref: ref, request: q, store: store.Repair{Request: request, Verb: retryVerb, Actor: q.Actor, Reason: q.Reason}}
 		done, err := p.try(ctx)
 		switch {
 		case err == nil && done:
@@ -55,12 +66,14 @@ func (e *Engine) Retry(ctx context.Context, ref string, q RetryRequest) ([]Repai
 				e.reportRepair(p)
 			}
 			return p.runs, nil
-		case err != nil:
+		case err == nil && try == maxRepairTries:
+			err = fmt.Errorf("%s run %q: %w: the run or its children changed during each of %d tries: try again", q.Verb, ref, store.ErrLocked, try)
+		case err == nil && !sleepCtx(ctx, firstWriteRetryDelay):
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			p.resume(ctx)
 			return nil, e.unlessDeleted(ctx, ref, err)
-		case try == maxRepairTries:
-			return nil, fmt.Errorf("retry run %q: %w: the run or its children changed during each of %d tries: try again", ref, store.ErrLocked, try)
-		case !sleepCtx(ctx, firstWriteRetryDelay):
-			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -69,36 +82,44 @@ func (e *Engine) Retry(ctx context.Context, ref string, q RetryRequest) ([]Repai
 type repairPlanner struct {
 	e       *Engine
 	ref     string
-	request RetryRequest
+	request RepairRequest
+	stopped uuid.UUID // the live run, if the repair has paused it; see engine_repair_live.go
+
+	// These are of one try.
 	store   store.Repair
 	runs    []RepairedRun
 	cancel  []uuid.UUID
+	resumed []uuid.UUID
 }
 
 // try reads the run, plans the repair and applies it. It reports false if a run has changed meanwhile.
 func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
-	if p.store.Now, err = p.e.Now(ctx); err != nil {
-		return false, err
-	}
+	p.store.Runs, p.store.Guards, p.store.Cancel, p.store.Resume = nil, nil, nil, nil
+	p.runs, p.cancel, p.resumed = nil, nil, nil
 	row, err := p.e.find(ctx, p.ref, store.WithOutcome)
 	if err != nil {
 		return false, err
 	}
-	if row.Status != store.Failed && row.Status != store.Expired {
-		return false, &StateError{Ref: p.ref, Verb: retryVerb, Status: row.Status, Control: row.Control}
+	if err := p.checkState(row); err != nil {
+		return false, err
+	}
+	if p.store.Now, err = p.e.Now(ctx); err != nil {
+		return false, err
 	}
 	q := repair.Request{From: naming.ParseDisplay(p.request.From), FromEnd: p.request.FromEnd, Now: p.store.Now}
-	if row.Parent.Valid {
+	switch {
+	case !row.Status.IsTerminal():
+		if done, err := p.stop(ctx, row, &q); err != nil || !done {
+			return false, err
+		}
+	case row.Parent.Valid:
 		if err := p.guardParent(ctx, row); err != nil {
 			return false, err
 		}
 		q.Paused = true
 	}
-	if done, err := p.add(ctx, row, q); err != nil || !done {
-		return false, err
-	}
-	if p.request.DryRun {
-		return true, nil
+	if done, err := p.add(ctx, row, &q); err != nil || !done || p.request.DryRun {
+		return done, err
 	}
 	if len(p.cancel) > 0 {
 		p.store.Cancel = &store.ControlOperation{
@@ -106,28 +127,55 @@ func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 			Error: record.Cancelled(supersededReason, p.request.Actor).Encode(),
 		}
 	}
+	if p.stopped == row.UUID {
+		p.store.Resume = &store.ControlOperation{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now}
+	}
 	if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Repair(ctx, &p.store) }); err != nil {
-		return false, fmt.Errorf("%s run %q: %w", retryVerb, p.ref, err)
+		return false, p.wrap(row, err)
 	}
 	return p.store.Outcome == store.Written, nil
+}
+
+// wrap adds the verb and the run to an error.
+func (p *repairPlanner) wrap(row *store.Run, err error) error {
+	var refused *repair.StateError
+	if errors.As(err, &refused) {
+		return p.refuse(row, refused.Detail)
+	}
+	return fmt.Errorf("%s run %q: %w", p.request.Verb, row.Address(), err)
+}
+
+// refuse returns a *StateError with further words about the state.
+func (p *repairPlanner) refuse(row *store.Run, detail string) error {
+	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Detail: row.Status.String() + ", and " + detail}
+}
+
+// checkState returns a *StateError if the status of the run does not allow the repair. Those who cancelled a run rely
+// on its end, so it does not continue.
+func (p *repairPlanner) checkState(row *store.Run) error {
+	allowed := row.Status != store.Cancelled && row.Control&store.CancelRequested == 0
+	if p.request.Verb == RetryVerb {
+		allowed = row.Status == store.Failed || row.Status == store.Expired
+	}
+	if !allowed {
+		return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Control: row.Control}
+	}
+	return nil
 }
 
 // guardParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
 // recorded the end of its child, or may record it at any moment.
 func (p *repairPlanner) guardParent(ctx context.Context, row *store.Run) error {
-	refused := func(detail string) error {
-		return &StateError{Ref: p.ref, Verb: retryVerb, Status: row.Status, Detail: row.Status.String() + ", and " + detail}
-	}
 	parent, err := p.e.find(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return refused("belongs to a superseded generation of its parent")
+		return p.refuse(row, "belongs to a superseded generation of its parent")
 	case err != nil:
 		return err
 	}
 	history, err := p.e.store.History(ctx, parent.UUID)
 	if err != nil {
-		return fmt.Errorf("%s run %q: %w", retryVerb, p.ref, err)
+		return p.wrap(row, err)
 	}
 	open := false
 	for i := range history {
@@ -135,40 +183,88 @@ func (p *repairPlanner) guardParent(ctx context.Context, row *store.Run) error {
 	}
 	switch {
 	case !open:
-		return refused(fmt.Sprintf("its parent, run %q, has recorded that: retry the parent", parent.Address()))
+		return p.refuse(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.Address()))
 	case parent.Status.IsTerminal():
-		return refused(fmt.Sprintf("its parent, run %q, has ended: retry the parent", parent.Address()))
+		return p.refuse(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.Address()))
 	case parent.Status != store.Paused:
-		return refused(fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.Address()))
+		return p.refuse(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.Address()))
 	}
-	p.store.Guards = append(p.store.Guards, store.RunGuard{Run: parent.UUID, Before: store.RunState{
-		Found: true, Status: parent.Status, Epoch: parent.Epoch, Control: parent.Control,
-	}})
+	p.store.Guards = append(p.store.Guards, store.RunGuard{Run: parent.UUID, Before: stateOf(parent)})
 	return nil
+}
+
+func stateOf(row *store.Run) store.RunState {
+	return store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 }
 
 // add adds a run to the repair, and the failed child that its failure names. It reports false if the run has changed
 // since it was read.
-func (p *repairPlanner) add(ctx context.Context, row *store.Run, q repair.Request) (done bool, err error) {
-	fail := func(err error) (bool, error) {
-		return false, fmt.Errorf("%s run %q: %w", retryVerb, row.Address(), err)
-	}
+func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
+	q.Nonce = store.NewNonce()
 	if !p.request.DryRun { // after this, the history of the run stays as it is
-		f := &store.Fence{Run: row.UUID, Now: p.store.Now, Before: store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}}
+		f := &store.Fence{Run: row.UUID, Now: p.store.Now, Nonce: q.Nonce, Before: stateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Fence(ctx, f) }); err != nil {
-			return fail(err)
+			return false, p.wrap(row, err)
 		}
 		if f.Outcome != store.Written {
 			return false, nil
 		}
+		p.fenced(row, f)
 	}
-	s := &repair.Subject{Run: row}
+	s, made, err := p.plan(ctx, row, q)
+	if err != nil {
+		return false, err
+	}
+	p.store.Runs = append(p.store.Runs, made.Repair)
+	p.runs = append(p.runs, RepairedRun{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel})
+	p.cancel = append(p.cancel, made.Cancel...)
+	p.addPausedChildren(s, made)
+	if !made.Failed.Valid {
+		return true, nil
+	}
+	child, err := p.e.find(ctx, made.Failed.UUID.String(), store.WithOutcome)
+	if err != nil {
+		return false, p.wrap(row, err)
+	}
+	done, err = p.add(ctx, child, &repair.Request{Now: q.Now, Paused: q.Paused})
+	if errors.Is(err, repair.ErrFromRequired) {
+		err = p.wrap(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
+	}
+	return done, err
+}
+
+// plan reads the history and the children of the run, and plans its next generation.
+func (p *repairPlanner) plan(ctx context.Context, row *store.Run, q *repair.Request) (*repair.Subject, *repair.Result, error) {
+	s, err := p.readSubject(ctx, row)
+	if err != nil {
+		return nil, nil, p.wrap(row, err)
+	}
+	var made *repair.Result
+	step := naming.ParseDisplay(p.request.Step)
+	switch p.request.Verb {
+	case OverrideVerb:
+		made, err = repair.Override(s, q, step, p.request.Value)
+	case SkipVerb:
+		made, err = repair.Skip(s, q, step, p.request.Value)
+	case RerunVerb:
+		made, err = repair.Rerun(s, q, step)
+	default:
+		made, err = repair.Retry(s, q)
+	}
+	if err != nil {
+		return nil, nil, p.wrap(row, err)
+	}
+	return s, made, nil
+}
+
+func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *repair.Subject, err error) {
+	s = &repair.Subject{Run: row}
 	if s.History, err = p.e.store.History(ctx, row.UUID); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	tree, err := p.e.store.Tree(ctx, row.UUID)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	for _, c := range tree {
 		if c.Parent.Valid && c.Parent.UUID == row.UUID {
@@ -176,31 +272,8 @@ func (p *repairPlanner) add(ctx context.Context, row *store.Run, q repair.Reques
 		}
 	}
 	before, err := p.e.store.Generations(ctx, row.UUID, store.NoPayloads)
-	if err != nil {
-		return fail(err)
-	}
 	s.Generation = int32(len(before)) + 1
-	q.Nonce = store.NewNonce()
-	made, err := repair.Retry(s, &q)
-	if err != nil {
-		return fail(err)
-	}
-	p.store.Runs = append(p.store.Runs, made.Repair)
-	p.runs = append(p.runs, RepairedRun{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel})
-	p.cancel = append(p.cancel, made.Cancel...)
-	if !made.Failed.Valid {
-		return true, nil
-	}
-	child, err := p.e.find(ctx, made.Failed.UUID.String(), store.WithOutcome)
-	if err != nil {
-		return fail(err)
-	}
-	done, err = p.add(ctx, child, repair.Request{Now: q.Now, Paused: q.Paused})
-	if errors.Is(err, repair.ErrFromRequired) {
-		err = fmt.Errorf("%s run %q: the child of its call %q: %w; with the call in From, the run starts another child",
-			retryVerb, row.Address(), naming.DisplayRun(child), err)
-	}
-	return done, err
+	return s, err
 }
 
 // reportRepair logs a repair, and wakes workers.

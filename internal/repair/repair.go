@@ -6,6 +6,7 @@
 //
 //   - A checkpoint is kept unless the request, or one of the following rules, drops it. A run that kept everything
 //     would come to the same end.
+//   - A call that gets a value keeps its place in the history, and is not executed again.
 //   - The records of how the run ended, and its executed compensations, are always dropped.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
@@ -44,7 +45,13 @@ const ParentEndedReason = "its parent has ended"
 var (
 	ErrNoStep       = errors.New("durable: the run has no such step")
 	ErrFromRequired = errors.New("durable: the repair has to say from which step it executes the run anew")
+	ErrValueType    = errors.New("durable: the value has another JSON type than the recorded one")
 )
+
+// StateError is returned when the state of the run or of a step does not allow the repair.
+type StateError struct{ Detail string }
+
+func (e *StateError) Error() string { return e.Detail }
 
 // Subject is a run that is repaired. Nothing of it changes until the repair is applied.
 type Subject struct {
@@ -77,14 +84,8 @@ func Retry(s *Subject, q *Request) (*Result, error) {
 	p := newPlan(s, q)
 	switch {
 	case q.From != "":
-		from := p.history[q.From]
-		if from == nil || isInternal(from) || from.Kind == store.KindCompensation {
-			return nil, fmt.Errorf("%w: %q is not in its history", ErrNoStep, naming.Display(q.From))
-		}
-		for _, row := range p.history {
-			if row.Seq >= from.Seq {
-				p.drop(row)
-			}
+		if err := p.dropFrom(); err != nil {
+			return nil, err
 		}
 	case q.FromEnd:
 	default:
@@ -92,9 +93,7 @@ func Retry(s *Subject, q *Request) (*Result, error) {
 			return nil, err
 		}
 	}
-	p.dropEnd()
-	p.placeChildren()
-	return p.result(), nil
+	return p.complete(), nil
 }
 
 type plan struct {
@@ -104,6 +103,7 @@ type plan struct {
 	dropped  map[string]bool
 	renewed  map[string]bool
 	reopened map[string]store.Step // calls that wait for their children again
+	valued   map[string]store.Step // calls that get a value
 	revived  []string              // prefixes of branches that a dropped choice had ended
 	out      Result
 }
@@ -111,7 +111,7 @@ type plan struct {
 func newPlan(s *Subject, q *Request) *plan {
 	p := &plan{
 		Subject: s, request: q, history: make(map[string]*store.Step, len(s.History)), dropped: make(map[string]bool),
-		renewed: make(map[string]bool), reopened: make(map[string]store.Step),
+		renewed: make(map[string]bool), reopened: make(map[string]store.Step), valued: make(map[string]store.Step),
 	}
 	for i := range s.History {
 		p.history[s.History[i].Name] = &s.History[i]
@@ -122,6 +122,29 @@ func newPlan(s *Subject, q *Request) *plan {
 // isInternal reports whether the checkpoint is no call of the user.
 func isInternal(row *store.Step) bool {
 	return row.Kind == store.KindFailure || row.Kind == store.KindRenewal
+}
+
+// call returns the recorded call with the name.
+func (p *plan) call(name string) (*store.Step, error) {
+	row := p.history[name]
+	if row == nil || isInternal(row) || row.Kind == store.KindCompensation {
+		return nil, fmt.Errorf("%w: %q is not in its history", ErrNoStep, naming.Display(name))
+	}
+	return row, nil
+}
+
+// dropFrom drops the call that the request names, and all that began later.
+func (p *plan) dropFrom() error {
+	from, err := p.call(p.request.From)
+	if err != nil {
+		return err
+	}
+	for _, row := range p.history {
+		if row.Seq >= from.Seq {
+			p.drop(row)
+		}
+	}
+	return nil
 }
 
 // drop drops a checkpoint.
@@ -248,12 +271,22 @@ func (p *plan) dropEnd() {
 	}
 }
 
+// complete decides about the end of the run and the children, and returns the result.
+func (p *plan) complete() *Result {
+	p.dropEnd()
+	p.placeChildren()
+	return p.result()
+}
+
 // placeChildren decides which children stay with the superseded generation.
 func (p *plan) placeChildren() {
 	for _, c := range p.Children {
 		row := p.history[c.Name]
+		_, valued := p.valued[c.Name]
 		switch {
-		case row == nil || p.dropped[row.Name]: // or the child of a call that an earlier repair dropped
+		case valued && row.Status.IsTerminal():
+			continue
+		case row == nil || valued || p.dropped[row.Name]: // or the child of a call that an earlier repair dropped
 		case row.Status.IsTerminal(): // also one that is reopened
 			continue
 		case c.Control&store.CancelRequested == 0 && c.Status != store.Cancelled:
@@ -280,21 +313,31 @@ func (p *plan) result() *Result {
 	r.Run, r.Number, r.Checkpoints, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
 	r.Before = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
 	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.Now
-	if p.request.Paused {
+	switch {
+	case !run.Status.IsTerminal(): // it was stopped for the repair, and is resumed with it
+		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, run.Control
+	case p.request.Paused:
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}
-	if !run.Deadline.IsZero() {
+	if run.Status.IsTerminal() && !run.Deadline.IsZero() {
 		r.Deadline = p.request.Now.Add(run.Deadline.Sub(run.CreatedAt))
 	}
 	var since map[string]int32
 	for i := range p.History {
 		row := &p.History[i]
 		open, isOpen := p.reopened[row.Name]
+		valued, hasValue := p.valued[row.Name]
 		switch {
 		case row.Kind == store.KindRenewal:
 			if had, err := record.DecodeRenewal(row.Output); err == nil {
 				since = had.Since
 			}
+			continue
+		case hasValue:
+			r.Write = append(r.Write, valued)
+			d.Corrected = append(d.Corrected, naming.Display(row.Name))
+			delete(p.renewed, row.Name)
+			r.Progress++
 			continue
 		case isOpen:
 			r.Write = append(r.Write, open)

@@ -76,6 +76,8 @@ type Repair struct {
 	Guards  []RunGuard  // runs above that must not change meanwhile
 	// Cancel cancels live children that belong to the superseded generations only. Nil: there are none.
 	Cancel *ControlOperation
+	// Resume resumes runs that were paused for the repair, after all else. Nil: there are none.
+	Resume *ControlOperation
 
 	// Outcome is Written, or Fenced if a run is not as the repair says; then nothing was changed.
 	Outcome Outcome
@@ -99,8 +101,8 @@ type RunRepair struct {
 	Status   Status
 	Control  ControlBits
 	WakeAt   time.Time
-	Deadline time.Time
-	Progress int // the number of its terminal checkpoints
+	Deadline time.Time // if the run has ended; a live one keeps its own
+	Progress int       // the number of its terminal checkpoints
 }
 
 // Archive returns the run ID of the superseded generation's checkpoints.

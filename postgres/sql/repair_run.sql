@@ -1,11 +1,13 @@
 -- Makes a run its next generation, if it still has the status $3, the epoch $4 and the control bits $5. It begins with
--- the epoch $6, the status $7 and the control bits $8. The event has the numbers of both generations. It returns the run.
+-- the epoch $6, the status $7 and the control bits $8. If the run had not
+-- ended, it keeps its deadline. The event has the numbers of both generations. It returns the run.
 --
 -- A run that passed its queue (gate 6) to end has no place that counts. It arrives anew (1), without the time by which it had
 -- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended.
 WITH changed AS (
     UPDATE durable.run AS r
-    SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz, deadline_at = $10::timestamptz,
+    SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz,
+        deadline_at = CASE WHEN r.status < 5 THEN r.deadline_at ELSE $10::timestamptz END,
         progress = $11::integer, crashes = 0, owner = NULL, woken = false, output = NULL, error = NULL, ended_at = NULL,
         lane = CASE WHEN r.lane & 7 = 6 THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
@@ -16,9 +18,8 @@ WITH changed AS (
     RETURNING r.shard, r.id
 ), passed AS (
     UPDATE durable.place AS p
-    SET start_by = NULL
-    FROM changed
-    WHERE p.shard = changed.shard AND p.run_id = changed.id AND p.state = 5
+    SET start_by = CASE WHEN p.state <> 5 THEN p.start_by END
+    WHERE p.shard = $1::smallint AND p.run_id = $2::uuid AND EXISTS (SELECT FROM changed)
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason, old_value, new_value)
     SELECT $12::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),

@@ -1,8 +1,9 @@
 -- Makes a run its next generation, if it still has the status ?3, the epoch ?4 and the control bits ?5. It begins with
--- the epoch ?6, the status ?7 and the control bits ?8. A run that passed its queue (gate 6) to end arrives anew (1). A run
+-- the epoch ?6, the status ?7 and the control bits ?8. If the run had not ended, it keeps its deadline. A run that passed its queue (gate 6) to end arrives anew (1). A run
 -- with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended.
 UPDATE durable_run
-SET epoch = ?6, status = ?7, control = ?8, wake_at = ?9, deadline_at = ?10, progress = ?11,
+SET epoch = ?6, status = ?7, control = ?8, wake_at = ?9, progress = ?11,
+    deadline_at = CASE WHEN status < 5 THEN deadline_at ELSE ?10 END,
     crashes = 0, owner = NULL, woken = 0, output = NULL, error = NULL, ended_at = NULL,
     lane = CASE WHEN lane & 7 = 6 THEN (lane & -8) | 1 ELSE lane END,
     reason = CASE WHEN ?7 = 4 THEN reason END,

@@ -28,6 +28,8 @@ var repairs = []test{
 	{"an event with the numbers of the generations", repairEvent},
 	{"a run that passed its queue to end arrives again", repairPassed},
 	{"a run whose end no admission has seen keeps its place", repairPlaceKept},
+	{"a live run is resumed with its repair, and so are those paused with it", repairResumes},
+	{"a run that was paused before stays paused", repairStaysPaused},
 	{"of two repairs at once, one is made", func(b *bed) { raceRepairs(b, b.s) }},
 	{"a repair against a claim", func(b *bed) { raceRepairClaim(b, b.s) }},
 	{"a repair against a cancel", func(b *bed) { raceRepairCancel(b, b.s) }},

@@ -1,0 +1,144 @@
+package repair
+
+import (
+	"encoding/json/jsontext"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Override decides how the value of a call that succeeded is replaced. It drops all calls that began after it, because
+// they may depend on the value, unless the request keeps them by FromEnd.
+func Override(s *Subject, q *Request, step string, value []byte) (*Result, error) {
+	p, row, err := planStep(s, q, step)
+	switch {
+	case err != nil:
+		return nil, err
+	case row.Status == store.StepFailed:
+		return nil, stateError("its step %q has failed: use Skip", row)
+	case row.Status != store.StepCompleted:
+		return nil, stateError("its step %q has no value yet: use Skip", row)
+	}
+	if had, now := jsonType(row.Output), jsonType(value); had != now && had != "" && now != "" {
+		return nil, fmt.Errorf("%w: step %q has recorded %s, and the new value is %s", ErrValueType, naming.Display(step), had, now)
+	}
+	if err := p.setValue(row, value); err != nil {
+		return nil, err
+	}
+	if !q.FromEnd {
+		for _, other := range p.history {
+			if other.Seq > row.Seq {
+				p.drop(other)
+			}
+		}
+	}
+	return p.complete(), nil
+}
+
+// Skip decides how a call that has not succeeded gets a value. The calls that began after it are kept: as in Retry,
+// what the function did after a failure stays.
+func Skip(s *Subject, q *Request, step string, value []byte) (*Result, error) {
+	p, row, err := planStep(s, q, step)
+	if err != nil {
+		return nil, err
+	}
+	if row.Kind == store.KindSleep {
+		if !row.NextAt.After(q.Now) {
+			return nil, stateError("its sleep %q is over", row)
+		}
+		if jsontext.Value(value).Kind() != jsontext.KindNull {
+			return nil, fmt.Errorf("%w: %q is a sleep, which has no value: pass nil", ErrValueType, naming.Display(step))
+		}
+		over := *row
+		over.NextAt = q.Now
+		p.valued[row.Name] = over
+		return p.complete(), nil
+	}
+	if row.Status == store.StepCompleted {
+		return nil, stateError("its step %q has succeeded: use Override", row)
+	}
+	if row.Status == store.StepFailed {
+		p.dropChoicesDecidedBy(row)
+	}
+	if err := p.setValue(row, value); err != nil {
+		return nil, err
+	}
+	return p.complete(), nil
+}
+
+// Rerun decides how one call is executed once more. All other calls are kept.
+func Rerun(s *Subject, q *Request, step string) (*Result, error) {
+	p, row, err := planStep(s, q, step)
+	if err != nil {
+		return nil, err
+	}
+	if row.Kind == store.KindChoice || row.Kind == store.KindMap {
+		return nil, fmt.Errorf("%w: %q is a %s: execute its steps again, one by one, or fork the run from it", ErrNoStep, naming.Display(step), row.Kind)
+	}
+	if row.Status == store.StepFailed {
+		p.dropChoicesDecidedBy(row)
+	}
+	p.drop(row)
+	return p.complete(), nil
+}
+
+// planStep returns a plan and the call that it concerns. The plan drops what executed compensations have undone.
+func planStep(s *Subject, q *Request, step string) (*plan, *store.Step, error) {
+	p := newPlan(s, q)
+	row, err := p.call(step)
+	if err == nil {
+		err = p.checkGoesForward()
+	}
+	if err == nil {
+		err = p.dropUndone()
+	}
+	return p, row, err
+}
+
+// checkGoesForward returns a StateError for a live run that executes its compensations.
+func (p *plan) checkGoesForward() error {
+	if !p.Run.Status.IsTerminal() && p.history[EndRecordName] != nil {
+		return &StateError{"executes its compensations: wait until it has ended"}
+	}
+	return nil
+}
+
+// setValue makes a call succeed with the value.
+func (p *plan) setValue(row *store.Step, value []byte) error {
+	switch row.Kind {
+	case store.KindStep, store.KindTx, store.KindReceive, store.KindChild:
+	default:
+		return fmt.Errorf("%w: %q is a %s, whose value cannot be set", ErrNoStep, naming.Display(row.Name), row.Kind)
+	}
+	set := *row
+	set.Status, set.Output, set.Error, set.EndedAt, set.NextAt = store.StepCompleted, value, nil, p.request.Now, time.Time{}
+	if row.Kind != store.KindChild { // the record names the child's workflow
+		set.Failures = nil
+	}
+	p.valued[row.Name] = set
+	return nil
+}
+
+func stateError(format string, row *store.Step) error {
+	return &StateError{fmt.Sprintf(format, naming.Display(row.Name))}
+}
+
+// jsonType returns the type of a JSON value in words, or an empty text for null, which decodes into many types, and for
+// what is no JSON.
+func jsonType(v jsontext.Value) string {
+	switch v.Kind() {
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "an array"
+	case jsontext.KindString:
+		return "a text"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "a boolean"
+	}
+	return ""
+}

@@ -1,0 +1,189 @@
+package repair
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func (h *history) row(name string) *store.Step {
+	i := slices.IndexFunc(h.History, func(s store.Step) bool { return s.Name == naming.ParseDisplay(name) })
+	return &h.History[i]
+}
+
+// live makes the run one that was stopped for its repair.
+func (h *history) live() *history {
+	h.Run.Status, h.Run.Control, h.Run.Error, h.Run.EndedAt = store.Paused, store.PausedItself, nil, time.Time{}
+	return h
+}
+
+// done returns the result of a repair, which must be possible.
+func done(t *testing.T) func(*Result, error) *Result {
+	return func(r *Result, err error) *Result {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// writtenCalls returns the calls that the next generation writes, without the renewal.
+func writtenCalls(r *Result) (names []string) {
+	for i := range r.Repair.Write {
+		if s := &r.Repair.Write[i]; s.Kind != store.KindRenewal {
+			names = append(names, naming.Display(s.Name)+" "+s.Status.String()+" "+string(s.Output))
+		}
+	}
+	return names
+}
+
+func laterRequest() *Request { return &Request{Now: start.Add(time.Hour), Nonce: 9} }
+
+func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
+	h := failedRun(t, "ship", "step reserve completed", "step quote completed", "step charge completed", "receive ok completed", "step ship failed")
+	h.row("quote").Output = []byte(`10`)
+	r := done(t)(Override(&h.Subject, laterRequest(), "quote", []byte(`20`)))
+	want(t, "kept", shown(r.Repair.Keep), "reserve")
+	want(t, "written", writtenCalls(r), "quote completed 20")
+	want(t, "dropped", r.Detail.Dropped, "charge", "ok", "ship")
+	want(t, "renewed", r.Detail.Renewed, "charge")
+	want(t, "corrected", r.Detail.Corrected, "quote")
+	want(t, "released", r.Repair.Release, "ok")
+	if seq := r.Repair.Write[1].Seq; r.Repair.Write[1].Name != "quote" || seq != 2 || r.Repair.Progress != 3 {
+		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.Progress)
+	}
+	q := laterRequest()
+	q.FromEnd = true
+	r = done(t)(Override(&h.Subject, q, "ok", []byte(`null`)))
+	want(t, "kept by FromEnd", shown(r.Repair.Keep), "charge", "quote", "reserve", "ship")
+	want(t, "written by FromEnd", writtenCalls(r), "ok completed null")
+	want(t, "released by FromEnd", r.Repair.Release)
+}
+
+// made is a result with its error, as one value.
+type made struct {
+	r   *Result
+	err error
+}
+
+func TestWhatAnOverrideASkipAndARerunCannotMean(t *testing.T) {
+	h := failedRun(t, "no", "step text completed", "step no failed", "choice which completed", "map all completed", "sleep nap completed", "step flag completed")
+	h.row("text").Output, h.row("flag").Output = []byte(`"a"`), []byte(`true`)
+	h.row("nap").NextAt = start
+	q := laterRequest()
+	override := func(step, value string) made { return of(Override(&h.Subject, q, step, []byte(value))) }
+	skip := func(step, value string) made { return of(Skip(&h.Subject, q, step, []byte(value))) }
+	rerun := func(step string) made { return of(Rerun(&h.Subject, q, step)) }
+	for what, c := range map[string]struct {
+		made
+		want error
+	}{
+		"an override with another type":   {override("text", `{}`), ErrValueType},
+		"an override of a boolean by a 0": {override("flag", `0`), ErrValueType},
+		"an override of a failed step":    {override("no", `1`), &StateError{`its step "no" has failed: use Skip`}},
+		"an override of nothing":          {override("none", `1`), ErrNoStep},
+		"an override of a choice":         {override("which", `{}`), ErrNoStep},
+		"a skip of a step that succeeded": {skip("text", `"b"`), &StateError{`its step "text" has succeeded: use Override`}},
+		"a skip of a sleep that is over":  {skip("nap", `null`), &StateError{`its sleep "nap" is over`}},
+		"a skip of nothing":               {skip("none", `1`), ErrNoStep},
+		"a rerun of nothing":              {rerun("none"), ErrNoStep},
+		"a rerun of a choice":             {rerun("which"), ErrNoStep},
+		"a rerun of a map":                {rerun("all"), ErrNoStep},
+	} {
+		var refused, wanted *StateError
+		if errors.As(c.want, &wanted) {
+			if !errors.As(c.err, &refused) || *refused != *wanted {
+				t.Errorf("%s: %v, want %v", what, c.err, c.want)
+			}
+		} else if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", what, c.err, c.want)
+		}
+	}
+	for _, value := range []string{`"b"`, `null`} {
+		if err := override("text", value).err; err != nil {
+			t.Errorf("an override of a text by %s: %v", value, err)
+		}
+	}
+	if err := override("flag", `false`).err; err != nil {
+		t.Errorf("an override of true by false: %v", err)
+	}
+}
+
+func of(r *Result, err error) made { return made{r, err} }
+
+func TestASkipGivesAValueAndKeepsTheRest(t *testing.T) {
+	h := failedRun(t, "charge", "step reserve completed", "step charge failed", "step notify completed")
+	h.row("charge").Failures = []byte(`{}`)
+	r := done(t)(Skip(&h.Subject, laterRequest(), "charge", []byte(`{"id":1}`)))
+	want(t, "kept", shown(r.Repair.Keep), "notify", "reserve")
+	want(t, "written", writtenCalls(r), `charge completed {"id":1}`)
+	want(t, "dropped", r.Detail.Dropped)
+	if w := r.Repair.Write[0]; w.Error != nil || w.Failures != nil || !w.NextAt.IsZero() || w.EndedAt.IsZero() {
+		t.Errorf("the step is %+v", w)
+	}
+}
+
+func TestASkipOfAChildCancelsIt(t *testing.T) {
+	h := failedRun(t, "", "child kid started", "child free started", "receive go started").live()
+	kid, free := h.child("kid", store.Running, ""), h.child("free", store.Running, "")
+	free.Detached = true
+	h.row("kid").Failures = []byte(`{"workflow":"w"}`)
+	r := done(t)(Skip(&h.Subject, laterRequest(), "kid", []byte(`1`)))
+	if !slices.Equal(r.Repair.Detach, []uuid.UUID{kid.UUID}) || !slices.Equal(r.Cancel, []uuid.UUID{kid.UUID}) || string(r.Repair.Write[0].Failures) == "" {
+		t.Errorf("%v stay behind, %v are cancelled, written %+v", r.Repair.Detach, r.Cancel, r.Repair.Write)
+	}
+	r = done(t)(Skip(&h.Subject, laterRequest(), "free", []byte(`1`)))
+	if !slices.Equal(r.Repair.Detach, []uuid.UUID{free.UUID}) || len(r.Cancel) != 0 {
+		t.Errorf("%v stay behind, %v are cancelled", r.Repair.Detach, r.Cancel)
+	}
+	kid.Status, h.row("kid").Status = store.Completed, store.StepCompleted
+	h.row("kid").Output = []byte(`1`)
+	r = done(t)(Override(&h.Subject, laterRequest(), "kid", []byte(`2`)))
+	if slices.Contains(r.Repair.Detach, kid.UUID) {
+		t.Errorf("a child that has ended stays behind")
+	}
+	want(t, "written", writtenCalls(r), "kid completed 2")
+}
+
+func TestASkippedSleepIsOver(t *testing.T) {
+	h := failedRun(t, "", "sleep nap completed").live()
+	h.row("nap").NextAt = start.Add(48 * time.Hour)
+	if _, err := Skip(&h.Subject, laterRequest(), "nap", []byte(`1`)); !errors.Is(err, ErrValueType) {
+		t.Errorf("with a value: %v", err)
+	}
+	r := done(t)(Skip(&h.Subject, laterRequest(), "nap", []byte(`null`)))
+	if w := r.Repair.Write; len(w) != 1 || !w[0].NextAt.Equal(start.Add(time.Hour)) || w[0].Kind != store.KindSleep {
+		t.Errorf("written: %+v", w)
+	}
+}
+
+func TestARerunKeepsAllOtherCalls(t *testing.T) {
+	h := failedRun(t, "no", "step a completed", "step b completed", "step no failed", "step c completed")
+	r := done(t)(Rerun(&h.Subject, laterRequest(), "b"))
+	want(t, "kept", shown(r.Repair.Keep), "a", "c", "no")
+	want(t, "renewed", r.Detail.Renewed, "b")
+	r = done(t)(Rerun(&h.Subject, laterRequest(), "no"))
+	want(t, "kept", shown(r.Repair.Keep), "a", "b", "c")
+	want(t, "renewed after a failure", r.Detail.Renewed)
+}
+
+func TestALiveRunStaysAsItWasStopped(t *testing.T) {
+	h := failedRun(t, "", "step a completed", "step b started").live()
+	h.Run.Control |= store.PausedByAncestor
+	r := done(t)(Rerun(&h.Subject, laterRequest(), "a"))
+	if p := r.Repair; p.Status != store.Paused || p.Control != h.Run.Control || !p.WakeAt.IsZero() || p.Before.Status != store.Paused {
+		t.Errorf("the repair is %+v", p)
+	}
+	h.call("failure " + naming.Display(EndRecordName) + " failed")
+	var refused *StateError
+	if _, err := Rerun(&h.Subject, laterRequest(), "a"); !errors.As(err, &refused) {
+		t.Errorf("while it compensates: %v", err)
+	}
+}

@@ -1,0 +1,66 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// liveRepairOf returns the repair of a run that is paused, which keeps the given checkpoints, and resumes it.
+func (b *bed) liveRepairOf(r store.Run, number int32, keep ...string) *store.Repair {
+	b.Helper()
+	p := b.repairOf(r, number, keep...)
+	p.Runs[0].Status, p.Runs[0].Control, p.Runs[0].WakeAt = store.Paused, r.Control, time.Time{}
+	p.Resume = &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: p.Now}
+	return p
+}
+
+func repairResumes(b *bed) {
+	r := b.started("")
+	kid, behind := b.childOf(r, "kid"), b.childOf(r, "behind")
+	b.commitStep(b.completed(r.UUID, epochAt(1), "first"), false)
+	wantOutcome(b, "the deadline", b.setDeadline(r.UUID, b.in(5*time.Hour)).Outcome, store.Written)
+	b.ordered(store.VerbPause, r.UUID)
+	for _, id := range []uuid.UUID{r.UUID, kid.UUID, behind.UUID} {
+		b.commitRun(store.OwnershipEnd{UUID: id, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+	}
+	f := &store.Fence{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
+	wantOutcome(b, "the fence", b.fence(f), store.Written)
+	row := b.row(r.UUID)
+	p := b.liveRepairOf(row, 1, "first")
+	p.Runs[0].Detach = []uuid.UUID{behind.UUID}
+	p.Resume.Runs = append(p.Resume.Runs, behind.UUID)
+	b.repaired(p)
+	for what, id := range map[string]uuid.UUID{"the run": r.UUID, "its child": kid.UUID, "the child that stays behind": behind.UUID} {
+		if got := b.row(id); got.Status != store.Pending || got.Control != 0 || !got.WakeAt.Equal(p.Now) || got.Reason != "" || got.PausedBy != "" {
+			b.Errorf("%s is %+v", what, got)
+		}
+	}
+	if got := b.row(r.UUID); !got.Deadline.Equal(b.in(5 * time.Hour)) {
+		b.Errorf("the deadline is %v", got.Deadline)
+	}
+	if g := b.generations(r.UUID); len(g) != 1 || g[0].Run.Status != store.Superseded {
+		b.Errorf("the generations are %+v", g)
+	}
+	b.repaired(p) // its answer was lost
+	if got := b.row(r.UUID); got.Status != store.Pending {
+		b.Errorf("repeated: the run is %v", got.Status)
+	}
+}
+
+func repairStaysPaused(b *bed) {
+	r := b.started("")
+	b.ordered(store.VerbPause, r.UUID)
+	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+	before := b.row(r.UUID)
+	p := b.liveRepairOf(before, 1)
+	p.Resume = nil
+	b.repaired(p)
+	if got := b.row(r.UUID); got.Status != store.Paused || got.Control != before.Control || got.Reason != before.Reason || got.PausedBy != before.PausedBy || !got.PausedAt.Equal(before.PausedAt) {
+		b.Errorf("the run is %+v, and was %+v", got, before)
+	}
+	b.ordered(store.VerbResume, r.UUID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+}

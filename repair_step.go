@@ -1,0 +1,73 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// Override replaces the value of a step that has succeeded. The step is not executed again. All calls that began after it are dropped,
+// because they may depend on the value: they are made again, those that had completed with new idempotency keys. With [FromEnd]
+// they are kept with their outcomes, and only what follows the last recorded call sees the new value.
+//
+// The step can also be a Tx, a receive or a child; name is that of its [Checkpoint], with its scope. The value is encoded as the
+// result of a step is. Its Go type must be the one that the code decodes; this cannot be checked, except that a value with
+// another JSON type is refused with [ErrValueType]. A child itself does not change, only what its parent gets.
+//
+// Override is for live runs and for runs that have ended, also for completed ones. What is over is kept as a generation, as with
+// [Engine.Retry]. A live run is paused first, and Override waits until its running steps have finished, at most until ctx ends.
+// Then it returns a [*StateError] that names the step, and the run goes on. [AtOnce] does not wait. After the repair the run goes on,
+// unless somebody had paused it before. A run that is cancelled or being cancelled cannot be repaired.
+//
+// Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; a [*StateError] if the
+// state of the run or of the step does not allow it; [ErrFromRequired] if compensations were executed and it is not known what they
+// undid (see [Undoes]); and [ErrSchema] while a worker with an older version of durable lives. The options are [Reason], [Actor],
+// [DryRun], [FromEnd] and [AtOnce].
+func (e *Engine) Override(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
+	return e.repairStep(ctx, VerbOverride, id, step, &value, opts)
+}
+
+// Skip gives a value to a step that has not succeeded: it has failed, was interrupted, waits for its next attempt, or for a signal or a
+// child. The step then counts as completed with the value, and is not executed again. A child that the step waits for is cancelled
+// unless it is [Detached]. A sleep ends; its value is nil. All other calls are kept, as in a [Engine.Retry].
+//
+// The rest is as described for [Engine.Override], which is for steps that have succeeded.
+func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
+	return e.repairStep(ctx, VerbSkip, id, step, &value, opts)
+}
+
+// Rerun executes one step again. A step that had completed gets a new idempotency key; one that had failed keeps its key, because its
+// first attempt may have taken effect. All other calls are kept with their outcomes, also those that began after the step: use
+// [Engine.Fork] to execute them again, too. A child is started anew, and signals that a receive had taken are received again.
+//
+// The rest is as described for [Engine.Override].
+func (e *Engine) Rerun(ctx context.Context, id, step string, opts ...ControlOption) (*Repaired, error) {
+	return e.repairStep(ctx, VerbRerun, id, step, nil, opts)
+}
+
+// repairStep makes a repair of one step. A value that is not nil is encoded.
+func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, value *any, opts []ControlOption) (*Repaired, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("%s run %q: %w", verb, id, err)
+	}
+	q := engine.RepairRequest{Step: step}
+	if value != nil {
+		var err error
+		if q.Value, err = encodeDecodable(*value, e.cfg.MaxPayload); err != nil {
+			return nil, fmt.Errorf("%s step %q of run %q: %w", verb, step, id, err)
+		}
+	}
+	return e.repair(ctx, verb, id, q, opts)
+}
+
+// AtOnce makes a repair take a live run away from its worker at once, instead of waiting until its running steps have finished. The
+// context of such a step ends. The step counts as interrupted, and is executed again with its old idempotency key, also if its
+// function has taken effect meanwhile; for an [AtMostOnce] step it is not known whether it has, so it fails with
+// [ErrOutcomeUnknown], or its [Verify] function decides.
+func AtOnce() ControlOption {
+	return func(o *controlOptions) {
+		o.markGiven(givenAtOnce, "AtOnce")
+		o.atOnce = true
+	}
+}

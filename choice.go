@@ -85,7 +85,7 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 	}
 	for _, i := range winners {
 		if _, err := futures[i].Wait(); err != nil && c.Err() == nil {
-			return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err)
+			return nil, c.scope.Diverged(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err))
 		}
 	}
 	return winners, nil
@@ -159,7 +159,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 		return nil, err
 	}
 	if _, err = futures[deciders[0]].Wait(); err == nil {
-		return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Branches[deciders[0]].Name())
+		return nil, c.scope.Diverged(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Branches[deciders[0]].Name()))
 	}
 	return nil, err
 }

@@ -42,7 +42,8 @@
 //
 // The code may change while runs are live. A new step is executed when the run reaches it. A step that was removed is not called
 // any more. A call whose kind has changed, or whose recorded result does not decode, returns [ErrDiverged]. So do a choice among
-// other branches than are recorded, and a child of another workflow.
+// other branches than are recorded, and a child of another workflow. Then the run is held until there is code that fits it; see
+// [OnDrift].
 //
 // The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
 // workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the
@@ -133,7 +134,7 @@
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
 //	a durable call inside a step                      ErrNestedStep             call it from the workflow
 //	an engine call inside a Tx step (SQLite)          ErrInsideTx               use StartTx or SignalTx
-//	the code does not fit the history                 ErrDiverged               restore the type, or rename the call
+//	the code does not fit the history                 ErrDiverged               restore the old call: the run is held until then
 //	the ID belongs to another start                   ErrIDConflict             use another ID, or the same input
 //	the queue has no room                             ErrQueueFull              start later, or raise its Depth
 //	the queue takes no starts                         ErrQueueClosed            use another, or open it

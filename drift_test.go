@@ -28,7 +28,7 @@ func changed(t *testing.T, s durable.Store, before, after func(c *durable.Ctx) (
 			return "", err
 		}
 		return v, c.Do("hold", func(context.Context) error { return nil })
-	})
+	}, durable.OnDrift(durable.DriftContinues))
 	stop := running(t, engineWith(t, s, durable.Config{Workflows: append(more, v1), Grace: -1}))
 	run, err := v1.Start(within(t), engineOn(t, s), 0, durable.ID("run"))
 	if err != nil {

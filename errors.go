@@ -23,9 +23,9 @@ var (
 	ErrLeaseLost = engine.ErrLeaseLost
 	ErrParked    = engine.ErrParked
 	ErrPaused    = engine.ErrPaused
-	// ErrHeld is the cause when the run is held: the database has rejected the run's writes for longer than Config.Patience, or
-	// the code does not register a compensation that a failed run has yet to execute. The run is released, and is due again after
-	// 1 s to 5 min.
+	// ErrHeld is the cause when the run is held. If the database has rejected the run's writes for longer than Config.Patience, the
+	// run is released, and is due again after 1 s to 5 min. If the code does not fit the run's history, the run is paused; see
+	// [DriftHolds].
 	ErrHeld = engine.ErrHeld
 	// ErrReturned is returned by a durable call that a goroutine makes after the workflow function has returned, or that is under
 	// way when the function returns. Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and wait for them

@@ -29,6 +29,7 @@ type RunInfo struct {
 	Detached      bool          // a child that continues when its parent ends
 	Requested     Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
 	Reason        string        // why it is paused; or why it was last held (see ErrHeld)
+	Diverged      bool          // it is held because the code does not fit its history (see DriftHolds)
 	PausedBy      string        // who paused it
 	Cancellation  *Cancellation // nil unless a cancel was requested
 	Owner         string        // the ID of the worker that executes it; else empty
@@ -218,6 +219,7 @@ func newRunInfo(r *store.Run) *RunInfo {
 	if !r.CancelledAt.IsZero() {
 		info.Cancellation = &Cancellation{Reason: r.CancelReason, Actor: r.CancelledBy, At: r.CancelledAt}
 	}
+	info.Diverged = r.Control&store.HeldForDrift != 0 && r.Status == store.Paused
 	if r.Owner.Valid {
 		info.Owner = r.Owner.UUID.String()
 	}

@@ -168,8 +168,8 @@ func outcomeError(c *Ctx, name string, res *engine.CallResult, err error) error 
 // undecodableError returns the error for recorded bytes that do not decode into T. what, name and verdict describe them, as in
 // output of step, "send", no longer decodes. err is the error of decode.
 func undecodableError[T any](c *Ctx, what, name, verdict string, recorded []byte, err error, fix string) error {
-	return fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
-		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix)
+	return c.scope.Diverged(name, fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
+		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix))
 }
 
 // StepOption configures one step.

@@ -46,7 +46,7 @@ func (x *sale) define(charge func(c *durable.Ctx) error, compensations ...string
 			return "", err
 		}
 		return c.Step("ship", func(context.Context) (string, error) { x.shipped.Add(1); return "shipped", nil })
-	})
+	}, durable.OnDrift(durable.DriftContinues))
 }
 
 func charge(c *durable.Ctx) error { return c.Do("charge", func(context.Context) error { return nil }) }

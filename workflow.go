@@ -24,6 +24,7 @@ type Workflow[I, O any] struct {
 	name     string
 	queue    string       // empty: not given
 	defaults *stepOptions // nil: not given
+	onDrift  engine.DriftPolicy
 	fn       func(*Ctx, I) (O, error)
 	err      error
 }
@@ -38,7 +39,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, onDrift: o.onDrift, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -46,18 +47,20 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	return w
 }
 
-// WorkflowOption configures a workflow; see [Queue] and [Defaults].
+// WorkflowOption configures a workflow; see [Queue], [Defaults] and [OnDrift].
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
 	commonOptions
 	queue    string
 	defaults *stepOptions
+	onDrift  engine.DriftPolicy
 }
 
 const (
 	givenQueueName givenOptions = 1 << iota
 	givenDefaults
+	givenOnDrift
 )
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
@@ -103,11 +106,11 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.onDrift, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
-			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
-				ErrDiverged, s.Address(), w.name, len(input), err))
+			return nil, failureOf(s.Diverged("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
+				ErrDiverged, s.Address(), w.name, len(input), err)))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, defaults: w.defaults}, in)
 		if err != nil {

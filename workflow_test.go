@@ -249,7 +249,7 @@ func TestDivergedOutput(t *testing.T) {
 	after := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 		n, err := c.Step("value", func(context.Context) (int, error) { return 1, nil })
 		return fmt.Sprint(n), err
-	})
+	}, durable.OnDrift(durable.DriftContinues))
 	_, err := after.Call(within(t), engineOn(t, s, after), 0, durable.ID("a"))
 	if !errors.Is(err, durable.ErrDiverged) {
 		t.Fatalf("got %v, want ErrDiverged", err)

@@ -119,10 +119,16 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 			tick.Stop()
 			return v, err
 		}
-		ended := info.Status == durable.StatusCompleted || info.Status == durable.StatusFailed || info.Status == durable.StatusExpired
+		ended := info.Status == durable.StatusCompleted || info.Status == durable.StatusFailed || info.Status == durable.StatusExpired || info.Diverged
 		if ended || came {
 			tick.Stop()
-			return p.compareResult(x, info), nil
+			var held []durable.Divergence
+			if info.Diverged {
+				if held, err = e.Divergences(ctx, p.run.String()); err != nil {
+					return v, err
+				}
+			}
+			return p.compareResult(x, info, held), nil
 		}
 	}
 }
@@ -221,8 +227,8 @@ func (p *replaySession) placeholderChild(row *store.Step) *store.StartWrite {
 	}}
 }
 
-// compareResult compares the calls and the result of the replay with the export.
-func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo) ReplayResult {
+// compareResult compares the calls and the result of the replay with the export. held has the divergence of a run that is held.
+func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo, held []durable.Divergence) ReplayResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := ReplayResult{ID: x.Run.ID}
@@ -243,6 +249,9 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	switch {
 	case p.kindMismatch != nil:
 		return diverges(p.kindMismatch.Name, "the history holds a %s of this name, and the code calls a %s: give the new call another name", p.history[p.kindMismatch.Name].Kind, p.kindMismatch.Kind)
+	case len(held) > 0:
+		v.Diverged, v.Step, v.Reason = true, held[0].Call, held[0].Reason
+		return v
 	case info.Err != nil && errors.Is(info.Err, durable.ErrDiverged):
 		return diverges(info.Err.Step, "%s", info.Err.Message)
 	case len(p.newCalls) > 0 && len(v.NotCalled) > 0:

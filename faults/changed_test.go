@@ -102,7 +102,7 @@ func changing(l ledger, db database, version string) *durable.Workflow[string, m
 			answers[call.name] = v
 		}
 		return answers, nil
-	})
+	}, durable.OnDrift(durable.DriftContinues))
 }
 
 func makeCall(c *durable.Ctx, call named, l ledger, db database, version string) (int, error) {

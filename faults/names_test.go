@@ -90,7 +90,7 @@ func TestRow24_OutputThatNoLongerDecodes(t *testing.T) {
 				return "", txDo(c, db, "charge")
 			}
 			return "", nil
-		})
+		}, durable.OnDrift(durable.DriftContinues))
 		e := engineOn(t, s, durable.Config{ParkAfter: 50 * time.Millisecond}, older)
 		stop := runEngine(t, e)
 		for _, in := range []string{"type", "kind"} {

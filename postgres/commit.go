@@ -123,6 +123,11 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.runEndOwnership, append(ownershipEndArgs(w.ownershipEnds), notifyChannel(s.schema))...)
 	}
 	for _, item := range w.holds {
+		if d := item.Divergence; d != nil {
+			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason,
+				nullText(&item.Trace), d.Version, pgTime(d.At), d.Call, d.Detail)
+			continue
+		}
 		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {

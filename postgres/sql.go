@@ -54,6 +54,7 @@ type statements struct {
 	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
 	startFoldKeysByLookAt, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                           string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
+	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete                                                                         string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations                                                                              string
 	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert                                                                     string
 }
@@ -76,6 +77,11 @@ func loadStatements(schema string) statements {
 		retentionTreeRead:               text("retention_tree_read.sql"),
 		retentionDelete:                 text("retention_delete.sql"),
 		retentionEventInsert:            text("retention_event_insert.sql"),
+		runHoldForDrift:                 text("run_hold_for_drift.sql"),
+		heldRuns:                        text("held_runs.sql"),
+		heldRunClaim:                    text("held_run_claim.sql"),
+		divergences:                     text("divergences.sql"),
+		divergencesDelete:               text("divergences_delete.sql"),
 		engineSettings:                  text("engine_settings.sql"),
 		runsLockForBatch:                text("runs_lock_for_batch.sql"),
 		runInsert:                       text("run_insert.sql"),

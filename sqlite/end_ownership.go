@@ -123,6 +123,9 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 	if err != nil || decided {
 		return err
 	}
+	if w.Divergence != nil {
+		return holdForDrift(x, w, &row)
+	}
 	h := holdAsPaused(w, &row)
 	if row.Control&store.PausedMask == 0 {
 		reached, err := countTerminalSteps(x, w.UUID)

@@ -1,8 +1,6 @@
 package sqlite
 
-import (
-	"embed"
-)
+import "embed"
 
 // The statements are files in the folder sql, so that each can be read, and executed in the
 // sqlite3 shell, by itself. No statement is built in Go.
@@ -37,6 +35,10 @@ const (
 	qRunFinish
 	qRunMarkPaused
 	qRunHoldAfterRejectedWrite
+	qRunHoldForDrift
+	qDivergenceUpsert
+	qHeldRunClaim
+	qDivergences
 	qRunWake
 	qRunByID
 	qRunByName
@@ -189,6 +191,8 @@ const (
 	qRunTreeCounts
 	qRunTreeOpenCalls
 	qWorkers
+	qHeldRuns
+	qDivergencesDelete
 	qWorkersLiveWorkflows
 	qWorkerDeleteOld
 	qTerminationNoticesDeleteOld

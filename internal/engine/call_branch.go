@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strconv"
@@ -155,6 +156,9 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	recorded, err := s.beginCallLocked(full, store.KindMap, site)
 	out := s.endReasonLocked()
 	s.r.mu.Unlock()
+	if errors.Is(err, ErrDiverged) {
+		s.diverged(full, err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if recorded != nil {
 		c.row = *recorded
 		if had := record.FailuresOf(recorded).Workflow; had != "" && had != q.Workflow {
-			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow)
+			return nil, s.diverged(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow))
 		}
 		if recorded.Status.IsTerminal() {
 			c.id = store.ChildUUID(r.row.UUID, full, recorded.StartedAt)
@@ -55,7 +55,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 			return c, nil
 		}
 		if c.id, err = childUUIDOf(recorded); err != nil {
-			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address())
+			return nil, s.diverged(full, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address()))
 		}
 		return c, nil
 	}

@@ -322,7 +322,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 			s.insideStep = true
 			return s
 		}, want: ErrNestedStep},
-		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged},
+		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged, gone: true},
 		"a suspended run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.loseOwnership(); return r.scope() }, want: ErrSuspended, gone: true},
 		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.forceEnd(newCancelledEnd()); return r.scope() }, want: ErrCancelled},
 		"a run of another process": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope { s.fenced = true; return r.scope() }, queries: 1, want: ErrSuspended, gone: true},

@@ -128,6 +128,15 @@ func (s *Scope) DisplayName(name string) string { return naming.Display(s.prefix
 // where the user's code made the call. If there is no terminal row, beginCall returns an error if the
 // scope can do nothing new. A started child needs no terminal row, because history holds only its start.
 func (s *Scope) beginCall(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+	recorded, err := s.beginOpenCall(full, kind, site)
+	if errors.Is(err, ErrDiverged) {
+		s.diverged(full, err)
+	}
+	return recorded, err
+}
+
+// beginOpenCall does the same as beginCall, but does not hold the run if the call diverges.
+func (s *Scope) beginOpenCall(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	recorded, err := s.beginCallLocked(full, kind, site)

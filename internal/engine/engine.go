@@ -91,7 +91,8 @@ type Config struct {
 
 // WorkflowDefinition is a workflow whose inputs and outputs are bytes.
 type WorkflowDefinition struct {
-	Name string
+	Name    string
+	OnDrift DriftPolicy
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)

@@ -36,7 +36,7 @@ var (
 	ErrLeaseLost        = errors.New("durable: the run's lease was lost")
 	ErrParked           = errors.New("durable: the run waits and has left memory")
 	ErrPaused           = errors.New("durable: the run is paused")
-	ErrHeld             = errors.New("durable: the run is held, since the database does not take what it records")
+	ErrHeld             = errors.New("durable: the run is held, until the database takes what it records, or the code fits its history")
 	errFunctionReturned = errors.New("durable: the workflow function has returned")
 )
 

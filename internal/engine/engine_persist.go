@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -223,11 +222,7 @@ func holdReason(what, name string, err error) string {
 	if name != "" {
 		reason += " " + fmt.Sprintf("%.100q", naming.Display(name))
 	}
-	reason = record.Tidy(reason + ": " + rootCause(err).Error())
-	if len(reason) > maxReason {
-		reason = record.Tidy(reason[:maxReason]) + "..."
-	}
-	return reason
+	return tidyReason(reason + ": " + rootCause(err).Error())
 }
 
 // suspendAfterFailedWrite suspends the run after one of its writes failed although the value was not at fault. If
@@ -244,8 +239,11 @@ func (r *run) suspendAfterFailedWrite(what, name string, err error) {
 // reportHeld logs what happened to a run that was held.
 func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
 	text := "the database does not take what a run records; the run "
-	if s.compensationMissing {
+	switch {
+	case s.compensationMissing:
 		text = "the code does not register a compensation that a failed run has to execute; the run "
+	case s.divergence != nil:
+		text = "the code does not fit the history of a run; the run "
 	}
 	switch {
 	case w.Outcome == store.Fenced:

@@ -73,8 +73,9 @@ type suspension struct {
 	cause               error
 	status              store.Status
 	wakeAt              time.Time
-	heldReason          string // why the run is held; only with ErrHeld
-	compensationMissing bool   // the cause is ErrHeld, because the code lacks a compensation
+	heldReason          string            // why the run is held; only with ErrHeld
+	compensationMissing bool              // the cause is ErrHeld, because the code lacks a compensation
+	divergence          *store.Divergence // the cause is ErrHeld, because the code does not fit the history
 }
 
 func newRun(w *worker, c *store.ClaimedRun) *run {
@@ -313,7 +314,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes = true, s.heldReason, r.e.cfg.crashesBeforePause()
+		w.Held, w.Reason, w.MaxCrashes, w.Divergence = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():

@@ -111,6 +111,9 @@ func (r *run) keepRecordedCompensations() bool {
 	}
 	if len(missing) > 0 {
 		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
+		if r.holdForDrift("", err) {
+			return false
+		}
 		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("undo the failed run", "", err), compensationMissing: true})
 		return false
 	}

@@ -111,6 +111,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	taking.Go(func() { w.claimLoop(begun) })
 	taking.Go(func() { w.takeoverLoop(begun) })
 	taking.Go(func() { w.unexecutedLoop(begun) })
+	taking.Go(func() { w.heldRunsLoop(begun) })
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.foldLoop(begun) })

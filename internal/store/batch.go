@@ -137,6 +137,10 @@ type SignalWrite struct {
 // not zero and the run has reached it, the run becomes Paused instead, as by a claim. A run whose
 // pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
 // resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
+//
+// Held with a Divergence makes the run Paused with the control bit HeldForDrift, without a crash, even if
+// its cancel was requested, and records the divergence in place of an earlier one of the same version. The
+// Reason is that of the write, unless a pause was requested that has a reason.
 type OwnershipEnd struct {
 	UUID    uuid.UUID
 	Parent  uuid.NullUUID // the run to wake, if a child ends
@@ -151,7 +155,8 @@ type OwnershipEnd struct {
 	EndedAt time.Time
 
 	Held       bool
-	MaxCrashes int // with Held; see ClaimQuery
+	MaxCrashes int         // with Held; see ClaimQuery
+	Divergence *Divergence // with Held: the run is held for drift
 
 	// Outcome is Written; Fenced, and then State holds the state of the run; or Locked, if another transaction has locked the row
 	// of the run or of its parent.

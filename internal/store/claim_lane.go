@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -161,6 +162,14 @@ func (s *ClaimFilter) Includes(queue, workflow string) bool {
 	_, executes := s.workflows[workflow]
 	_, serves := s.queues[queue]
 	return executes && (serves || len(s.queues) == 0)
+}
+
+// Names returns the workflows and the queues of the filter. No queue means all queues.
+func (s *ClaimFilter) Names() (workflows, queues []string) {
+	if s == nil {
+		return nil, nil
+	}
+	return slices.Sorted(maps.Keys(s.workflows)), slices.Sorted(maps.Keys(s.queues))
 }
 
 // Empty reports whether the worker claims no run at all.

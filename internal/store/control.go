@@ -212,17 +212,20 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	}
 }
 
-// resume clears the bit on n. If n is then no longer paused, resume clears PausedByAncestor on its
+// resume clears the bit on n, and a resume of n itself also clears HeldForDrift. If n is then no longer paused, resume clears PausedByAncestor on its
 // descendants. It continues with the children of a run that has ended or whose cancel was requested:
 // runs that were paused together with n are resumed together with it, even if n has ended meanwhile.
 // If no live ancestor is paused any more, resuming n itself also clears its PausedByAncestor.
 func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
-	if bit == PausedItself && !p.pausedByAncestor(n) {
-		bit |= PausedByAncestor
+	if bit == PausedItself {
+		bit |= HeldForDrift
+		if !p.pausedByAncestor(n) {
+			bit |= PausedByAncestor
+		}
 	}
 	switch {
 	case n.Status.IsTerminal():
-		if bit == PausedItself { // a paused ancestor keeps the descendants paused
+		if bit&PausedMask == PausedItself { // a paused ancestor keeps the descendants paused
 			return
 		}
 	case n.Control&CancelRequested != 0 && bit == PausedByAncestor:
@@ -234,11 +237,13 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		if n.Control&PausedMask != 0 {
 			return
 		}
-		n.auditUpdate = AuditResume
-		if n.Status == Paused {
-			n.Status, n.wakeAtUpdate = Pending, WakeNow
+		if n.Control&HeldForDrift == 0 { // otherwise it stays paused, and only its descendants continue
+			n.auditUpdate = AuditResume
+			if n.Status == Paused {
+				n.Status, n.wakeAtUpdate = Pending, WakeNow
+			}
+			p.countChanged(n)
 		}
-		p.countChanged(n)
 	}
 	for _, child := range p.children[n.UUID] {
 		p.resume(child, PausedByAncestor)

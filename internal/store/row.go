@@ -174,6 +174,7 @@ const (
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
 	HasStartBy       ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.StartByKept
+	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DriftStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
 )
 

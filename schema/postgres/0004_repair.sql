@@ -56,4 +56,16 @@ SELECT run_id, number, archive_id,
        convert_from(detail, 'UTF8')::json AS detail, workflow, queue, version, shard
 FROM durable.generation;
 
+-- A version of the code whose calls do not fit the history of a run. The run is held (see run.control, 16): it is paused until a
+-- resume, or until a worker of a version that is not listed here claims it. The rows are deleted when the run has continued.
+CREATE TABLE durable.divergence (
+    at      timestamptz NOT NULL,
+    shard   smallint NOT NULL,
+    run_id  uuid     NOT NULL,
+    version text COLLATE "C" NOT NULL,  -- empty: unknown
+    call    text COLLATE "C" NOT NULL,  -- as people see it; empty: the workflow function itself
+    detail  text NOT NULL,              -- what is recorded, and what the code asks for
+    PRIMARY KEY (shard, run_id, version)
+);
+
 INSERT INTO durable.migration (version, name) VALUES (4, '0004_repair.sql');

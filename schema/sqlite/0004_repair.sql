@@ -51,3 +51,14 @@ SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
        strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS superseded_at,
        verb AS superseded_by, actor, reason, from_step, CAST(detail AS TEXT) AS detail, workflow, queue, version
 FROM durable_generation;
+
+-- A version of the code whose calls do not fit the history of a run. The run is held (see run.control, 16): it is paused until a
+-- resume, or until a worker of a version that is not listed here claims it. The rows are deleted when the run has continued.
+CREATE TABLE durable_divergence (
+    run_id  BLOB    NOT NULL,
+    version TEXT    NOT NULL,   -- empty: unknown
+    at      INTEGER NOT NULL,
+    call    TEXT    NOT NULL,   -- as people see it; empty: the workflow function itself
+    detail  TEXT    NOT NULL,   -- what is recorded, and what the code asks for
+    PRIMARY KEY (run_id, version)
+) STRICT, WITHOUT ROWID;

@@ -74,7 +74,7 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 		w.Outcome, w.State = store.Fenced, parent
 		return
 	}
-	r := &Run{Run: w.Run, Steps: make(map[string]store.Step), Tags: make(map[string]string)}
+	r := &Run{Run: w.Run, Steps: make(map[string]store.Step), Tags: make(map[string]string), Divergences: make(map[string]store.Divergence)}
 	for _, tag := range w.Tags {
 		r.Tags[tag.Key] = tag.Value
 	}
@@ -282,7 +282,15 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	if w.Trace != "" {
 		r.Trace = w.Trace
 	}
-	if r.Control&store.PausedMask != 0 { // not a crash if a pause was requested
+	if w.Divergence != nil {
+		r.Divergences[w.Divergence.Version] = *w.Divergence
+		if r.Status, r.Control = store.Paused, r.Control|store.HeldForDrift; r.Control&store.PausedMask == 0 {
+			r.Reason, r.PausedAt = "", w.Now
+		}
+		if r.Reason == "" {
+			r.Reason = w.Reason
+		}
+	} else if r.Control&store.PausedMask != 0 { // not a crash if a pause was requested
 		r.Status = store.Paused
 		if r.Reason == "" {
 			r.Reason = w.Reason

@@ -225,6 +225,9 @@ func (c *check) end() *store.OwnershipEnd {
 	case store.Pending:
 		if w.Held = c.dice("held", 2) == 0; w.Held {
 			w.Reason, w.MaxCrashes = "rejected", c.dice("crashes", 5)
+			if c.dice("drift", 3) == 0 {
+				w.Divergence = &store.Divergence{Version: "v2", At: w.Now, Call: "charge", Detail: "renamed"}
+			}
 		} else {
 			w.WakeAt = c.at("wake")
 		}

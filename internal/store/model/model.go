@@ -51,6 +51,8 @@ type Run struct {
 	Steps    map[string]store.Step
 	Signals  []Signal // in the order of their arrival
 	Tags     map[string]string
+
+	Divergences map[string]store.Divergence // by their versions
 }
 
 // Signal is a signal that was sent to a run.

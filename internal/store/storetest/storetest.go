@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"requeue", requeues},
 		{"repair", repairs},
 		{"retention", retentions},
+		{"drift", drifts},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

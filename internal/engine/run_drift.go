@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Drift means that the code of a workflow does not fit the history of a run: a call diverges from its record. The run is
+// then held, unless its workflow has another policy: it is suspended, so that nothing more is executed or compensated,
+// and paused with the reason. An operator resumes it, or a worker of a version that has not diverged on it claims
+// it; see worker_held_runs.go.
+
+// DriftPolicy is what a worker does with a run whose code does not fit its history.
+type DriftPolicy int8
+
+// The policies.
+const (
+	DriftHolds     DriftPolicy = 0 // the run is held
+	DriftContinues DriftPolicy = 1 // the call returns ErrDiverged, which the function may handle
+)
+
+// Diverged is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if
+// that is the policy, and returns the error. An empty name stands for the workflow function itself.
+func (s *Scope) Diverged(name string, err error) error {
+	if name != "" {
+		name = s.prefix + name
+	}
+	return s.diverged(name, err)
+}
+
+// diverged does the same as Diverged, for a name with its scope.
+func (s *Scope) diverged(full string, err error) error {
+	s.r.holdForDrift(full, err)
+	return err
+}
+
+// holdForDrift suspends the run because a call does not fit its record. It reports false if the run's workflow has another
+// policy.
+func (r *run) holdForDrift(full string, err error) bool {
+	if w := r.e.workflows[r.row.Workflow]; w == nil || w.OnDrift != DriftHolds {
+		return false
+	}
+	d := &store.Divergence{Version: r.e.cfg.Version, At: r.e.clock.Now(), Call: tidyReason(naming.Display(full)), Detail: tidyReason(err.Error())}
+	reason := "the code does not fit its history"
+	if d.Version != "" {
+		reason = fmt.Sprintf("the code of version %.100q does not fit its history", d.Version)
+	}
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: tidyReason(reason + ": " + d.Detail), divergence: d})
+	return true
+}
+
+// tidyReason returns a text for people in at most maxReason bytes.
+func tidyReason(text string) string {
+	if text = record.Tidy(text); len(text) > maxReason {
+		text = record.Tidy(text[:maxReason]) + "..."
+	}
+	return text
+}

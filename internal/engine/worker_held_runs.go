@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/slots"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A run that is held because the code did not fit its history is tried again by a version that has not diverged on
+// it, such as the fixed one, or the old one after a rollback. So each worker that has a version tries held runs
+// from time to time, one at a time, beside its claims. Versions that have diverged on a run do not try it by themselves.
+
+const (
+	maxHeldRunsInterval = 10 * time.Second       // the time between two searches, unless leases are shorter
+	maxHeldRunTry       = 5 * time.Second        // the next run is tried after this time, even if the previous one still replays
+	maxHeldRunPoll      = 100 * time.Millisecond // the longest time between two looks at the run that is tried
+)
+
+// heldRunsLoop tries held runs from time to time.
+func (w *worker) heldRunsLoop(ctx context.Context) {
+	for {
+		if err := w.tryHeldRuns(ctx); err != nil && ctx.Err() == nil {
+			w.log.Debug("could not try the runs that are held", telemetry.KeyError, err)
+		}
+		if !sleepCtx(ctx, min(w.e.cfg.Lease/3, maxHeldRunsInterval)) {
+			return
+		}
+	}
+}
+
+// tryHeldRuns tries the held runs on which this version has not diverged. It also deletes the divergences of runs that have
+// continued.
+func (w *worker) tryHeldRuns(ctx context.Context) error {
+	if err := w.e.store.DeleteDivergences(ctx); err != nil || w.e.cfg.Version == "" {
+		return err
+	}
+	var last uuid.UUID
+	for ctx.Err() == nil {
+		held, err := w.e.store.HeldRuns(ctx, w.e.cfg.Version, w.e.claimFilter, last, 1)
+		if err != nil || len(held) == 0 {
+			return err
+		}
+		last = held[0]
+		if err := w.tryHeldRun(ctx, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryHeldRun claims a held run, and waits until it has left memory or has executed something new.
+func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
+	free := w.awaitSlotForHeldRun(ctx)
+	defer free.Release()
+	if free.Len() == 0 {
+		return nil
+	}
+	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken the run.
+	claiming, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
+	defer cancel()
+	q := w.newClaimQuery()
+	row, err := w.e.store.ClaimHeld(claiming, id, q)
+	switch {
+	case err != nil:
+		w.failedClaims.add(q)
+		return err
+	case row == nil:
+		return nil
+	}
+	w.log.Info("a run that was held is tried, because this version has not diverged on it", telemetry.KeyRun, id, telemetry.KeyWorkflow, row.Workflow)
+	if row.Status != store.Running {
+		w.hintWorkers()
+		return nil
+	}
+	w.startExecution(&store.ClaimedRun{Run: *row, HistoryRest: store.UnreadHistory{Exists: true}}, 0, &free)
+	began := time.Now()
+	for wait := time.Millisecond; time.Since(began) < maxHeldRunTry; wait = min(2*wait, maxHeldRunPoll) {
+		if r := w.loadedRuns.get(id); r == nil || r.pastReplay.Load() && !r.isSuspended() {
+			break
+		}
+		if !sleepCtx(ctx, wait) {
+			break
+		}
+	}
+	return nil
+}
+
+// awaitSlotForHeldRun reserves a slot. It waits until one is free, and returns none if ctx ends.
+func (w *worker) awaitSlotForHeldRun(ctx context.Context) slots.Reservation {
+	for wait := time.Millisecond; ; wait = min(2*wait, maxHeldRunPoll) {
+		if free := w.slots.Acquire(1, 0, 0); free.Len() > 0 || !sleepCtx(ctx, wait) {
+			return free
+		}
+	}
+}

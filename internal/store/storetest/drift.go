@@ -1,0 +1,223 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var drifts = []test{
+	{"a run is paused with its reason, and the divergence is recorded", driftHolds},
+	{"the divergence of a version replaces its earlier one", driftRepeated},
+	{"a hold is fenced, and may be replayed", driftFenced},
+	{"a run that is paused or cancelled is held too", driftWithControl},
+	{"a resume releases the run, also if it was paused meanwhile", driftResumed},
+	{"a resume of the parent does not release the run", driftBelowParent},
+	{"a version that has not diverged claims the run, once", driftClaimed},
+	{"a run that needs a place in its queue becomes due instead", driftInQueue},
+	{"divergences are kept while the run is held or running", driftDeleted},
+}
+
+// diverge holds a run for drift.
+func (b *bed) diverge(run uuid.UUID, epoch store.Epoch, version string) *store.OwnershipEnd {
+	b.Helper()
+	return b.commitRun(store.OwnershipEnd{
+		UUID: run, Epoch: epoch, Status: store.Pending, Now: b.in(time.Minute), Held: true, Reason: "it is renamed", MaxCrashes: 3,
+		Divergence: &store.Divergence{Version: version, At: b.in(time.Minute), Call: "a/b", Detail: "renamed by " + version},
+	})
+}
+
+func (b *bed) divergences(run uuid.UUID) []store.Divergence {
+	b.Helper()
+	all, err := b.s.Divergences(b.ctx, run)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
+
+// heldRuns returns which of the runs a version may claim.
+func (b *bed) heldRuns(version string, of ...uuid.UUID) []uuid.UUID {
+	b.Helper()
+	all, err := b.s.HeldRuns(b.ctx, version, b.query(b.now).Filter, uuid.Nil, 1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !slices.IsSortedFunc(all, func(l, r uuid.UUID) int { return slices.Compare(l[:], r[:]) }) {
+		b.Errorf("the runs are not in order: %v", all)
+	}
+	return slices.DeleteFunc(all, func(id uuid.UUID) bool { return !slices.Contains(of, id) })
+}
+
+func (b *bed) claimHeld(run uuid.UUID) *store.Run {
+	b.Helper()
+	return b.claimHeldBy(b.query(b.in(2*time.Minute)), run)
+}
+
+func (b *bed) claimHeldBy(q store.ClaimQuery, run uuid.UUID) *store.Run {
+	b.Helper()
+	row, err := b.s.ClaimHeld(b.ctx, run, q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return row
+}
+
+func driftHolds(b *bed) {
+	r := b.started("")
+	w := b.diverge(r.UUID, r.Epoch, "v2")
+	wantOutcome(b, "the hold", w.Outcome, store.Written)
+	row := b.row(r.UUID)
+	if row.Status != store.Paused || row.Control != store.HeldForDrift || row.Reason != "it is renamed" || row.Owner.Valid || !row.WakeAt.IsZero() ||
+		row.Crashes != 0 || !row.PausedAt.Equal(b.in(time.Minute)) || w.State != stateOf(row) {
+		b.Errorf("got %+v, state %+v", row, w.State)
+	}
+	want := []store.Divergence{{Version: "v2", At: b.in(time.Minute), Call: "a/b", Detail: "renamed by v2"}}
+	if got := b.divergences(r.UUID); !slices.EqualFunc(got, want, sameDivergence) {
+		b.Errorf("got %+v", got)
+	}
+	q := b.query(b.in(time.Hour))
+	if got := b.claim(q); len(got.Runs) != 0 {
+		b.Error("a claim took it")
+	}
+}
+
+func sameDivergence(l, r store.Divergence) bool {
+	same := l.At.Equal(r.At)
+	l.At, r.At = time.Time{}, time.Time{}
+	return same && l == r
+}
+
+func driftRepeated(b *bed) {
+	r := b.started("")
+	b.diverge(r.UUID, r.Epoch, "v2")
+	again := b.claimHeld(r.UUID)
+	if again == nil || again.Status != store.Running {
+		b.Fatalf("got %+v", again)
+	}
+	wantOutcome(b, "the second hold", b.diverge(r.UUID, again.Epoch, "v2").Outcome, store.Written)
+	third := b.claimHeld(r.UUID)
+	wantOutcome(b, "the third hold", b.diverge(r.UUID, third.Epoch, "v1").Outcome, store.Written)
+	if got := b.divergences(r.UUID); len(got) != 2 || got[0].Version != "v1" || got[1].Version != "v2" {
+		b.Errorf("got %+v", got)
+	}
+}
+
+func driftFenced(b *bed) {
+	r := b.started("")
+	late := b.diverge(r.UUID, r.Epoch.Next(7), "v2")
+	wantOutcome(b, "a hold of another epoch", late.Outcome, store.Fenced)
+	if got := b.divergences(r.UUID); len(got) != 0 {
+		b.Errorf("it was recorded: %+v", got)
+	}
+	b.diverge(r.UUID, r.Epoch, "v2")
+	wantOutcome(b, "the same hold again", b.diverge(r.UUID, r.Epoch, "v2").Outcome, store.Written)
+}
+
+func driftWithControl(b *bed) {
+	paused, cancelled := b.started(""), b.started("")
+	b.ordered(store.VerbPause, paused.UUID)
+	b.ordered(store.VerbCancel, cancelled.UUID)
+	b.diverge(paused.UUID, paused.Epoch, "v2")
+	b.diverge(cancelled.UUID, cancelled.Epoch, "v2")
+	if row := b.row(paused.UUID); row.Status != store.Paused || row.Control != store.PausedItself|store.HeldForDrift {
+		b.Errorf("paused: %+v", row)
+	}
+	if row := b.row(cancelled.UUID); row.Status != store.Paused || row.Control != store.CancelRequested|store.HeldForDrift {
+		b.Errorf("cancelled: %+v", row)
+	}
+	if got := b.heldRuns("v1", paused.UUID, cancelled.UUID); !slices.Equal(got, []uuid.UUID{cancelled.UUID}) {
+		b.Errorf("held: %v", got)
+	}
+	if row := b.claimHeld(paused.UUID); row != nil {
+		b.Errorf("a paused run was claimed: %+v", row)
+	}
+	if row := b.claimHeld(cancelled.UUID); row == nil || row.Control != store.CancelRequested {
+		b.Errorf("got %+v", row)
+	}
+}
+
+func driftResumed(b *bed) {
+	r := b.started("")
+	b.diverge(r.UUID, r.Epoch, "v2")
+	b.ordered(store.VerbPause, r.UUID)
+	if row := b.row(r.UUID); row.Status != store.Paused || row.Control != store.PausedItself|store.HeldForDrift {
+		b.Errorf("paused: %+v", row)
+	}
+	b.ordered(store.VerbResume, r.UUID)
+	if row := b.row(r.UUID); row.Status != store.Pending || row.Control != 0 || row.WakeAt.IsZero() || row.Reason != "" {
+		b.Errorf("resumed: %+v", row)
+	}
+}
+
+func driftBelowParent(b *bed) {
+	parent := b.started("")
+	child := b.childOf(parent, "kid")
+	b.ordered(store.VerbPause, parent.UUID)
+	b.diverge(child.UUID, child.Epoch, "v2")
+	b.ordered(store.VerbResume, parent.UUID)
+	if row := b.row(child.UUID); row.Status != store.Paused || row.Control != store.HeldForDrift {
+		b.Errorf("got %+v", row)
+	}
+	if row := b.claimHeld(child.UUID); row == nil || row.Status != store.Running || row.Control != 0 {
+		b.Errorf("claimed: %+v", row)
+	}
+}
+
+func driftClaimed(b *bed) {
+	r, own := b.started(""), b.started("")
+	b.diverge(r.UUID, r.Epoch, "v2")
+	b.diverge(own.UUID, own.Epoch, "v1")
+	if got := b.heldRuns("v1", r.UUID, own.UUID); !slices.Equal(got, []uuid.UUID{r.UUID}) {
+		b.Errorf("got %v", got)
+	}
+	q := b.query(b.in(2 * time.Minute))
+	row := b.claimHeldBy(q, r.UUID)
+	if row == nil || row.Status != store.Running || row.Epoch.Count != r.Epoch.Count+1 || row.Epoch.Nonce != q.Nonce || row.Owner.UUID != q.Worker || row.Reason != "" ||
+		row.Control != 0 || !row.WakeAt.Equal(q.LeaseUntil) || !row.PausedAt.IsZero() {
+		b.Errorf("got %+v", row)
+	}
+	if again := b.claimHeld(r.UUID); again != nil {
+		b.Errorf("claimed twice: %+v", again)
+	}
+	if got := b.heldRuns("v1", r.UUID); len(got) != 0 {
+		b.Errorf("still held: %v", got)
+	}
+	filter := store.NewClaimFilter([]string{"another"}, nil)
+	if got, err := b.s.HeldRuns(b.ctx, "v3", filter, uuid.Nil, 10); err != nil || len(got) != 0 {
+		b.Errorf("another workflow: %v, %v", got, err)
+	}
+}
+
+func driftInQueue(b *bed) {
+	r := b.started("")
+	r2 := b.running("")
+	r2.Gate = store.GateAdmitted
+	b.commitStart(r2)
+	b.diverge(r2.UUID, r2.Epoch, "v2")
+	row := b.claimHeld(r2.UUID)
+	if row == nil || row.Status != store.Pending || row.Owner.Valid || row.Epoch != r2.Epoch || row.Control != 0 || !row.WakeAt.Equal(b.in(2*time.Minute)) {
+		b.Errorf("got %+v", row)
+	}
+	if row := b.claimHeld(r.UUID); row != nil {
+		b.Errorf("a run that is not held was claimed: %+v", row)
+	}
+}
+
+func driftDeleted(b *bed) {
+	held, running, over := b.started(""), b.started(""), b.started("")
+	for _, r := range []store.Run{held, running, over} {
+		b.diverge(r.UUID, r.Epoch, "v2")
+	}
+	b.claimHeld(running.UUID)
+	b.ordered(store.VerbResume, over.UUID)
+	if err := b.s.DeleteDivergences(b.ctx); err != nil {
+		b.Fatal(err)
+	}
+	if h, r, o := b.divergences(held.UUID), b.divergences(running.UUID), b.divergences(over.UUID); len(h) != 1 || len(r) != 1 || len(o) != 0 {
+		b.Errorf("held %v, running %v, resumed %v", h, r, o)
+	}
+}

@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// HeldRuns implements store.DriftStore.
+func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
+	workflows, queues := f.Names()
+	err = s.roundTripOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.heldRuns, version, textsOf(workflows), textsOf(queues), pgUUID(after), int32(limit))
+	}, func(res statementResults) error {
+		runs = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			var id uuid.UUID
+			err := rows.Scan((*uuidValue)(&id))
+			runs = append(runs, id)
+			return err
+		})
+	})
+	return runs, err
+}
+
+// ClaimHeld implements store.DriftStore.
+func (s *database) ClaimHeld(ctx context.Context, run uuid.UUID, q store.ClaimQuery) (claimed *store.Run, err error) {
+	era := s.rewindDetector.rewindCount.Load()
+	err = s.runBatch(ctx, s.enginePool, "claim a held run", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.heldRunClaim, store.ShardOf(run), pgUUID(run), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now))
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
+	}, func(res statementResults) error {
+		claimed = nil // discard the row of a failed try
+		err := eachRow(res, func(rows pgx.Rows) (err error) {
+			claimed, err = scanRun(rows)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return readRowCount(res, 1, nil)
+	})
+	if err == nil && claimed != nil && claimed.Status == store.Running {
+		err = s.rewindDetector.addClaimedRuns(era, []store.ClaimedRun{{Run: *claimed}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// Divergences implements store.DriftStore.
+func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
+	err = s.roundTripOnEnginePool(ctx)("read divergences", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.divergences, store.ShardOf(run), pgUUID(run))
+	}, func(res statementResults) error {
+		all = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			var d store.Divergence
+			err := rows.Scan(&d.Version, (*timeValue)(&d.At), &d.Call, &d.Detail)
+			all = append(all, d)
+			return err
+		})
+	})
+	return all, err
+}
+
+// DeleteDivergences implements store.DriftStore.
+func (s *database) DeleteDivergences(ctx context.Context) error {
+	return s.runBatch(ctx, s.enginePool, "delete divergences", func(batch *pgx.Batch) { batch.Queue(s.statements.divergencesDelete) },
+		func(res statementResults) error { return readRowCount(res, 1, nil) })
+}
+
+// textsOf returns texts as a parameter.
+func textsOf(texts []string) textArray {
+	return textArray{len(texts), func(i int) *string { return &texts[i] }}
+}

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// holdForDrift pauses a run whose code does not fit its history, and records the divergence.
+func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
+	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), bindTime(writeTime(w)), w.Reason, bindText(w.Trace))
+	if err != nil || n != 1 {
+		return checkOneRow("holding run", w.UUID, n, err)
+	}
+	d := w.Divergence
+	if _, err := x.exec(qDivergenceUpsert, bindUUID(w.UUID), d.Version, bindTime(d.At), d.Call, d.Detail); err != nil {
+		return err
+	}
+	w.State = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
+	return announceOwnershipEnd(x, w, store.Paused)
+}
+
+// HeldRuns implements store.DriftStore.
+func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
+	err = s.read(ctx, "read held runs", func(x executor) error {
+		runs = nil // drops what a failed attempt read
+		return x.query(qHeldRuns, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			id, queue, workflow := c.uuid(), c.text(), c.text()
+			if len(runs) < limit && f.Includes(queue, workflow) {
+				runs = append(runs, id)
+			}
+			return c.err
+		}, version, bindUUID(after))
+	})
+	return runs, err
+}
+
+// ClaimHeld implements store.DriftStore.
+func (s *database) ClaimHeld(ctx context.Context, run uuid.UUID, q store.ClaimQuery) (claimed *store.Run, err error) {
+	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
+		claimed = nil
+		n, err := x.exec(qHeldRunClaim, bindShard(run), bindUUID(run), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now))
+		if err != nil || n == 0 {
+			return err
+		}
+		row, _, err := runByUUID(x, run, store.AllPayloads)
+		claimed = &row.Run
+		if row.Status == store.Pending {
+			x.addHint(store.HintClaim)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// Divergences implements store.DriftStore.
+func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
+	err = s.read(ctx, "read divergences", func(x executor) error {
+		all = nil // drops what a failed attempt read
+		return x.query(qDivergences, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			all = append(all, store.Divergence{Version: c.text(), At: c.time(), Call: c.text(), Detail: c.text()})
+			return c.err
+		}, bindUUID(run))
+	})
+	return all, err
+}
+
+// DeleteDivergences implements store.DriftStore.
+func (s *database) DeleteDivergences(ctx context.Context) error {
+	return s.write(ctx, "delete divergences", func(x executor) error {
+		_, err := x.exec(qDivergencesDelete)
+		return err
+	})
+}

@@ -46,6 +46,16 @@ var (
 	ErrInsideTx = engine.ErrInsideTx
 	// ErrDiverged is returned when the code makes a call that does not match the recorded history.
 	ErrDiverged = engine.ErrDiverged
+	// ErrNoGraph is returned by [Engine.Graph] for a run that has recorded no graph, and by [Engine.Edges] for an unknown node.
+	ErrNoGraph = errors.New("durable: no such graph")
+	// ErrUndeclaredNeed is returned for a run of a graph one of whose nodes read the value of a node that it does not need. Declare
+	// the need with [Needs], [After], [NeedsAny] or [NeedsQuorum].
+	ErrUndeclaredNeed = errors.New("durable: the need is not declared")
+	// ErrNodeSkipped is returned for the value of a node of a graph that was skipped. See [NodeError].
+	ErrNodeSkipped = errors.New("durable: the node was skipped")
+	// ErrNotChosen is returned for the value of a node that is not among the winners of the [NeedsAny] or [NeedsQuorum] of the node
+	// that reads it.
+	ErrNotChosen = errors.New("durable: the node is not among the winners")
 	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxName].
 	ErrInvalidName = naming.ErrInvalid
 

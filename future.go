@@ -120,6 +120,16 @@ func (f *Future[T]) notifyWhenFinal(tell func()) {
 	}
 }
 
+// isFinal reports whether the result is final. Then value and err may be read.
+func (f *Future[T]) isFinal() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Wait waits until the branch has returned, and returns its result. If a choice ended the branch, and a durable call of the
 // branch then returned [ErrCancelled], Wait returns ErrCancelled, whatever the branch returned, also in every replay; see
 // [CancelLosers]. If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch can

@@ -26,6 +26,7 @@ type Workflow[I, O any] struct {
 	defaults *stepOptions // nil: not given
 	onDrift  engine.DriftPolicy
 	fn       func(*Ctx, I) (O, error)
+	graph    *graphDefinition // see DefineGraph; nil: none
 	err      error
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -265,6 +266,19 @@ func (s *Scope) HasBegun(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return s.r.history[s.prefix+name] != nil
+}
+
+// HasBegunIn reports whether history holds a row in the scope with the name in this scope.
+func (s *Scope) HasBegunIn(name string) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	prefix := s.prefix + name + naming.Separator
+	for full := range s.r.history {
+		if strings.HasPrefix(full, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // HasOutcome reports whether history holds an outcome for the name in this scope.

@@ -71,11 +71,13 @@ const (
 
 	KindFailure Kind = 15 // how a run ends, recorded before its first compensation
 	KindRenewal Kind = 16 // the steps that a repair lets the run execute with new idempotency keys
+	KindGraph   Kind = 17 // the shape of a graph, or why a node of it was skipped
 )
 
 var kindWords = [...]string{
 	"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation",
 	"signal", "start", "tags", "cancel", "now", "uuid", "failure", "renewal",
+	"graph",
 }
 
 // String returns the word that views, logs and errors use.

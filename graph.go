@@ -1,0 +1,190 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/graph"
+)
+
+// DefineGraph returns a workflow that is declared as a graph: its nodes are steps, steps for each item of a list, children and
+// waits for signals, and its edges are what each node needs. build is called once, by DefineGraph. It declares the nodes with the
+// methods of the graph, and returns the node whose value is the output of the workflow:
+//
+//	var Index = durable.DefineGraph("index", func(g *durable.Graph[Source]) *durable.Node[Report] {
+//		list := g.Step("list", func(ctx context.Context, in *durable.NodeInput) ([]string, error) {
+//			return listFiles(ctx, g.Input(in))
+//		})
+//		sizes := g.Each("size", list, func(ctx context.Context, file string, in *durable.NodeInput) (int, error) {
+//			return sizeOf(ctx, file)
+//		})
+//		return g.Step("report", func(ctx context.Context, in *durable.NodeInput) (Report, error) {
+//			return report(list.Of(in), sizes.Of(in)), nil
+//		}, durable.Needs(list, sizes))
+//	})
+//
+// The workflow is started, executed, paused, cancelled and inspected as any other. All guarantees of steps, children and receives
+// hold for its nodes. In the history a node's calls have the name of the node as their scope: "list/step", "size/each/0".
+//
+// Nodes begin as soon as their needs are met, side by side. The run ends when all its nodes have ended. It fails only if the output
+// node has no value; then the error names the failures that led there, each as a [*NodeError]. A node whose needs cannot be met is
+// skipped; see [OnUnmet].
+//
+// The run records the nodes and edges before its first node begins. When newer code continues the run, nodes may have been added.
+// Nodes that have not begun may be gone or have other needs; the run records the new shape as its next revision. If a node that has
+// begun is gone or has changed, the run returns [ErrDiverged] with the name of the node.
+//
+// If a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil, [New] and every
+// start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node.
+func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
+	d := new(graphDefinition)
+	if build == nil {
+		d.err = fmt.Errorf("%w: graph %q has no function that declares its nodes", ErrInvalidConfig, name)
+	} else {
+		d.finish(build(&Graph[I]{d}))
+	}
+	w := Define(name, func(c *Ctx, in I) (O, error) { return executeGraph[I, O](c, d, in) }, opts...)
+	w.graph = d
+	if d.err != nil {
+		w.err = errors.Join(w.err, fmt.Errorf("graph %q: %w", name, d.err))
+	}
+	return w
+}
+
+// DefineGraphFrom returns a workflow whose graph depends on its input: build is called with the input in every execution of a run,
+// and declares the nodes as in [DefineGraph]. It must be deterministic: the same input must give the same nodes. If the shape
+// depends on data that only a node knows, make that part a graph of its own, and start it with [Graph.Child].
+//
+// If the declaration is wrong, the run fails with the error that New returns for a graph of DefineGraph. The workflow's Shape is
+// empty; [Engine.Graph] returns the recorded shape of a run.
+func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
+	w := Define(name, func(c *Ctx, in I) (O, error) {
+		d := new(graphDefinition)
+		d.finish(build(&Graph[I]{d}, in))
+		if d.err != nil {
+			return *new(O), fmt.Errorf("graph %q: %w", name, d.err)
+		}
+		return executeGraph[I, O](c, d, in)
+	}, opts...)
+	if build == nil {
+		w.err = errors.Join(w.err, fmt.Errorf("%w: graph %q has no function that declares its nodes", ErrInvalidConfig, name))
+	}
+	return w
+}
+
+// Graph is what the function given to [DefineGraph] declares nodes on. It is not used after that function has returned, except for
+// [Graph.Input].
+type Graph[I any] struct{ d *graphDefinition }
+
+// Input returns the input of the run. in is what the function of a node gets.
+func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*graphInput[I]).value }
+
+// graphInput holds the input of a run. It is a type of its own because I may be an interface.
+type graphInput[I any] struct{ value I }
+
+// graphDefinition is a declared graph. It does not change after finish.
+type graphDefinition struct {
+	shape    graph.Shape
+	encoded  []byte // the recorded form of the shape
+	nodes    []*graphNode
+	err      error
+	finished bool
+}
+
+// finish ends the declaration. output is the node that build returned.
+func (d *graphDefinition) finish(output AnyNode) {
+	d.finished = true
+	node := output.declared()
+	switch {
+	case node == nil:
+		d.fail(errors.New("build returned no node: return the node whose value is the output"))
+		return
+	case node.d != d:
+		d.fail(fmt.Errorf("the output node %q is a node of another graph", node.name))
+		return
+	}
+	d.shape.Output = node.name
+	if d.err != nil {
+		return
+	}
+	if err := d.shape.Check(); err != nil {
+		d.fail(err)
+		return
+	}
+	var err error
+	if d.encoded, err = d.shape.Encode(); err != nil {
+		d.fail(err)
+	}
+}
+
+// fail adds an error of the declaration.
+func (d *graphDefinition) fail(err error) {
+	if !errors.Is(err, ErrInvalidConfig) && !errors.Is(err, ErrInvalidName) {
+		err = fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+	}
+	d.err = errors.Join(d.err, err)
+}
+
+// failNode adds an error of one node.
+func (d *graphDefinition) failNode(name string, err error) {
+	d.fail(fmt.Errorf("node %q: %w", name, err))
+}
+
+// add declares a node. over is the node whose value is the list of items; nil: none. execute is what the node does once it begins.
+func (d *graphDefinition) add(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
+	n := &graphNode{d: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
+	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.Policy(o.unmet), Delayed: o.delay > 0}
+	needs := o.needs
+	if over != nil {
+		needs = append([]AnyNode{over}, needs...)
+		if over := over.declared(); over != nil {
+			declared.Over = over.name
+		}
+		if o.unmet == RunAnyway {
+			o.fail(fmt.Errorf("%w: OnUnmet(RunAnyway): without the value of %q it has no items", ErrInvalidConfig, declared.Over))
+		}
+	}
+	declared.Needs, declared.After = withoutRepeats(d.names(name, needs)), withoutRepeats(d.names(name, o.after))
+	for _, c := range o.choices {
+		declared.Choices = append(declared.Choices, graph.Choice{Of: d.names(name, c.nodes), K: c.k, Keep: c.losers == KeepLosers})
+	}
+	for _, c := range o.conditions {
+		if of := c.node.declared(); of != nil && !slices.Contains(declared.If, of.name) {
+			declared.If = append(declared.If, of.name)
+		}
+	}
+	if d.finished {
+		o.fail(fmt.Errorf("%w: it is declared after build has returned", ErrInvalidConfig))
+	}
+	if o.err != nil {
+		d.failNode(name, o.err)
+	}
+	d.shape.Nodes, d.nodes = append(d.shape.Nodes, declared), append(d.nodes, n)
+	return n
+}
+
+// names returns the names of the nodes that the node called name refers to.
+func (d *graphDefinition) names(name string, nodes []AnyNode) (names []string) {
+	for i, need := range nodes {
+		switch {
+		case isNil(need) || need.declared() == nil:
+			d.failNode(name, fmt.Errorf("the node at place %d of those that it needs is nil", i+1))
+		case need.declared().d != d:
+			d.failNode(name, fmt.Errorf("it needs %q, which is a node of another graph", need.declared().name))
+		default:
+			names = append(names, need.declared().name)
+		}
+	}
+	return names
+}
+
+// withoutRepeats returns the names, each once.
+func withoutRepeats(names []string) (once []string) {
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once
+}

@@ -1,0 +1,152 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/graph"
+)
+
+// NodeInput is what the function of a node gets: the values of the nodes that it needs, read with [Node.Of] and [Node.Get], and the
+// input of the run, read with [Graph.Input]. It is safe for concurrent use.
+type NodeInput struct {
+	run     *graphRun
+	node    *graphNode
+	winners [][]int // the winners of each choice of the node, as indexes of its members; nil: not chosen
+}
+
+// NodeState is the state of a node in one word.
+type NodeState string
+
+// The states of a node. NodeCompleted, NodeFailed, NodeSkipped and NodeEnded are final.
+const (
+	NodeWaiting   NodeState = "waiting"   // for nodes that it needs
+	NodeReady     NodeState = "ready"     // its needs are met, and nothing of it is recorded yet
+	NodeDelayed   NodeState = "delayed"   // its [Delay] is not over
+	NodeRunning   NodeState = "running"   // it has begun
+	NodeCompleted NodeState = "completed" // it has a value
+	NodeFailed    NodeState = "failed"    // it has an error
+	NodeSkipped   NodeState = "skipped"   // a need or a condition was not met; it never begins
+	NodeEnded     NodeState = "ended"     // a choice has ended it, or the run has ended before it did
+)
+
+// NodeError says why a node has no value.
+type NodeError struct {
+	Node  string
+	State NodeState // NodeFailed, NodeSkipped or NodeEnded; or any state if it was not chosen
+	Err   error     // the failure; ErrNodeSkipped, ErrNotChosen or ErrCancelled if there was none
+}
+
+// Error returns a text with the node, its state and the error.
+func (e *NodeError) Error() string {
+	if e.State == NodeFailed {
+		return fmt.Sprintf("node %q failed: %v", e.Node, e.Err)
+	}
+	return fmt.Sprintf("node %q has no value: %v", e.Node, e.Err)
+}
+
+// Unwrap returns the field Err.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// Of returns the value of a node that has completed. in is what the function of the calling node gets. The calling node must need n:
+// by [Needs], as the list of items, or as the only members of a choice that must all complete. Otherwise Of panics with an error that
+// wraps [ErrUndeclaredNeed], and the run fails at once with that error, which names both nodes. If n may have no value, because the
+// need is declared by [After], [NeedsAny] or [NeedsQuorum], or the policy is [RunAnyway], use [Node.Get].
+func (n *Node[T]) Of(in *NodeInput) T {
+	v, err := n.Get(in)
+	if err != nil {
+		panic(undeclared(in, n.Name(), fmt.Errorf("use Get for a need that may have no value: %w", err)))
+	}
+	return v
+}
+
+// Get returns the value of a node, or a [*NodeError] that says why it has none:
+//
+//   - The node failed: the error wraps its failure, such as a [*StepError].
+//   - The node was skipped: the error wraps [ErrNodeSkipped].
+//   - The node was ended by a choice: the error wraps [ErrCancelled].
+//   - The node is a member of a choice, and did not win: the error wraps [ErrNotChosen].
+//
+// The calling node must refer to n in one of its options; otherwise Get panics as [Node.Of] does.
+func (n *Node[T]) Get(in *NodeInput) (T, error) {
+	var zero T
+	if n == nil || n.n == nil || n.n.d != in.node.d {
+		panic(undeclared(in, n.Name(), errors.New("it is not a node of this graph")))
+	}
+	v, err := in.read(n.n)
+	if err != nil {
+		return zero, err
+	}
+	value, _ := v.(T) // an interface type may hold nil
+	return value, nil
+}
+
+// read returns the value of a node that the calling node refers to.
+func (in *NodeInput) read(of *graphNode) (any, error) {
+	declared := in.node.spec()
+	if slices.Contains(declared.Needs, of.name) || slices.Contains(declared.After, of.name) {
+		return in.run.result(of)
+	}
+	member := false
+	for i, c := range declared.Choices {
+		at := slices.Index(c.Of, of.name)
+		if at >= 0 && slices.Contains(in.winners[i], at) {
+			return in.run.result(of)
+		}
+		member = member || at >= 0
+	}
+	if !member {
+		panic(undeclared(in, of.name, errors.New("declare it with Needs, After, NeedsAny or NeedsQuorum")))
+	}
+	return nil, &NodeError{of.name, NodeState(in.run.state(of.name)), ErrNotChosen}
+}
+
+// undeclaredNeed is what Of and Get panic with.
+type undeclaredNeed struct{ error }
+
+func (e *undeclaredNeed) Unwrap() error { return e.error }
+
+func undeclared(in *NodeInput, need string, why error) *undeclaredNeed {
+	return &undeclaredNeed{fmt.Errorf("%w: node %q read the value of %q: %w", ErrUndeclaredNeed, in.node.name, need, why)}
+}
+
+// recoverUndeclared is deferred around functions of users. It turns a panic of Of or Get into a permanent error.
+func (in *NodeInput) recoverUndeclared(err *error) {
+	switch v := recover().(type) {
+	case nil:
+	case *undeclaredNeed:
+		*err = Permanent(v.error)
+	default:
+		panic(v) // the stack is that of the panic, because a deferred function is executed above it
+	}
+}
+
+// nodeSkip is the error of a node that was skipped. It wraps ErrNodeSkipped.
+type nodeSkip struct {
+	why         string
+	byCondition bool
+}
+
+func (e *nodeSkip) Error() string { return fmt.Sprintf("%v: %s", ErrNodeSkipped, e.why) }
+
+func (e *nodeSkip) Unwrap() error { return ErrNodeSkipped }
+
+// stateOfError returns the state of a node whose branch returned the error.
+func stateOfError(err error) graph.State {
+	var step *StepError
+	var child *RunError
+	switch {
+	case err == nil:
+		return graph.Completed
+	case errors.As(err, new(*nodeSkip)):
+		return graph.Skipped
+	case errors.As(err, &step), errors.As(err, &child):
+		return graph.Failed
+	case errors.Is(err, ErrSuspended):
+		return graph.Running // the run leaves this process
+	case errors.Is(err, ErrCancelled):
+		return graph.Ended
+	}
+	return graph.Failed
+}

@@ -1,0 +1,186 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// NodeOption configures one node of a graph: [Needs], [NeedsAny], [NeedsQuorum], [After], [When], [OnUnmet], or an option of the
+// node's own call, which is a [StepOption], [MapOption], [StartOption] or [ReceiveOption].
+type NodeOption interface{ applyToNode(o *nodeOptions) }
+
+// nodeOptions are the options of one node.
+type nodeOptions struct {
+	commonOptions
+	takes      nodeTakes
+	needs      []AnyNode
+	after      []AnyNode
+	choices    []nodeChoice
+	conditions []nodeCondition
+	unmet      UnmetPolicy
+	workflow   string
+
+	steps         []StepOption
+	maps          []MapOption
+	starts        []StartOption
+	receives      []ReceiveOption
+	hasSignalName bool
+	delay         time.Duration
+}
+
+// nodeTakes says which options of calls a node takes.
+type nodeTakes uint8
+
+const (
+	takesSteps nodeTakes = 1 << iota
+	takesMaps
+	takesStarts
+	takesReceives
+)
+
+// nodeChoice is what NeedsAny or NeedsQuorum gives.
+type nodeChoice struct {
+	k      int
+	losers LoserPolicy
+	nodes  []AnyNode
+}
+
+// nodeCondition is what When gives.
+type nodeCondition struct {
+	node  AnyNode
+	holds func(in *NodeInput) bool
+}
+
+const givenUnmet givenOptions = 1
+
+type nodeOption func(*nodeOptions)
+
+func (f nodeOption) applyToNode(o *nodeOptions) { f(o) }
+
+func (f StepOption) applyToNode(o *nodeOptions) { o.steps = append(o.steps, f) }
+
+func (f MapOption) applyToNode(o *nodeOptions) { o.maps = append(o.maps, f) }
+
+func (f StartOption) applyToNode(o *nodeOptions) { o.starts = append(o.starts, f) }
+
+func (f ReceiveOption) applyToNode(o *nodeOptions) { o.receives = append(o.receives, f) }
+
+// newNodeOptions applies the options of a node, and checks those of its call.
+func newNodeOptions(opts []NodeOption, takes nodeTakes) *nodeOptions {
+	o := &nodeOptions{takes: takes}
+	for i, option := range opts {
+		if option == nil {
+			o.fail(fmt.Errorf("%w: the NodeOption at place %d of %d is nil: leave it out", ErrInvalidConfig, i+1, len(opts)))
+			continue
+		}
+		option.applyToNode(o)
+	}
+	o.checkCalls()
+	return o
+}
+
+// checkCalls checks the options of the node's call, and takes the delay out of them.
+func (o *nodeOptions) checkCalls() {
+	var steps stepOptions
+	o.fail(errors.Join(applyOptions(o.steps, &steps), steps.err, steps.check()))
+	var maps mapOptions
+	o.fail(errors.Join(applyOptions(o.maps, &maps), maps.err))
+	var starts startOptions
+	o.fail(errors.Join(applyOptions(o.starts, &starts), starts.err))
+	var receives receiveOptions
+	o.fail(errors.Join(applyOptions(o.receives, &receives), receives.err))
+	o.hasSignalName = receives.given&givenOnSignal != 0
+	refuse := func(given bool, takes nodeTakes, what, instead string) {
+		if given && o.takes&takes == 0 {
+			o.fail(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))
+		}
+	}
+	refuse(len(o.steps) > 0, takesSteps, "StepOption", "it is for Graph.Step and Graph.Each")
+	refuse(len(o.maps) > 0, takesMaps, "MapOption", "it is for Graph.Each")
+	refuse(starts.given&^givenDelay != 0, takesStarts, "StartOption other than Delay", "it is for Graph.Child and Graph.EachChild: a step is executed by the worker that executes its run")
+	refuse(len(o.receives) > 0, takesReceives, "ReceiveOption", "it is for Graph.Receive")
+	if starts.given&givenID != 0 {
+		o.fail(fmt.Errorf("%w: the node has the option ID: a child is named by its node, leave the option out", ErrInvalidConfig))
+	}
+	if o.takes&takesStarts == 0 {
+		o.delay = max(starts.delay, 0)
+	}
+}
+
+// Needs lets the node begin once all the nodes have completed. The node reads their values with [Node.Of].
+func Needs(nodes ...AnyNode) NodeOption {
+	return nodeOption(func(o *nodeOptions) { o.needs = append(o.needs, nodes...) })
+}
+
+// NeedsAny lets the node begin once one of the nodes has completed; see [NeedsQuorum].
+func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
+	return NeedsQuorum(1, others, nodes...)
+}
+
+// NeedsQuorum lets the node begin once k of the nodes have completed. The winners are recorded before the node begins, and every
+// replay has the same. The node reads their values with [Node.Get], which returns [ErrNotChosen] for the other nodes, also if they
+// complete later.
+//
+// With [CancelLosers] the other nodes end, and so do the nodes that only they need, whether they have begun or not; their children
+// are cancelled. A node does not end if it is the output, or if another node that is not over needs it; to begin [After] it is not to
+// need it. With [KeepLosers] the other nodes continue, and the run waits for them.
+//
+// A node may have several choices, beside its [Needs]. If so many of the nodes fail or are skipped that k cannot complete, the need
+// is not met; see [OnUnmet]. k must be at least 1 and at most the number of nodes.
+func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
+	return nodeOption(func(o *nodeOptions) {
+		if others != KeepLosers && others != CancelLosers {
+			o.fail(fmt.Errorf("%w: the LoserPolicy %d is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, others))
+		}
+		o.choices = append(o.choices, nodeChoice{k, others, nodes})
+	})
+}
+
+// After lets the node begin once all the nodes are over, whether they completed, failed, were skipped or ended. The node reads
+// their values with [Node.Get].
+func After(nodes ...AnyNode) NodeOption {
+	return nodeOption(func(o *nodeOptions) { o.after = append(o.after, nodes...) })
+}
+
+// When skips the node unless condition returns true for the value of n, which the node then needs as with [Needs]. condition is part
+// of the workflow function: it must be deterministic. It is called once all needs of the node are met. A skip is recorded, so that
+// newer code with another condition does not change it. With several conditions all must hold.
+func When[T any](n *Node[T], condition func(T) bool) NodeOption {
+	return nodeOption(func(o *nodeOptions) {
+		if condition == nil {
+			o.fail(fmt.Errorf("%w: When(%q) has no condition", ErrInvalidConfig, n.Name()))
+			return
+		}
+		o.needs = append(o.needs, n)
+		o.conditions = append(o.conditions, nodeCondition{n, func(in *NodeInput) bool {
+			v, err := n.Get(in)
+			return err == nil && condition(v)
+		}})
+	})
+}
+
+// UnmetPolicy determines what follows for a node if one of its needs is not met, because a node failed, was skipped or ended.
+type UnmetPolicy string
+
+// The policies of [OnUnmet].
+const (
+	// SkipNode skips the node. It never begins, and is a need that is not met for the nodes that need it. This is the default.
+	SkipNode UnmetPolicy = ""
+	// FailRun fails the run: all nodes that are not over end, as the losers of a choice do, and no further node begins. This is
+	// recorded. The run's error is the one that led to it, also if the output node has completed.
+	FailRun UnmetPolicy = "fail"
+	// RunAnyway lets the node begin once all its needs are over. It reads their values with [Node.Get].
+	RunAnyway UnmetPolicy = "run"
+)
+
+// OnUnmet sets what follows if a need of the node is not met. The default is [SkipNode].
+func OnUnmet(p UnmetPolicy) NodeOption {
+	return nodeOption(func(o *nodeOptions) {
+		o.markGiven(givenUnmet, "OnUnmet")
+		o.unmet = p
+		if p != SkipNode && p != FailRun && p != RunAnyway {
+			o.fail(fmt.Errorf("%w: OnUnmet(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))
+		}
+	})
+}

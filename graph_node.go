@@ -1,0 +1,198 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Node is a node of a graph, and the handle by which other nodes refer to it. T is the type of its value. The methods of [Graph]
+// return it.
+type Node[T any] struct{ n *graphNode }
+
+// AnyNode is a [*Node] of any type.
+type AnyNode interface {
+	// Name returns the name of the node.
+	Name() string
+	declared() *graphNode
+}
+
+// Name returns the name of the node, or an empty string if n is nil.
+func (n *Node[T]) Name() string {
+	if n == nil || n.n == nil {
+		return ""
+	}
+	return n.n.name
+}
+
+func (n *Node[T]) declared() *graphNode {
+	if n == nil {
+		return nil
+	}
+	return n.n
+}
+
+// graphNode is a declared node without its type.
+type graphNode struct {
+	d          *graphDefinition
+	name       string
+	index      int // in the order of declaration
+	callSite   uintptr
+	execute    func(c *Ctx, in *NodeInput) (any, error)
+	conditions []nodeCondition
+	delay      time.Duration // zero: none, or it is among the start options of a child
+}
+
+// spec returns what the node needs.
+func (n *graphNode) spec() *graph.Node { return &n.d.shape.Nodes[n.index] }
+
+// Step declares a node that executes fn as a step, as [Ctx.Step] does. The node takes [StepOption] values, and [Delay].
+func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput) (T, error), opts ...NodeOption) *Node[T] {
+	where := callSite(0)
+	o := newNodeOptions(opts, takesSteps)
+	if fn == nil {
+		o.fail(noFunctionError("node", name))
+	}
+	call := graph.CallName(graph.KindStep)
+	return &Node[T]{g.d.add(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		return newDurableCall(c, call, store.KindStep, where, func(ctx context.Context) (v T, err error) {
+			defer in.recoverUndeclared(&err)
+			return fn(ctx, in)
+		}, o.steps).execute()
+	})}
+}
+
+// Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. Its value is the list of the results,
+// in the order of the items. The node needs over. It takes [MapOption] and [StepOption] values, and [Delay].
+func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
+	where := callSite(0)
+	o := newNodeOptions(opts, takesSteps|takesMaps)
+	if fn == nil {
+		o.fail(noFunctionError("node", name))
+	}
+	maps := append(o.maps, EachStep(o.steps...))
+	call := graph.CallName(graph.KindEach)
+	return &Node[[]T]{g.d.add(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
+			defer in.recoverUndeclared(&err)
+			return fn(ctx, item, in)
+		}, maps...)
+	})}
+}
+
+// Child declares a node that starts a run of the workflow as a child, as [Ctx.Child] does. Its value is the output of the child.
+// input returns the input of the child. It is part of the workflow function: it must be deterministic. The node takes [StartOption]
+// values, such as [InQueue] and [Delay].
+func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input func(*NodeInput) (CI, error), opts ...NodeOption) *Node[CO] {
+	where := callSite(0)
+	o := newNodeOptions(opts, takesStarts)
+	o.workflow = w.Name()
+	o.fail(w.checkUsable())
+	if input == nil {
+		o.fail(fmt.Errorf("%w: the node has no function that returns the input of the child", ErrInvalidConfig))
+	}
+	call := graph.CallName(graph.KindChild)
+	return &Node[CO]{g.d.add(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		value, err := inputOfChild(c, in, input)
+		if err != nil {
+			return nil, err
+		}
+		child, err := startChild(c, call, w, value, where, o.starts)
+		if err != nil {
+			return nil, err
+		}
+		return child.Wait()
+	})}
+}
+
+// inputOfChild returns what the function returns. It records a failure of the function, so that the node has failed for good.
+func inputOfChild[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
+	if !c.scope.HasBegun(graph.CallInput) {
+		if v, err = callInput(in, input); err == nil || errors.Is(err, ErrUndeclaredNeed) {
+			return v, err
+		}
+	}
+	_, err = recordByGraph(c, graph.CallInput, in.node.callSite, func() ([]byte, error) { return nil, err })
+	return v, err
+}
+
+// callInput calls the function. It returns a panic of Of or Get as an error.
+func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
+	defer in.recoverUndeclared(&err)
+	return input(in)
+}
+
+// EachChild declares a node that starts a run of the workflow as a child for each item of the value of over; the item is the input.
+// The children are started at once, and any worker may execute them; bound their number with the settings of their queue. The value
+// of the node is the list of their outputs, in the order of the items. The node waits for all children; it fails if one of them did
+// not complete, with an error that wraps those of all such children. The node needs over. It takes [StartOption] values, such as
+// [InQueue] and [Delay].
+func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
+	where := callSite(0)
+	o := newNodeOptions(opts, takesStarts)
+	o.workflow = w.Name()
+	o.fail(w.checkUsable())
+	call := graph.CallName(graph.KindEachChild)
+	return &Node[[]CO]{g.d.add(name, graph.KindEachChild, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		return executeEachChild(c, call, w, over.Of(in), where, o.starts)
+	})}
+}
+
+// Receive declares a node that waits for a signal with the name of the node, as [Ctx.Receive] does. Its value is the payload. The
+// node takes [ReceiveOption] values, such as [Within] and [OnSignal], and [Delay].
+func (g *Graph[I]) Receive[T any](name string, opts ...NodeOption) *Node[T] {
+	where := callSite(0)
+	o := newNodeOptions(opts, takesReceives)
+	call := graph.CallName(graph.KindReceive)
+	receives := o.receives
+	if !o.hasSignalName {
+		receives = append([]ReceiveOption{OnSignal(name)}, receives...)
+	}
+	return &Node[T]{g.d.add(name, graph.KindReceive, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		return receiveSignal[T](c, call, "", where, receives)
+	})}
+}
+
+// startsAtOnce is the number of children of one EachChild whose starts are under way at once. They share commits.
+const startsAtOnce = 64
+
+// executeEachChild starts a child for each item, and waits for all of them.
+func executeEachChild[CI, CO any](c *Ctx, name string, w *Workflow[CI, CO], items []CI, where uintptr, opts []StartOption) ([]CO, error) {
+	scope, counted, err := c.callScope().OpenMap(name, where, len(items))
+	if err != nil {
+		return nil, err
+	}
+	defer counted()
+	sub := c.withScope(scope)
+	children, errs := make([]*Child[CO], len(items)), make([]error, len(items))
+	var starting sync.WaitGroup
+	workers := min(startsAtOnce, len(items))
+	for first := range workers {
+		starting.Add(1)
+		err := scope.Go(func() {
+			defer starting.Done()
+			for i := first; i < len(items); i += workers {
+				children[i], errs[i] = startChild(sub, strconv.Itoa(i), w, items[i], where, opts)
+			}
+		}, func(f *record.Failure) { errs[first] = newStepError(c.scope.DisplayName(name), f) })
+		if err != nil {
+			starting.Done()
+			errs[first] = err
+		}
+	}
+	starting.Wait()
+	outputs := make([]CO, len(items))
+	for i, child := range children {
+		if child != nil && errs[i] == nil {
+			outputs[i], errs[i] = child.Wait()
+		}
+	}
+	return outputs, suspensionOr(errs)
+}

@@ -1,0 +1,85 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// continued starts a run of the first graph, which waits in its node "gate", and continues it with the second one.
+func continued(t *testing.T, s durable.Store, before, after func(g *durable.Graph[int]) *durable.Node[int]) (e *durable.Engine, out int, err error) {
+	t.Helper()
+	old := engineWith(t, s, durable.Config{Workflows: []durable.Definition{durable.DefineGraph("graph", before)}})
+	stop := running(t, old)
+	read(durable.DefineGraph("graph", before).Start(within(t), old, 1, durable.ID("run")))(t)
+	awaitCheckpoint(t, old, "run", "gate/receive", "started")
+	stop()
+	w := durable.DefineGraph("graph", after)
+	e = engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}})
+	running(t, e)
+	if err := e.Signal(within(t), "run", "gate", 1); err != nil && !errors.Is(err, durable.ErrState) { // it may have diverged
+		t.Fatal(err)
+	}
+	out, err = w.Call(within(t), e, 1, durable.ID("run"))
+	return e, out, err
+}
+
+func gated(g *durable.Graph[int]) *durable.Node[int] {
+	gate := g.Receive[int]("gate")
+	gone := g.Step("gone", constant(1), durable.Needs(gate))
+	return g.Step("last", func(_ context.Context, in *durable.NodeInput) (int, error) { return gone.Of(in), nil }, durable.Needs(gone))
+}
+
+// Newer code may add nodes, remove nodes that have not begun, and give these other needs. The run records the new shape.
+func TestGraphRevision(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		e, out, err := continued(t, s, gated, func(g *durable.Graph[int]) *durable.Node[int] {
+			added := g.Step("added", constant(40))
+			gate := g.Receive[int]("gate")
+			return g.Step("last", func(_ context.Context, in *durable.NodeInput) (int, error) { return gate.Of(in) + added.Of(in), nil }, durable.Needs(gate, added))
+		})
+		if out != 41 || err != nil {
+			t.Errorf("%d, %v", out, err)
+		}
+		wantNodes(t, e, map[string]durable.NodeState{"added": durable.NodeCompleted, "gate": durable.NodeCompleted, "last": durable.NodeCompleted})
+		if info := read(e.Graph(within(t), "run"))(t); info.Revision != 2 {
+			t.Errorf("the revision is %d", info.Revision)
+		}
+	})
+}
+
+// If newer code changes or removes a node that has begun, the run diverges, and the error names the node.
+func TestGraphDivergence(t *testing.T) {
+	for want, after := range map[string]func(g *durable.Graph[int]) *durable.Node[int]{
+		`node "gate" has begun, and the code does not declare it`: func(g *durable.Graph[int]) *durable.Node[int] { return g.Step("last", constant(1)) },
+		`node "gate" has begun as receive, and the code declares it as step`: func(g *durable.Graph[int]) *durable.Node[int] {
+			return g.Step("gate", constant(1))
+		},
+		`node "gate" has begun as receive, and the code declares it as receive that needs ["new"]`: func(g *durable.Graph[int]) *durable.Node[int] {
+			return g.Receive[int]("gate", durable.Needs(g.Step("new", constant(1))))
+		},
+	} {
+		_, _, err := continued(t, openFile(t), gated, after)
+		if !errors.Is(err, durable.ErrDiverged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: %v", want, err)
+		}
+	}
+}
+
+// A run that is not of a graph has none.
+func TestNoGraph(t *testing.T) {
+	s := openFile(t)
+	plain := durable.Define("plain", func(*durable.Ctx, int) (int, error) { return 1, nil })
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{plain}})
+	running(t, e)
+	read(plain.Call(within(t), e, 1, durable.ID("plain")))(t)
+	if _, err := e.Graph(within(t), "plain"); !errors.Is(err, durable.ErrNoGraph) {
+		t.Errorf("%v", err)
+	}
+	if _, err := e.Edges(within(t), "plain", "a", durable.Outgoing); !errors.Is(err, durable.ErrNoGraph) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,134 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// NodeKind tells what a node of a graph executes.
+type NodeKind string
+
+// The kinds of nodes.
+const (
+	NodeStep      NodeKind = graph.KindStep      // [Graph.Step]
+	NodeEach      NodeKind = graph.KindEach      // [Graph.Each]
+	NodeChild     NodeKind = graph.KindChild     // [Graph.Child]
+	NodeEachChild NodeKind = graph.KindEachChild // [Graph.EachChild]
+	NodeReceive   NodeKind = graph.KindReceive   // [Graph.Receive]
+)
+
+// GraphShape is the nodes and edges of a graph. It does not change.
+type GraphShape struct {
+	Nodes  []NodeShape // in the order of declaration
+	Edges  []GraphEdge // in the order in which To is declared
+	Output string      // the node whose value is the output
+	shape  *graph.Shape
+}
+
+// NodeShape is a declared node.
+type NodeShape struct {
+	Name     string
+	Kind     NodeKind
+	Workflow string // of NodeChild and NodeEachChild
+	Over     string // of NodeEach and NodeEachChild: the node whose value is the list of items
+	OnUnmet  UnmetPolicy
+}
+
+// GraphEdge leads from a node to one that refers to it.
+type GraphEdge struct {
+	From, To string
+	Choice   int  // the number of the choice of To that From is a member of, from 1; zero: it is no choice
+	K, Of    int  // that the choice needs K of its Of members
+	After    bool // To begins once From is over, however it ended
+	If       bool // a condition of To depends on the value of From
+	Over     bool // To is executed for each item of the value of From
+}
+
+// Shape returns the nodes and edges of a workflow that [DefineGraph] returned. For other workflows, and for a graph that is not valid,
+// it returns a shape without nodes.
+func (w *Workflow[I, O]) Shape() GraphShape {
+	if w == nil || w.graph == nil || w.graph.err != nil {
+		return GraphShape{shape: new(graph.Shape)}
+	}
+	return newGraphShape(&w.graph.shape)
+}
+
+func newGraphShape(s *graph.Shape) GraphShape {
+	shape := GraphShape{Output: s.Output, shape: s}
+	for _, n := range s.Nodes {
+		shape.Nodes = append(shape.Nodes, NodeShape{n.Name, NodeKind(n.Kind), n.Workflow, n.Over, UnmetPolicy(n.Unmet)})
+	}
+	for _, e := range s.Edges() {
+		shape.Edges = append(shape.Edges, GraphEdge(e))
+	}
+	return shape
+}
+
+// Mermaid returns the graph as a Mermaid flowchart, for documentation. Nodes for each item have double borders on their sides,
+// children round corners, and receives are hexagons; the output has a thick border.
+func (s GraphShape) Mermaid() string {
+	if s.shape == nil {
+		return ""
+	}
+	return s.shape.Mermaid(nil)
+}
+
+// DOT returns the graph in the language of Graphviz.
+func (s GraphShape) DOT() string {
+	if s.shape == nil {
+		return ""
+	}
+	return s.shape.DOT()
+}
+
+// recordShape records the shape of the graph before its first node begins. If an earlier execution recorded another one, and what it
+// began is the same here, recordShape records the shape as the next revision.
+func recordShape(c *Ctx, d *graphDefinition) error {
+	branch, err := c.callScope().Branch(graph.ScopeName, 0)
+	if err != nil {
+		return err
+	}
+	sub := c.withScope(branch.Scope())
+	record := func(revision int) ([]byte, error) {
+		return recordByGraph(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return d.encoded, nil })
+	}
+	revision := 1
+	recorded, err := record(revision)
+	for ; err == nil && sub.scope.HasBegun(strconv.Itoa(revision+1)); revision++ {
+		recorded, err = record(revision + 1)
+	}
+	if err != nil || bytes.Equal(recorded, d.encoded) {
+		return err
+	}
+	was, err := graph.Decode(recorded)
+	if err != nil {
+		return fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err)
+	}
+	if err := was.Revise(&d.shape, c.scope.HasBegunIn); err != nil {
+		return fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err)
+	}
+	_, err = record(revision + 1)
+	return err
+}
+
+// recordByGraph makes a call whose record is what output returns when it is made first. It returns the record.
+func recordByGraph(c *Ctx, name string, where uintptr, output func() ([]byte, error)) ([]byte, error) {
+	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, Attempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {
+		b, err := output()
+		if err != nil {
+			return engine.AttemptOutput{}, permanentFailure(err)
+		}
+		return engine.AttemptOutput{Bytes: b}, nil
+	}})
+	if err := outcomeError(c, name, &res, err); err != nil {
+		return nil, err
+	}
+	return res.Output, nil
+}

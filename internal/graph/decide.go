@@ -1,0 +1,130 @@
+package graph
+
+import "slices"
+
+// State is the state of a node.
+type State string
+
+// The states of a node. Completed, Failed, Skipped and Ended are final.
+const (
+	Waiting   State = "waiting"   // for the nodes that it needs
+	Ready     State = "ready"     // its needs are met, and nothing of it is recorded yet
+	Delayed   State = "delayed"   // its start delay is not over
+	Running   State = "running"   // it has begun
+	Completed State = "completed" // it has a value
+	Failed    State = "failed"    // it has an error
+	Skipped   State = "skipped"   // a need was not met, or its condition was not
+	Ended     State = "ended"     // a choice has ended it, or the run has ended before it did
+)
+
+// IsFinal reports whether the state does not change any more.
+func (s State) IsFinal() bool { return s == Completed || s == Failed || s == Skipped || s == Ended }
+
+// Verdict is what happens to a node next.
+type Verdict int
+
+// The verdicts.
+const (
+	Wait         Verdict = iota // for a node that is not over, or for a choice
+	Begin                       // now
+	SkipNow                     // it never begins
+	FailRunNow                  // the run fails, because a need was not met
+	ChooseBefore                // one of its choices can be recorded; then decide again
+)
+
+// Decide returns what happens to a node that has not begun. state returns the states of the nodes. chosen reports whether the choice
+// with the index is recorded. For ChooseBefore, choice is the index of the choice.
+//
+// The verdict SkipNow, Begin or FailRunNow for some states is also the verdict for all states that can follow, apart from choices,
+// which are recorded. So it does not matter in which order an execution learns of the states.
+func (n *Node) Decide(state func(node string) State, chosen func(choice int) bool) (v Verdict, choice int) {
+	unmet, open := false, false
+	for _, need := range n.Needs {
+		s := state(need)
+		open = open || !s.IsFinal()
+		unmet = unmet || s.IsFinal() && s != Completed
+	}
+	if unmet && n.Unmet == Skip { // no choice is made for a node that never begins
+		return SkipNow, 0
+	}
+	for i, c := range n.Choices {
+		if chosen(i) {
+			continue
+		}
+		completed, possible := 0, 0
+		for _, need := range c.Of {
+			switch s := state(need); {
+			case s == Completed:
+				completed++
+				possible++
+			case !s.IsFinal():
+				possible++
+			}
+		}
+		switch {
+		case completed >= c.K:
+			return ChooseBefore, i
+		case possible < c.K:
+			unmet = true
+			open = open || possible > completed
+		default:
+			open = true
+		}
+	}
+	switch {
+	case unmet && n.Unmet == Skip:
+		return SkipNow, 0
+	case unmet && n.Unmet == FailRun:
+		return FailRunNow, 0
+	case open || slices.ContainsFunc(n.After, func(need string) bool { return !state(need).IsFinal() }):
+		return Wait, 0
+	}
+	return Begin, 0
+}
+
+// Unneeded returns the nodes that end when the node chooser has made its choice with the index: the losers, and the nodes that only
+// they need. A node is kept if it is the output, or if a node that is not over and does not end itself needs it, apart from the chooser
+// by this choice. To begin after a node is not to need it. over reports whether a node is over; such nodes are not returned, apart from losers.
+func (s *Shape) Unneeded(chooser string, choice int, winners []string, over func(node string) bool) []string {
+	at := s.Index(chooser)
+	ends := make(map[string]bool)
+	for _, name := range s.Nodes[at].Choices[choice].Of {
+		if !slices.Contains(winners, name) {
+			ends[name] = true
+		}
+	}
+	// Nodes before the chooser, from the last to the first: what needs a node comes after it.
+	for i := at - 1; i >= 0; i-- {
+		if name := s.Nodes[i].Name; !ends[name] && !over(name) && slices.ContainsFunc(s.Nodes[i+1:], func(d Node) bool { return ends[d.Name] && d.needs(name, -1) }) {
+			ends[name] = true
+		}
+	}
+	// Keep what is needed. What a kept node needs is kept as well, so one pass from the last node to the first suffices.
+	for i := len(s.Nodes) - 1; i >= 0; i-- {
+		name := s.Nodes[i].Name
+		if ends[name] && (name == s.Output || s.isNeeded(name, chooser, choice, ends, over)) {
+			delete(ends, name)
+		}
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		if ends[n.Name] {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// isNeeded reports whether a node that is not over and does not end needs the node.
+func (s *Shape) isNeeded(name, chooser string, choice int, ends map[string]bool, over func(node string) bool) bool {
+	for i := range s.Nodes {
+		d, except := &s.Nodes[i], -1
+		if d.Name == chooser {
+			except = choice
+		}
+		if !ends[d.Name] && !over(d.Name) && d.needs(name, except) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Revise returns an error if a run whose recorded shape is s cannot continue with the shape now: if a node that has begun is gone or
+// has other needs, another kind or another policy. begun reports whether a node has begun. The error names the node.
+func (s *Shape) Revise(now *Shape, begun func(node string) bool) error {
+	for i := range s.Nodes {
+		was := &s.Nodes[i]
+		at := now.Index(was.Name)
+		switch {
+		case at >= 0 && was.equal(&now.Nodes[at]):
+		case !begun(was.Name):
+		case at < 0:
+			return fmt.Errorf("node %q has begun, and the code does not declare it any more: bring it back", was.Name)
+		default:
+			return fmt.Errorf("node %q has begun as %s, and the code declares it as %s: bring back what it was, or give the new node another name", was.Name, was.text(), now.Nodes[at].text())
+		}
+	}
+	return nil
+}
+
+// equal reports whether the nodes make the same calls after the same needs. Conditions do not count: they are recorded.
+func (n *Node) equal(o *Node) bool {
+	return n.Kind == o.Kind && n.Workflow == o.Workflow && n.Over == o.Over && n.Unmet == o.Unmet && n.Delayed == o.Delayed &&
+		slices.Equal(n.Needs, o.Needs) && slices.Equal(n.After, o.After) &&
+		slices.EqualFunc(n.Choices, o.Choices, func(a, b Choice) bool { return a.K == b.K && a.Keep == b.Keep && slices.Equal(a.Of, b.Of) })
+}
+
+// text describes the node in words, for errors.
+func (n *Node) text() string {
+	text := n.Kind
+	if n.Workflow != "" {
+		text += fmt.Sprintf(" of workflow %q", n.Workflow)
+	}
+	if n.Delayed {
+		text += " with a delay"
+	}
+	if len(n.Needs) > 0 {
+		text += fmt.Sprintf(" that needs %q", n.Needs)
+	}
+	for _, c := range n.Choices {
+		text += fmt.Sprintf(" that needs %d of %q", c.K, c.Of)
+		if c.Keep {
+			text += " and keeps the others"
+		}
+	}
+	if len(n.After) > 0 {
+		text += fmt.Sprintf(" after %q", n.After)
+	}
+	if n.Unmet != Skip {
+		text += fmt.Sprintf(" with the policy %q", n.Unmet)
+	}
+	return text
+}

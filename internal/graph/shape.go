@@ -1,0 +1,187 @@
+// Package graph holds what can be decided about a declared graph without executing it. It is pure: it knows no run, no database
+// and no time.
+//
+//   - A [Shape] is the nodes of a graph, in the order of their declaration, with what each node needs. A run records its shape
+//     before its first node begins.
+//   - [Shape.Decide] says whether a node waits, begins, is skipped or fails the run, from the states of the nodes that it needs. The
+//     execution of a graph and its view use this one function, so that they cannot disagree.
+//   - [Shape.Unneeded] says what ends together with the losers of a choice.
+//   - [Shape.Revise] compares the recorded shape with that of newer code.
+//   - [Shape.View] derives the states of all nodes from the rows of a run.
+//   - [Shape.Mermaid] and [Shape.DOT] draw.
+//
+// A node can only need nodes that were declared before it, so the order of declaration is a topological order, and there are no
+// cycles.
+package graph
+
+import (
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+)
+
+// ScopeName is the scope of the rows that record the shape. No node has this name.
+const ScopeName = "shape"
+
+// The kinds of nodes. They are recorded.
+const (
+	KindStep      = "step"
+	KindEach      = "each"
+	KindChild     = "child"
+	KindEachChild = "each child"
+	KindReceive   = "receive"
+)
+
+// The names of the calls that a node makes, in the scope that has the node's name. They are recorded.
+const (
+	CallDelay = "delay" // a sleep
+	CallSkip  = "skip"  // the condition was not met
+	CallInput = "input" // the function that returns the input of a child failed
+)
+
+// CallName returns the name of the call that executes a node of the kind.
+func CallName(kind string) string {
+	if kind == KindEachChild {
+		return "children"
+	}
+	return kind
+}
+
+// ChoiceName returns the name of the node's choice with the index.
+func ChoiceName(i int) string { return fmt.Sprint("choice ", i+1) }
+
+// FailName returns the name of the choice by which a node fails the run because the node with the given name did.
+func FailName(failed string) string { return "fails with " + failed }
+
+// Policy is what follows for a node if one of its needs was not met.
+type Policy string
+
+// The policies. They are recorded.
+const (
+	Skip    Policy = ""
+	FailRun Policy = "fail"
+	Run     Policy = "run"
+)
+
+// Shape is the nodes of a graph and the name of the node whose value is the output.
+type Shape struct {
+	Nodes  []Node `json:"nodes"`
+	Output string `json:"output"`
+}
+
+// Node is one node. All names are those of nodes that were declared before it.
+type Node struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Workflow string   `json:"workflow,omitempty"` // of a child, or of each child
+	Over     string   `json:"over,omitempty"`     // the node whose value is the list of items; it is one of Needs
+	Needs    []string `json:"needs,omitempty"`    // all of them must complete
+	After    []string `json:"after,omitempty"`    // all of them must be over, however
+	Choices  []Choice `json:"choices,omitempty"`
+	If       []string `json:"if,omitempty"` // the nodes whose values the conditions depend on; they are among Needs
+	Unmet    Policy   `json:"unmet,omitempty"`
+	Delayed  bool     `json:"delayed,omitzero"` // it has a start delay
+}
+
+// Choice is a need that K of the nodes meet.
+type Choice struct {
+	Of   []string `json:"of"`
+	K    int      `json:"k"`
+	Keep bool     `json:"keep,omitzero"` // the others continue
+}
+
+// Encode returns the recorded form of the shape.
+func (s *Shape) Encode() ([]byte, error) { return json.Marshal(s) }
+
+// Decode reads the recorded form of a shape, and checks it.
+func Decode(b []byte) (*Shape, error) {
+	s := new(Shape)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, err
+	}
+	return s, s.Check()
+}
+
+// Index returns the index of the node with the name, or -1.
+func (s *Shape) Index(name string) int {
+	return slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name })
+}
+
+// Check returns all that is wrong with the shape. Each error names the node.
+func (s *Shape) Check() error {
+	var errs []error
+	if len(s.Nodes) == 0 {
+		return errors.New("it has no nodes")
+	}
+	declared := make(map[string]bool, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if err := n.check(declared); err != nil {
+			errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
+		}
+		declared[n.Name] = true
+	}
+	if !declared[s.Output] {
+		errs = append(errs, fmt.Errorf("the output is the node %q, which is not declared", s.Output))
+	}
+	return errors.Join(errs...)
+}
+
+// check checks one node. declared has the nodes before it.
+func (n *Node) check(declared map[string]bool) error {
+	switch {
+	case naming.Check("node", n.Name) != nil:
+		return naming.Check("node", n.Name)
+	case n.Name == ScopeName:
+		return errors.New("the name is reserved for the recorded shape: choose another")
+	case declared[n.Name]:
+		return errors.New("the name is declared twice: give each node a name of its own")
+	case n.Unmet != Skip && n.Unmet != FailRun && n.Unmet != Run:
+		return fmt.Errorf("the policy %q is unknown", n.Unmet)
+	case !slices.Contains([]string{KindStep, KindEach, KindChild, KindEachChild, KindReceive}, n.Kind):
+		return fmt.Errorf("the kind %q is unknown", n.Kind)
+	}
+	for _, need := range n.allNeeds() {
+		if !declared[need] {
+			return fmt.Errorf("it needs %q, which is not declared before it", need)
+		}
+	}
+	for _, c := range n.Choices {
+		sorted := slices.Sorted(slices.Values(c.Of))
+		switch {
+		case c.K < 1 || c.K > len(c.Of):
+			return fmt.Errorf("it needs %d of %d nodes: name as many nodes as it needs, or more, and need at least one", c.K, len(c.Of))
+		case len(slices.Compact(sorted)) < len(c.Of):
+			return errors.New("one of its choices names a node twice")
+		}
+	}
+	return nil
+}
+
+// allNeeds returns the nodes that the node refers to in any way.
+func (n *Node) allNeeds() []string {
+	all := slices.Concat(n.Needs, n.After)
+	for _, c := range n.Choices {
+		all = append(all, c.Of...)
+	}
+	return all
+}
+
+// Refers reports whether the node refers to the other one in any way.
+func (n *Node) Refers(other string) bool { return slices.Contains(n.allNeeds(), other) }
+
+// needs reports whether the node needs the value of the other one, apart from its choice with the index; -1: apart from none.
+func (n *Node) needs(other string, exceptChoice int) bool {
+	if slices.Contains(n.Needs, other) {
+		return true
+	}
+	for i, c := range n.Choices {
+		if i != exceptChoice && slices.Contains(c.Of, other) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/json/jsontext"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+)
+
+// Row is one row of the history of a run, as users see its status.
+type Row struct {
+	Name      string // with its scopes, not as displayed
+	Status    string // started, backoff, completed, failed or cancelled
+	Output    []byte
+	Attempts  int
+	StartedAt time.Time
+	EndedAt   time.Time // zero while it has no outcome
+}
+
+// NodeView is what the rows of a run say about a node.
+type NodeView struct {
+	State     State
+	Attempts  int // of its calls, summed up
+	StartedAt time.Time
+	EndedAt   time.Time
+	Call      string // the name of the row that executes it, with its scope; for a list, that of the first failed item, if any
+
+	// Of a list: its items by their status.
+	Total, Completed, Failed, Running int
+}
+
+// View derives the states of all nodes, in the order of declaration. ended reports whether a choice ended the node. over reports that
+// the run has ended.
+func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []NodeView {
+	v := viewer{shape: s, rows: make(map[string]*Row, len(rows)), items: make(map[string][]*Row), views: make([]NodeView, len(s.Nodes))}
+	for i := range rows {
+		name := rows[i].Name
+		v.rows[name] = &rows[i]
+		if at := strings.LastIndex(name, naming.Separator); at >= 0 {
+			v.items[name[:at]] = append(v.items[name[:at]], &rows[i])
+		}
+	}
+	for i := range s.Nodes {
+		view := &v.views[i]
+		v.fromRows(&s.Nodes[i], view)
+		switch {
+		case view.State.IsFinal():
+		case ended(s.Nodes[i].Name):
+			view.State = Ended
+		case view.State == "":
+			view.State = v.beforeRows(&s.Nodes[i])
+		}
+		if over && !view.State.IsFinal() {
+			view.State = Ended
+		}
+	}
+	return v.views
+}
+
+type viewer struct {
+	shape *Shape
+	rows  map[string]*Row
+	items map[string][]*Row // by the scope that they are in
+	views []NodeView
+}
+
+// fromRows sets what the node's own rows say. Without rows, the state stays empty.
+func (v *viewer) fromRows(n *Node, view *NodeView) {
+	scope := n.Name + naming.Separator
+	if r := v.rows[scope+CallDelay]; r != nil {
+		view.StartedAt = r.StartedAt
+		if view.State = stateOf(r); view.State == Running {
+			view.State = Delayed
+		} else if view.State == Completed {
+			view.State = Ready
+		}
+	}
+	if r := v.rows[scope+CallInput]; r != nil {
+		view.add(r)
+		view.State, view.Call, view.EndedAt = stateOf(r), r.Name, r.EndedAt
+	}
+	if r := v.rows[scope+CallSkip]; r != nil {
+		view.State, view.EndedAt = Skipped, r.EndedAt
+	}
+	call := scope + CallName(n.Kind)
+	if n.Over != "" {
+		v.fromItems(n, call, view)
+		return
+	}
+	if r := v.rows[call]; r != nil {
+		view.add(r)
+		view.State, view.Call = stateOf(r), call
+		if view.State.IsFinal() {
+			view.EndedAt = r.EndedAt
+		}
+	}
+}
+
+// fromItems sets what the items' rows say.
+func (v *viewer) fromItems(n *Node, call string, view *NodeView) {
+	var last time.Time
+	for _, r := range v.items[call] {
+		view.add(r)
+		switch stateOf(r) {
+		case Completed:
+			view.Completed++
+		case Failed:
+			view.Failed++
+			if view.Call == "" {
+				view.Call = r.Name
+			}
+		case Running:
+			view.Running++
+		}
+		if r.EndedAt.After(last) {
+			last = r.EndedAt
+		}
+	}
+	view.Total = v.length(n.Over)
+	switch r := v.rows[call]; {
+	case view.Running > 0:
+		view.State = Running
+	case view.Failed > 0:
+		view.State = Failed
+	case r != nil || len(v.items[call]) > 0:
+		if view.State = Running; view.Completed == view.Total {
+			view.State = Completed
+		} else if r != nil && r.Status == "cancelled" {
+			view.State = Ended
+		}
+	}
+	if view.State.IsFinal() && !last.IsZero() {
+		view.EndedAt = last
+	}
+}
+
+// add counts the attempts and the time of a call.
+func (view *NodeView) add(r *Row) {
+	view.Attempts += r.Attempts
+	if view.StartedAt.IsZero() || r.StartedAt.Before(view.StartedAt) {
+		view.StartedAt = r.StartedAt
+	}
+}
+
+// length returns the number of items of the value of a node; zero if it has none.
+func (v *viewer) length(node string) int {
+	n := &v.shape.Nodes[v.shape.Index(node)]
+	if n.Over != "" {
+		return v.views[v.shape.Index(node)].Completed
+	}
+	if r := v.rows[n.Name+naming.Separator+CallName(n.Kind)]; r != nil && stateOf(r) == Completed {
+		return lengthOfArray(r.Output)
+	}
+	return 0
+}
+
+// beforeRows returns the state of a node without rows.
+func (v *viewer) beforeRows(n *Node) State {
+	verdict, _ := n.Decide(v.state, func(choice int) bool {
+		r := v.rows[n.Name+naming.Separator+ChoiceName(choice)]
+		return r != nil && stateOf(r) == Completed
+	})
+	switch {
+	case verdict == Begin && n.Over != "" && v.length(n.Over) == 0:
+		return Completed
+	case verdict == Begin:
+		return Ready
+	case verdict == SkipNow:
+		return Skipped
+	case verdict == FailRunNow:
+		return Failed
+	}
+	return Waiting
+}
+
+func (v *viewer) state(node string) State { return v.views[v.shape.Index(node)].State }
+
+// stateOf returns the state of a node that makes only the call of the row.
+func stateOf(r *Row) State {
+	switch r.Status {
+	case "completed":
+		return Completed
+	case "failed":
+		return Failed
+	case "cancelled":
+		return Ended
+	}
+	return Running
+}
+
+// lengthOfArray returns the number of elements of a JSON array; zero if it is none.
+func lengthOfArray(b []byte) int {
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return 0
+	}
+	n := 0
+	for d.PeekKind() != ']' && d.PeekKind() != 0 {
+		if d.SkipValue() != nil {
+			return n
+		}
+		n++
+	}
+	return n
+}

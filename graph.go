@@ -33,7 +33,7 @@ import (
 //
 // The run records the nodes and edges before its first node begins. When newer code continues the run, nodes may have been added.
 // Nodes that have not begun may be gone or have other needs; the run records the new shape as its next revision. If a node that has
-// begun is gone or has changed, the run returns [ErrDiverged] with the name of the node.
+// begun is gone or has changed, the code does not fit the run; see [OnDrift]. The error wraps [ErrDiverged] and names the node.
 //
 // If a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil, [New] and every
 // start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node.

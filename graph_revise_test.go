@@ -10,21 +10,20 @@ import (
 )
 
 // continued starts a run of the first graph, which waits in its node "gate", and continues it with the second one.
-func continued(t *testing.T, s durable.Store, before, after func(g *durable.Graph[int]) *durable.Node[int]) (e *durable.Engine, out int, err error) {
+func continued(t *testing.T, s durable.Store, before, after func(g *durable.Graph[int]) *durable.Node[int], opts ...durable.WorkflowOption) (e *durable.Engine, wait func() (int, error)) {
 	t.Helper()
 	old := engineWith(t, s, durable.Config{Workflows: []durable.Definition{durable.DefineGraph("graph", before)}})
 	stop := running(t, old)
 	read(durable.DefineGraph("graph", before).Start(within(t), old, 1, durable.ID("run")))(t)
 	awaitCheckpoint(t, old, "run", "gate/receive", "started")
 	stop()
-	w := durable.DefineGraph("graph", after)
+	w := durable.DefineGraph("graph", after, opts...)
 	e = engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}})
 	running(t, e)
 	if err := e.Signal(within(t), "run", "gate", 1); err != nil && !errors.Is(err, durable.ErrState) { // it may have diverged
 		t.Fatal(err)
 	}
-	out, err = w.Call(within(t), e, 1, durable.ID("run"))
-	return e, out, err
+	return e, func() (int, error) { return w.Call(within(t), e, 1, durable.ID("run")) }
 }
 
 func gated(g *durable.Graph[int]) *durable.Node[int] {
@@ -36,12 +35,12 @@ func gated(g *durable.Graph[int]) *durable.Node[int] {
 // Newer code may add nodes, remove nodes that have not begun, and give these other needs. The run records the new shape.
 func TestGraphRevision(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
-		e, out, err := continued(t, s, gated, func(g *durable.Graph[int]) *durable.Node[int] {
+		e, wait := continued(t, s, gated, func(g *durable.Graph[int]) *durable.Node[int] {
 			added := g.Step("added", constant(40))
 			gate := g.Receive[int]("gate")
 			return g.Step("last", func(_ context.Context, in *durable.NodeInput) (int, error) { return gate.Of(in) + added.Of(in), nil }, durable.Needs(gate, added))
 		})
-		if out != 41 || err != nil {
+		if out, err := wait(); out != 41 || err != nil {
 			t.Errorf("%d, %v", out, err)
 		}
 		wantNodes(t, e, map[string]durable.NodeState{"added": durable.NodeCompleted, "gate": durable.NodeCompleted, "last": durable.NodeCompleted})
@@ -51,7 +50,7 @@ func TestGraphRevision(t *testing.T) {
 	})
 }
 
-// If newer code changes or removes a node that has begun, the run diverges, and the error names the node.
+// If newer code changes or removes a node that has begun, the run is held, or diverges, and the node is named.
 func TestGraphDivergence(t *testing.T) {
 	for want, after := range map[string]func(g *durable.Graph[int]) *durable.Node[int]{
 		`node "gate" has begun, and the code does not declare it`: func(g *durable.Graph[int]) *durable.Node[int] { return g.Step("last", constant(1)) },
@@ -62,9 +61,14 @@ func TestGraphDivergence(t *testing.T) {
 			return g.Receive[int]("gate", durable.Needs(g.Step("new", constant(1))))
 		},
 	} {
-		_, _, err := continued(t, openFile(t), gated, after)
-		if !errors.Is(err, durable.ErrDiverged) || !strings.Contains(err.Error(), want) {
+		_, wait := continued(t, openFile(t), gated, after, durable.OnDrift(durable.DriftContinues))
+		if _, err := wait(); !errors.Is(err, durable.ErrDiverged) || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: %v", want, err)
+		}
+		e, _ := continued(t, openFile(t), gated, after)
+		awaitStatus(t, e, "run", durable.StatusPaused)
+		if info := read(e.Get(within(t), "run"))(t); !strings.Contains(info.Reason, want) {
+			t.Errorf("want %s: the run is held because %s", want, info.Reason)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 	}
 	for _, i := range won {
 		if _, err := members[i].Wait(); err != nil && c.Err() == nil {
-			return fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err)
+			return c.scope.Diverged(name, fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err))
 		}
 	}
 	in.winners[index] = won

@@ -109,10 +109,10 @@ func recordShape(c *Ctx, d *graphDefinition) error {
 	}
 	was, err := graph.Decode(recorded)
 	if err != nil {
-		return fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err)
+		return c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
 	if err := was.Revise(&d.shape, c.scope.HasBegunIn); err != nil {
-		return fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err)
+		return c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
 	_, err = record(revision + 1)
 	return err

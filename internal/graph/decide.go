@@ -84,12 +84,12 @@ func (n *Node) Decide(state func(node string) State, chosen func(choice int) boo
 
 // Unneeded returns the nodes that end when the node chooser has made its choice with the index: the losers, and the nodes that only
 // they need. A node is kept if it is the output, or if a node that is not over and does not end itself needs it, apart from the chooser
-// by this choice. To begin after a node is not to need it. over reports whether a node is over; such nodes are not returned, apart from losers.
+// by this choice. To begin after a node is not to need it. over reports whether a node is over; such a node is not returned.
 func (s *Shape) Unneeded(chooser string, choice int, winners []string, over func(node string) bool) []string {
 	at := s.Index(chooser)
 	ends := make(map[string]bool)
 	for _, name := range s.Nodes[at].Choices[choice].Of {
-		if !slices.Contains(winners, name) {
+		if !slices.Contains(winners, name) && !over(name) {
 			ends[name] = true
 		}
 	}

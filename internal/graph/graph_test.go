@@ -1,0 +1,187 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+)
+
+// drawShape draws a valid shape.
+func drawShape(t *rapid.T) *Shape {
+	s := new(Shape)
+	for i := range rapid.IntRange(1, 12).Draw(t, "nodes") {
+		n := Node{Name: fmt.Sprint("n", i), Kind: KindStep, Unmet: rapid.SampledFrom([]Policy{Skip, FailRun, Run}).Draw(t, "policy")}
+		some := func(what string) (names []string) {
+			if i == 0 {
+				return nil
+			}
+			for _, j := range rapid.SliceOfNDistinct(rapid.IntRange(0, i-1), 0, min(i, 3), rapid.ID[int]).Draw(t, what) {
+				names = append(names, fmt.Sprint("n", j))
+			}
+			return names
+		}
+		n.Needs, n.After = some("needs"), some("after")
+		if of := some("choice"); len(of) > 0 {
+			n.Choices = []Choice{{Of: of, K: rapid.IntRange(1, len(of)).Draw(t, "k"), Keep: rapid.Bool().Draw(t, "keep")}}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	s.Output = s.Nodes[rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "output")].Name
+	return s
+}
+
+// drawStates draws a state for each node, as it may be during an execution.
+func drawStates(t *rapid.T, s *Shape) map[string]State {
+	states := make(map[string]State)
+	for _, n := range s.Nodes {
+		states[n.Name] = rapid.SampledFrom([]State{Waiting, Running, Completed, Failed, Skipped, Ended}).Draw(t, n.Name)
+	}
+	return states
+}
+
+// A verdict other than Wait and ChooseBefore stays when further nodes end, so that it does not depend on the order in which an
+// execution learns of them. When all nodes are over, no verdict is Wait.
+func TestVerdictsStay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShape(t)
+		states := drawStates(t, s)
+		state := func(node string) State { return states[node] }
+		chosen := func(int) bool { return false }
+		n := &s.Nodes[len(s.Nodes)-1]
+		before, _ := n.Decide(state, chosen)
+		for _, other := range s.Nodes {
+			if !states[other.Name].IsFinal() {
+				states[other.Name] = rapid.SampledFrom([]State{Completed, Failed, Skipped, Ended}).Draw(t, "then "+other.Name)
+			}
+		}
+		after, _ := n.Decide(state, chosen)
+		if after == Wait {
+			t.Fatalf("all nodes are over, and %+v waits", n)
+		}
+		if before != Wait && before != ChooseBefore && after != before {
+			// Only a choice, which is recorded, may come between: its members were not over.
+			t.Fatalf("the verdict %d became %d: %+v", before, after, n)
+		}
+	})
+}
+
+// What ends with the losers is needed by no node that continues, is not the output, and each is a loser or needed by one that ends.
+func TestUnneeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShape(t)
+		states := drawStates(t, s)
+		over := func(node string) bool { return states[node].IsFinal() }
+		for i, n := range s.Nodes {
+			for c, choice := range n.Choices {
+				winners := choice.Of[:choice.K]
+				states[n.Name] = Waiting
+				ends := s.Unneeded(n.Name, c, winners, over)
+				for _, name := range ends {
+					loser := slices.Contains(choice.Of, name) && !slices.Contains(winners, name)
+					if name == s.Output || !loser && !slices.ContainsFunc(s.Nodes[:i], func(d Node) bool { return slices.Contains(ends, d.Name) && d.needs(name, -1) }) {
+						t.Fatalf("%q ends with the losers of %+v", name, n)
+					}
+					for _, d := range s.Nodes {
+						if !slices.Contains(ends, d.Name) && !over(d.Name) && d.Name != n.Name && d.needs(name, -1) {
+							t.Fatalf("%q ends, and %q needs it", name, d.Name)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// A shape is read as it was written, and a run can always continue with the shape that it recorded.
+func TestShapeRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShape(t)
+		b, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Decode(b)
+		if err != nil || back.Revise(s, func(string) bool { return true }) != nil {
+			t.Fatalf("%+v was read as %+v: %v", s, back, err)
+		}
+		again, err := back.Encode()
+		if err != nil || string(again) != string(b) {
+			t.Fatalf("%s, %s, %v", b, again, err)
+		}
+		for _, n := range s.Nodes {
+			if !strings.Contains(s.Mermaid(nil), n.Name) || !strings.Contains(s.DOT(), n.Name) {
+				t.Fatalf("%q is not drawn", n.Name)
+			}
+		}
+		if lines := strings.Count(s.DOT(), " -> "); lines != len(s.Edges()) {
+			t.Fatalf("%d of %d edges are drawn", lines, len(s.Edges()))
+		}
+	})
+	for _, b := range []string{"", "{}", `{"nodes":[{"name":"a","kind":"step"}],"output":"b"}`, `{"nodes":[{"name":"a","kind":"what"}],"output":"a"}`} {
+		if _, err := Decode([]byte(b)); err == nil {
+			t.Errorf("%q was read as a shape", b)
+		}
+	}
+}
+
+// A node that has not begun may change and go; one that has begun may not.
+func TestRevise(t *testing.T) {
+	was := &Shape{Nodes: []Node{{Name: "a", Kind: KindStep}, {Name: "b", Kind: KindStep, Needs: []string{"a"}}}, Output: "b"}
+	begun := func(node string) bool { return node == "a" }
+	for want, now := range map[string][]Node{
+		"":                               {{Name: "a", Kind: KindStep, If: []string{}}, {Name: "c", Kind: KindStep}, {Name: "b", Kind: KindChild, Workflow: "w", Unmet: Run, After: []string{"c"}}},
+		`node "a" has begun, and the co`: {{Name: "b", Kind: KindStep}},
+		`as step, and the code declares it as step with the policy "fail"`:         {{Name: "a", Kind: KindStep, Unmet: FailRun}},
+		`declares it as child of workflow "w" with a delay`:                        {{Name: "a", Kind: KindChild, Workflow: "w", Delayed: true}},
+		`declares it as step that needs 1 of ["x" "y"] and keeps the others after`: {{Name: "a", Kind: KindStep, Choices: []Choice{{Of: []string{"x", "y"}, K: 1, Keep: true}}, After: []string{"z"}}},
+	} {
+		err := was.Revise(&Shape{Nodes: now}, begun)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: %v", want, err)
+		}
+	}
+}
+
+// The view of a list counts its items, and a list without items is completed without a row.
+func TestViewOfLists(t *testing.T) {
+	s := &Shape{Nodes: []Node{
+		{Name: "list", Kind: KindStep}, {Name: "each", Kind: KindEach, Over: "list", Needs: []string{"list"}}, {Name: "last", Kind: KindStep, Needs: []string{"each"}},
+	}, Output: "last"}
+	at := time.Unix(1, 0)
+	row := func(name, status, output string) Row {
+		return Row{Name: strings.ReplaceAll(name, "/", naming.Separator), Status: status, Output: []byte(output), Attempts: 1, StartedAt: at, EndedAt: at}
+	}
+	for _, c := range []struct {
+		rows []Row
+		over bool
+		want string
+	}{
+		{nil, false, "ready waiting waiting"},
+		{nil, true, "ended skipped skipped"},
+		{[]Row{row("list/step", "backoff", "")}, false, "running waiting waiting"},
+		{[]Row{row("list/step", "completed", `[1,[2,3]]`)}, false, "completed ready waiting"},
+		{[]Row{row("list/step", "completed", `[]`)}, false, "completed completed ready"},
+		{[]Row{row("list/step", "completed", `null`)}, false, "completed completed ready"},
+		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", "")}, false, "completed running waiting"},
+		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", "")}, false, "completed failed skipped"},
+		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", ""), row("each/each/0", "started", "")}, false, "completed running waiting"},
+		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", ""), row("each/each/0", "completed", "")}, false, "completed completed ready"},
+		{[]Row{row("list/delay", "started", "")}, false, "delayed waiting waiting"},
+		{[]Row{row("list/delay", "completed", "")}, false, "ready waiting waiting"},
+		{[]Row{row("list/skip", "completed", "")}, false, "skipped skipped skipped"},
+	} {
+		var got []string
+		for _, v := range s.View(c.rows, func(string) bool { return false }, c.over) {
+			got = append(got, string(v.State))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %v, want %s", c.rows, got, c.want)
+		}
+	}
+}

@@ -189,7 +189,7 @@ func TestRetryAndDelete(t *testing.T) {
 		if got := runOn(t, e, 0, "", "generations", "a-1").out; !strings.Contains(got, "the bank is back") {
 			t.Errorf("the generations are %s", got)
 		}
-		runOn(t, e, durablecli.ExitError, "", "retry", "a-2", "--from", "missing")
+		runOn(t, e, durablecli.ExitNotFound, "", "retry", "a-2", "--from", "missing")
 		runOn(t, e, durablecli.ExitUsage, "", "retry", "--workflow", "order")
 		if got := runOn(t, e, 0, "", "retry", "--workflow", "order", "--yes", "-o", "id").out; got != "a-3\na-2\n" && got != "a-2\na-3\n" {
 			t.Errorf("retried %q", got)

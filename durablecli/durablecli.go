@@ -62,10 +62,10 @@ const (
 
 // commands returns the commands of each noun or verb.
 var commands = []func(*frame) []*cobra.Command{
-	listCommand, getCommand, historyCommand, treeCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
+	listCommand, getCommand, historyCommand, treeCommand, graphCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
 	schedulesCommand, workersCommand, topCommand,
 	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,
-	completionCommand, versionCommand,
+	repairStepCommands, migrateCommand, doctorCommand, exportCommand, completionCommand, versionCommand,
 }
 
 // Execute executes the command with the arguments of the process, and returns the exit code for os.Exit. It writes an error to the

@@ -15,7 +15,7 @@ const (
 	ExitDone           = 0   // the command did what it was asked for
 	ExitError          = 1   // an error that has no code of its own, or some runs of a bulk command were refused
 	ExitUsage          = 2   // the arguments are invalid; nothing was done
-	ExitNotFound       = 3   // there is no such run, queue, limit or schedule
+	ExitNotFound       = 3   // there is no such run, step, graph, queue, limit or schedule
 	ExitWorkflowFailed = 4   // the run that the command waited for did not complete
 	ExitDatabase       = 5   // the database is not available, refuses the command, or has another schema
 	ExitInterrupted    = 130 // the command was interrupted
@@ -68,9 +68,9 @@ func ExitCode(err error) int {
 	case is(errDatabase, durable.ErrUnavailable, durable.ErrRejected, durable.ErrLocked, durable.ErrPermission, durable.ErrSchema, durable.ErrMoved, durable.ErrClosed),
 		errors.As(err, &access), errors.As(err, &owner), errors.As(err, &open):
 		return ExitDatabase
-	case is(durable.ErrNotFound):
+	case is(durable.ErrNotFound, durable.ErrNoStep, durable.ErrNoGraph):
 		return ExitNotFound
-	case is(durable.ErrInvalidConfig, durable.ErrInvalidName, durable.ErrInvalidCursor, durable.ErrNotEncodable):
+	case is(durable.ErrInvalidConfig, durable.ErrInvalidName, durable.ErrInvalidCursor, durable.ErrNotEncodable, durable.ErrValueType, durable.ErrFromRequired):
 		return ExitUsage
 	}
 	return ExitError

@@ -51,6 +51,8 @@ type session struct {
 	cmd    *cobra.Command
 	args   []string
 	engine *durable.Engine // nil for a command that needs none
+
+	warnedOfPassword bool
 }
 
 // action is what a command does.
@@ -121,7 +123,7 @@ func (f *frame) open(ctx context.Context, s *session) (*durable.Engine, func() e
 func (f *frame) openStore(ctx context.Context, d database, migrate bool) (durable.Store, error) {
 	if d.file != "" {
 		if _, err := os.Stat(d.file); errors.Is(err, os.ErrNotExist) && !migrate {
-			return nil, fmt.Errorf("the file %q does not exist: check the path, or let a program open it with sqlite.Open, which creates it", d.file)
+			return nil, fmt.Errorf("the file %q does not exist: check the path, or create it with durable migrate up", d.file)
 		}
 		var sqliteOpts []sqlite.Option
 		if !migrate {
@@ -156,7 +158,8 @@ func (f *frame) target(s *session) (database, error) {
 	case f.url != "" && f.file != "":
 		return database{}, usage("--url and --file both name a database: leave one of them out")
 	case f.url != "":
-		if hasPassword(f.url) {
+		if hasPassword(f.url) && !s.warnedOfPassword {
+			s.warnedOfPassword = true
 			s.warn("the password in --url is visible in the list of processes and in the history of the shell: use %s, PGPASSWORD or ~/.pgpass", databaseVariable)
 		}
 		return database{url: f.url}, nil

@@ -29,7 +29,7 @@ func getCommand(f *frame) []*cobra.Command {
 		if wait {
 			return awaitRun(ctx, s, run.ID, run.Workflow)
 		}
-		return showRun(s, run)
+		return showRun(ctx, s, run)
 	})}
 }
 
@@ -55,7 +55,7 @@ func awaitRun(ctx context.Context, s *session, id, workflow string) error {
 	if infoErr != nil {
 		return infoErr
 	}
-	if infoErr = showRun(s, run); infoErr != nil {
+	if infoErr = showRun(ctx, s, run); infoErr != nil {
 		return infoErr
 	}
 	if err != nil {
@@ -64,7 +64,14 @@ func awaitRun(ctx context.Context, s *session, id, workflow string) error {
 	return nil
 }
 
-func showRun(s *session, r *durable.RunInfo) error {
+func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
+	var divergences []durable.Divergence
+	if r.Diverged {
+		var err error
+		if divergences, err = s.engine.Divergences(ctx, r.ID); err != nil {
+			return err
+		}
+	}
 	return s.describe(r, r.ID, func() []field {
 		p := s.printer
 		fields := []field{
@@ -75,6 +82,9 @@ func showRun(s *session, r *durable.RunInfo) error {
 			{label: "Status", text: statusText(r), color: statusColor(r.Status)},
 		}
 		fields = append(fields, waitFields(p, r)...)
+		for _, d := range divergences {
+			fields = append(fields, field{label: "Does not fit", text: fmt.Sprintf("version %q, %s, call %q: %s", d.Version, p.past(d.At), d.Call, d.Reason), color: red})
+		}
 		fields = append(fields,
 			field{label: "Parent", text: r.Parent},
 			field{label: "Call", text: r.Name},
@@ -113,6 +123,8 @@ func showRun(s *session, r *durable.RunInfo) error {
 func waitFields(p *printer, r *durable.RunInfo) (fields []field) {
 	add := func(label, text string, c color) { fields = append(fields, field{label, text, c}) }
 	switch {
+	case r.Diverged:
+		add("Held", withReason(p.past(r.PausedAt)+", because the code does not fit its history", r.Reason, ""), red)
 	case r.Status == durable.StatusPaused:
 		add("Paused", withReason(p.past(r.PausedAt), r.Reason, r.PausedBy), yellow)
 	case r.Reason != "":

@@ -18,16 +18,22 @@ func populate(t *testing.T, p *place) {
 	await(t, start(t, e, order, "order-3", "declined"))
 	start(t, e, approval, "approval-1", "budget")
 	family := start(t, e, family, "family-1", "book")
-	until(t, "the wait of the family outside of memory", func() bool {
+	until(t, "the start of the second child", func() bool {
 		tree, err := e.Tree(within(t), family.ID())
-		return err == nil && len(tree.Children) == 2 && parked(&tree.RunInfo) && parked(&tree.Children[1].RunInfo)
+		return err == nil && len(tree.Children) == 2
 	})
-	until(t, "the wait for the approval outside of memory", func() bool {
+	until(t, "the first execution of the approval", func() bool {
 		run, err := e.Get(within(t), "approval-1")
-		return err == nil && parked(run)
+		return err == nil && len(run.OpenCalls) == 1
 	})
-	if _, err := e.Pause(within(t), "approval-1", durable.Reason("audit"), durable.Actor("ann")); err != nil {
-		t.Fatal(err)
+	for _, id := range []string{"approval-1", "family-1"} { // live runs would change while they are shown
+		if _, err := e.Pause(within(t), id, durable.Reason("audit"), durable.Actor("ann")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the pause", func() bool {
+			tree, err := e.Tree(within(t), id)
+			return err == nil && tree.Status == durable.StatusPaused && (len(tree.Children) == 0 || tree.Children[1].Status == durable.StatusPaused)
+		})
 	}
 	stop()
 	if err := e.SetQueue(within(t), "mail", durable.QueueSettings{Executing: 4, Rate: durable.QueueRate{Count: 10, Period: 60e9}}, durable.Actor("bob"), durable.Reason("quota")); err != nil {
@@ -43,8 +49,6 @@ func populate(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 }
-
-func parked(r *durable.RunInfo) bool { return r.Status == durable.StatusWaiting && r.Owner == "" }
 
 // Each command that looks has a golden output in each format, and both stores have the same.
 func TestLook(t *testing.T) {
@@ -62,7 +66,7 @@ func TestLook(t *testing.T) {
 			"counts":      {"counts"},
 			"counts-tree": {"counts", "family-1"},
 			"failures":    {"failures"},
-			"events":      {"events", "--type", "failed,paused"},
+			"events":      {"events", "--type", "failed,expired"},
 			"queues":      {"queues"},
 			"limits":      {"limits"},
 			"schedules":   {"schedules"},

@@ -172,7 +172,7 @@ var (
 // engine returns an engine on the database that executes the workflows until the test ends, or until stop is called.
 func (p *place) engine(t *testing.T, more ...durable.Definition) (e *durable.Engine, stop func()) {
 	t.Helper()
-	e, err := durable.New(p.store, durable.Config{Workflows: append(more, workflows...), Name: "worker-1", Version: "v1", ParkAfter: time.Millisecond})
+	e, err := durable.New(p.store, durable.Config{Workflows: append(more, workflows...), Name: "worker-1", Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +226,7 @@ func until(t *testing.T, what string, holds func() bool) {
 		if ctx.Err() != nil {
 			t.Fatalf("%s never happened", what)
 		}
+		time.Sleep(2 * time.Millisecond)
 	}
 }
 

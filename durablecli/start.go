@@ -104,7 +104,7 @@ func startCommand(f *frame) []*cobra.Command {
 		if err != nil {
 			return err
 		}
-		return showRun(s, info)
+		return showRun(ctx, s, info)
 	})}
 }
 

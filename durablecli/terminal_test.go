@@ -170,6 +170,7 @@ func TestHostileText(t *testing.T) {
 			{"failures"},
 			{"generations", "order-\u202e1"},
 			{"top", "--once"},
+			{"doctor"},
 			{"get", "missing\x1b[2J"},
 		} {
 			for _, format := range []string{"table", "wide", "json", "jsonl", "id"} {

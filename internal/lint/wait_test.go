@@ -12,6 +12,7 @@ import (
 // mayWait are the functions of tests that may use timers, and why. The key is the file and the function.
 var mayWait = map[string]string{
 	"main_test.go poll":                                                   "the one loop of package durable_test that asks for a state again and again",
+	"durablecli/main_test.go until":                                       "the one loop of package durablecli_test that asks for a state again and again",
 	"faults/await_test.go within":                                         "the one loop of package faults that asks for a state again and again",
 	"faults/process_test.go next":                                         "bounds the wait for a line of a process, and fails the test",
 	"faults/proxy_test.go pass":                                           "a slow network is what the proxy plays",

@@ -1,0 +1,172 @@
+package durablecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// severity tells how bad a finding is.
+type severity string
+
+const (
+	fine    severity = "ok"
+	warning severity = "warning" // it may be intended, or is not urgent
+	problem severity = "problem" // runs do not go on, or may be lost
+)
+
+// finding is what the doctor has to say about one thing.
+type finding struct {
+	Level   severity
+	Check   string
+	Finding string
+	Fix     string // what to do, in words; empty if nothing is wrong
+}
+
+// errProblems is returned when the doctor found a problem.
+var errProblems = errors.New("there are problems")
+
+func doctorCommand(f *frame) []*cobra.Command {
+	cmd := &cobra.Command{
+		Use: "doctor", GroupID: groupCare, Args: cobra.NoArgs,
+		Short: "Find what is wrong with the database, the workers and the runs, and say how to fix it",
+		Long: "Find what is wrong with the database, the workers and the runs, and say how to fix it. The exit code is 1 if there is a problem,\n" +
+			"and 0 if there are only warnings. The doctor changes nothing.",
+	}
+	do := func(ctx context.Context, s *session) error {
+		findings, err := s.examine(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.printFindings(findings); err != nil {
+			return err
+		}
+		for _, f := range findings {
+			if f.Level == problem {
+				return errProblems
+			}
+		}
+		return nil
+	}
+	return []*cobra.Command{f.withoutEngine(cmd, do)}
+}
+
+// printFindings writes the findings, each with its fix below: a column would shorten what is most important.
+func (p *printer) printFindings(findings []finding) error {
+	if p.format != formatTable && p.format != formatWide {
+		return print(p, findings, func(f *finding) string { return f.Check }, nil)
+	}
+	colors := map[severity]color{fine: green, warning: yellow, problem: red}
+	widest := 0
+	for _, f := range findings {
+		widest = max(widest, len(f.Check))
+	}
+	width, _ := p.size()
+	var b strings.Builder
+	for _, f := range findings {
+		margin := strings.Repeat(" ", len(warning)+widest+2*len(gap))
+		text := wrapWords(escape(f.Finding), width-len(margin))
+		if f.Fix != "" {
+			text = append(text, wrapWords("→ "+escape(f.Fix), width-len(margin))...)
+		}
+		fmt.Fprintf(&b, "%s%s%-*s%s%s\n", p.paint(colors[f.Level], fmt.Sprintf("%-*s", len(warning), f.Level)), gap, widest, f.Check, gap, strings.Join(text, "\n"+margin))
+	}
+	return p.write(b.String())
+}
+
+// wrapWords breaks a text between words into lines of at most width columns; zero or less, or too few for a sentence: one line.
+func wrapWords(text string, width int) (lines []string) {
+	const narrowestSentence = 20
+	if width < narrowestSentence {
+		return []string{text}
+	}
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && runewidth.StringWidth(line+" "+word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}
+
+// examine returns all findings. It opens the database by itself, because what is wrong with it may keep the engine from opening.
+func (s *session) examine(ctx context.Context) (findings []finding, err error) {
+	if s.given != nil {
+		s.say("the settings of the database are not checked: call durable doctor with --url or --file for them")
+		s.engine = s.given
+		return s.examineRuns(ctx)
+	}
+	target, err := s.target(s)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.inspect(ctx, target)
+	if err != nil {
+		return nil, &markedError{errDatabase, err}
+	}
+	defer d.close()
+	have, err := d.version(ctx)
+	if err != nil {
+		return nil, &markedError{errDatabase, err}
+	}
+	found, usable := schemaFinding(have, migrationsOf(target))
+	clock, err := clockFinding(ctx, d)
+	if err != nil {
+		return nil, &markedError{errDatabase, err}
+	}
+	settings, err := d.check(ctx)
+	if err != nil {
+		return nil, &markedError{errDatabase, err}
+	}
+	findings = append([]finding{found, clock}, settings...)
+	if !usable {
+		return findings, nil
+	}
+	engine, closeStore, err := s.open(ctx, s)
+	if err != nil {
+		return append(findings, finding{problem, "open", err.Error(), "see the error"}), nil
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	s.engine = engine
+	runs, err := s.examineRuns(ctx)
+	return append(findings, runs...), err
+}
+
+// schemaFinding compares the version of the schema with that of this program. It reports whether the engine can be opened.
+func schemaFinding(have int, all []schema.Migration) (finding, bool) {
+	const check = "schema"
+	switch {
+	case have == 0:
+		return finding{problem, check, "the database has no tables of durable", "check the address and --schema, or create the tables with durable migrate up"}, false
+	case have < len(all):
+		return finding{problem, check, fmt.Sprintf("the schema is at version %d, and this program needs %d", have, len(all)), "apply the missing migrations with durable migrate up, or use the version of the command that fits the workers"}, false
+	case have > len(all):
+		return finding{problem, check, fmt.Sprintf("the schema is at version %d, and this program knows up to %d", have, len(all)), "update this program"}, false
+	}
+	return finding{fine, check, fmt.Sprintf("version %d", have), ""}, true
+}
+
+// clockFinding compares this machine's clock with the database's.
+func clockFinding(ctx context.Context, d inspected) (finding, error) {
+	const check = "clock"
+	const tolerated = time.Second
+	before := time.Now()
+	there, err := d.now(ctx)
+	if err != nil {
+		return finding{}, err
+	}
+	elapsed := time.Since(before)
+	offset := there.Sub(before.Add(elapsed / 2)).Truncate(time.Millisecond)
+	if offset.Abs() > tolerated+elapsed {
+		return finding{warning, check, fmt.Sprintf("the database's clock differs by %v from this machine's", offset), "set the clocks by NTP: all times are the database's, so those that you give and read here are off by this much"}, nil
+	}
+	return finding{fine, check, fmt.Sprintf("differs by %v from this machine's, read in %v", offset, elapsed.Truncate(10*time.Microsecond)), ""}, nil
+}

@@ -1,0 +1,46 @@
+package durablecli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func exportCommand(f *frame) []*cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "export {ID... | -}", GroupID: groupCare, Args: cobra.MinimumNArgs(1),
+		Short:   "Write runs with their histories as JSON, for the archive or for durabletest.Replay",
+		Long:    "Write a run with its history as JSON to standard output, or several to a folder. The documents contain all inputs and\noutputs: protect them as you protect these.",
+		Example: "  durable export order-42 > order-42.json\n  durable list -s live -w checkout -n 50 -o id | durable export - --dir testdata/histories",
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "write each run to a file ID.json in this folder")
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		ids, err := s.ids(s.args)
+		if err != nil {
+			return err
+		}
+		if len(ids) > 1 && dir == "" {
+			return usage("several runs are given: name a folder with --dir")
+		}
+		for _, id := range ids {
+			document, err := s.engine.Export(ctx, id)
+			if err != nil {
+				return err
+			}
+			if dir == "" {
+				return s.write(escapeJSON(string(document)) + "\n")
+			}
+			file := filepath.Join(dir, url.PathEscape(id)+".json") // an ID may contain slashes
+			if err := os.WriteFile(file, document, 0o600); err != nil {
+				return fmt.Errorf("write the export of run %q: %w", id, err)
+			}
+			s.say("wrote %s", file)
+		}
+		return nil
+	})}
+}

@@ -1,0 +1,2 @@
+-- Returns the time of the server's clock.
+SELECT pg_catalog.clock_timestamp();

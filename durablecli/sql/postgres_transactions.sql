@@ -1,0 +1,6 @@
+-- Returns how many transactions have been open for more than five minutes, and for how many seconds the oldest has been. They hold
+-- back the events and the vacuum. A role without the rights of pg_read_all_stats sees its own only.
+SELECT pg_catalog.count(*)::pg_catalog.int4,
+       coalesce(pg_catalog.max(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - a.xact_start)), 0)::pg_catalog.int4
+FROM pg_catalog.pg_stat_activity AS a
+WHERE a.datname = pg_catalog.current_database() AND a.xact_start < pg_catalog.clock_timestamp() - INTERVAL '5 minutes';

@@ -147,6 +147,7 @@
 //	Override with a value of another JSON type        ErrValueType              pass a value of the step's type
 //	a run of no graph, or an unknown node             ErrNoGraph                check the ID
 //	a node read what it does not need                 ErrUndeclaredNeed         declare the need
+//	the run can continue with another input           ErrContinueAsNew          return it
 //	an unknown cursor                                 ErrInvalidCursor          begin with an empty one
 //	a forged or altered token                         ErrInvalidToken           refuse the request
 //	Call without the workflow in Config               ErrNotRegistered          register it, or use Start

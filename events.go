@@ -26,6 +26,7 @@ const (
 	EventMovedToQueue    EventType = "moved"      // Engine.MoveToQueue gave the run another queue
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 	EventRepaired        EventType = "repaired"   // Engine.Retry made the next generation of the run
+	EventContinued       EventType = "continued"  // the run continued as its next generation, with a new input; see Ctx.ContinueAsNew
 	EventDeleted         EventType = "deleted"    // Engine.Delete deleted the run; ID and RunID are both its UUID
 )
 
@@ -33,7 +34,7 @@ var eventTypes = map[store.EventType]EventType{
 	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
 	store.EventMovedToQueue: EventMovedToQueue, store.EventPriorityChanged: EventPriorityChanged,
-	store.EventRepaired: EventRepaired, store.EventDeleted: EventDeleted,
+	store.EventRepaired: EventRepaired, store.EventDeleted: EventDeleted, store.EventContinued: EventContinued,
 }
 
 // Event is a change of a run's state. It is written in the transaction that changes the state.
@@ -46,9 +47,9 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired and EventDeleted only. Old and New
-	// are the queue, the priority, or the number of the generation, before and after the change. Of EventDeleted, Old is the ID that
-	// the run had, and New the number of runs that were deleted with it.
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and
+	// EventDeleted only. Old and New are the queue, the priority, or the number of the generation, before and after the change. Of
+	// EventDeleted, Old is the ID that the run had, and New the number of runs that were deleted with it.
 	Actor, Reason, Old, New string
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json/jsontext"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/history"
@@ -92,6 +93,7 @@ func (e *Engine) readHistory(ctx context.Context, id string, generation int) (r 
 	if steps, err = e.inner.Store().History(ctx, of); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
+	steps = slices.DeleteFunc(steps, record.IsPlainRenewal)
 	now, err := e.inner.Now(ctx)
 	if err != nil {
 		return nil, nil, sight, err

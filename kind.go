@@ -60,4 +60,6 @@ const (
 	VerbOverride Verb = "override"
 	VerbSkip     Verb = "skip"
 	VerbRerun    Verb = "rerun"
+
+	VerbContinue Verb = "continue" // of Ctx.ContinueAsNew
 )

@@ -114,6 +114,10 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 				ErrDiverged, s.Address(), w.name, len(input), err)))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, defaults: w.defaults}, in)
+		if next := nextInputOf(err, s); next != nil {
+			s.SetNextInput(next)
+			return nil, nil
+		}
 		if err != nil {
 			return nil, failureOf(err)
 		}
@@ -122,7 +126,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 			return nil, failureOf(err)
 		}
 		return b, nil
-	}}, nil
+	}, EncodeInput: func(next any) ([]byte, error) { return w.encodeNextInput(next, maxPayload) }}, nil
 }
 
 // StartOption configures one start of a run.

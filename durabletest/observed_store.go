@@ -80,7 +80,13 @@ func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) 
 
 // Repair implements store.RepairStore.
 func (s *observedStore) Repair(ctx context.Context, r *store.Repair) error {
-	return s.executeWrite("a repair", func() error { return s.Store.Repair(ctx, r) })
+	return s.executeWrite(r.Verb, func() error {
+		err := s.Store.Repair(ctx, r)
+		if err == nil {
+			s.process.noteRepair(r)
+		}
+		return err
+	})
 }
 
 // DeleteTrees implements store.RetentionStore.

@@ -87,6 +87,20 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *testRe
 		if err != nil {
 			return nil, err
 		}
+		generations, err := s.Generations(ctx, r.run.UUID, store.NoPayloads)
+		if err != nil {
+			return nil, err
+		}
+		for i := range generations {
+			before, err := s.History(ctx, generations[i].Archive)
+			if err != nil {
+				return nil, err
+			}
+			for _, step := range before {
+				step.Name = fmt.Sprintf("%s (generation %d)", step.Name, generations[i].Number)
+				steps = append(steps, step)
+			}
+		}
 		for _, step := range steps {
 			r.steps[step.Name] = &step
 			made := step.Kind == store.KindNow || step.Kind == store.KindUUID

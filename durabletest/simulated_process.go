@@ -3,6 +3,7 @@ package durabletest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -101,6 +102,20 @@ func (f *simulatedProcess) noteFinishedSteps(b *store.Batch) {
 	for _, w := range b.Steps {
 		if w.Outcome == store.Written && w.Step.Status.IsTerminal() {
 			f.finishedSteps[stepKey{w.Step.Run, w.Step.Name}] = true
+		}
+	}
+}
+
+// noteRepair records that a repair, or a run that continued as new, dropped steps. The caller holds f.mu.
+func (f *simulatedProcess) noteRepair(r *store.Repair) {
+	if f == nil || r.Outcome != store.Written {
+		return
+	}
+	for i := range r.Runs {
+		for key := range f.finishedSteps {
+			if key.run == r.Runs[i].Run && !slices.Contains(r.Runs[i].Keep, key.name) {
+				delete(f.finishedSteps, key)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -111,7 +112,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
 	}
 	for _, item := range w.receives {
-		batch.Queue(s.statements.signalReceive, append(singleStepArgs(&item.Step), item.Signal)...)
+		batch.Queue(s.statements.signalReceive, append(singleStepArgs(&item.Step), item.Signal, cmp.Or(item.Receiver, item.Step.Name))...)
 	}
 	if len(w.signals) > 0 {
 		batch.Queue(s.statements.signalInsert, signalArgs(w.signals)...)

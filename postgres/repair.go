@@ -38,14 +38,14 @@ func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
 	if err != nil || f.Outcome == store.Written {
 		return err
 	}
-	states, _, err := s.readRepaired(ask, []uuid.UUID{f.Run}, uuid.Nil, uuid.Nil)
+	states, _, err := s.readRepaired(ask, []uuid.UUID{f.Run}, nil)
 	f.State = states[f.Run]
 	f.Outcome = f.Judge(f.State)
 	return err
 }
 
 // Repair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
-// escape a control request for a run above it.
+// escape a control request for a run above it. A run that continues is live, so such a request finds it without that.
 func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 	err := retryUnavailable(ctx, func() error {
 		return s.runTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryRepair(ask, r) })
@@ -58,13 +58,15 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 
 func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 	runs := r.UUIDs()
-	err := ask("lock runs", func(batch *pgx.Batch) { batch.Queue(s.statements.repairLock, lockArgs(runs)...) }, func(res statementResults) error {
+	err := ask("lock runs", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.repairLock, append(lockArgs(runs), !r.Runs[0].Continues)...)
+	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
 	if err != nil {
 		return err
 	}
-	states, done, err := s.readRepaired(ask, runs, r.Runs[0].Run, r.Request)
+	states, done, err := s.readRepaired(ask, runs, r)
 	if err != nil {
 		return err
 	}
@@ -92,11 +94,16 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 	})
 }
 
-// readRepaired returns the states of runs, and whether a generation of the run first was superseded by the request.
-func (s *database) readRepaired(ask roundTripFunc, runs []uuid.UUID, first, request uuid.UUID) (states map[uuid.UUID]store.RunState, done bool, err error) {
+// readRepaired returns the states of runs, and whether the repair r, if it is not nil, has been applied before.
+func (s *database) readRepaired(ask roundTripFunc, runs []uuid.UUID, r *store.Repair) (states map[uuid.UUID]store.RunState, done bool, err error) {
+	var first, request uuid.UUID
+	var number int32
+	if r != nil {
+		first, request, number = r.Runs[0].Run, r.Request, r.Runs[0].Number
+	}
 	states = make(map[uuid.UUID]store.RunState, len(runs))
 	err = ask("read runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairStates, append(lockArgs(runs), pgUUID(request))...)
+		batch.Queue(s.statements.repairStates, append(lockArgs(runs), pgUUID(request), number)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
@@ -125,7 +132,10 @@ func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunR
 		if len(run.Write) > 0 {
 			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(run.Write)...)...)
 		}
-		if len(run.Detach) > 0 {
+		switch {
+		case run.Continues:
+			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, nil)
+		case len(run.Detach) > 0:
 			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, newUUIDArray(run.Detach))
 		}
 		if len(run.Release) > 0 {
@@ -133,15 +143,19 @@ func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunR
 		}
 		batch.Queue(s.statements.repairRun, shard, id, int16(run.Before.Status), run.Before.Epoch.Number(), int16(run.Before.Control),
 			run.Epoch.Number(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.Progress),
-			pgTime(r.Now), nullText(&r.Actor), nullText(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1))
+			pgTime(r.Now), nullText(&r.Actor), nullText(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1),
+			pgNullUUID(run.Owner), run.Continues, run.Input, int16(r.EventType()))
 	}, func(res statementResults) error {
 		outdated := expectReturned(res, "generations", 1)
+		if outdated == nil && run.Continues {
+			outdated = readRowCount(res, 1, nil)
+		}
 		for _, of := range []struct {
 			what string
 			n    int
 			sent bool
 		}{
-			{"checkpoints", run.Checkpoints, true},
+			{"checkpoints", run.Checkpoints, !run.Continues},
 			{"kept checkpoints", len(run.Keep), len(run.Keep) > 0},
 			{"further checkpoints", len(run.Write), len(run.Write) > 0},
 			{"children", len(run.Detach), len(run.Detach) > 0},
@@ -149,6 +163,9 @@ func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunR
 			if outdated == nil && of.sent {
 				outdated = expectRows(res, of.what, of.n)
 			}
+		}
+		if outdated == nil && run.Continues {
+			outdated = readRowCount(res, 1, nil)
 		}
 		if outdated == nil && len(run.Release) > 0 {
 			outdated = readRowCount(res, len(run.Release), nil)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"time"
 
@@ -46,7 +47,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 		if n != 1 {
 			return checkOneRow("receiving in run", step.Run, n, nil)
 		}
-		n, err := x.exec(qSignalMarkReceived, step.Name, bindShard(step.Run), bindUUID(step.Run), bindUUID(signal.ID))
+		n, err := x.exec(qSignalMarkReceived, cmp.Or(w.Receiver, step.Name), bindShard(step.Run), bindUUID(step.Run), bindUUID(signal.ID))
 		if err != nil || n != 1 {
 			return checkOneRow("taking a signal of run", step.Run, n, err)
 		}

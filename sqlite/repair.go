@@ -52,7 +52,7 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 		err := x.query(qRepairIsDone, func([]driver.Value) error {
 			done = true
 			return nil
-		}, bindUUID(r.Runs[0].Run), bindUUID(r.Request))
+		}, bindUUID(r.Runs[0].Run), int64(r.Runs[0].Number), bindUUID(r.Request))
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 	err := write("generations", 1, qRepairGenerationInsert, shard, id, int64(run.Number), archive, bindUUID(r.Request), bindTime(r.Now), r.Verb, bindText(r.Actor),
 		bindText(r.Reason), bindText(run.From), bindBytes(run.Detail))
 	if err == nil {
-		err = write("checkpoints", run.Checkpoints, qRepairStepsArchive, archive, shard, id)
+		err = write("checkpoints", checkpointsToArchive(run), qRepairStepsArchive, archive, shard, id)
 	}
 	for i := 0; err == nil && i < len(run.Keep); i++ {
 		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.Keep[i])
@@ -111,6 +111,9 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 		err = write("further checkpoints", 1, qRepairStepWrite, shard, id, epoch, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt), bindBytes(p.Output),
 			bindBytes(p.Error), bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), int64(p.Seq), bindBytes(p.Failures))
 	}
+	if err == nil && run.Continues {
+		err = write("", -1, qRepairChildrenDetach, archive, shard, id)
+	}
 	for i := 0; err == nil && i < len(run.Detach); i++ {
 		err = write("children", 1, qRepairChildDetach, archive, shard, bindUUID(run.Detach[i]), id)
 	}
@@ -119,17 +122,26 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 	}
 	if err == nil {
 		err = write("runs", 1, qRepairRun, shard, id, int64(run.Before.Status), run.Before.Epoch.Number(), int64(run.Before.Control),
-			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.Progress))
+			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.Progress),
+			bindNullUUID(run.Owner), bindBool(run.Continues), bindBytes(run.Input))
 	}
-	if err == nil {
+	if err == nil && !run.Continues {
 		err = write("", -1, qRepairPlacePassed, shard, id)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = x.exec(qEventInsertWithValues, id, int64(store.EventRepaired), bindTime(r.Now), bindText(r.Actor), bindText(r.Reason),
+	_, err = x.exec(qEventInsertWithValues, id, int64(r.EventType()), bindTime(r.Now), bindText(r.Actor), bindText(r.Reason),
 		strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1))
 	return err
+}
+
+// checkpointsToArchive returns how many checkpoints the run must have, or -1 if any number is right.
+func checkpointsToArchive(run *store.RunRepair) int {
+	if run.Continues {
+		return -1
+	}
+	return run.Checkpoints
 }
 
 // Generations implements store.RepairStore.

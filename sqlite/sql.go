@@ -168,6 +168,7 @@ const (
 	qRepairStepKeep
 	qRepairStepWrite
 	qRepairChildDetach
+	qRepairChildrenDetach
 	qRepairSignalsRelease
 	qRepairRun
 	qRepairPlacePassed

@@ -10,6 +10,7 @@ func sqlFile(q queryID) string {
 		qRepairStepKeep:                  "repair_step_keep.sql",
 		qRepairStepWrite:                 "repair_step_write.sql",
 		qRepairChildDetach:               "repair_child_detach.sql",
+		qRepairChildrenDetach:            "repair_children_detach.sql",
 		qRepairSignalsRelease:            "repair_signals_release.sql",
 		qRepairRun:                       "repair_run.sql",
 		qRepairPlacePassed:               "repair_place_passed.sql",

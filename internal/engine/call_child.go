@@ -43,6 +43,9 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Detached {
+		r.noteDetached(full)
+	}
 	c := &Child{s: s, name: full}
 	if recorded != nil {
 		c.row = *recorded

@@ -141,7 +141,7 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 // row. late says that the row is what the timeout records.
 func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
-	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal}
+	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal, Receiver: r.renewals.Receiver(w.name)}
 	var left error // not nil: a choice has ended the branch
 	failed := false
 	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {

@@ -96,6 +96,9 @@ type WorkflowDefinition struct {
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)
+	// EncodeInput encodes the input with which a run of the workflow continues as new. It returns an error for a value of another
+	// type than that of the workflow's input.
+	EncodeInput func(input any) ([]byte, error)
 }
 
 // Engine lets one process use one store.
@@ -286,7 +289,7 @@ func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, s
 			e.telemetry.Started(ctx, s.Run.Workflow, s.Run.Queue)
 			startResults[i] = StartResult{Run: s.Run, Created: true}
 		} else {
-			startResults[i] = StartResult{Run: *s.Existing, Err: startConflictError(&s.Run, s.Existing)}
+			startResults[i] = StartResult{Run: *s.Existing, Err: e.startConflictError(ctx, &s.Run, s.Existing)}
 		}
 		spans.endSpan(i, s, startResults[i].Err)
 	}
@@ -294,8 +297,16 @@ func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, s
 }
 
 // startConflictError returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
-// another start with the same name.
-func startConflictError(asked, found *store.Run) error {
+// another start with the same name. A run that has continued as new is compared by the input with which it was started.
+func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run) error {
+	if asked.Workflow == found.Workflow && string(asked.Input) != string(found.Input) && found.Epoch.Count > 1 {
+		switch same, err := e.isFirstInput(ctx, found.UUID, asked.Input); {
+		case err != nil:
+			return fmt.Errorf("start run %q: read the input with which it was started before: %w", asked.Name, err)
+		case same:
+			return nil
+		}
+	}
 	switch {
 	case asked.Workflow != found.Workflow:
 		return fmt.Errorf("%w: run %q is of workflow %q, and was asked for again as %q: use another ID",

@@ -271,9 +271,12 @@ func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *rep
 			s.Children = append(s.Children, c)
 		}
 	}
-	before, err := p.e.store.Generations(ctx, row.UUID, store.NoPayloads)
-	s.Generation = int32(len(before)) + 1
-	return s, err
+	renewal, err := record.RenewalOf(s.History)
+	if err != nil {
+		return s, fmt.Errorf("%w: the record of its idempotency keys does not decode: %w", store.ErrRejected, err)
+	}
+	s.Generation = renewal.Generation
+	return s, nil
 }
 
 // reportRepair logs a repair, and wakes workers.

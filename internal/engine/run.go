@@ -64,6 +64,7 @@ type run struct {
 	returnTimer         *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionAwareness suspensionAwareness
 	forcedEnd           *forcedEnd
+	next                nextGeneration
 	stepGoexitFailure   *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 

@@ -75,9 +75,18 @@ func (r *run) applyControl(bits store.ControlBits) {
 }
 
 // endAfterReturn ends the run after its function has returned. If the run did not complete, endAfterReturn executes the
-// compensations. It then cancels the children and writes the result. It returns early if the run is suspended.
+// compensations. It then cancels the children and writes the result. It returns early if the run is suspended. If the function
+// returned the input of a next generation, and the run need not end, it makes that generation instead.
 func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 	for {
+		if next := r.nextInput(); next != nil && failure == nil && !r.isForcedToEnd() {
+			over, refused := r.continueAsNew(next)
+			if over {
+				return
+			}
+			failure = refused
+			continue
+		}
 		status, failure := r.finalStatus(failure)
 		if status != store.Completed {
 			if !r.recordEnd(status, failure) || !r.compensate() {

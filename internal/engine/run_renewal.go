@@ -8,32 +8,36 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// renewals tells which steps of a run have new idempotency keys, because they had completed before a repair of the run
-// dropped them. It changes only while the history is read.
+// renewals tells which steps of a run have idempotency keys of their own in this generation. It changes only while the
+// history is read.
 type renewals struct {
-	since  map[string]int32 // the generation since which a step has a new key, by the name as users see it
-	failed error            // the record does not decode, so the run must not be executed
+	record.Renewal       // zero: the run is in its first generation
+	failed         error // the record does not decode, so the run must not be executed
 }
 
 // add reads the record.
 func (n *renewals) add(row *store.Step) {
 	r, err := record.DecodeRenewal(row.Output)
 	if err != nil {
-		n.failed = fmt.Errorf("%w: the record of renewed idempotency keys (%d bytes) does not decode: %w", store.ErrRejected, len(row.Output), err)
+		n.failed = renewalError(row, err)
 	}
-	n.since = r.Since
+	n.Renewal = r
+}
+
+func renewalError(row *store.Step, err error) error {
+	return fmt.Errorf("%w: the record of renewed idempotency keys (%d bytes) does not decode: %w", store.ErrRejected, len(row.Output), err)
 }
 
 // suffix returns what the key of a step has at its end: "#" and the number of a generation, or nothing.
 func (n *renewals) suffix(name string) string {
-	if len(n.since) == 0 {
+	if n.Generation == 0 {
 		return ""
 	}
-	if g := n.since[naming.Display(name)]; g > 0 {
-		return fmt.Sprintf("#%d", g)
-	}
-	return ""
+	return n.Suffix(naming.Display(name))
 }
+
+// generation returns the number of the run's generation.
+func (n *renewals) generation() int32 { return max(n.Generation, 1) }
 
 // knowsRenewals reports whether the renewed steps are known. Otherwise it holds the run.
 func (r *run) knowsRenewals() bool {

@@ -106,7 +106,7 @@ func (e *Engine) FinishFold(ctx context.Context, q *StartRequest, start *store.S
 		return StartResult{Err: p.Err}
 	case p.Named != nil && p.Named.UUID != start.Run.UUID:
 		start.Outcome, start.Existing = store.Adopted, p.Named
-		a := StartResult{Run: *p.Named, Err: foldConflictError(&start.Run, p.Named, q)}
+		a := StartResult{Run: *p.Named, Err: e.foldConflictError(ctx, &start.Run, p.Named, q)}
 		spans.endSpan(0, start, a.Err)
 		return a
 	case p.Created != nil || p.Named != nil:
@@ -124,9 +124,9 @@ func (e *Engine) FinishFold(ctx context.Context, q *StartRequest, start *store.S
 
 // foldConflictError does what startConflictError does, for a start that folds with others. The input of a debounced run changes,
 // so it is not compared.
-func foldConflictError(asked, found *store.Run, q *StartRequest) error {
+func (e *Engine) foldConflictError(ctx context.Context, asked, found *store.Run, q *StartRequest) error {
 	if q.Fold.Kind != store.FoldDebounce || asked.Workflow != found.Workflow {
-		return startConflictError(asked, found)
+		return e.startConflictError(ctx, asked, found)
 	}
 	return nil
 }

@@ -1,15 +1,76 @@
 package record
 
-import "encoding/json/v2"
+import (
+	"encoding/json/v2"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
 
 // RenewalName is the name of the checkpoint that holds a Renewal. No user call can have this name.
 const RenewalName = "\x1frenewal"
 
-// Renewal tells which steps a run executes with new idempotency keys: those that had completed before a repair made
-// the run execute them anew. The keys of the map are the names of steps as people see them, and the values the
-// numbers of the generations since which each has a new key.
+// Renewal tells which steps of a generation have idempotency keys of their own. The first generation has no such record.
 type Renewal struct {
-	Since map[string]int32 `json:"since"`
+	Generation int32 `json:"generation"` // the number of the generation
+	// Since has the steps that had completed before a repair made the run execute them anew, by their names as people see
+	// them, with the numbers of the generations since which each has a new key.
+	Since map[string]int32 `json:"since,omitempty"`
+	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero: the run
+	// never did.
+	All int32 `json:"all,omitzero"`
+	// FirstInput is the SHA-256 hash of the input with which the run was started, if it ever continued as new.
+	FirstInput []byte `json:"first_input,omitempty"`
+}
+
+// NewStep returns the checkpoint that holds the record.
+func (r *Renewal) NewStep(run uuid.UUID, epoch store.Epoch, now time.Time) store.Step {
+	return store.Step{
+		Run: run, Epoch: epoch, Name: RenewalName, Kind: store.KindRenewal, Status: store.StepCompleted, Attempt: 1, Output: r.Encode(),
+		StartedAt: now, EndedAt: now,
+	}
+}
+
+// RenewalOf returns the record in a history. Without one it returns that of a first generation.
+func RenewalOf(history []store.Step) (Renewal, error) {
+	for i := range history {
+		if history[i].Kind == store.KindRenewal {
+			return DecodeRenewal(history[i].Output)
+		}
+	}
+	return Renewal{Generation: 1}, nil
+}
+
+// IsPlainRenewal reports whether the checkpoint is a Renewal that names no step, so that it tells people nothing.
+func IsPlainRenewal(row store.Step) bool {
+	if row.Kind != store.KindRenewal {
+		return false
+	}
+	r, err := DecodeRenewal(row.Output)
+	return err == nil && len(r.Since) == 0
+}
+
+// Suffix returns what the idempotency key of a step has at its end, in addition to the run and the step: "#" and the number of
+// the generation since which the step has this key, or nothing. name is as people see it.
+func (r *Renewal) Suffix(name string) string { return generationSuffix(max(r.All, r.Since[name])) }
+
+// Receiver returns what the row of a signal shows as its receiver; see [store.ReceiveWrite]. name is the name of the step.
+func (r *Renewal) Receiver(name string) string {
+	if r.All == 0 {
+		return name
+	}
+	return name + naming.Separator + generationSuffix(r.All) // no step has such a name
+}
+
+func generationSuffix(n int32) string {
+	if n == 0 {
+		return ""
+	}
+	return "#" + strconv.Itoa(int(n))
 }
 
 // Encode returns the record.

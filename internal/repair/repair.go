@@ -322,16 +322,13 @@ func (p *plan) result() *Result {
 	if run.Status.IsTerminal() && !run.Deadline.IsZero() {
 		r.Deadline = p.request.Now.Add(run.Deadline.Sub(run.CreatedAt))
 	}
-	var since map[string]int32
+	renewal, _ := record.RenewalOf(p.History) // one that does not decode was refused before
 	for i := range p.History {
 		row := &p.History[i]
 		open, isOpen := p.reopened[row.Name]
 		valued, hasValue := p.valued[row.Name]
 		switch {
 		case row.Kind == store.KindRenewal:
-			if had, err := record.DecodeRenewal(row.Output); err == nil {
-				since = had.Since
-			}
 			continue
 		case hasValue:
 			r.Write = append(r.Write, valued)
@@ -348,7 +345,7 @@ func (p *plan) result() *Result {
 				d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			}
 			if row.Kind == store.KindReceive && row.Status.IsTerminal() {
-				r.Release = append(r.Release, row.Name)
+				r.Release = append(r.Release, renewal.Receiver(row.Name))
 			}
 			continue
 		}
@@ -359,20 +356,15 @@ func (p *plan) result() *Result {
 	}
 	d.Kept = len(r.Keep)
 	for _, name := range slices.Sorted(maps.Keys(p.renewed)) {
-		if since == nil {
-			since = make(map[string]int32, len(p.renewed))
+		if renewal.Since == nil {
+			renewal.Since = make(map[string]int32, len(p.renewed))
 		}
-		since[naming.Display(name)] = p.Generation + 1
+		renewal.Since[naming.Display(name)] = p.Generation + 1
 		d.Renewed = append(d.Renewed, naming.Display(name))
 	}
-	if len(since) > 0 {
-		renewal := record.Renewal{Since: since}
-		r.Write = append(r.Write, store.Step{
-			Run: run.UUID, Name: record.RenewalName, Kind: store.KindRenewal, Status: store.StepCompleted, Attempt: 1, Output: renewal.Encode(),
-			StartedAt: p.request.Now, EndedAt: p.request.Now,
-		})
-		r.Progress++
-	}
+	renewal.Generation = p.Generation + 1
+	r.Write = append(r.Write, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
+	r.Progress++
 	slices.Sort(r.Keep)
 	slices.Sort(r.Release)
 	slices.SortFunc(r.Write, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })

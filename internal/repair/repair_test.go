@@ -94,6 +94,16 @@ func shown(names []string) (all []string) {
 	return all
 }
 
+// calls returns the checkpoints that are calls.
+func calls(rows []store.Step) (all []store.Step) {
+	for _, row := range rows {
+		if !isInternal(&row) {
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
 func want(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -107,8 +117,8 @@ func TestARetryDropsTheFailureThatTheRunNames(t *testing.T) {
 	want(t, "kept", shown(r.Repair.Keep), "after", "handled", "reserve")
 	want(t, "dropped", r.Detail.Dropped, "charge")
 	want(t, "renewed", r.Detail.Renewed) // the first attempt may have reached the bank
-	if p := r.Repair; p.Checkpoints != 4 || p.Progress != 3 || p.Number != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
-		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(p.Write) != 0 {
+	if p := r.Repair; p.Checkpoints != 4 || p.Progress != 4 || p.Number != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
+		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(calls(p.Write)) != 0 {
 		t.Errorf("the repair is %+v", p)
 	}
 }
@@ -137,6 +147,21 @@ func TestARetryFromAStepRenewsWhatHadCompleted(t *testing.T) {
 	since, err = record.DecodeRenewal(r.Repair.Write[0].Output)
 	if err != nil || since.Since["quote"] != 2 || len(since.Since) != 1 {
 		t.Errorf("after a repair that renews nothing: %+v, %v", since, err)
+	}
+}
+
+// A retry of a generation that began by continuing as new keeps that all its steps have keys of their own.
+func TestARetryOfAContinuedRun(t *testing.T) {
+	h := failedRun(t, "charge", "receive order completed", "step quote completed", "step charge failed")
+	continued := record.Renewal{Generation: 4, All: 4, FirstInput: []byte("hash")}
+	h.History = append(h.History, continued.NewStep(h.Run.UUID, h.Run.Epoch, start))
+	h.Generation = 4
+	r := h.retry(Request{From: "order"})
+	want(t, "released", r.Repair.Release, "order"+naming.Separator+"#4")
+	since, err := record.RenewalOf(r.Repair.Write)
+	if err != nil || since.Generation != 5 || since.All != 4 || string(since.FirstInput) != "hash" || since.Suffix("quote") != "#5" || since.Suffix("charge") != "#4" ||
+		since.Receiver("order") != "order"+naming.Separator+"#4" {
+		t.Errorf("the renewal is %+v, %v", since, err)
 	}
 }
 
@@ -193,14 +218,14 @@ func TestAFailedChildIsRetriedAndItsCallWaitsAgain(t *testing.T) {
 		t.Fatalf("the result is %+v", r)
 	}
 	want(t, "kept", shown(r.Repair.Keep), "a")
-	w := r.Repair.Write
+	w := calls(r.Repair.Write)
 	var id string
 	if len(w) != 1 || w[0].Name != "kid" || w[0].Status != store.StepStarted || json.Unmarshal(w[0].Output, &id) != nil || id != c.UUID.String() || w[0].Error != nil || !w[0].EndedAt.IsZero() {
 		t.Errorf("the call is %+v", w)
 	}
 	h.Children[0].Status = store.Cancelled // a cancelled child is not retried: the call starts another one
 	r = h.retry(Request{})
-	if r.Failed.Valid || len(r.Repair.Write) != 0 || !slices.Equal(r.Repair.Detach, []uuid.UUID{c.UUID}) {
+	if r.Failed.Valid || len(calls(r.Repair.Write)) != 0 || !slices.Equal(r.Repair.Detach, []uuid.UUID{c.UUID}) {
 		t.Errorf("with a cancelled child: %+v", r)
 	}
 }

@@ -136,7 +136,7 @@ func TestASkipOfAChildCancelsIt(t *testing.T) {
 	free.Detached = true
 	h.row("kid").Failures = []byte(`{"workflow":"w"}`)
 	r := done(t)(Skip(&h.Subject, laterRequest(), "kid", []byte(`1`)))
-	if !slices.Equal(r.Repair.Detach, []uuid.UUID{kid.UUID}) || !slices.Equal(r.Cancel, []uuid.UUID{kid.UUID}) || string(r.Repair.Write[0].Failures) == "" {
+	if !slices.Equal(r.Repair.Detach, []uuid.UUID{kid.UUID}) || !slices.Equal(r.Cancel, []uuid.UUID{kid.UUID}) || string(calls(r.Repair.Write)[0].Failures) == "" {
 		t.Errorf("%v stay behind, %v are cancelled, written %+v", r.Repair.Detach, r.Cancel, r.Repair.Write)
 	}
 	r = done(t)(Skip(&h.Subject, laterRequest(), "free", []byte(`1`)))
@@ -159,7 +159,7 @@ func TestASkippedSleepIsOver(t *testing.T) {
 		t.Errorf("with a value: %v", err)
 	}
 	r := done(t)(Skip(&h.Subject, laterRequest(), "nap", []byte(`null`)))
-	if w := r.Repair.Write; len(w) != 1 || !w[0].NextAt.Equal(start.Add(time.Hour)) || w[0].Kind != store.KindSleep {
+	if w := calls(r.Repair.Write); len(w) != 1 || !w[0].NextAt.Equal(start.Add(time.Hour)) || w[0].Kind != store.KindSleep {
 		t.Errorf("written: %+v", w)
 	}
 }

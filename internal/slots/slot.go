@@ -125,6 +125,21 @@ func (p *Pool) regain(s *Slot) {
 	s.loan = notLent
 }
 
+// MoveTo gives the slot, which the run has got, to another run. to must be a zero Slot. If the slot was lent, to has it back. A
+// later Leave of s does nothing. If s has left, to takes a slot although none may be free.
+func (s *Slot) MoveTo(to *Slot) {
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to.pool = p
+	if s.left {
+		p.taken++
+		return
+	}
+	p.regain(s)
+	s.left = true
+}
+
 // Leave returns the slot to the pool, also if it is lent, or leaves the queue. Calls after the first do
 // nothing.
 func (s *Slot) Leave() {

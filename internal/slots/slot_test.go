@@ -266,3 +266,23 @@ func TestPoolKeepsCount(t *testing.T) {
 		}
 	}
 }
+
+// A slot that moves to another run stays taken, once, also if it was lent.
+func TestSlotMovesToAnotherRun(t *testing.T) {
+	p := openPool(t, 1)
+	s := assign(t, p, 1)[0]
+	s.Lend()
+	var next, last Slot
+	s.MoveTo(&next)
+	s.Leave()
+	wantCounts(t, "after the move", p, Counts{Taken: 1})
+	if !next.IsGiven() {
+		t.Error("the next run has no slot")
+	}
+	next.Leave()
+	wantCounts(t, "after the next run", p, Counts{})
+	next.MoveTo(&last)
+	wantCounts(t, "moved by a run that has left", p, Counts{Taken: 1})
+	last.Leave()
+	wantCounts(t, "at last", p, Counts{})
+}

@@ -88,6 +88,9 @@ type StepWrite struct {
 type ReceiveWrite struct {
 	Step   Step
 	Signal string
+	// Receiver is what the row of the signal shows as its receiver. Empty: the name of the step, which is right for a run that
+	// has never continued as new, because no earlier generation has a receive with this name.
+	Receiver string
 
 	// Outcome is Written; Adopted, if another write has recorded the step (Recorded holds its row); Fenced; or Locked, if another
 	// transaction has locked the run's row.

@@ -73,6 +73,7 @@ const (
 	EventPriorityChanged EventType = 3 // the run was given another priority
 	EventRepaired        EventType = 4 // a repair made the next generation of the run
 	EventDeleted         EventType = 5 // the run and its tree were deleted on request
+	EventContinued       EventType = 6 // the run continued as its next generation, with a new input
 	EventPaused          EventType = 104
 	EventCompleted       EventType = 105
 	EventFailed          EventType = 106
@@ -94,8 +95,8 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired and EventDeleted only. Old and New
-	// are the queue, the priority, or the number of the generation, before and after the change; of EventDeleted, the name of
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and
+	// EventDeleted only. Old and New are the queue, the priority, or the number of the generation, before and after the change; of EventDeleted, the name of
 	// the run and the number of deleted runs.
 	Actor, Reason, Old, New string
 }

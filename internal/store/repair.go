@@ -94,8 +94,14 @@ type RunRepair struct {
 	Keep    []string    // the checkpoints that the new generation has too, in order
 	Write   []Step      // further checkpoints of the new generation, in the order of their names
 	Detach  []uuid.UUID // children that belong to the superseded generation only
-	Release []string    // receives whose signals are received anew
+	Release []string    // receivers whose signals are received anew; see ReceiveWrite
 	Detail  []byte      // what the repair changes, in the engine's encoding
+
+	// Continues says that a run that is executed goes on with Input, an empty history and its deadline. Its checkpoints and children,
+	// however many there are, move to the superseded generation.
+	Continues bool
+	Input     []byte        // only with Continues
+	Owner     uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
 	Epoch    Epoch // of the new generation: the one after Before.Epoch
 	Status   Status
@@ -125,6 +131,14 @@ func (r *Repair) UUIDs() []uuid.UUID {
 	}
 	slices.SortFunc(runs, CompareUUIDs)
 	return runs
+}
+
+// EventType returns the event that tells of the repair.
+func (r *Repair) EventType() EventType {
+	if r.Runs[0].Continues {
+		return EventContinued
+	}
+	return EventRepaired
 }
 
 // Judge returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports

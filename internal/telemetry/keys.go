@@ -90,4 +90,5 @@ const (
 	OutcomeReleased  = "released"
 	OutcomeLost      = "lost"
 	OutcomeHeld      = "held"
+	OutcomeContinued = "continued" // the run goes on as its next generation
 )

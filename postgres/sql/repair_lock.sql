@@ -1,4 +1,4 @@
--- Locks the runs of a repair and their ancestors, in the order of (shard, id), whether they have ended or not, and
+-- Locks the runs of a repair, and their ancestors if $3 says so, in the order of (shard, id), whether they have ended or not, and
 -- returns how many.
 WITH RECURSIVE above AS (
     SELECT item.shard, item.id
@@ -11,7 +11,7 @@ WITH RECURSIVE above AS (
         WHERE r.shard = above.shard AND r.id = above.id
         OFFSET 0
     ) AS own
-    WHERE own.parent_id IS NOT NULL
+    WHERE own.parent_id IS NOT NULL AND $3::boolean
 ), place AS MATERIALIZED (
     SELECT above.shard, above.id FROM above ORDER BY shard, id
 )

@@ -1,6 +1,7 @@
 -- Makes a run its next generation, if it still has the status $3, the epoch $4 and the control bits $5. It begins with
--- the epoch $6, the status $7 and the control bits $8. If the run had not
--- ended, it keeps its deadline. The event has the numbers of both generations. It returns the run.
+-- the epoch $6, the status $7, the control bits $8 and the owner $17. A run that continues ($18) has the input $19. If the
+-- run had not ended, it keeps its deadline. The event, of the type $20, has the numbers of both generations. It returns
+-- the run.
 --
 -- A run that passed its queue (gate 6) to end has no place that counts. It arrives anew (1), without the time by which it had
 -- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended.
@@ -8,8 +9,9 @@ WITH changed AS (
     UPDATE durable.run AS r
     SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz,
         deadline_at = CASE WHEN r.status < 5 THEN r.deadline_at ELSE $10::timestamptz END,
-        progress = $11::integer, crashes = 0, owner = NULL, woken = false, output = NULL, error = NULL, ended_at = NULL,
-        lane = CASE WHEN r.lane & 7 = 6 THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
+        input = CASE WHEN $18::boolean THEN $19::bytea ELSE r.input END,
+        progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, ended_at = NULL,
+        lane = CASE WHEN r.lane & 7 = 6 AND NOT $18::boolean THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
         paused_by = CASE WHEN $7::smallint = 4 THEN r.paused_by END,
         paused_at = CASE WHEN $7::smallint = 4 THEN r.paused_at END,
@@ -19,11 +21,11 @@ WITH changed AS (
 ), passed AS (
     UPDATE durable.place AS p
     SET start_by = CASE WHEN p.state <> 5 THEN p.start_by END
-    WHERE p.shard = $1::smallint AND p.run_id = $2::uuid AND EXISTS (SELECT FROM changed)
+    WHERE p.shard = $1::smallint AND p.run_id = $2::uuid AND EXISTS (SELECT FROM changed) AND NOT $18::boolean
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason, old_value, new_value)
     SELECT $12::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
-           changed.shard, 4, changed.id, $13::text, $14::text, $15::text, $16::text
+           changed.shard, $20::smallint, changed.id, $13::text, $14::text, $15::text, $16::text
     FROM changed
 )
 SELECT changed.id FROM changed;

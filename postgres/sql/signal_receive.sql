@@ -7,6 +7,8 @@
 -- ended (3, 4), its row is left unchanged, and no signal is taken. A row of the same attempt keeps its
 -- start and its time limit.
 --
+-- The row of the signal shows $15 as its receiver.
+--
 -- A wait with a time limit takes no signal that arrived after the limit; that signal waits for another
 -- receive. A wait that begins here takes any signal that exists.
 WITH fence AS MATERIALIZED (
@@ -45,7 +47,7 @@ WITH fence AS MATERIALIZED (
     RETURNING s.run_id, s.name, s.kind, s.status, s.attempt, s.epoch, s.output, s.error, s.started_at, s.ended_at, s.next_at, s.seq, s.failures
 ), taken AS (
     UPDATE durable.signal AS s
-    SET step = $3::text
+    SET step = $15::text
     WHERE s.shard = $1::smallint AND s.run_id = $2::uuid AND s.id = (SELECT waiting.id FROM waiting)
       AND EXISTS (SELECT FROM noted)
 )

@@ -119,7 +119,7 @@ FROM durable.signal;
 
 CREATE VIEW durable.events AS
 SELECT at, run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value, txid, shard
 FROM durable.event;

@@ -1,2 +1,2 @@
--- Selects the generations of a run that a request has superseded.
-SELECT number FROM durable_generation WHERE run_id = ? AND request = ?;
+-- Selects a generation of a run, if the request has superseded it.
+SELECT number FROM durable_generation WHERE run_id = ? AND number = ? AND request = ?;

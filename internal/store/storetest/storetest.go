@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"repair", repairs},
 		{"retention", retentions},
 		{"drift", drifts},
+		{"continue", continues},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

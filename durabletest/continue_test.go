@@ -1,0 +1,66 @@
+package durabletest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/durabletest"
+)
+
+// continuing continues as new three times, with all that carries over.
+func continuing() (w, child *durable.Workflow[int, int]) {
+	child = durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return step(c, "double", 2*n) })
+	w = durable.Define("continuing", func(c *durable.Ctx, n int) (int, error) {
+		if _, err := step(c, "count", n); err != nil {
+			return 0, err
+		}
+		if _, err := c.Child("child", child, n); err != nil {
+			return 0, err
+		}
+		if err := c.Sleep("nap", time.Hour); err != nil {
+			return 0, err
+		}
+		got, err := c.Receive[int]("go on", durable.Within(time.Hour), durable.Else(7))
+		if err != nil {
+			return 0, err
+		}
+		if n < 3 {
+			return 0, c.ContinueAsNew(n + 1)
+		}
+		return 10*n + got, nil
+	})
+	return w, child
+}
+
+// A crash at each write of a run that continues as new leads to the same end.
+func TestCrashWhereARunContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	w, child := continuing()
+	durabletest.CrashEverywhere(t, w, 0, durabletest.Workflows(child))
+}
+
+// Each generation waits for times of its own, and a replay of the run is one of the newest generation.
+func TestReplayOfARunThatContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	w, child := continuing()
+	e := durabletest.New(t, w, child)
+	run, err := w.Start(t.Context(), e.Engine, 0, durable.ID("c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := run.Result(t.Context()); err != nil || got != 37 {
+		t.Fatalf("the run ended with %d, %v", got, err)
+	}
+	all, err := e.Generations(t.Context(), "c")
+	if err != nil || len(all) != 4 {
+		t.Fatalf("the generations are %+v, %v", all, err)
+	}
+	export, err := e.Export(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := durabletest.Replay(t, w, export); r.Diverged {
+		t.Errorf("the replay is %+v", r)
+	}
+}

@@ -89,6 +89,8 @@ type Config struct {
 	// Then the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run is held (see [ErrHeld]).
 	// A missing privilege is retried for runs only; other callers get [ErrPermission] at once. Zero: one minute.
 	Patience time.Duration
+	// Retention tells how long ended runs, superseded generations and events are kept. The zero value keeps everything.
+	Retention Retention
 
 	// Logger receives the engine's log: failures at Warn, cancels and the start and stop of the worker at Info. An idle engine
 	// logs nothing at Info. Nil: no log.
@@ -143,7 +145,7 @@ func (c *Config) applyDefaults() error {
 			errs = append(errs, fmt.Errorf("Config.Queues[%d]: %w", i, err))
 		}
 	}
-	errs = append(errs, naming.CheckText("worker's name", c.Name), naming.CheckText("program's version", c.Version))
+	errs = append(errs, c.Retention.check(), naming.CheckText("worker's name", c.Name), naming.CheckText("program's version", c.Version))
 	return errors.Join(errs...)
 }
 
@@ -202,11 +204,14 @@ func New(s Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
+	e := &Engine{cfg: cfg}
+	e.inner = engine.New(s, engine.Config{
 		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepConcurrency: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailAtMaxCrashes: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
 		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
-	})}, nil
+		Retention: cfg.Retention.engineRetention(e, names),
+	})
+	return e, nil
 }
 
 // Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs

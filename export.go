@@ -22,6 +22,8 @@ const ExportFormat = 3
 type Exported struct {
 	Format int         `json:"format"` // ExportFormat
 	Run    ExportedRun `json:"run"`
+	// Generation is the number of a superseded generation, of which Run and History are. Zero: the run as it is.
+	Generation int `json:"generation,omitzero"`
 	// History holds the checkpoints of the run, in the order in which their calls began. Export children to get theirs.
 	History []ExportedStep `json:"history"`
 }
@@ -81,11 +83,24 @@ type ExportedAttempt struct {
 // so protect it as you protect them. If the run is executed meanwhile, the history can be slightly newer than the rest. It
 // returns [ErrNotFound] if there is no such run.
 func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
-	r, steps, sight, err := e.readHistory(ctx, id, 0)
+	out, err := e.exported(ctx, id, 0)
 	if err != nil {
 		return nil, err
 	}
-	out := Exported{Format: ExportFormat, Run: exportedRun(r), History: make([]ExportedStep, len(steps))}
+	b, err := json.Marshal(out, jsonOptions, jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, fmt.Errorf("export run %q: %w", id, err)
+	}
+	return append(b, '\n'), nil
+}
+
+// exported returns the run, or one of its superseded generations if the number is not zero, and its history.
+func (e *Engine) exported(ctx context.Context, id string, generation int) (*Exported, error) {
+	r, steps, sight, err := e.readHistory(ctx, id, generation)
+	if err != nil {
+		return nil, err
+	}
+	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, History: make([]ExportedStep, len(steps))}
 	for i := range steps {
 		s := &steps[i]
 		status, ended := sight.StatusOf(s)
@@ -96,11 +111,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}
 	}
-	b, err := json.Marshal(out, jsonOptions, jsontext.WithIndent("  "))
-	if err != nil {
-		return nil, fmt.Errorf("export run %q: %w", id, err)
-	}
-	return append(b, '\n'), nil
+	return out, nil
 }
 
 func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {

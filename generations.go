@@ -35,7 +35,7 @@ type Generation struct {
 }
 
 // Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run as
-// it is now. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
+// it is now. Generations that [Retention] has deleted are missing; of the first one after them it is not known how it came to be. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)
@@ -49,6 +49,9 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 	for i := range before {
 		g := &before[i]
 		run := archivedRun(row, g)
+		if next.Number = int(g.Number); i == 0 && g.Number > 1 {
+			next.StartedAt = time.Time{} // the generation before it was deleted
+		}
 		next.describe(&run)
 		all = append(all, next)
 		detail := record.DecodeRepairDetail(g.Detail)
@@ -111,8 +114,9 @@ func (e *Engine) archived(ctx context.Context, row *store.Run, number int) (*sto
 			return &run, g.Archive, nil
 		}
 	}
-	if number == len(before)+1 {
+	present := int(store.PresentGeneration(before))
+	if number == present {
 		return row, row.UUID, nil
 	}
-	return nil, store.UUID{}, fmt.Errorf("%w: run %q has %d generations, and none with the number %d", ErrNotFound, row.Address(), len(before)+1, number)
+	return nil, store.UUID{}, fmt.Errorf("%w: run %q has the generation %d, and none with the number %d: it never was, or was deleted", ErrNotFound, row.Address(), present, number)
 }

@@ -2,188 +2,322 @@ package durable_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"os"
-	"path/filepath"
-	"regexp"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/pgtest"
-	"github.com/seed8ec063be/durable/postgres"
-	"github.com/seed8ec063be/durable/sqlite"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// documented returns the block of SQL in docs/operations.md that follows the given HTML comment.
-func documented(t *testing.T, comment string) string {
+const day = 24 * time.Hour
+
+// endedTree commits a root run with a checkpoint and a tag, and its child, which both ended that long ago with the status.
+func endedTree(t testing.TB, s durable.Store, workflow, id string, ago time.Duration, status store.Status) (root, kid store.Run) {
 	t.Helper()
-	text, err := os.ReadFile("docs/operations.md")
-	if err != nil {
+	now := orFail(s.Now(within(t)))(t)
+	ended, epoch := now.Add(-ago), store.Epoch{Count: 1, Nonce: 7}
+	run := func(name string) store.Run {
+		return store.Run{
+			Name: name, Workflow: workflow, Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(uuid.New()), Input: []byte(`""`),
+			CreatedAt: ended.Add(-time.Hour), StartedAt: ended.Add(-time.Hour), WakeAt: now.Add(time.Hour),
+		}
+	}
+	root, kid = run(id), run("kid")
+	root.UUID = store.NewUUIDAt(store.ShardOfName(id), ended.Add(-time.Hour))
+	kid.UUID, kid.Parent = store.ChildUUID(root.UUID, "kid", ended.Add(-time.Minute)), uuid.NullUUID{UUID: root.UUID, Valid: true}
+	step := store.Step{
+		Run: root.UUID, Name: "first", Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch, Output: []byte("1"),
+		StartedAt: ended, EndedAt: ended,
+	}
+	end := func(r store.Run) *store.OwnershipEnd {
+		return &store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Epoch: epoch, Status: status, Output: []byte(`"x"`), EndedAt: ended, Now: ended}
+	}
+	for _, b := range []*store.Batch{
+		{Starts: []*store.StartWrite{{Run: root}}},
+		{Starts: []*store.StartWrite{{Run: kid, ParentEpoch: epoch}}, Steps: []*store.StepWrite{{Step: step}}},
+		{OwnershipEnds: []*store.OwnershipEnd{end(kid)}},
+		{OwnershipEnds: []*store.OwnershipEnd{end(root)}},
+	} {
+		if err := s.Commit(within(t), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ok, err := s.SetTags(within(t), root.UUID, []store.Tag{{Key: "a", Value: "b"}}, store.Epoch{}); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return root, kid
+}
+
+// sweeping returns an engine that sweeps at once, and its log.
+func sweeping(t testing.TB, s durable.Store, keep durable.Retention, workflows ...durable.Definition) (*durable.Engine, *lines) {
+	t.Helper()
+	cfg, log := logged(durable.Config{Workflows: workflows, Retention: keep, Poll: 10 * time.Millisecond})
+	return engineWith(t, s, cfg), log
+}
+
+func exists(t testing.TB, e *durable.Engine, id string) bool {
+	t.Helper()
+	_, err := e.Get(within(t), id)
+	if err != nil && !errors.Is(err, durable.ErrNotFound) {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)<!-- " + comment + " -->\n```sql\n(.*?)```").FindSubmatch(text)
-	if found == nil {
-		t.Fatalf("docs/operations.md has no block %q", comment)
-	}
-	return string(found[1])
+	return err == nil
 }
 
-// database executes statements as an operator's shell does, while the engine works.
-type database struct {
-	exec  func(sql string) error
-	count func(sql string) int
-}
-
-// TestDocumentedRetention executes the statements of docs/operations.md. They delete trees that have ended with all their rows,
-// and nothing that a live run needs.
-func TestDocumentedRetention(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "retention.db")
-		s, err := sqlite.Open(path)
-		if err != nil {
-			t.Fatal(err)
+// Each root is kept as long as its workflow and status say, and goes with its tree. Runs of workflows that the worker
+// does not execute stay, unless they are named.
+func TestRetentionKeepsByWorkflowAndStatus(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		nothing := func(c *durable.Ctx, in string) (string, error) { return in, nil }
+		flow, audit := durable.Define("flow", nothing), durable.Define("audit", nothing)
+		var gone, kept []string
+		add := func(to *[]string, workflow, id string, ago time.Duration, status store.Status) {
+			root, kid := endedTree(t, s, workflow, id, ago, status)
+			*to = append(*to, root.Name, kid.UUID.String())
 		}
-		t.Cleanup(func() { _ = s.Close() })
-		db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
-		if err != nil {
-			t.Fatal(err)
+		add(&gone, "flow", "completed", 2*day, store.Completed)
+		add(&gone, "flow", "cancelled", 4*day, store.Cancelled)
+		add(&gone, "elsewhere", "named", 2*time.Hour, store.Failed)
+		add(&kept, "flow", "young", 20*time.Hour, store.Completed)
+		add(&kept, "flow", "failed", 100*day, store.Failed)
+		add(&kept, "flow", "cancelled lately", 2*day, store.Cancelled)
+		add(&kept, "audit", "audited", 100*day, store.Completed)
+		add(&kept, "unknown", "of others", 100*day, store.Completed)
+		e, log := sweeping(t, s, durable.Retention{
+			Runs:      durable.KeepTimes{Completed: day, Cancelled: 3 * day},
+			Workflows: map[string]durable.KeepTimes{"audit": {}, "elsewhere": durable.KeepFor(time.Hour)},
+		}, flow, audit)
+		running(t, e)
+		log.await(t, "retention deleted what is no longer kept")
+		if n := log.only(t, "retention deleted what is no longer kept")["count"]; n != 6.0 {
+			t.Errorf("%v runs were deleted, want 6", n)
 		}
-		t.Cleanup(func() { _ = db.Close() })
-		conn, err := db.Conn(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		retention(t, s, documented(t, "retention: sqlite"), "durable_", "ended_at = ended_at - 31 * 86400 * 1000000", database{
-			exec: func(text string) error { _, err := conn.ExecContext(within(t), text); return err },
-			count: func(text string) (n int) {
-				if err := conn.QueryRowContext(within(t), text).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				return n
-			},
-		})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		url, in := pgtest.URL(t), pgtest.Schema(t)
-		s, err := postgres.Open(within(t), url, postgres.Schema(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		conn, err := pgx.Connect(within(t), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close(context.Background()) })
-		text := strings.ReplaceAll(documented(t, "retention: postgres"), "durable.", pgx.Identifier{in}.Sanitize()+".")
-		retention(t, s, text, pgx.Identifier{in}.Sanitize()+".", "ended_at = ended_at - interval '31 days'", database{
-			exec: func(text string) error {
-				_, err := conn.Exec(within(t), text, pgx.QueryExecModeSimpleProtocol)
-				return err
-			},
-			count: func(text string) (n int) {
-				if err := conn.QueryRow(within(t), text).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				return n
-			},
-		})
-	})
-}
-
-func retention(t *testing.T, s durable.Store, statements, tables, longAgo string, db database) {
-	leaf := durable.Define("leaf", func(c *durable.Ctx, wait bool) (int, error) {
-		if wait {
-			return c.Receive[int]("go")
-		}
-		return 1, c.Do("work", func(context.Context) error { return nil })
-	})
-	type shape struct{ Wait, WaitChild bool }
-	root := durable.Define("root", func(c *durable.Ctx, in shape) (int, error) {
-		if _, err := c.StartChild("detached", leaf, in.WaitChild, durable.Detached()); err != nil {
-			return 0, err
-		}
-		if n, err := c.Child("kid", leaf, false); err != nil || !in.Wait {
-			return n, err
-		}
-		return c.Receive[int]("go")
-	})
-	e := engineOn(t, s, root, leaf)
-	running(t, e)
-	runs := make(map[string]*durable.Run[int])
-	for id, in := range map[string]shape{"old": {}, "recent": {}, "waits": {Wait: true}, "child-waits": {WaitChild: true}} {
-		run, err := root.Start(within(t), e, in, durable.ID(id), durable.Tag("a.b", "c"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs[id] = run
-		if err := e.Signal(within(t), id, "unreceived", 1); err != nil && !errors.Is(err, durable.ErrState) {
-			t.Fatal(err)
-		}
-	}
-	child := func(id, name string) string {
-		for _, node := range read(e.Tree(within(t), id))(t).Children {
-			if node.Name == name {
-				return node.RunID
+		for _, id := range gone {
+			if exists(t, e, id) {
+				t.Errorf("%s is there", id)
 			}
 		}
-		return ""
-	}
-	for _, id := range []string{"old", "recent", "child-waits"} {
-		if _, err := runs[id].Result(within(t)); err != nil {
-			t.Fatal(err)
+		for _, id := range kept {
+			if !exists(t, e, id) {
+				t.Errorf("%s was deleted", id)
+			}
 		}
-	}
-	waitFor(t, func() bool { // four trees of three runs, of which two wait
-		return db.count("SELECT count(*) FROM "+tables+"run WHERE ended_at IS NOT NULL") == 10
+		if got := orFail(flow.Call(within(t), e, "again", durable.ID("completed")))(t); got != "again" {
+			t.Errorf("a start with a deleted ID returned %q", got)
+		}
 	})
-	kid, detached := child("old", "kid"), child("child-waits", "detached")
-	recent := runs["recent"].RunID()
-	if err := db.exec("UPDATE " + tables + "run SET " + longAgo + " WHERE ended_at IS NOT NULL AND name <> 'recent'"); err != nil {
-		t.Fatal(err)
+}
+
+// An engine without retention deletes nothing.
+func TestRetentionIsOffByDefault(t *testing.T) {
+	s := openFile(t)
+	flow := durable.Define("flow", func(c *durable.Ctx, in string) (string, error) { return in, nil })
+	endedTree(t, s, "flow", "old", 1000*day, store.Completed)
+	e, log := sweeping(t, s, durable.Retention{}, flow)
+	stop := running(t, e)
+	orFail(flow.Call(within(t), e, "x"))(t)
+	stop()
+	log.none(t, "retention deleted what is no longer kept")
+	if !exists(t, e, "old") {
+		t.Error("a run was deleted")
 	}
-	for range 2 { // the second execution deletes nothing more
-		if err := db.exec(statements); err != nil {
+}
+
+// The archive gets each run of a tree before it is deleted. While it fails, the tree stays as a whole.
+func TestRetentionArchivesFirst(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		flow := durable.Define("flow", func(c *durable.Ctx, in string) (string, error) { return in, nil })
+		root, kid := endedTree(t, s, "flow", "old", 2*day, store.Completed)
+		bad, badKid := endedTree(t, s, "flow", "bad", 2*day, store.Completed)
+		worse, _ := endedTree(t, s, "flow", "worse", 2*day, store.Completed)
+		var mu sync.Mutex
+		var calls []string
+		e, log := sweeping(t, s, durable.Retention{Runs: durable.KeepFor(day), Archive: func(_ context.Context, x *durable.Exported) error {
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, x.Run.RunID)
+			switch x.Run.RunID {
+			case root.UUID.String():
+				if x.Format != durable.ExportFormat || x.Run.ID != "old" || x.Run.Status != durable.StatusCompleted || len(x.History) != 1 || x.History[0].Name != "first" || x.Generation != 0 {
+					t.Errorf("archived: %+v", x)
+				}
+			case badKid.UUID.String():
+				return errDeclined
+			case worse.UUID.String():
+				panic("no archive")
+			}
+			return nil
+		}}, flow)
+		running(t, e)
+		log.await(t, "retention deleted what is no longer kept")
+		if n := log.only(t, "retention deleted what is no longer kept")["count"]; n != 2.0 || exists(t, e, "old") || exists(t, e, kid.UUID.String()) {
+			t.Errorf("%v runs were deleted", n)
+		}
+		for _, id := range []string{"bad", bad.UUID.String(), badKid.UUID.String(), "worse"} {
+			if !exists(t, e, id) {
+				t.Errorf("%s was deleted without an archive", id)
+			}
+		}
+		if text := log.String(); !strings.Contains(text, errDeclined.Error()) || !strings.Contains(text, "no archive") {
+			t.Errorf("the log does not say why runs were kept:\n%s", text)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range []uuid.UUID{root.UUID, kid.UUID, bad.UUID, badKid.UUID} {
+			if !slices.Contains(calls, id.String()) {
+				t.Errorf("%s was not archived: %v", id, calls)
+			}
+		}
+	})
+}
+
+// Old generations of a run are deleted beneath it. The newest superseded one stays, so that numbers are never given twice.
+func TestRetentionOfGenerations(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var bank fixable
+		flow := durable.Define("flow", func(c *durable.Ctx, _ string) (string, error) {
+			if err := c.Do("charge", func(context.Context) error { return bank.err() }); err != nil {
+				return "", err
+			}
+			return c.Receive[string]("go")
+		})
+		e := engineOn(t, s, flow)
+		stop := running(t, e)
+		wantFailed(t, orFail(flow.Start(ctx, e, "", durable.ID("order")))(t))
+		for range 2 {
+			orFail(e.Retry(ctx, "order"))(t)
+			wantFailed(t, orFail(flow.Handle(ctx, e, "order"))(t))
+		}
+		bank.fixed.Store(true)
+		orFail(e.Retry(ctx, "order"))(t)
+		stop()
+		now := orFail(s.Now(ctx))(t)
+		for shard := range int16(store.Shards) { // as the sweep of a day later does
+			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, Before: now.Add(time.Hour), Limit: 10}))(t)
+			for _, g := range page.Generations {
+				d := &store.Deletion{Now: now.Add(day), Trees: []store.TreeDeletion{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
+				if err := s.DeleteTrees(ctx, d); err != nil || d.Trees[0].DeletedGenerations != 1 {
+					t.Errorf("generation %d: %+v, %v", g.Number, d.Trees[0], err)
+				}
+			}
+		}
+		all := orFail(e.Generations(ctx, "order"))(t)
+		if len(all) != 2 || all[0].Number != 3 || all[1].Number != 4 || all[1].Verb != durable.VerbRetry {
+			t.Fatalf("the generations are %+v", all)
+		}
+		for number, want := range map[int]error{1: durable.ErrNotFound, 2: durable.ErrNotFound, 3: nil, 4: nil, 5: durable.ErrNotFound} {
+			if _, err := e.History(ctx, "order", durable.InGeneration(number)); !errors.Is(err, want) {
+				t.Errorf("generation %d: %v", number, err)
+			}
+		}
+		running(t, e)
+		if err := e.Signal(ctx, "order", "go", "done"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, id := range []string{"old", kid} {
-		if _, err := e.Get(within(t), id); !errors.Is(err, durable.ErrNotFound) {
-			t.Errorf("run %s is there: %v", id, err)
+		wantResult(t, flow, e, "order", "done")
+	})
+}
+
+// Several workers share the work: every tree is deleted by one of them, and one that stops in the middle leaves whole trees.
+func TestRetentionOfSeveralWorkers(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		flow := durable.Define("flow", func(c *durable.Ctx, in string) (string, error) { return in, nil })
+		const trees = 60
+		for i := range trees {
+			endedTree(t, s, "flow", fmt.Sprint("old-", i), 2*day, store.Completed)
+		}
+		keep := durable.Retention{Runs: durable.KeepFor(day)}
+		var archived sync.Once
+		stopped := make(chan struct{})
+		first := keep
+		first.Archive = func(context.Context, *durable.Exported) error { archived.Do(func() { close(stopped) }); return nil }
+		e, _ := sweeping(t, s, first, flow)
+		stop := running(t, e)
+		select {
+		case <-stopped:
+		case <-within(t).Done():
+			t.Fatal("nothing was archived")
+		}
+		stop()
+		left := 0
+		for i := range trees {
+			if node, err := e.Tree(within(t), fmt.Sprint("old-", i)); err == nil {
+				left++
+				if len(node.Children) != 1 {
+					t.Errorf("half of tree %d is left", i)
+				}
+			}
+		}
+		var logs []*lines
+		for range 3 {
+			e, log := sweeping(t, s, keep, flow)
+			running(t, e)
+			logs = append(logs, log)
+		}
+		waitFor(t, func() bool {
+			page, err := e.List(within(t), durable.Filter{Workflow: "flow"}, durable.Page{})
+			return err == nil && len(page.Runs) == 0
+		})
+		t.Logf("%d of %d trees were left by the worker that stopped", left, trees)
+		for _, log := range logs {
+			log.none(t, "retention could not delete everything that is due; trying again with the next sweep")
+		}
+	})
+}
+
+// Old events are deleted, and readers go on.
+func TestRetentionOfEvents(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		flow := durable.Define("flow", func(c *durable.Ctx, in string) (string, error) { return in, nil })
+		for i := range 5 {
+			endedTree(t, s, "flow", fmt.Sprint("old-", i), 2*day, store.Completed)
+		}
+		e, log := sweeping(t, s, durable.Retention{Events: day}, flow)
+		var before []durable.Event
+		waitFor(t, func() bool {
+			before = orFail(e.Events(ctx, durable.Page{}))(t)
+			return len(before) == 10
+		})
+		running(t, e)
+		waitFor(t, func() bool { return len(orFail(e.Events(ctx, durable.Page{}))(t)) == 0 })
+		log.await(t, "retention deleted what is no longer kept")
+		orFail(flow.Call(ctx, e, "x", durable.ID("new")))(t)
+		for _, i := range []int{0, 9} {
+			waitFor(t, func() bool {
+				got := orFail(e.Events(ctx, durable.Page{Cursor: before[i].Cursor}))(t)
+				return len(got) == 1 && got[0].ID == "new"
+			})
+		}
+		if !exists(t, e, "old-0") {
+			t.Error("a run was deleted with its events")
+		}
+	})
+}
+
+func TestRetentionIsChecked(t *testing.T) {
+	s := openFile(t)
+	for what, keep := range map[string]durable.Retention{
+		"a negative time": {Runs: durable.KeepTimes{Completed: -1}},
+		"too short":       {Runs: durable.KeepFor(59 * time.Second)},
+		"of a workflow":   {Workflows: map[string]durable.KeepTimes{"w": {Failed: time.Second}}},
+		"of events":       {Events: time.Second},
+		"of generations":  {Generations: -time.Hour},
+	} {
+		if _, err := durable.New(s, durable.Config{Retention: keep, Logger: slog.Default()}); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, id := range []string{"waits", child("waits", "kid"), "child-waits", detached, "recent", recent} {
-		if _, err := e.Get(within(t), id); err != nil {
-			t.Errorf("run %s: %v", id, err)
-		}
-	}
-	for _, table := range []string{"step", "signal", "tag"} {
-		if n := db.count("SELECT count(*) FROM " + tables + table + " AS x WHERE NOT EXISTS (SELECT 1 FROM " + tables + "run AS r WHERE r.id = x.run_id)"); n != 0 {
-			t.Errorf("%d rows of %s are of no run", n, table)
-		}
-		if n := db.count("SELECT count(*) FROM " + tables + table); n == 0 {
-			t.Errorf("no row of %s is left", table)
-		}
-	}
-	for _, id := range []string{"waits", detached} { // the live runs continue
-		if err := e.Signal(within(t), id, "go", 7); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n, err := runs["waits"].Result(within(t)); n != 7 || err != nil {
-		t.Errorf("the run that waited returned %d, %v", n, err)
-	}
-	if _, err := e.Events(within(t), durable.Page{}); err != nil {
-		t.Error(err)
-	}
-	if again, err := root.Start(within(t), e, shape{Wait: true}, durable.ID("old")); err != nil {
-		t.Errorf("the ID of a deleted run is not free: %v", err)
-	} else if again.RunID() == runs["old"].RunID() {
-		t.Error("a deleted run was found")
+	if _, err := durable.New(s, durable.Config{Retention: durable.Retention{Workflows: map[string]durable.KeepTimes{"": {}}}}); !errors.Is(err, durable.ErrInvalidName) {
+		t.Errorf("a workflow without a name: %v", err)
 	}
 }

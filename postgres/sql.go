@@ -56,7 +56,7 @@ type statements struct {
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete                                                                         string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations                                                                              string
-	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert                                                                     string
+	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
 }
 
 func loadStatements(schema string) statements {
@@ -73,6 +73,9 @@ func loadStatements(schema string) statements {
 		repairSignalsRelease:            text("repair_signals_release.sql"),
 		repairRun:                       text("repair_run.sql"),
 		generations:                     text("generations.sql"),
+		retentionPage:                   text("retention_page.sql"),
+		retentionGenerations:            text("retention_generations.sql"),
+		retentionEventsDelete:           text("retention_events_delete.sql"),
 		retentionTreeLock:               text("retention_tree_lock.sql"),
 		retentionTreeRead:               text("retention_tree_read.sql"),
 		retentionDelete:                 text("retention_delete.sql"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -75,8 +76,10 @@ func deleteTree(ctx context.Context, x executor, d *store.Deletion, t *store.Tre
 
 // deleteRun deletes a run that has ended, with everything that is its own.
 func deleteRun(x executor, run uuid.UUID) error {
-	if _, err := x.exec(qRetentionStepsDelete, bindUUID(run)); err != nil {
-		return err
+	for _, q := range []queryID{qRetentionStepsDelete, qRetentionDivergencesDelete} {
+		if _, err := x.exec(q, bindUUID(run)); err != nil {
+			return err
+		}
 	}
 	for _, q := range []queryID{qRetentionSignalsDelete, qRetentionTagsDelete, qRetentionPermitsDelete, qRetentionPlaceDelete} {
 		if _, err := x.exec(q, bindShard(run), bindUUID(run)); err != nil {
@@ -85,4 +88,61 @@ func deleteRun(x executor, run uuid.UUID) error {
 	}
 	n, err := x.exec(qRetentionRunDelete, bindUUID(run))
 	return checkOneRow("the deletion of run", run, n, err)
+}
+
+// eventsPerDeletion is how many events one transaction deletes at most.
+const eventsPerDeletion = 200
+
+// EndedTrees implements store.RetentionStore. The runs of all shards are stored together.
+func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (page store.EndedTrees, err error) {
+	if q.Shard != 0 {
+		return page, nil
+	}
+	err = s.read(ctx, "runs that ended", func(x executor) error {
+		return x.query(qRetentionPage, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			r := store.EndedRoot{UUID: c.uuid(), Workflow: c.text(), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), EndedAt: c.time()}
+			number := c.int()
+			if c.int() != 0 {
+				page.Roots = append(page.Roots, r)
+			}
+			if number == int64(q.Limit) {
+				page.Next = r.UUID
+			}
+			return c.err
+		}, bindUUID(q.After), bindUUID(store.FirstUUIDAt(q.CreatedBy)), bindTime(q.EndedBefore), int64(q.Limit))
+	})
+	return page, err
+}
+
+// OldGenerations implements store.RetentionStore.
+func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQuery) (page store.OldGenerations, err error) {
+	if q.Shard != 0 {
+		return page, nil
+	}
+	err = s.read(ctx, "old generations", func(x executor) error {
+		return x.query(qRetentionGenerations, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			g := store.OldGeneration{Run: c.uuid(), Number: int32(c.int()), Archive: c.uuid(), Workflow: c.text()}
+			position := c.int()
+			if c.int() != 0 {
+				page.Generations = append(page.Generations, g)
+			}
+			if position == int64(q.Limit) {
+				page.NextRun, page.NextNumber = g.Run, g.Number
+			}
+			return c.err
+		}, bindUUID(q.AfterRun), int64(q.AfterNumber), bindTime(q.Before), int64(q.Limit))
+	})
+	return page, err
+}
+
+// DeleteEvents implements store.RetentionStore.
+func (s *database) DeleteEvents(ctx context.Context, before time.Time) (int, error) {
+	var n int64
+	err := s.write(ctx, "delete events", func(x executor) (err error) {
+		n, err = x.exec(qRetentionEventsDelete, bindTime(before), int64(eventsPerDeletion))
+		return err
+	})
+	return int(n), err
 }

@@ -174,7 +174,11 @@ const (
 	qRepairPlacePassed
 	qGenerations
 	qRetentionTreeRead
+	qRetentionPage
+	qRetentionGenerations
+	qRetentionEventsDelete
 	qRetentionStepsDelete
+	qRetentionDivergencesDelete
 	qRetentionSignalsDelete
 	qRetentionTagsDelete
 	qRetentionPermitsDelete

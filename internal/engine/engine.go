@@ -86,6 +86,7 @@ type Config struct {
 	Schedules        []DeclaredSchedule
 	// DeclaredQueues are recorded when the worker begins.
 	DeclaredQueues []DeclaredQueue
+	Retention      Retention
 	Telemetry      *telemetry.Telemetry
 }
 

@@ -169,7 +169,7 @@ func (p *repairPlanner) guardParent(ctx context.Context, row *store.Run) error {
 	parent, err := p.e.find(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return p.refuse(row, "belongs to a superseded generation of its parent")
+		return p.refuse(row, "belongs to a superseded generation of its parent, or its parent was deleted")
 	case err != nil:
 		return err
 	}

@@ -116,6 +116,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.foldLoop(begun) })
 	taking.Go(func() { w.admissionLoop(begun) })
+	taking.Go(func() { w.retentionLoop(begun) })
 	if later {
 		taking.Go(func() { w.declareQueuesLater(begun) })
 	}

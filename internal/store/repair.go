@@ -165,6 +165,15 @@ func (r *Repair) Judge(states map[uuid.UUID]RunState, done bool) Outcome {
 // transaction back and sets the outcome Fenced.
 var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
 
+// PresentGeneration returns the number of a run's present generation. before has the superseded ones that are kept, which
+// include the newest one.
+func PresentGeneration(before []Generation) int32 {
+	if len(before) == 0 {
+		return 1
+	}
+	return before[len(before)-1].Number + 1
+}
+
 // Generation is a superseded generation of a run. Its checkpoints have the run ID Archive.
 type Generation struct {
 	Run     Run // as it was; Status is Superseded if it had not ended

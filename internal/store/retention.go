@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -23,6 +24,71 @@ type RetentionStore interface {
 	// outcome of each tree. It locks the ended runs of the trees without waiting, and deletes what TreeDeletion.Plan
 	// returns for the rows that it reads after that. A repeated call changes nothing.
 	DeleteTrees(ctx context.Context, d *Deletion) error
+
+	// EndedTrees reads a part of the runs of a shard, and returns the roots among them that ended before a time. A store
+	// that does not store shards apart returns all runs for shard 0, and none for the others.
+	EndedTrees(ctx context.Context, q EndedTreesQuery) (EndedTrees, error)
+
+	// OldGenerations reads a part of the superseded generations of a shard, as EndedTrees reads runs.
+	OldGenerations(ctx context.Context, q OldGenerationsQuery) (OldGenerations, error)
+
+	// DeleteEvents deletes some of the oldest events, up to the first one that is not older than the given time, and
+	// returns how many. The events that are left are the latest ones in the order in which Events returns them.
+	DeleteEvents(ctx context.Context, before time.Time) (int, error)
+}
+
+// EndedTreesQuery selects roots that ended long ago. A run without an existing parent is a root.
+type EndedTreesQuery struct {
+	Shard       int16
+	After       uuid.UUID // the last run that was read before; zero: begin with the first one
+	CreatedBy   time.Time // runs with UUIDs from this time on are not read
+	EndedBefore time.Time
+	Limit       int // the largest number of runs that are read
+}
+
+// EndedTrees is the result of an EndedTreesQuery.
+type EndedTrees struct {
+	Roots []EndedRoot
+	Next  uuid.UUID // for the next query; zero: there is no further run
+}
+
+// EndedRoot is a root that has ended.
+type EndedRoot struct {
+	UUID     uuid.UUID
+	Workflow string
+	Status   Status
+	Epoch    Epoch
+	EndedAt  time.Time
+}
+
+// OldGenerationsQuery selects generations that were superseded long ago. The newest one of each run is left out.
+type OldGenerationsQuery struct {
+	Shard       int16
+	AfterRun    uuid.UUID // the generation that was read last before; zero: begin with the first one
+	AfterNumber int32
+	Before      time.Time // when they were superseded
+	Limit       int
+}
+
+// OldGenerations is the result of an OldGenerationsQuery.
+type OldGenerations struct {
+	Generations []OldGeneration
+	NextRun     uuid.UUID // for the next query; zero: there is no further generation
+	NextNumber  int32
+}
+
+// OldGeneration is a superseded generation of a run.
+type OldGeneration struct {
+	Run      uuid.UUID
+	Number   int32
+	Archive  uuid.UUID
+	Workflow string
+}
+
+// FirstUUIDAt returns a UUID that is lower than those of all runs that were created from the given time on.
+func FirstUUIDAt(at time.Time) (id uuid.UUID) {
+	binary.BigEndian.PutUint64(id[:8], uint64(max(0, at.UnixMilli()))<<16)
+	return id
 }
 
 // TreeNode is a run, or a superseded generation of a run, in a tree that may be deleted.
@@ -61,12 +127,15 @@ type TreeDeletion struct {
 	// Quiet has runs that had ended before the call, with their epochs, if it waits for writes under way. Other runs must have
 	// ended for at least MinRetention.
 	Quiet map[uuid.UUID]Epoch
+	// Only has the runs and generations that may be deleted. Nil: all.
+	Only map[uuid.UUID]bool
 
 	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents
 	// it, which is then Blocker; Locked if another transaction has locked one of its runs.
 	Outcome Outcome
 	Blocker TreeNode
-	Deleted int // the number of runs that were deleted
+	// Deleted and DeletedGenerations are the numbers of runs and of superseded generations that were deleted.
+	Deleted, DeletedGenerations int
 }
 
 // DeletionPlan tells what is deleted of a tree.
@@ -91,7 +160,7 @@ func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UU
 			t.children[p.UUID] = append(t.children[p.UUID], i)
 		}
 	}
-	d.Deleted, d.Blocker = 0, TreeNode{}
+	d.Deleted, d.DeletedGenerations, d.Blocker = 0, 0, TreeNode{}
 	if root < 0 {
 		d.Outcome = Adopted
 		return plan
@@ -100,7 +169,7 @@ func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UU
 		return DeletionPlan{}
 	}
 	slices.SortFunc(plan.Runs, CompareUUIDs)
-	d.Deleted = len(plan.Runs)
+	d.Deleted, d.DeletedGenerations = len(plan.Runs), len(plan.Generations)
 	return plan
 }
 
@@ -147,6 +216,9 @@ func (t *deletionTree) collect(root int, plan *DeletionPlan) Outcome {
 
 // judge returns Written if the node can be deleted, and otherwise why not.
 func (t *deletionTree) judge(n *TreeNode) Outcome {
+	if t.d.Only != nil && !t.d.Only[n.UUID] {
+		return Fenced
+	}
 	if n.Generation > 0 {
 		if n.UUID == t.d.Root && !t.old(n) {
 			return Fenced

@@ -41,6 +41,8 @@ const (
 	KeyLimit       = "limit"
 	KeyVerb        = "verb" // what an operator has done, or a repair
 	KeyGeneration  = "generation"
+	KeyGenerations = "generations" // how many
+	KeyEvents      = "events"      // how many
 )
 
 // Attributes of spans and metrics.

@@ -23,6 +23,10 @@ WITH gone AS MATERIALIZED (
     DELETE FROM durable.place AS p
     USING gone
     WHERE p.shard = gone.shard AND p.run_id = gone.id
+), divergences AS (
+    DELETE FROM durable.divergence AS d
+    USING gone
+    WHERE d.shard = gone.shard AND d.run_id = gone.id
 ), generations AS (
     DELETE FROM durable.generation AS g
     USING gone

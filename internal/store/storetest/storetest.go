@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"retention", retentions},
 		{"drift", drifts},
 		{"continue", continues},
+		{"sweep", sweeps},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Retention tells how long a worker keeps what has ended. The zero value keeps everything.
+type Retention struct {
+	// Keep has, for each workflow whose runs are deleted, how long a root run that ended with each status is kept. A status
+	// that is missing is kept for ever.
+	Keep map[string]map[store.Status]time.Duration
+	// Generations is how long superseded generations of these workflows' runs are kept; zero: as long as their runs.
+	Generations time.Duration
+	Events      time.Duration // zero: for ever
+	// Archive is called with each run, and with each superseded generation (its number is not zero) of a run, before it is
+	// deleted. After an error it stays. Nil: there is no archive.
+	Archive func(ctx context.Context, run uuid.UUID, generation int32) error
+}
+
+// deletes reports whether anything is ever deleted.
+func (r *Retention) deletes() bool { return r.shortest() > 0 }
+
+// shortest returns the shortest time for which something is kept, or zero if nothing is ever deleted.
+func (r *Retention) shortest() time.Duration {
+	shortest := r.shortestOfRuns()
+	for _, d := range []time.Duration{r.Generations, r.Events} {
+		if d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	return shortest
+}
+
+// shortestOfRuns is shortest for runs.
+func (r *Retention) shortestOfRuns() (shortest time.Duration) {
+	for _, keep := range r.Keep {
+		for _, d := range keep {
+			if d > 0 && (shortest == 0 || d < shortest) {
+				shortest = d
+			}
+		}
+	}
+	return shortest
+}
+
+// endedBefore returns the time before which a root must have ended to be deleted, and false if it is kept for ever.
+func (r *Retention) endedBefore(root *store.EndedRoot, now time.Time) (time.Time, bool) {
+	d := r.Keep[root.Workflow][root.Status]
+	return now.Add(-max(d, store.MinRetention)), d > 0
+}

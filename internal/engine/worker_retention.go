@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const (
+	sweepReadLimit = 256 // runs or generations that one query of a sweep reads
+	// A sweep pauses for sweepPause times the duration of each of its calls, so that it uses at most a fifth of one connection.
+	sweepPause = 4
+	// A sweep deletes so many trees in a transaction that it takes about sweepTransaction.
+	sweepTransaction       = 20 * time.Millisecond
+	sweepSerialTransaction = 5 * time.Millisecond // if the store executes one transaction after the other
+	maxSweepBatch          = 200
+	firstSweepBatch        = 8
+
+	sweepsPerRetention = 24 // how often a worker sweeps within the shortest retention
+	minPollsPerSweep   = 60 // and how many times Config.Poll, at least, are between two sweeps
+	maxSweepInterval   = time.Hour
+)
+
+// sweeper deletes what Config.Retention no longer keeps. Several workers do so at the same time: each one skips what
+// another one has locked.
+type sweeper struct {
+	w     *worker
+	keep  *Retention
+	now   time.Time // by the database's clock, when the sweep began
+	batch int       // trees in the next transaction
+
+	runs, generations, events int // deleted in this sweep
+	unarchived                int // trees that were kept because the archive returned an error
+}
+
+// retentionLoop sweeps from time to time. The first sweep begins at once, so that a process which lives only for a short
+// time sweeps too.
+func (w *worker) retentionLoop(ctx context.Context) {
+	keep := &w.e.cfg.Retention
+	if !keep.deletes() {
+		return
+	}
+	interval := min(max(keep.shortest()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
+	s := &sweeper{w: w, keep: keep, batch: firstSweepBatch}
+	told := false
+	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
+		err := s.sweep(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, store.ErrPermission):
+			if !told {
+				w.log.Error("retention cannot delete: grant the worker's role the rights of schema.Worker, which include DELETE; everything is kept until then", telemetry.KeyError, err)
+			}
+			told = true
+		case err != nil:
+			w.stopIfFatal(err)
+			w.log.Warn("retention could not delete everything that is due; trying again with the next sweep", telemetry.KeyError, err)
+		default:
+			told = false
+		}
+		s.report()
+	}
+}
+
+// report logs what a sweep has deleted.
+func (s *sweeper) report() {
+	if s.runs+s.generations+s.events > 0 {
+		s.w.log.Info("retention deleted what is no longer kept", telemetry.KeyCount, s.runs, telemetry.KeyGenerations, s.generations, telemetry.KeyEvents, s.events)
+	}
+	s.runs, s.generations, s.events, s.unarchived = 0, 0, 0, 0
+}
+
+// sweep deletes everything that is due.
+func (s *sweeper) sweep(ctx context.Context) error {
+	s.now = s.w.e.clock.Now()
+	if d := s.keep.shortestOfRuns(); d > 0 {
+		if err := s.sweepRuns(ctx, s.now.Add(-d)); err != nil {
+			return err
+		}
+	}
+	if d := s.keep.Generations; d > 0 {
+		if err := s.sweepGenerations(ctx, s.now.Add(-max(d, store.MinRetention))); err != nil {
+			return err
+		}
+	}
+	if d := s.keep.Events; d > 0 {
+		return s.sweepEvents(ctx, s.now.Add(-max(d, store.MinRetention)))
+	}
+	return nil
+}
+
+// paced makes a call, and then pauses in proportion to its duration.
+func (s *sweeper) paced(ctx context.Context, call func() error) (took time.Duration, err error) {
+	began := time.Now()
+	err = call()
+	took = time.Since(began)
+	if err == nil && !sleepCtx(ctx, sweepPause*took) {
+		err = context.Cause(ctx)
+	}
+	return took, err
+}
+
+// sweepRuns reads all runs that were created before the given time, in the order of their creation, and deletes the trees
+// that are due. It reads a part of each shard in turn, so that the rows that it deletes lie close together in the database.
+func (s *sweeper) sweepRuns(ctx context.Context, before time.Time) error {
+	after := make(map[int16]uuid.UUID, store.Shards)
+	for shard := range int16(store.Shards) {
+		after[shard] = uuid.UUID{}
+	}
+	for len(after) > 0 {
+		for shard, last := range after { // in random order, so that several workers seldom meet
+			var page store.EndedTrees
+			_, err := s.paced(ctx, func() (err error) {
+				page, err = s.w.e.store.EndedTrees(ctx, store.EndedTreesQuery{Shard: shard, After: last, CreatedBy: before, EndedBefore: before, Limit: sweepReadLimit})
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("read runs that ended: %w", err)
+			}
+			if after[shard] = page.Next; page.Next == (uuid.UUID{}) {
+				delete(after, shard)
+			}
+			var due []store.TreeDeletion
+			for i := range page.Roots {
+				r := &page.Roots[i]
+				if ended, deletes := s.keep.endedBefore(r, s.now); deletes && r.EndedAt.Before(ended) {
+					due = append(due, store.TreeDeletion{Root: r.UUID, Epoch: r.Epoch, EndedBefore: ended})
+				}
+			}
+			if err := s.delete(ctx, due); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sweepGenerations deletes generations that were superseded before the given time.
+func (s *sweeper) sweepGenerations(ctx context.Context, before time.Time) error {
+	for shard := range int16(store.Shards) {
+		q := store.OldGenerationsQuery{Shard: shard, Before: before, Limit: sweepReadLimit}
+		for {
+			var page store.OldGenerations
+			_, err := s.paced(ctx, func() (err error) {
+				page, err = s.w.e.store.OldGenerations(ctx, q)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("read old generations: %w", err)
+			}
+			var due []store.TreeDeletion
+			for _, g := range page.Generations {
+				if s.keep.Keep[g.Workflow] != nil {
+					due = append(due, store.TreeDeletion{Root: g.Archive, EndedBefore: before})
+				}
+			}
+			if err := s.delete(ctx, due); err != nil {
+				return err
+			}
+			if q.AfterRun, q.AfterNumber = page.NextRun, page.NextNumber; q.AfterRun == (uuid.UUID{}) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// sweepEvents deletes events from the oldest one on.
+func (s *sweeper) sweepEvents(ctx context.Context, before time.Time) error {
+	for {
+		n := 0
+		_, err := s.paced(ctx, func() (err error) {
+			n, err = s.w.e.store.DeleteEvents(ctx, before)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("delete events: %w", err)
+		}
+		if s.events += n; n == 0 {
+			return nil
+		}
+	}
+}
+
+// delete deletes trees, several in each transaction. A tree that cannot be deleted now is skipped.
+func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
+	wanted := sweepTransaction
+	if _, serial := s.w.e.unwrappedStore.(store.SerialCommitter); serial {
+		wanted = sweepSerialTransaction
+	}
+	for len(due) > 0 {
+		n := min(s.batch, len(due))
+		d := &store.Deletion{Now: s.now, Trees: s.archived(ctx, due[:n])}
+		due = due[n:]
+		took, err := s.paced(ctx, func() error { return s.w.e.store.DeleteTrees(ctx, d) })
+		if err != nil {
+			return fmt.Errorf("delete runs: %w", err)
+		}
+		for i := range d.Trees {
+			if t := &d.Trees[i]; t.Outcome == store.Written {
+				s.runs += t.Deleted
+				s.generations += t.DeletedGenerations
+			}
+		}
+		switch {
+		case took > 2*wanted:
+			s.batch = max(1, s.batch/2)
+		case took < wanted:
+			s.batch = min(maxSweepBatch, 2*s.batch)
+		}
+	}
+	return nil
+}
+
+// archived returns those of the trees that the archive has, with exactly the runs that it has. Without an archive it returns all.
+func (s *sweeper) archived(ctx context.Context, due []store.TreeDeletion) (ready []store.TreeDeletion) {
+	if s.keep.Archive == nil {
+		return due
+	}
+	for _, t := range due {
+		nodes, err := s.w.e.store.TreeToDelete(ctx, t.Root)
+		if err == nil {
+			plan := t.Plan(nodes, s.now, func(uuid.UUID) bool { return true })
+			if t.Outcome != store.Written {
+				continue
+			}
+			t.Only = make(map[uuid.UUID]bool, len(nodes))
+			for _, run := range plan.Runs {
+				if t.Only[run] = true; err == nil {
+					err = s.callArchive(ctx, run, 0)
+				}
+			}
+			for _, g := range plan.Generations {
+				if t.Only[g.UUID] = true; err == nil {
+					err = s.callArchive(ctx, g.Parent.UUID, g.Generation)
+				}
+			}
+		}
+		switch {
+		case err == nil:
+			ready = append(ready, t)
+		case ctx.Err() != nil:
+			return nil
+		default:
+			if s.unarchived++; s.unarchived <= maxLoggedUnarchived {
+				s.w.log.Warn("retention keeps a run because it could not be archived; trying again with the next sweep", telemetry.KeyRun, t.Root, telemetry.KeyError, err)
+			}
+		}
+	}
+	return ready
+}
+
+// maxLoggedUnarchived is how many trees that could not be archived a sweep logs.
+const maxLoggedUnarchived = 10
+
+// callArchive calls the user's function. A panic counts as an error.
+func (s *sweeper) callArchive(ctx context.Context, run uuid.UUID, generation int32) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the archive panicked: %v", p)
+		}
+	}()
+	return s.keep.Archive(ctx, run, generation)
+}

@@ -1,0 +1,104 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Retention tells how long runs that have ended, superseded generations and events are kept. The zero value keeps everything. A
+// duration is zero, for ever, or at least one minute. Workers delete what is older, from time to time and in small transactions.
+//
+// A root run decides for its tree: it is deleted with all its descendants, as [Engine.Delete] does, when all of them have ended
+// longer ago than the root's workflow and status say. No event is written for that. A [Detached] child that has not ended
+// stays, and is deleted as a root later.
+//
+// A worker deletes runs of the workflows that it executes ([Config].Workflows), and of those that are in Workflows. Keep runs for
+// longer than any client may repeat a start with the same ID, because a deleted ID can start again.
+type Retention struct {
+	// Runs is how long runs are kept.
+	Runs KeepTimes
+	// Workflows has the durations for workflows that differ from Runs, by the name of the workflow. They replace all durations
+	// of Runs.
+	Workflows map[string]KeepTimes
+	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
+	// superseded generation of a run is kept as long as the run. Zero: all of them are.
+	Generations time.Duration
+	// Events is how long events are kept. It must be longer than a reader of events may be away, because a reader whose cursor
+	// is older misses what was deleted. Zero: for ever.
+	Events time.Duration
+	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If it
+	// returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again in a later
+	// sweep. It may be called several times with the same run, in several processes, and its effects should be idempotent.
+	// Its context ends when [Engine.Run] ends. Nil: there is no archive.
+	Archive func(ctx context.Context, run *Exported) error
+}
+
+// KeepTimes is how long runs are kept after they have ended, by their status. Zero: for ever.
+type KeepTimes struct {
+	Completed, Failed, Cancelled, Expired time.Duration
+}
+
+// KeepFor returns the KeepTimes with the same duration for each status.
+func KeepFor(d time.Duration) KeepTimes { return KeepTimes{d, d, d, d} }
+
+// durations returns the durations by status.
+func (k KeepTimes) durations() map[store.Status]time.Duration {
+	return map[store.Status]time.Duration{store.Completed: k.Completed, store.Failed: k.Failed, store.Cancelled: k.Cancelled, store.Expired: k.Expired}
+}
+
+// check returns ErrInvalidConfig for invalid durations.
+func (r *Retention) check() error {
+	var errs []error
+	check := func(what string, d time.Duration) {
+		if d != 0 && d < store.MinRetention {
+			errs = append(errs, fmt.Errorf("%w: Retention.%s is %v: it must be at least %v, or zero for ever", ErrInvalidConfig, what, d, store.MinRetention))
+		}
+	}
+	checkAll := func(what string, k KeepTimes) {
+		check(what+".Completed", k.Completed)
+		check(what+".Failed", k.Failed)
+		check(what+".Cancelled", k.Cancelled)
+		check(what+".Expired", k.Expired)
+	}
+	checkAll("Runs", r.Runs)
+	for _, name := range slices.Sorted(maps.Keys(r.Workflows)) {
+		if err := naming.Check("workflow", name); err != nil {
+			errs = append(errs, fmt.Errorf("Config.Retention.Workflows: %w", err))
+		}
+		checkAll(fmt.Sprintf("Workflows[%q]", name), r.Workflows[name])
+	}
+	check("Generations", r.Generations)
+	check("Events", r.Events)
+	return errors.Join(errs...)
+}
+
+// engineRetention returns the settings for the engine e, which executes the given workflows.
+func (r *Retention) engineRetention(e *Engine, executed map[string]bool) engine.Retention {
+	out := engine.Retention{Keep: make(map[string]map[store.Status]time.Duration), Generations: r.Generations, Events: r.Events}
+	for name := range executed {
+		out.Keep[name] = r.Runs.durations()
+	}
+	for name, keep := range r.Workflows {
+		out.Keep[name] = keep.durations()
+	}
+	if archive := r.Archive; archive != nil {
+		out.Archive = func(ctx context.Context, run uuid.UUID, generation int32) error {
+			x, err := e.exported(ctx, run.String(), int(generation))
+			if err != nil {
+				return err
+			}
+			return archive(ctx, x)
+		}
+	}
+	return out
+}

@@ -1,6 +1,9 @@
 package durablecli
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +108,23 @@ func TestWords(t *testing.T) {
 	for name, want := range map[string]string{"ID": "id", "RunID": "run_id", "DoneIDs": "done_ids", "CreatedAt": "created_at", "NoWorker": "no_worker", "LastLeaseLoss": "last_lease_loss"} {
 		if got := snakeCase(name); got != want {
 			t.Errorf("snakeCase(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// The types of events that --type knows are those of the library.
+func TestAllEventTypesAreKnown(t *testing.T) {
+	source, err := os.ReadFile("../events.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile(`(?m)^\tEvent\w+ +EventType = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(declared) < 9 {
+		t.Fatalf("found %q in events.go", declared)
+	}
+	for _, d := range declared {
+		if !slices.Contains(eventTypes, d[1]) {
+			t.Errorf("eventTypes lacks %q", d[1])
 		}
 	}
 }

@@ -50,7 +50,7 @@ func eventsCommand(f *frame) []*cobra.Command {
 
 var eventTypes = []string{
 	string(durable.EventPaused), string(durable.EventCompleted), string(durable.EventFailed), string(durable.EventCancelled), string(durable.EventExpired),
-	string(durable.EventLeaseLost), string(durable.EventMovedToQueue), string(durable.EventPriorityChanged), string(durable.EventRepaired), string(durable.EventDeleted),
+	string(durable.EventLeaseLost), string(durable.EventMovedToQueue), string(durable.EventPriorityChanged), string(durable.EventRepaired), string(durable.EventContinued), string(durable.EventDeleted),
 }
 
 func listEvents(ctx context.Context, s *session, cursor string, limit int, matches func(*durable.Event) bool) error {

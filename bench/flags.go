@@ -68,6 +68,7 @@ var modes = []struct {
 	{"aged", (*bench).aged},
 	{"payload", (*bench).payloads},
 	{"fanout", (*bench).fanout},
+	{"graph", (*bench).graph},
 	{"queues", (*bench).queues},
 	{"soak", (*bench).soak},
 }
@@ -101,7 +102,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.history, "history", 10_000, "steps of the run that mode replay replays")
 	set.IntVar(&o.sleepers, "sleepers", 1_000_000, "runs that sleep in mode sleepers")
 	set.IntVar(&o.aged, "aged-runs", 5_000_000, "finished runs in the tables of mode aged")
-	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout")
+	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout, and children in mode graph")
 	set.IntVar(&o.backlog, "backlog", 1_000_000, "due runs behind the bound of a queue in mode queues")
 	set.IntVar(&o.keys, "keys", 10_000, "group keys of these runs")
 	set.IntVar(&o.schedules, "schedules", 10_000, "schedules of mode queues that are due at once")

@@ -44,8 +44,8 @@ func (n *Node) Decide(state func(node string) State, chosen func(choice int) boo
 		open = open || !s.IsFinal()
 		unmet = unmet || s.IsFinal() && s != Completed
 	}
-	if unmet && n.Unmet == Skip { // no choice is made for a node that never begins
-		return SkipNow, 0
+	if v := n.verdictOnUnmet(); unmet && v != Wait { // no choice is made for a node that never begins
+		return v, 0
 	}
 	for i, c := range n.Choices {
 		if chosen(i) {
@@ -71,15 +71,24 @@ func (n *Node) Decide(state func(node string) State, chosen func(choice int) boo
 			open = true
 		}
 	}
-	switch {
-	case unmet && n.Unmet == Skip:
-		return SkipNow, 0
-	case unmet && n.Unmet == FailRun:
-		return FailRunNow, 0
+	switch v := n.verdictOnUnmet(); {
+	case unmet && v != Wait:
+		return v, 0
 	case open || slices.ContainsFunc(n.After, func(need string) bool { return !state(need).IsFinal() }):
 		return Wait, 0
 	}
 	return Begin, 0
+}
+
+// verdictOnUnmet returns what happens to the node if a need is not met; Wait if it begins all the same.
+func (n *Node) verdictOnUnmet() Verdict {
+	switch n.Unmet {
+	case FailRun:
+		return FailRunNow
+	case Run:
+		return Wait
+	}
+	return SkipNow
 }
 
 // Unneeded returns the nodes that end when the node chooser has made its choice with the index: the losers, and the nodes that only

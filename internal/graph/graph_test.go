@@ -174,6 +174,7 @@ func TestViewOfLists(t *testing.T) {
 		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", ""), row("each/each/0", "completed", "")}, false, "completed completed ready"},
 		{[]Row{row("list/delay", "started", "")}, false, "delayed waiting waiting"},
 		{[]Row{row("list/delay", "completed", "")}, false, "ready waiting waiting"},
+		{[]Row{row("list/step", "completed", `[1]`), row("each/fails with list", "completed", "")}, true, "completed failed skipped"},
 		{[]Row{row("list/skip", "completed", "")}, false, "skipped skipped skipped"},
 	} {
 		var got []string

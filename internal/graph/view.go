@@ -84,6 +84,11 @@ func (v *viewer) fromRows(n *Node, view *NodeView) {
 	if r := v.rows[scope+CallSkip]; r != nil {
 		view.State, view.EndedAt = Skipped, r.EndedAt
 	}
+	for i := range v.shape.Nodes {
+		if r := v.rows[scope+FailName(v.shape.Nodes[i].Name)]; r != nil {
+			view.State, view.EndedAt = Failed, r.EndedAt
+		}
+	}
 	call := scope + CallName(n.Kind)
 	if n.Over != "" {
 		v.fromItems(n, call, view)

@@ -32,7 +32,7 @@ func (b *bench) aged(at *site) (err error) {
 	if err := b.makeTables(at); err != nil {
 		return err
 	}
-	if err := b.age(at); err != nil {
+	if err := b.age(at, b.options.aged); err != nil {
 		return err
 	}
 	samples := map[string]map[string][]*sample{pathLocal: {}, pathClaimed: {}}
@@ -81,15 +81,15 @@ func (b *bench) makeTables(at *site) error {
 }
 
 // age inserts the finished runs, and updates the database's statistics.
-func (b *bench) age(at *site) error {
+func (b *bench) age(at *site, runs int) error {
 	began := time.Now()
 	insert, tidy, done, err := at.filler(b.ctx)
 	if err != nil {
 		return err
 	}
-	for from := 0; from < b.options.aged; from += agedBatch {
-		to := min(from+agedBatch, b.options.aged)
-		if err := insert(from, to, b.options.aged); err != nil {
+	for from := 0; from < runs; from += agedBatch {
+		to := min(from+agedBatch, runs)
+		if err := insert(from, to, runs); err != nil {
 			return errors.Join(fmt.Errorf("insert the finished runs %d to %d: %w", from, to, err), done())
 		}
 	}
@@ -97,7 +97,7 @@ func (b *bench) age(at *site) error {
 		return err
 	}
 	bytes, err := at.size(b.ctx)
-	b.say("%s: %d finished runs of two steps, %.1f GB, in %.0f s", at.store, b.options.aged, float64(bytes)/1e9, time.Since(began).Seconds())
+	b.say("%s: %d finished runs of two steps, %.1f GB, in %.0f s", at.store, runs, float64(bytes)/1e9, time.Since(began).Seconds())
 	return err
 }
 

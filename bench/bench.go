@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
@@ -17,6 +18,8 @@ type bench struct {
 	ctx    context.Context
 	out    io.Writer
 	report *result.Report
+
+	configure func(*durable.Config) // of the engines of the local path; nil: nothing more
 }
 
 // run measures every mode on every store.

@@ -61,6 +61,7 @@ func TestEveryModeOfTheBenchmark(t *testing.T) {
 			"dispatch": {"runs", "p50_ms", "p99_ms", "start_p50_ms"},
 			"replay":   {"steps", "p50_ms", "claim_p50_ms", "first_run_ms"},
 			"aged":     {"aged_runs", "p99_ms", "young_p99_ms"},
+			"sweep":    {"old_runs", "p99_ms", "idle_p99_ms"},
 			"soak":     {"runs"},
 		},
 		"sqlite-full": {

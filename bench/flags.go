@@ -31,6 +31,7 @@ type options struct {
 	history   int           // steps of the run that is replayed
 	sleepers  int           // runs that sleep
 	aged      int           // finished runs in the tables
+	swept     int           // finished runs, of which retention deletes half
 	items     int           // of the Map
 	parts     []string      // of mode queues
 	backlog   int           // due runs behind a bound
@@ -66,6 +67,7 @@ var modes = []struct {
 	{"replay", (*bench).replay},
 	{"sleepers", (*bench).sleepers},
 	{"aged", (*bench).aged},
+	{"sweep", (*bench).sweep},
 	{"payload", (*bench).payloads},
 	{"fanout", (*bench).fanout},
 	{"graph", (*bench).graph},
@@ -103,6 +105,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.sleepers, "sleepers", 1_000_000, "runs that sleep in mode sleepers")
 	set.IntVar(&o.aged, "aged-runs", 5_000_000, "finished runs in the tables of mode aged")
 	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout, and children in mode graph")
+	set.IntVar(&o.swept, "swept-runs", 1_000_000, "finished runs in the tables of mode sweep, of which half are swept")
 	set.IntVar(&o.backlog, "backlog", 1_000_000, "due runs behind the bound of a queue in mode queues")
 	set.IntVar(&o.keys, "keys", 10_000, "group keys of these runs")
 	set.IntVar(&o.schedules, "schedules", 10_000, "schedules of mode queues that are due at once")
@@ -137,6 +140,7 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 		"history":      func() { o.history = 100 },
 		"sleepers":     func() { o.sleepers = 500 },
 		"aged-runs":    func() { o.aged = 1000 },
+		"swept-runs":   func() { o.swept = 1000 },
 		"items":        func() { o.items = 100 },
 		"backlog":      func() { o.backlog = 200 },
 		"keys":         func() { o.keys = 10 },
@@ -218,6 +222,7 @@ func (o *options) check() error {
 	least("history", o.history, 1)
 	least("sleepers", o.sleepers, 100)
 	least("aged-runs", o.aged, 1000)
+	least("swept-runs", o.swept, 1000)
 	least("items", o.items, 1)
 	least("backlog", o.backlog, 1)
 	least("keys", o.keys, 1)

@@ -17,7 +17,11 @@ func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
 	w := define(b.steps, b.payload)
 	// A slot becomes free a moment after the caller has received the result. With twice as many slots
 	// as callers, each start finds a free slot. Otherwise the run would have to be claimed.
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: max(256, 2*callers)})
+	cfg := durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: max(256, 2*callers)}
+	if b.configure != nil {
+		b.configure(&cfg)
+	}
+	process, err := at.employ(b.ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

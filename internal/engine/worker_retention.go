@@ -16,7 +16,9 @@ import (
 const (
 	sweepReadLimit = 256 // runs or generations that one query of a sweep reads
 	// A sweep pauses for sweepPause times the duration of each of its calls, so that it uses at most a fifth of one connection.
-	sweepPause = 4
+	// If the store executes one transaction after the other, it uses at most a sixteenth of the store's time.
+	sweepPause       = 4
+	sweepSerialPause = 15
 	// A sweep deletes so many trees in a transaction that it takes about sweepTransaction.
 	sweepTransaction       = 20 * time.Millisecond
 	sweepSerialTransaction = 5 * time.Millisecond // if the store executes one transaction after the other
@@ -36,6 +38,9 @@ type sweeper struct {
 	now   time.Time // by the database's clock, when the sweep began
 	batch int       // trees in the next transaction
 
+	pause  time.Duration // for how many times the duration of each call it pauses
+	wanted time.Duration // how long a transaction should take
+
 	runs, generations, events int // deleted in this sweep
 	unarchived                int // trees that were kept because the archive returned an error
 }
@@ -48,7 +53,10 @@ func (w *worker) retentionLoop(ctx context.Context) {
 		return
 	}
 	interval := min(max(keep.shortest()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
-	s := &sweeper{w: w, keep: keep, batch: firstSweepBatch}
+	s := &sweeper{w: w, keep: keep, batch: firstSweepBatch, pause: sweepPause, wanted: sweepTransaction}
+	if _, serial := w.e.unwrappedStore.(store.SerialCommitter); serial {
+		s.pause, s.wanted = sweepSerialPause, sweepSerialTransaction
+	}
 	told := false
 	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
 		err := s.sweep(ctx)
@@ -101,7 +109,7 @@ func (s *sweeper) paced(ctx context.Context, call func() error) (took time.Durat
 	began := time.Now()
 	err = call()
 	took = time.Since(began)
-	if err == nil && !sleepCtx(ctx, sweepPause*took) {
+	if err == nil && !sleepCtx(ctx, s.pause*took) {
 		err = context.Cause(ctx)
 	}
 	return took, err
@@ -191,10 +199,6 @@ func (s *sweeper) sweepEvents(ctx context.Context, before time.Time) error {
 
 // delete deletes trees, several in each transaction. A tree that cannot be deleted now is skipped.
 func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
-	wanted := sweepTransaction
-	if _, serial := s.w.e.unwrappedStore.(store.SerialCommitter); serial {
-		wanted = sweepSerialTransaction
-	}
 	for len(due) > 0 {
 		n := min(s.batch, len(due))
 		d := &store.Deletion{Now: s.now, Trees: s.archived(ctx, due[:n])}
@@ -210,9 +214,9 @@ func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
 			}
 		}
 		switch {
-		case took > 2*wanted:
+		case took > 2*s.wanted:
 			s.batch = max(1, s.batch/2)
-		case took < wanted:
+		case took < s.wanted:
 			s.batch = min(maxSweepBatch, 2*s.batch)
 		}
 	}

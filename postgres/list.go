@@ -79,30 +79,18 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 	return runs, nil
 }
 
-// Counts implements store.Store with two reads in one round trip.
+// Counts implements store.Store.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
-	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runTreeCounts, shard, id, pgTime(now))
-		batch.Queue(s.statements.runTreeOpenCalls, shard, id, pgTime(now))
+		batch.Queue(s.statements.runTreeCounts, store.ShardOf(run), pgUUID(run), pgTime(now))
 	}, func(res statementResults) error {
-		err := eachRow(res, func(rows pgx.Rows) error {
-			var status store.Status
-			var n, delayed int64
-			err := rows.Scan((*int16)(&status), &n, &delayed)
-			counts.RunsByStatus[status] = int(n)
-			counts.Delayed += int(delayed)
-			return err
-		})
-		if err != nil {
-			return err
-		}
 		return eachRow(res, func(rows pgx.Rows) error {
+			var status store.Status
 			var kind store.Kind
-			var n int64
-			err := rows.Scan((*int16)(&kind), &n)
-			counts.OpenCalls[kind] = int(n)
+			var n, delayed int64
+			err := rows.Scan((*int16)(&status), (*int16)(&kind), &n, &delayed)
+			counts.Add(status, kind, int(n), int(delayed))
 			return err
 		})
 	})

@@ -85,7 +85,6 @@ func TestTablesDistribute(t *testing.T) {
 		{"steps_open.sql", append(key, pgTime(at))},
 		{"run_choices.sql", key},
 		{"run_last_lease_loss.sql", key},
-		{"run_tree_open_calls.sql", append(key[:2:2], pgTime(at))},
 		{"map_progress.sql", key},
 		{"run_tags.sql", key},
 		{"tag_set.sql", append(key, textArray{1, func(int) *string { return &tag.Key }}, textArray{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},

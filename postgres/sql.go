@@ -31,7 +31,7 @@ type statements struct {
 	workerUpsert, leaseExtend, leaseLost                                                                                                            string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
 	runByID, runStatuses, history, now, notifications                                                                                               string
-	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet, runTreeOpenCalls                                                         string
+	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
 	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventCursorValid                        string
 	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                string
 	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
@@ -105,7 +105,6 @@ func loadStatements(schema string) statements {
 		stepsOpen:                       text("steps_open.sql"),
 		runChoices:                      text("run_choices.sql"),
 		runLastLeaseLoss:                text("run_last_lease_loss.sql"),
-		runTreeOpenCalls:                text("run_tree_open_calls.sql"),
 		mapProgress:                     text("map_progress.sql"),
 		runTags:                         text("run_tags.sql"),
 		tagSet:                          text("tag_set.sql"),

@@ -61,8 +61,8 @@ func TestQueueChecker(t *testing.T) {
 		spoil func(*evidence)
 		want  string // empty: no violation
 	}{
-		"nothing":      {func(*evidence) {}, ""},
-		"five at once": {add(stayed(50, "B9", boundedQueue, "b9", 110, 150)...), "queue bounded: 5 runs executed"},
+		"nothing":             {func(*evidence) {}, ""},
+		"five at once":        {add(stayed(50, "B9", boundedQueue, "b9", 110, 150)...), "queue bounded: 5 runs executed"},
 		"a run is taken over": {add(stayed(50, "B0", boundedQueue, "b0", 110, 150)...), ""},
 		"three of a key at once": {func(e *evidence) {
 			e.entries = append(e.entries[3*mostExecuting:], append(append(stayed(1, "B7", boundedQueue, "b0", 1, 9), stayed(2, "B8", boundedQueue, "b0", 2, 9)...), stayed(3, "B9", boundedQueue, "b0", 3, 9)...)...)

@@ -194,7 +194,6 @@ const (
 	qRunsListByGroupKey
 	qRunTree
 	qRunTreeCounts
-	qRunTreeOpenCalls
 	qWorkers
 	qHeldRuns
 	qDivergencesDelete

@@ -192,7 +192,6 @@ func sqlFile(q queryID) string {
 		qRunsListByTagKey:                "runs_list_by_tag_key.sql",
 		qRunTree:                         "run_tree.sql",
 		qRunTreeCounts:                   "run_tree_counts.sql",
-		qRunTreeOpenCalls:                "run_tree_open_calls.sql",
 		qWorkers:                         "workers.sql",
 		qWorkersLiveWorkflows:            "workers_live_workflows.sql",
 		qLaneLongestDueRun:               "lane_longest_due_run.sql",

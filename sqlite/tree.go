@@ -29,20 +29,11 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x executor) error {
-		err := x.query(qRunTreeCounts, func(v []driver.Value) error {
+		return x.query(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			status := store.Status(c.int())
-			counts.RunsByStatus[status] = int(c.int())
-			counts.Delayed += int(c.int())
-			return c.err
-		}, bindShard(run), bindUUID(run), bindTime(now))
-		if err != nil {
-			return err
-		}
-		return x.query(qRunTreeOpenCalls, func(v []driver.Value) error {
-			c := columnReader{values: v}
-			kind := store.Kind(c.int())
-			counts.OpenCalls[kind] = int(c.int())
+			status, kind := store.Status(c.int()), store.Kind(c.int())
+			n, delayed := int(c.int()), int(c.int())
+			counts.Add(status, kind, n, delayed)
 			return c.err
 		}, bindShard(run), bindUUID(run), bindTime(now))
 	})

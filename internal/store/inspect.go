@@ -49,6 +49,16 @@ type TreeCounts struct {
 	OpenCalls    map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
+// Add adds n runs with the status, of which so many are delayed, or, if the status is zero, n open calls of the kind.
+func (c *TreeCounts) Add(status Status, kind Kind, n, delayed int) {
+	if status == 0 {
+		c.OpenCalls[kind] += n
+		return
+	}
+	c.RunsByStatus[status] += n
+	c.Delayed += delayed
+}
+
 // MapProgress tells how many items of a Map have completed or failed.
 type MapProgress struct {
 	Step Step // of KindMap; Output is the number of items

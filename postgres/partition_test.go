@@ -72,7 +72,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"queue_place_of_run.sql", append(key[:2:2], int32(10))},
 		{"start_by_deadline_mark_clear.sql", append(key[:2:2], int64(1))},
 		{"parent_state.sql", parentKeys(child)},
-		{"signal_receive.sql", append(singleStepArgs(&wait.Step), "go")},
+		{"signal_receive.sql", append(singleStepArgs(&wait.Step), "go", "receiver")},
 		{"signal_insert.sql", signalArgs(sent)},
 		{"signal_not_stored_reasons.sql", signalKeys(sent)},
 		{"run_wake.sql", append(wakeArgs([]wakeReason{{run: run.UUID, at: at}}), "channel")},

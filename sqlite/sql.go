@@ -174,9 +174,6 @@ const (
 	qRepairPlacePassed
 	qGenerations
 	qRetentionTreeRead
-	qRetentionPage
-	qRetentionGenerations
-	qRetentionEventsDelete
 	qRetentionStepsDelete
 	qRetentionDivergencesDelete
 	qRetentionSignalsDelete
@@ -215,5 +212,8 @@ const (
 	qQueueDeclare
 	qQueues
 	qQueueKeys
+	qRetentionPage
+	qRetentionGenerations
+	qRetentionEventsDelete
 	queryCount
 )

@@ -3,5 +3,5 @@
 DELETE FROM durable_event
 WHERE id < (
     SELECT coalesce(min(CASE WHEN page.at >= ?1 THEN page.id END), max(page.id) + 1)
-    FROM (SELECT id, at FROM durable_event ORDER BY id LIMIT ?2) AS page
+    FROM (SELECT id, at FROM durable_event ORDER BY id LIMIT ?2 + 0) AS page
 );

@@ -147,8 +147,9 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
 //   - [OnlyUnstarted] and [OnlyItself] are for cancels.
 //   - [FreezeTimers] is for resumes.
-//   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip], [Engine.Rerun].
-//   - [From], [FromEnd] and [AtOnce] are for some repairs.
+//   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip],
+//     [Engine.Rerun], [Engine.Fork].
+//   - [From], [FromEnd], [AtOnce], [With] and [NewID] are for some repairs.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -160,6 +161,8 @@ type controlOptions struct {
 	from          string
 	fromEnd       bool
 	atOnce        bool
+	values        []stepValue
+	newID         string
 }
 
 const (
@@ -170,6 +173,8 @@ const (
 	givenDryRun
 	givenFrom // From or FromEnd
 	givenAtOnce
+	givenWith
+	givenNewID
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
@@ -241,8 +246,8 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
-	case o.given&(givenFrom|givenAtOnce) != 0:
-		err = fmt.Errorf("%w: From, FromEnd and AtOnce are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
+	case o.given&(givenFrom|givenAtOnce|givenWith|givenNewID) != 0:
+		err = fmt.Errorf("%w: From, FromEnd, AtOnce, With and NewID are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}

@@ -25,7 +25,7 @@ const (
 	EventLeaseLost       EventType = "lease_lost" // another worker took the run over
 	EventMovedToQueue    EventType = "moved"      // Engine.MoveToQueue gave the run another queue
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
-	EventRepaired        EventType = "repaired"   // Engine.Retry made the next generation of the run
+	EventRepaired        EventType = "repaired"   // a repair made the next generation of the run, or Engine.Fork made the run
 	EventContinued       EventType = "continued"  // the run continued as its next generation, with a new input; see Ctx.ContinueAsNew
 	EventDeleted         EventType = "deleted"    // Engine.Delete deleted the run; ID and RunID are both its UUID
 )
@@ -48,8 +48,9 @@ type Event struct {
 	Workflow string
 
 	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and
-	// EventDeleted only. Old and New are the queue, the priority, or the number of the generation, before and after the change. Of
-	// EventDeleted, Old is the ID that the run had, and New the number of runs that were deleted with it.
+	// EventDeleted only. Old and New are the queue, the priority, or the number of the generation, before and after the change. If
+	// Engine.Fork made the run, Old is the UUID of the forked one. Of EventDeleted, Old is the ID that the run had, and New the number of
+	// runs that were deleted with it.
 	Actor, Reason, Old, New string
 }
 

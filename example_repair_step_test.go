@@ -108,3 +108,34 @@ func ExampleEngine_Rerun() {
 	// sending an invitation
 	// yes <nil>
 }
+
+// A copy of a completed run shows what another value would have led to.
+func ExampleEngine_Fork() {
+	store, remove := temporary()
+	defer remove()
+	order := durable.Define("order", func(c *durable.Ctx, _ int) (string, error) {
+		price, err := c.Step("price", func(context.Context) (int, error) { return 10, nil })
+		if err != nil {
+			return "", err
+		}
+		return c.Step("invoice", func(context.Context) (string, error) { return fmt.Sprintf("pay %d", price), nil })
+	})
+	engine, err := durable.New(store, durable.Config{Workflows: []durable.Definition{order}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	fmt.Println(order.Call(ctx, engine, 1, durable.ID("order-42")))
+	made, err := engine.Fork(ctx, "order-42", durable.From("invoice"), durable.With("price", 12), durable.NewID("what-if"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("corrected:", made.Corrected, "made again:", made.Dropped)
+	fmt.Println(order.Call(ctx, engine, 1, durable.ID("what-if")))
+	fmt.Println(order.Call(ctx, engine, 1, durable.ID("order-42")))
+	// Output:
+	// pay 10 <nil>
+	// corrected: [price] made again: [invoice]
+	// pay 12 <nil>
+	// pay 10 <nil>
+}

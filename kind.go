@@ -55,11 +55,12 @@ const (
 	VerbReset  Verb = "reset"
 	VerbDelete Verb = "delete"
 
-	// The repairs of Engine.Retry, Engine.Override, Engine.Skip and Engine.Rerun.
+	// The repairs of Engine.Retry, Engine.Override, Engine.Skip, Engine.Rerun and Engine.Fork.
 	VerbRetry    Verb = "retry"
 	VerbOverride Verb = "override"
 	VerbSkip     Verb = "skip"
 	VerbRerun    Verb = "rerun"
+	VerbFork     Verb = "fork"
 
 	VerbContinue Verb = "continue" // of Ctx.ContinueAsNew
 )

@@ -174,6 +174,7 @@ var repairOptions = map[Verb]struct {
 	VerbOverride: {givenFrom | givenAtOnce, "FromEnd, AtOnce"},
 	VerbSkip:     {givenAtOnce, "AtOnce"},
 	VerbRerun:    {givenAtOnce, "AtOnce"},
+	VerbFork:     {givenFrom | givenAtOnce | givenWith | givenNewID, "From, FromEnd, With, NewID, AtOnce"},
 }
 
 // repairRequest adds the options of a repair to the request.
@@ -193,6 +194,10 @@ func (e *Engine) repairRequest(ctx context.Context, verb Verb, q engine.RepairRe
 	default:
 		err = o.checkTexts()
 	}
+	if err == nil {
+		q.Values, err = e.encodeValues(o.values)
+	}
+	q.NewID = o.newID
 	q.Verb, q.From, q.FromEnd, q.AtOnce, q.DryRun, q.Actor, q.Reason = string(verb), o.from, o.fromEnd, o.atOnce, o.dryRun, o.actor, o.reason
 	return q, err
 }

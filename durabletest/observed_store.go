@@ -78,6 +78,16 @@ func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) 
 	return s.executeWrite("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
+// Fence implements store.RepairStore.
+func (s *observedStore) Fence(ctx context.Context, f *store.Fence) error {
+	return s.executeWrite("the fence of a repair", func() error { return s.Store.Fence(ctx, f) })
+}
+
+// Fork implements store.RepairStore.
+func (s *observedStore) Fork(ctx context.Context, f *store.Fork) error {
+	return s.executeWrite("a fork", func() error { return s.Store.Fork(ctx, f) })
+}
+
 // Repair implements store.RepairStore.
 func (s *observedStore) Repair(ctx context.Context, r *store.Repair) error {
 	return s.executeWrite(r.Verb, func() error {

@@ -55,7 +55,7 @@ type statements struct {
 	startFoldKeysByLookAt, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                           string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete                                                                         string
-	repairChildrenDetach, repairSignalsRelease, repairRun, generations                                                                              string
+	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
 	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
 }
 
@@ -72,6 +72,7 @@ func loadStatements(schema string) statements {
 		repairChildrenDetach:            text("repair_children_detach.sql"),
 		repairSignalsRelease:            text("repair_signals_release.sql"),
 		repairRun:                       text("repair_run.sql"),
+		forkEventInsert:                 text("fork_event_insert.sql"),
 		generations:                     text("generations.sql"),
 		retentionPage:                   text("retention_page.sql"),
 		retentionGenerations:            text("retention_generations.sql"),

@@ -16,13 +16,15 @@ import (
 
 // RepairRequest is a request to make the next generation of a run.
 type RepairRequest struct {
-	Verb    string // one of the verbs below
-	From    string // of a retry or fork, as users see it; empty: the step that the run's failure names
-	FromEnd bool   // all other calls are kept
-	Step    string // of an override, skip or rerun, as users see it
-	Value   []byte // of the step
-	AtOnce  bool   // a live run is not paused before: it is taken away from its worker at once
-	DryRun  bool   // nothing is changed
+	Verb    string            // one of the verbs below
+	From    string            // of a retry or fork, as users see it; empty: the step that the run's failure names
+	FromEnd bool              // all other calls are kept
+	Step    string            // of an override, skip or rerun, as users see it
+	Value   []byte            // of the step
+	Values  map[string][]byte // of a fork, by names as users see them
+	NewID   string            // of a fork: it is another run, with this ID
+	AtOnce  bool              // a live run is not paused before: it is taken away from its worker at once
+	DryRun  bool              // nothing is changed
 	Actor   string
 	Reason  string
 }
@@ -33,6 +35,7 @@ const (
 	OverrideVerb = "override"
 	SkipVerb     = "skip"
 	RerunVerb    = "rerun"
+	ForkVerb     = "fork"
 )
 
 // RepairedRun is the part of a repair that concerns one run.
@@ -248,6 +251,8 @@ func (p *repairPlanner) plan(ctx context.Context, row *store.Run, q *repair.Requ
 		made, err = repair.Skip(s, q, step, p.request.Value)
 	case RerunVerb:
 		made, err = repair.Rerun(s, q, step)
+	case ForkVerb:
+		made, err = repair.Fork(s, q, p.request.storedValues())
 	default:
 		made, err = repair.Retry(s, q)
 	}

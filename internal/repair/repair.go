@@ -319,8 +319,8 @@ func (p *plan) result() *Result {
 	case p.request.Paused:
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}
-	if run.Status.IsTerminal() && !run.Deadline.IsZero() {
-		r.Deadline = p.request.Now.Add(run.Deadline.Sub(run.CreatedAt))
+	if d := Timeout(run); run.Status.IsTerminal() && d > 0 {
+		r.Deadline = p.request.Now.Add(d)
 	}
 	renewal, _ := record.RenewalOf(p.History) // one that does not decode was refused before
 	for i := range p.History {

@@ -26,6 +26,10 @@ type RepairStore interface {
 	// nothing, and its outcome is Written. It returns ErrLocked if another transaction has locked a row.
 	Repair(ctx context.Context, r *Repair) error
 
+	// Fork creates a root run with checkpoints in one transaction, and sets the outcome of the start. If the name is taken, it
+	// creates nothing.
+	Fork(ctx context.Context, f *Fork) error
+
 	// Generations returns the superseded generations of a run, the oldest first, and none for a run that was
 	// never repaired. It reads only the given payloads.
 	Generations(ctx context.Context, run uuid.UUID, with PayloadSelection) ([]Generation, error)
@@ -188,4 +192,15 @@ type Generation struct {
 	From    string
 	At      time.Time
 	Detail  []byte
+}
+
+// Fork creates a root run that begins with a copy of another run's history.
+type Fork struct {
+	Start *StartWrite // of a run that is Pending, with an epoch of count 1: like a run that was executed, it has a history
+	Steps []Step      // its checkpoints, in the order of their names
+
+	// The event tells who made it, when, why, and from which run.
+	Source uuid.UUID
+	Actor  string
+	Reason string
 }

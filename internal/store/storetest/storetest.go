@@ -73,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"admission", admissions},
 		{"requeue", requeues},
 		{"repair", repairs},
+		{"fork", forks},
 		{"retention", retentions},
 		{"drift", drifts},
 		{"continue", continues},

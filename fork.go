@@ -1,0 +1,94 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+)
+
+// Fork executes a copy of a run anew from a step. The copy begins with the calls that the run had recorded before the step that
+// [From] names, or with all of them if [FromEnd] is given; one of the two is required. [With] gives values to single calls.
+//
+// Without [NewID] the copy is the next generation of the run, under its own ID, as after an [Engine.Retry], also if the run is live or
+// completed. What [Engine.Override] says about live runs, cancelled runs and idempotency keys applies.
+//
+// With [NewID] the copy is another run with that ID. The forked run does not change, whatever its state is, and is not waited for. The
+// new run has its workflow, queue, priority and input, its tags, and its [Timeout] from now on, but not its [GroupKey] or
+// [Singleton] key. It copies the outcomes that are recorded: steps that had failed or succeeded, received signals, results of
+// children. Calls that wait, such as receives, children that have not ended and steps in backoff, are made again. Signals that were not
+// received stay with the forked run. All steps that the new run executes have idempotency keys of its own, so it can repeat effects
+// of the forked run: make sure that this is meant. It is not repaired when the forked run is.
+//
+// Fork returns the errors of [Engine.Override]; with NewID also [ErrIDConflict] if a run with the ID exists, and those of a start in its
+// queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [With], [NewID], [Reason], [Actor], [DryRun], and without NewID
+// also [AtOnce].
+func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
+	q, err := e.repairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
+	if err == nil && q.NewID != "" && q.AtOnce {
+		err = fmt.Errorf("%w: a fork with NewID does not stop the run: leave AtOnce out", ErrInvalidConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s run %q: %w", VerbFork, id, err)
+	}
+	if q.NewID == "" {
+		runs, err := e.inner.Repair(ctx, id, q)
+		if err != nil {
+			return nil, convertStateError(err)
+		}
+		return newRepaired(runs), nil
+	}
+	made, err := e.inner.Fork(ctx, id, q)
+	if err != nil {
+		return nil, err
+	}
+	forked := newRepaired([]engine.RepairedRun{*made})
+	if q.DryRun {
+		forked.RunID = "" // there is no run
+	}
+	return forked, nil
+}
+
+// With makes Fork give a value to a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, also if it is the one
+// that [From] names. The option can be given for several calls.
+func With(step string, value any) ControlOption {
+	return func(o *controlOptions) {
+		o.given |= givenWith
+		o.values = append(o.values, stepValue{step, value})
+	}
+}
+
+// stepValue is the value of an option With.
+type stepValue struct {
+	step  string
+	value any
+}
+
+// NewID makes Fork create another run with the given ID.
+func NewID(id string) ControlOption {
+	return func(o *controlOptions) {
+		o.markGiven(givenNewID, "NewID")
+		o.newID = id
+		o.fail(naming.Check("run", id))
+	}
+}
+
+// encodeValues returns the encoded values of the options With, by the names of their calls.
+func (e *Engine) encodeValues(values []stepValue) (map[string][]byte, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	all := make(map[string][]byte, len(values))
+	for _, v := range values {
+		if _, twice := all[v.step]; twice {
+			return nil, fmt.Errorf("%w: With is given twice for step %q: leave one of them out", ErrInvalidConfig, v.step)
+		}
+		b, err := encodeDecodable(v.value, e.cfg.MaxPayload)
+		if err != nil {
+			return nil, fmt.Errorf("the value of step %q: %w", v.step, err)
+		}
+		all[v.step] = b
+	}
+	return all, nil
+}

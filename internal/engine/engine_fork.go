@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/repair"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// storedValues returns the values by the stored names of their calls.
+func (q *RepairRequest) storedValues() map[string][]byte {
+	values := make(map[string][]byte, len(q.Values))
+	for name, value := range q.Values {
+		values[naming.ParseDisplay(name)] = value
+	}
+	return values
+}
+
+// Fork starts a root run that begins with a copy of the history of the run ref. The other run does not change, and may be
+// live. What is copied are outcomes, which do not change either, so the copy needs no lock.
+func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*RepairedRun, error) {
+	if err := e.checkWorkersSince(ctx, ignoresRepairs, store.RepairVersion); err != nil {
+		return nil, err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return nil, err
+	}
+	row, err := e.find(ctx, ref, store.AllPayloads)
+	if err != nil {
+		return nil, err
+	}
+	made, err := e.fork(ctx, row, &q)
+	if err != nil {
+		return nil, e.unlessDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))
+	}
+	return made, nil
+}
+
+func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*RepairedRun, error) {
+	start, err := e.forkRequest(ctx, row, q)
+	if err != nil {
+		return nil, err
+	}
+	history, err := e.store.History(ctx, row.UUID)
+	if err != nil {
+		return nil, err
+	}
+	subject, r := &repair.Subject{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.From), FromEnd: q.FromEnd, Now: e.clock.Now()}
+	steps, detail, err := repair.Copy(subject, r, q.storedValues())
+	if err != nil || q.DryRun {
+		return &RepairedRun{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
+	}
+	starts, spans := e.PrepareStarts(ctx, start)
+	s, run := starts[0], &starts[0].Run
+	run.Epoch = store.Epoch{}.Next(store.NewNonce())
+	for i := range steps {
+		steps[i].Run, steps[i].Epoch = run.UUID, run.Epoch
+	}
+	f := &store.Fork{Start: s, Steps: steps, Source: row.UUID, Actor: q.Actor, Reason: q.Reason}
+	err = e.commitAlone(ctx, userCaller, func() error { return e.store.Fork(ctx, f) })
+	if err == nil && s.Outcome != store.Written {
+		err = fmt.Errorf("%w: run %q exists already: use another ID", ErrIDConflict, run.Name)
+	}
+	if err != nil {
+		spans.EndFailed(err)
+		return nil, err
+	}
+	spans.endSpan(0, s, nil)
+	e.telemetry.Started(ctx, run.Workflow, run.Queue)
+	e.telemetry.Log.Info("a run was forked: another run continues a copy of it", telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name, telemetry.KeyWorkflow, run.Workflow,
+		telemetry.KeySource, row.UUID, telemetry.KeyActor, q.Actor, telemetry.KeyReason, q.Reason)
+	if w := e.worker(); w != nil {
+		w.hintWorkers()
+	}
+	return &RepairedRun{Run: run, Generation: 1, Detail: detail}, nil
+}
+
+// forkRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the
+// forked run.
+func (e *Engine) forkRequest(ctx context.Context, row *store.Run, q *RepairRequest) ([]StartRequest, error) {
+	details, err := e.store.RunProgress(ctx, row.UUID, e.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	all := []StartRequest{{
+		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: repair.Timeout(row), Tags: details.Tags,
+	}}
+	wrong, err := e.CheckNamesAgainstUUIDs(ctx, all)
+	if err == nil {
+		err = wrong[0]
+	}
+	if err == nil {
+		err = e.Enqueue(ctx, all)
+	}
+	return all, err
+}

@@ -1,0 +1,90 @@
+package repair
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// errForkFrom is returned for a fork that does not say from which step.
+var errForkFrom = errors.New("a fork begins at a step, or at the end")
+
+// Fork decides how the next generation of a run begins with a copy of its history up to a step, in which some calls have
+// other values. The keys of values are stored names.
+func Fork(s *Subject, q *Request, values map[string][]byte) (*Result, error) {
+	p, err := planFork(s, q, values)
+	if err == nil {
+		err = p.checkGoesForward()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.complete(), nil
+}
+
+// Copy returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
+// what has an outcome: calls that wait are made again, and so are their children. The keys of steps are those of the other
+// run, so all of them are new. The caller sets Run and Epoch.
+func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
+	p, err := planFork(s, q, values)
+	if err != nil {
+		return nil, d, err
+	}
+	p.dropEnd()
+	for i := range p.History {
+		row := p.History[i]
+		valued, hasValue := p.valued[row.Name]
+		switch {
+		case row.Kind == store.KindRenewal || row.Kind == store.KindFailure:
+			continue
+		case hasValue:
+			row = valued
+			d.Corrected = append(d.Corrected, naming.Display(row.Name))
+		case p.dropped[row.Name] || !row.Status.IsTerminal():
+			d.Dropped = append(d.Dropped, naming.Display(row.Name))
+			continue
+		default:
+			d.Kept++
+		}
+		steps = append(steps, row)
+	}
+	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
+	return steps, d, nil
+}
+
+func planFork(s *Subject, q *Request, values map[string][]byte) (*plan, error) {
+	p := newPlan(s, q)
+	switch {
+	case q.From != "":
+		if err := p.dropFrom(); err != nil {
+			return nil, err
+		}
+	case !q.FromEnd:
+		return nil, fmt.Errorf("%w: %w", ErrFromRequired, errForkFrom)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		row, err := p.call(name)
+		if err == nil {
+			err = p.setValue(row, values[name])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Timeout returns the duration of the run's timeout, or zero.
+func Timeout(r *store.Run) time.Duration {
+	if r.Deadline.IsZero() {
+		return 0
+	}
+	return max(r.Deadline.Sub(r.CreatedAt), time.Microsecond)
+}

@@ -1,0 +1,70 @@
+package repair
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func TestAForkBeginsAtAStepWithOtherValues(t *testing.T) {
+	h := failedRun(t, "", "step a completed", "step b completed", "step c completed", "receive go started").live()
+	q := laterRequest()
+	q.From = "b"
+	r := done(t)(Fork(&h.Subject, q, map[string][]byte{"a": []byte(`1`), "b": []byte(`2`)}))
+	want(t, "kept", shown(r.Repair.Keep))
+	want(t, "written", writtenCalls(r), "a completed 1", "b completed 2")
+	want(t, "dropped", r.Detail.Dropped, "c", "go")
+	want(t, "renewed", r.Detail.Renewed, "c")
+	for what, c := range map[string]struct {
+		q      Request
+		values map[string][]byte
+		want   error
+	}{
+		"without From":        {Request{}, nil, ErrFromRequired},
+		"from no step":        {Request{From: "x"}, nil, ErrNoStep},
+		"a value for no step": {Request{FromEnd: true}, map[string][]byte{"x": nil}, ErrNoStep},
+	} {
+		if _, err := Fork(&h.Subject, &c.q, c.values); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+		if _, _, err := Copy(&h.Subject, &c.q, c.values); !errors.Is(err, c.want) {
+			t.Errorf("a copy %s: %v, want %v", what, err, c.want)
+		}
+	}
+}
+
+func TestACopyHasOnlyOutcomes(t *testing.T) {
+	h := failedRun(t, "no", "step a completed", "sleep nap completed", "step no failed", "child kid completed", "child live started", "step flaky backoff", "receive go started",
+		"failure "+naming.Display(EndRecordName)+" failed", "compensation undo completed")
+	h.Run.Status = store.Cancelled
+	steps, d, err := Copy(&h.Subject, &Request{FromEnd: true, Now: start.Add(time.Hour)}, map[string][]byte{"go": []byte(`"x"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range steps {
+		names = append(names, naming.Display(s.Name)+" "+s.Status.String())
+		if s.Seq == 0 {
+			t.Errorf("step %+v", s)
+		}
+	}
+	want(t, "copied", names, "a completed", "go completed", "kid completed", "nap completed", "no failed")
+	want(t, "not copied", d.Dropped, "live", "flaky", "undo")
+	want(t, "corrected", d.Corrected, "go")
+	if d.Kept != 4 {
+		t.Errorf("%d are kept", d.Kept)
+	}
+}
+
+func TestTheTimeoutOfARun(t *testing.T) {
+	r := &store.Run{CreatedAt: start}
+	if d := Timeout(r); d != 0 {
+		t.Errorf("without a deadline: %v", d)
+	}
+	if r.Deadline = start.Add(time.Minute); Timeout(r) != time.Minute {
+		t.Errorf("%v", Timeout(r))
+	}
+}

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Fork implements store.RepairStore.
+func (s *database) Fork(ctx context.Context, f *store.Fork) error {
+	return retryUnavailable(ctx, func() error {
+		return s.runTransaction(ctx, "fork a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFork(ask, f) })
+	})
+}
+
+func (s *database) tryFork(ask roundTripFunc, f *store.Fork) error {
+	w := &sortedBatch{newMayExist: true}
+	w.addBatch(&store.Batch{Starts: []*store.StartWrite{f.Start}})
+	var took changedRowCounts
+	err := ask("start a run", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
+	if err != nil {
+		return err
+	}
+	if took.starts == 0 {
+		left, err := s.resolveStarts(ask, w.starts)
+		if err == nil && len(left) > 0 {
+			err = startConflictGoneError(left[0])
+		}
+		return err
+	}
+	f.Start.Outcome, f.Start.Existing = store.Written, nil
+	return s.writeForked(ask, f)
+}
+
+// writeForked writes the checkpoints of a run that was created in this transaction, and an event.
+func (s *database) writeForked(ask roundTripFunc, f *store.Fork) error {
+	run := &f.Start.Run
+	shard, id := store.ShardOf(run.UUID), pgUUID(run.UUID)
+	return ask("write the checkpoints of a forked run", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.forkEventInsert, shard, id, pgTime(run.CreatedAt), nullText(&f.Actor), nullText(&f.Reason), f.Source.String())
+		if len(f.Steps) > 0 {
+			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(f.Steps)...)...)
+		}
+	}, func(res statementResults) error {
+		err := readRowCount(res, 1, nil)
+		if err == nil && len(f.Steps) > 0 {
+			err = expectRows(res, fmt.Sprintf("checkpoints of run %s", run.UUID), len(f.Steps))
+		}
+		return err
+	})
+}

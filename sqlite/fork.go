@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Fork implements store.RepairStore.
+func (s *database) Fork(ctx context.Context, f *store.Fork) error {
+	return s.writeAndNotify(ctx, "fork a run", func(x *writeTx) error {
+		run := &f.Start.Run
+		existing, err := runWithName(x, run)
+		if err == nil {
+			err = writeStart(x, f.Start)
+		}
+		if err != nil || existing != nil { // perhaps this run, if the result of an earlier try was lost
+			return err
+		}
+		for i := range f.Steps {
+			if i%contextCheckInterval == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			p := &f.Steps[i]
+			n, err := x.exec(qRepairStepWrite, bindShard(run.UUID), bindUUID(run.UUID), run.Epoch.Number(), p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
+				bindBytes(p.Output), bindBytes(p.Error), bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), int64(p.Seq), bindBytes(p.Failures))
+			if err := checkOneRow("forking run", run.UUID, n, err); err != nil {
+				return err
+			}
+		}
+		_, err = x.exec(qEventInsertWithValues, bindUUID(run.UUID), int64(store.EventRepaired), bindTime(run.CreatedAt), bindText(f.Actor), bindText(f.Reason),
+			f.Source.String(), nil)
+		return err
+	})
+}

@@ -93,19 +93,20 @@ func ExampleEngine_Rerun() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("with a new key:", made.Renewed)
 	if err := engine.Signal(ctx, "order-42", "answer", "yes"); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(run.Result(ctx))
+	result, err := run.Result(ctx)
+	fmt.Println("with a new key:", made.Renewed)
+	fmt.Println(result, err)
 	stop()
 	if err := <-stopped; err != nil {
 		log.Fatal(err)
 	}
 	// Output:
 	// sending an invitation
-	// with a new key: [invite]
 	// sending an invitation
+	// with a new key: [invite]
 	// yes <nil>
 }
 

@@ -40,10 +40,10 @@
 // Names are keys, not positions. So loops, goroutines and errgroup are allowed, if every call has a name of its own within its
 // scope. [Ctx.Map] and [Ctx.Go] open scopes.
 //
-// The code may change while runs are live. A new step is executed when the run reaches it. A step that was removed is not called
-// any more. A call whose kind has changed, or whose recorded result does not decode, returns [ErrDiverged]. So do a choice among
-// other branches than are recorded, and a child of another workflow. Then the run is held until there is code that fits it; see
-// [OnDrift].
+// The code may change while runs are live. Say what was changed with [Renamed], [Retired] and [Ctx.Patched]. A call whose kind
+// has changed, or whose recorded result does not decode, returns [ErrDiverged]. So do a choice among other branches than are
+// recorded, a child of another workflow, and a call that is not recorded while recorded ones were not made. Then the run is
+// held until there is code that fits it; see [OnDrift].
 //
 // The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
 // workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the

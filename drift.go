@@ -2,10 +2,12 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // DriftPolicy says what a worker does with a run whose code does not fit its history; see [OnDrift].
@@ -17,19 +19,84 @@ const (
 	// so does a worker whose Config.Version has not diverged on the run. This is the default.
 	DriftHolds = DriftPolicy(engine.DriftHolds)
 	// DriftContinues leaves it to the function: the call that does not fit its record returns [ErrDiverged], and if the function
-	// returns that error, the run fails and is compensated.
+	// returns that error, the run fails and is compensated. A call that is not recorded is executed. A run that completes
+	// without having made recorded calls is logged.
 	DriftContinues = DriftPolicy(engine.DriftContinues)
+	// DriftFails does as DriftContinues. Besides, a call that is not recorded returns [ErrDiverged] instead of being executed if the
+	// history holds calls that the code has not made.
+	DriftFails = DriftPolicy(engine.DriftFails)
 )
 
+// workflowChange is what the definition of a workflow says about changes of its code.
+type workflowChange struct {
+	onDrift engine.DriftPolicy
+	renamed map[string]string // the previous names by the present ones
+	retired map[string]bool
+}
+
 // OnDrift sets what a worker does with a run whose code does not fit its history, because the code was changed while the run was
-// live. Without this option it is [DriftHolds].
+// live:
+//
+//   - a call does not fit its record: it is of another kind, or what is recorded does not decode into its type;
+//   - a call is about to be executed, or the function returns, although the history holds calls that the code has not made: a
+//     call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
+//
+// Calls that plain goroutines make are not judged by the second rule, because their order differs between executions.
+// Without this option the policy is [DriftHolds].
 func OnDrift(p DriftPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.markGiven(givenOnDrift, "OnDrift")
-		if o.onDrift = engine.DriftPolicy(p); p < DriftHolds || p > DriftContinues {
-			o.fail(fmt.Errorf("%w: OnDrift(%d) is unknown: use DriftHolds or DriftContinues", ErrInvalidConfig, p))
+		if o.onDrift = engine.DriftPolicy(p); p < DriftHolds || p > DriftFails {
+			o.fail(fmt.Errorf("%w: OnDrift(%d) is unknown: use DriftHolds, DriftContinues or DriftFails", ErrInvalidConfig, p))
 		}
 	}
+}
+
+// Renamed says that the call with the name now, in any scope of the workflow, had the name before in an earlier version: a step, a
+// sleep, a receive, a child, a choice or a Map, but not a branch. A run whose history holds the old name uses that record. Remove the
+// option when no live run holds the old name.
+func Renamed(before, now string) WorkflowOption {
+	return func(o *workflowOptions) {
+		o.fail(errors.Join(naming.Check("step", before), naming.Check("step", now)))
+		if _, twice := o.renamed[now]; twice || before == now {
+			o.fail(fmt.Errorf("%w: Renamed(%q, %q): a call has one previous name, which differs from its own", ErrInvalidConfig, before, now))
+		}
+		if o.renamed == nil {
+			o.renamed = make(map[string]string)
+		}
+		o.renamed[now] = before
+	}
+}
+
+// Retired says that the code does not make the calls with these names any more, in any scope of the workflow. A run whose history
+// holds them is not held for that. Remove the option when no live run holds them.
+func Retired(names ...string) WorkflowOption {
+	return func(o *workflowOptions) {
+		if o.retired == nil {
+			o.retired = make(map[string]bool)
+		}
+		for _, name := range names {
+			o.fail(naming.Check("step", name))
+			o.retired[name] = true
+		}
+	}
+}
+
+// Patched reports whether the run takes the new path at the place with the given ID, and false if it takes the old one, because
+// its history shows that an earlier execution has passed the place:
+//
+//	checked, err := c.Patched("fraud check")
+//	if err != nil {
+//		return err
+//	}
+//	if checked {
+//		err = c.Do("check", check) // a new step
+//	}
+//
+// The first call in a scope decides this and records it, and every later call with the ID in that scope returns the same. The
+// errors are those of [Ctx.Step]. When no live run gets false any more, remove the call and the old path.
+func (c *Ctx) Patched(id string) (bool, error) {
+	return c.callScope().Patched(id, callSite(0))
 }
 
 // Divergence says that a version of the code made a call that does not fit the history of a run.

@@ -109,7 +109,7 @@ func TestARefusedStartNamesTheLiveRun(t *testing.T) {
 				}
 			}
 			return c.Start("joins", j.Workflow, "fourth", durable.Singleton("k"))
-		})
+		}, durable.OnDrift(durable.DriftContinues)) // a replay does not sleep
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{j, asks}, ParkAfter: time.Millisecond})
 		running(t, e)
 		orFail(j.Start(ctx, e, "first", durable.Singleton("k", durable.WhileLiveRefuse), durable.ID("first")))(t)

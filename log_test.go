@@ -286,7 +286,7 @@ func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
 					return 0, err
 				}
 				return c.Receive[int]("go")
-			})
+			}, durable.OnDrift(durable.DriftContinues))
 		}
 		old := version("charge")
 		e := engineOn(t, s, old)

@@ -33,7 +33,7 @@ func TestRunEndsUnderACall(t *testing.T) {
 				return 7, nil
 			}
 			return 1, c.Sleep("s", time.Hour)
-		})
+		}, durable.OnDrift(durable.DriftContinues)) // the next execution does not sleep
 		quick := durable.Define("quick", double)
 		cfg := durable.Config{Workflows: []durable.Definition{slow, quick}, ParkAfter: 2 * time.Hour}
 		e := engineWith(t, s, cfg)

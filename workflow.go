@@ -24,7 +24,7 @@ type Workflow[I, O any] struct {
 	name     string
 	queue    string       // empty: not given
 	defaults *stepOptions // nil: not given
-	onDrift  engine.DriftPolicy
+	change   workflowChange
 	fn       func(*Ctx, I) (O, error)
 	graph    *graphDefinition // see DefineGraph; nil: none
 	err      error
@@ -40,7 +40,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, onDrift: o.onDrift, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, change: o.workflowChange, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -48,14 +48,14 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	return w
 }
 
-// WorkflowOption configures a workflow; see [Queue], [Defaults] and [OnDrift].
+// WorkflowOption configures a workflow; see [Queue], [Defaults], [OnDrift], [Renamed] and [Retired].
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
 	commonOptions
 	queue    string
 	defaults *stepOptions
-	onDrift  engine.DriftPolicy
+	workflowChange
 }
 
 const (
@@ -107,7 +107,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.onDrift, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(s.Diverged("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",

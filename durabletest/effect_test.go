@@ -170,7 +170,7 @@ func TestReplayOfCalls(t *testing.T) {
 	}
 	more := durable.Define("caller", func(c *durable.Ctx, _ int) (string, error) {
 		err := c.Signal("new", "nobody", "note", 1)
-		if !errors.Is(err, durable.ErrSuspended) {
+		if !errors.Is(err, durable.ErrDiverged) {
 			t.Errorf("the replay has made the call: %v", err)
 		}
 		return "", err

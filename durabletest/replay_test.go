@@ -107,7 +107,7 @@ func TestReplay(t *testing.T) {
 				return 0, err
 			}
 			return step(c, "charge", sums[0])
-		}, `at "charge": the history does not hold this call, and holds "pay, shipped"`, `at "charge": the history does not hold this call, and holds "pay"`},
+		}, `which holds ["pay" "shipped"]`, `which holds ["pay" "shipped"]`},
 		"another kind": {func(c *durable.Ctx, o order) (int, error) {
 			return step(c, "cool down", 1)
 		}, `at "cool down": the history holds a sleep of this name, and the code calls a step`, `at "cool down": the history holds a sleep of this name`},

@@ -113,7 +113,7 @@ func TestReplayOfARunThatWaitsForAChild(t *testing.T) {
 		"waiting":                          {waiting, w, ""},
 		"waiting, renamed after the child": {waiting, parent("cheers"), ""},
 		"ended":                            {ended, w, ""},
-		"ended, renamed after the child":   {ended, parent("cheers"), `at "cheers": the history does not hold this call, and holds "thanks"`},
+		"ended, renamed after the child":   {ended, parent("cheers"), `which holds ["thanks"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,3 +78,18 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 func textsOf(texts []string) textArray {
 	return textArray{len(texts), func(i int) *string { return &texts[i] }}
 }
+
+// Histories implements store.DriftStore.
+func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
+	err = s.roundTripOnEnginePool(ctx)("read histories", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.histories, lockArgs(runs)...)
+	}, func(res statementResults) error {
+		steps = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			step, err := scanStep(rows)
+			steps = append(steps, step)
+			return err
+		})
+	})
+	return steps, err
+}

@@ -54,7 +54,7 @@ type statements struct {
 	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
 	startFoldKeysByLookAt, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                           string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
-	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete                                                                         string
+	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
 	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
 }
@@ -83,6 +83,7 @@ func loadStatements(schema string) statements {
 		retentionEventInsert:            text("retention_event_insert.sql"),
 		runHoldForDrift:                 text("run_hold_for_drift.sql"),
 		heldRuns:                        text("held_runs.sql"),
+		histories:                       text("histories.sql"),
 		heldRunClaim:                    text("held_run_claim.sql"),
 		divergences:                     text("divergences.sql"),
 		divergencesDelete:               text("divergences_delete.sql"),

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -79,4 +80,24 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 		_, err := x.exec(qDivergencesDelete)
 		return err
 	})
+}
+
+// Histories implements store.DriftStore.
+func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
+	runs = slices.SortedFunc(slices.Values(runs), store.CompareUUIDs)
+	err = s.read(ctx, "read histories", func(x executor) error {
+		steps = nil // drops what a failed attempt read
+		for _, id := range runs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			some, err := readHistory(x, id)
+			if err != nil {
+				return err
+			}
+			steps = append(steps, some...)
+		}
+		return nil
+	})
+	return steps, err
 }

@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -28,6 +30,9 @@ type Branch struct {
 	commitLock sync.RWMutex
 
 	endCtx, endStepsCtx context.CancelCauseFunc
+
+	base        atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
+	hasBranches atomic.Bool    // branches were started in the branch
 
 	end         *branchEnd // guarded by run.mu; nil: no choice has ended the branch
 	callRefused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
@@ -50,6 +55,9 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 		return nil, err
 	}
 	b := &Branch{parent: s.branch}
+	if s.branch != nil {
+		s.branch.hasBranches.Store(true)
+	}
 	sub := s.subScope(full)
 	sub.branch, b.scope = b, sub
 	sub.stepsCtx, b.endStepsCtx = context.WithCancelCause(s.stepsCtx)
@@ -66,7 +74,7 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 	if err := naming.Check(what, name); err != nil {
 		return err
 	}
-	full := s.prefix + name
+	full := s.fullName(name)
 	if s.isInsideCall() {
 		return nestedCallError(s.r, full)
 	}
@@ -152,7 +160,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err
 	}
-	full := s.prefix + name
+	full := s.fullName(name)
 	s.r.mu.Lock()
 	recorded, err := s.beginCallLocked(full, store.KindMap, site)
 	out := s.endReasonLocked()
@@ -168,7 +176,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	}
 	sub := s.subScope(full)
 	sub.mapName = name
-	if recorded != nil || total == 0 || out != nil {
+	if recorded != nil || total == 0 || out != nil || s.r.preflight != nil {
 		return sub, func() {}, nil
 	}
 	t := &stepTask{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
@@ -224,6 +232,9 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 				failed(&record.Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
 			}
 		}()
+		if s.branch != nil {
+			s.branch.base.Store(stack.Base())
+		}
 		fn()
 		returned = true
 	}()
@@ -265,7 +276,7 @@ func (r *run) awaitGoroutines() {
 func (s *Scope) HasBegun(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	return s.r.history[s.prefix+name] != nil
+	return s.r.history[s.fullName(name)] != nil
 }
 
 // HasBegunIn reports whether history holds a row in the scope with the name in this scope.
@@ -285,6 +296,6 @@ func (s *Scope) HasBegunIn(name string) bool {
 func (s *Scope) HasOutcome(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	row := s.r.history[s.prefix+name]
+	row := s.r.history[s.fullName(name)]
 	return row != nil && row.Status.IsTerminal()
 }

@@ -38,7 +38,7 @@ func (c *Child) Name() string { return naming.Display(c.name) }
 // database refuses the start while a pause or a cancel of the parent is requested.
 func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	r := s.r
-	full := s.prefix + q.Name
+	full := s.fullName(q.Name)
 	recorded, err := s.beginCall(full, store.KindChild, site)
 	if err != nil {
 		return nil, err
@@ -67,6 +67,9 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	}
 	if s.isInsideCall() {
 		return nil, nestedCallError(r, full)
+	}
+	if err := s.beginLive(full, store.KindChild, nil); err != nil {
+		return nil, err
 	}
 	return c, c.start(q)
 }
@@ -209,6 +212,9 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	r := c.s.r
 	if left := c.s.checkOpen(); left != nil {
 		return CallResult{}, left // reading whether the child has ended would count as a new call
+	}
+	if err := c.s.noteLiveCall(c.name, store.KindChild); err != nil {
+		return CallResult{}, err
 	}
 	r.pastReplay.Store(true)
 	r.idleTracker.beginBusy()

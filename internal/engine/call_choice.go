@@ -139,7 +139,7 @@ type ChoiceSpec struct {
 // Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
 func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	r := s.r
-	full := s.prefix + spec.Name
+	full := s.fullName(spec.Name)
 	recorded, err := s.beginCall(full, store.KindChoice, spec.CallSite)
 	switch {
 	case err != nil:
@@ -153,6 +153,9 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	}
 	if s.isInsideCall() {
 		return CallResult{}, nestedCallError(r, full)
+	}
+	if err := s.noteLiveCall(full, store.KindChoice); err != nil {
+		return CallResult{}, err
 	}
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()

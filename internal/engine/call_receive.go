@@ -52,7 +52,7 @@ type receiveCall struct {
 // when. The end of the wait completes this row.
 func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	r := s.r
-	full := s.prefix + spec.Name
+	full := s.fullName(spec.Name)
 	recorded, err := s.beginCall(full, store.KindReceive, spec.CallSite)
 	if err != nil {
 		return CallResult{}, err
@@ -67,6 +67,9 @@ func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	}
 	w := &receiveCall{s: s, r: r, spec: spec, name: full}
 	if recorded == nil || !recorded.Status.IsTerminal() {
+		if err := s.beginLive(full, store.KindReceive, recorded); err != nil {
+			return CallResult{}, err
+		}
 		if recorded, err = w.wait(recorded); err != nil {
 			return CallResult{}, err
 		}
@@ -79,7 +82,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.Now()
 	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
 	if recorded == nil {
-		w.row.Seq = w.r.nextSeq()
+		w.row.Seq = w.s.nextSeq()
 	} else {
 		w.row.Seq = recorded.Seq
 	}

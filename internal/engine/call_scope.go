@@ -146,6 +146,20 @@ func (s *Scope) beginOpenCall(full string, kind store.Kind, site uintptr) (*stor
 	return recorded, s.checkOpenLocked()
 }
 
+// beginLive is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
+// error if the call must not be executed.
+func (s *Scope) beginLive(full string, kind store.Kind, recorded *store.Step) error {
+	if len(s.r.unasked) > 0 {
+		s.r.mu.Lock()
+		err := s.checkUnaskedLocked(full, kind, recorded)
+		s.r.mu.Unlock()
+		if err != nil {
+			return s.diverged(full, err)
+		}
+	}
+	return s.noteLiveCall(full, kind)
+}
+
 // beginCallLocked does the same as beginCall, but does not check whether the scope can do anything new. r.mu is
 // held.
 func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*store.Step, error) {
@@ -189,5 +203,6 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
 			ErrDuplicateStep, naming.Display(full), r.row.Address(), stack.Position(first), stack.Position(site))
 	}
+	r.noteAsked(full)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // a long wait the run leaves memory.
 func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
 	r := s.r
-	full := s.prefix + name
+	full := s.fullName(name)
 	recorded, err := s.beginCall(full, store.KindSleep, site)
 	if err != nil {
 		return err
@@ -25,11 +25,17 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if s.isInsideCall() {
 			return nestedCallError(r, full)
 		}
+		if err := s.beginLive(full, store.KindSleep, nil); err != nil {
+			return err
+		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
 			return err
 		}
 	}
 	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepWasOver(recorded) {
+		if err := s.noteLiveCall(full, store.KindSleep); err != nil {
+			return err
+		}
 		r.pastReplay.Store(true) // what follows was not executed before
 		if err := r.idleTracker.waitUntil(s, recorded.NextAt, nil); err != nil && !s.inEndedBranch() {
 			return err

@@ -94,7 +94,7 @@ type stepTask struct {
 // ErrSuspended, or says that the call itself was wrong. A failure of the step is in the Result.
 func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	r := s.r
-	name := s.prefix + spec.Name
+	name := s.fullName(spec.Name)
 	recorded, err := s.beginCall(name, spec.Kind, spec.CallSite)
 	if err != nil {
 		return CallResult{}, err
@@ -109,6 +109,9 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	}
 	if s.isInsideCall() {
 		return CallResult{}, nestedCallError(r, name)
+	}
+	if err := s.beginLive(name, spec.Kind, recorded); err != nil {
+		return CallResult{}, err
 	}
 	return s.execute(spec, name, recorded)
 }
@@ -140,7 +143,7 @@ func resultOf(s *store.Step) CallResult {
 func (t *stepTask) execute() (CallResult, error) {
 	t.attempt, t.firstBegan = 1, t.r.e.clock.Now()
 	if row := t.recorded; row == nil {
-		t.seq = t.r.nextSeq()
+		t.seq = t.s.nextSeq()
 	} else {
 		t.restoreFrom(row)
 		t.outcomeUnknown = row.Status == store.StepStarted && t.spec.AtMostOnce
@@ -304,7 +307,7 @@ func (t *stepTask) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, b
 // newStepWrite returns the checkpoint of the current attempt.
 func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
 	if t.seq == 0 {
-		t.seq = t.r.nextSeq()
+		t.seq = t.s.nextSeq()
 	}
 	w := &store.StepWrite{RowExists: t.hasRow, Step: store.Step{
 		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,

@@ -11,7 +11,7 @@ import (
 
 // TokenSignal returns the name of the signal that completes the wait called name. Users can send this
 // signal only with a token.
-func (s *Scope) TokenSignal(name string) string { return naming.Separator + s.prefix + name }
+func (s *Scope) TokenSignal(name string) string { return naming.Separator + s.fullName(name) }
 
 // Token returns the token of the wait called name. A worker reads the key that signs tokens before it executes runs.
 func (s *Scope) Token(name string) string {

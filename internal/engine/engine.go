@@ -94,6 +94,8 @@ type Config struct {
 type WorkflowDefinition struct {
 	Name    string
 	OnDrift DriftPolicy
+	Renamed map[string]string // the calls that were renamed: their previous names by the present ones
+	Retired map[string]bool   // recorded calls that the code does not make any more
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)

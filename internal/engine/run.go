@@ -18,6 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/slots"
+	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -65,6 +66,8 @@ type run struct {
 	suspensionAwareness suspensionAwareness
 	forcedEnd           *forcedEnd
 	next                nextGeneration
+	preflight           *preflight      // not nil: the run is replayed by a preflight
+	functionBase        uintptr         // stack.Base of the goroutine that executes the function; set before it is called
 	stepGoexitFailure   *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
@@ -92,6 +95,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	if !r.historyRest.Exists {
 		r.loadBranchEnds()
 		r.historyComplete()
+		r.countUnasked()
 	}
 	r.idleTracker.r, r.waitingReceives.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
@@ -147,6 +151,7 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
+	r.functionBase = stack.Base()
 	return r.e.workflows[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Drift means that the code of a workflow does not fit the history of a run: a call diverges from its record. The run is
+// Drift means that the code of a workflow does not fit the history of a run: a call diverges from its record, or the code
+// does not make recorded calls (run_drift_unasked.go). The run is
 // then held, unless its workflow has another policy: it is suspended, so that nothing more is executed or compensated,
 // and paused with the reason. An operator resumes it, or a worker of a version that has not diverged on it claims
 // it; see worker_held_runs.go.
@@ -19,14 +20,15 @@ type DriftPolicy int8
 // The policies.
 const (
 	DriftHolds     DriftPolicy = 0 // the run is held
-	DriftContinues DriftPolicy = 1 // the call returns ErrDiverged, which the function may handle
+	DriftContinues DriftPolicy = 1 // the call returns ErrDiverged, which the function may handle; a call that is not recorded is executed
+	DriftFails     DriftPolicy = 2 // as DriftContinues, and so does a call that is not recorded while recorded ones are missing
 )
 
 // Diverged is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if
 // that is the policy, and returns the error. An empty name stands for the workflow function itself.
 func (s *Scope) Diverged(name string, err error) error {
 	if name != "" {
-		name = s.prefix + name
+		name = s.fullName(name)
 	}
 	return s.diverged(name, err)
 }
@@ -40,10 +42,13 @@ func (s *Scope) diverged(full string, err error) error {
 // holdForDrift suspends the run because a call does not fit its record. It reports false if the run's workflow has another
 // policy.
 func (r *run) holdForDrift(full string, err error) bool {
-	if w := r.e.workflows[r.row.Workflow]; w == nil || w.OnDrift != DriftHolds {
+	if w := r.definition(); r.preflight == nil && (w == nil || w.OnDrift != DriftHolds) {
 		return false
 	}
 	d := &store.Divergence{Version: r.e.cfg.Version, At: r.e.clock.Now(), Call: tidyReason(naming.Display(full)), Detail: tidyReason(err.Error())}
+	if r.preflight != nil {
+		r.preflight.noteDivergence(d)
+	}
 	reason := "the code does not fit its history"
 	if d.Version != "" {
 		reason = fmt.Sprintf("the code of version %.100q does not fit its history", d.Version)
@@ -58,4 +63,25 @@ func tidyReason(text string) string {
 		text = record.Tidy(text[:maxReason]) + "..."
 	}
 	return text
+}
+
+// fullName returns the name of a call with its scope. For a call that was renamed, that is the name in the history, unless the
+// history holds the new one.
+func (s *Scope) fullName(name string) string {
+	full := s.prefix + name
+	def := s.r.definition()
+	if def == nil || len(def.Renamed) == 0 {
+		return full
+	}
+	for range len(def.Renamed) {
+		old, renamed := def.Renamed[name]
+		if s.r.history[s.prefix+name] != nil || !renamed {
+			break
+		}
+		name = old
+	}
+	if s.r.history[s.prefix+name] != nil {
+		return s.prefix + name
+	}
+	return full
 }

@@ -88,6 +88,14 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			continue
 		}
 		status, failure := r.finalStatus(failure)
+		if status == store.Completed {
+			if failure = r.judgeUnasked(); failure != nil {
+				status = store.Failed
+			}
+			if r.isSuspended() {
+				return
+			}
+		}
 		if status != store.Completed {
 			if !r.recordEnd(status, failure) || !r.compensate() {
 				return

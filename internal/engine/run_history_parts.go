@@ -50,5 +50,6 @@ func (r *run) readRemainingHistory() bool {
 	}
 	r.loadBranchEnds()
 	r.historyComplete()
+	r.countUnasked()
 	return true
 }

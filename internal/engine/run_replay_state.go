@@ -24,6 +24,9 @@ type replayState struct {
 	usedNames     map[string]uintptr // names called in this execution, and their call sites
 	replayedCount int                // checkpoints returned from history in this execution
 
+	unasked unaskedCalls      // see run_drift_unasked.go
+	patches map[string]*patch // by their names
+
 	lastSeq    atomic.Int32 // the highest sequence number of a call of the run
 	pastReplay atomic.Bool  // the run has executed something new: it is no longer replaying
 }
@@ -57,10 +60,6 @@ func (c *replayState) addRows(rows []store.Step) {
 
 // historyComplete is called when the history is complete. A run without a recorded outcome replays nothing.
 func (c *replayState) historyComplete() { c.pastReplay.Store(c.terminalCount == c.uncalled) }
-
-// nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
-// the run.
-func (c *replayState) nextSeq() int32 { return c.lastSeq.Add(1) }
 
 // useName marks the name as called at site. If the name was used before, useName reports that and returns the earlier call site.
 func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {

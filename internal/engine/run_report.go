@@ -78,7 +78,7 @@ func (r *run) warnUncalledSteps() {
 	r.mu.Lock()
 	var names []string
 	for name, row := range r.history {
-		if _, called := r.usedNames[name]; !called && row.Kind != store.KindCompensation && r.branchEnds.outermostEndOf(name) == nil {
+		if _, called := r.usedNames[name]; !called && r.mustBeCalled(row) && r.branchEnds.outermostEndOf(name) == nil {
 			names = append(names, naming.Display(name))
 		}
 	}

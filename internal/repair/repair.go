@@ -256,6 +256,7 @@ func (p *plan) reopen(row *store.Step) bool {
 		return false // cannot happen
 	}
 	open := *row
+	open.Seq &^= store.SeqOwnGoroutine // its outcome changes, so the calls behind it need not be made any more
 	open.Status, open.Output, open.Error, open.EndedAt, open.NextAt = store.StepStarted, out, nil, time.Time{}, time.Time{}
 	p.reopened[row.Name] = open
 	p.out.Failed = uuid.NullUUID{UUID: p.Children[i].UUID, Valid: true}

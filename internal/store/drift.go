@@ -26,6 +26,9 @@ type DriftStore interface {
 	// Divergences returns the divergences of a run, ordered by version. They are kept until DeleteDivergences.
 	Divergences(ctx context.Context, run uuid.UUID) ([]Divergence, error)
 
+	// Histories returns the checkpoints of many runs, ordered by run and name.
+	Histories(ctx context.Context, runs []uuid.UUID) ([]Step, error)
+
 	// DeleteDivergences deletes the divergences of runs that are neither held for drift nor running, because they have
 	// continued since.
 	DeleteDivergences(ctx context.Context) error

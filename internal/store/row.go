@@ -72,12 +72,13 @@ const (
 	KindFailure Kind = 15 // how a run ends, recorded before its first compensation
 	KindRenewal Kind = 16 // the steps that a repair lets the run execute with new idempotency keys
 	KindGraph   Kind = 17 // the shape of a graph, or why a node of it was skipped
+	KindPatch   Kind = 18 // whether the run takes the new path at a place; Output is true or false
 )
 
 var kindWords = [...]string{
 	"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation",
 	"signal", "start", "tags", "cancel", "now", "uuid", "failure", "renewal",
-	"graph",
+	"graph", "patch",
 }
 
 // String returns the word that views, logs and errors use.
@@ -191,7 +192,7 @@ type Step struct {
 	Status    StepStatus
 	Attempt   int32 // the number of the latest attempt, from 1
 	Epoch     Epoch // of the run when the row was written
-	Seq       int32 // the order in which the calls of a run began; an update does not change it
+	Seq       int32 // the order in which the calls of a run began, and SeqOwnGoroutine; an update does not change it
 	Output    []byte
 	Error     []byte
 	Failures  []byte    // the failed and interrupted attempts, in the engine's encoding, or the workflow of a child; else nil
@@ -199,6 +200,10 @@ type Step struct {
 	EndedAt   time.Time // of the latest attempt; zero while it runs
 	NextAt    time.Time // when the next attempt is due (StepBackoff), a sleep ends, or a receive times out; else zero
 }
+
+// SeqOwnGoroutine is the bit of Step.Seq which tells that the goroutine of the workflow function, or of the branch of the
+// call, made the call, so that it made the call after all its earlier ones. A call whose value a repair has set lacks it.
+const SeqOwnGoroutine = 1
 
 // WorkerState is what a worker is doing. The numbers are stored.
 type WorkerState int16

@@ -94,7 +94,7 @@ DROP VIEW durable.steps;
 CREATE VIEW durable.steps AS
 SELECT s.run_id, s.seq, replace(replace(replace(s.name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
        (ARRAY['step','tx','sleep','choice','receive','child','map','compensation',
-              'signal','start','tags','cancel','now','uuid','failure','renewal','graph'])[s.kind] AS kind,
+              'signal','start','tags','cancel','now','uuid','failure','renewal','graph','patch'])[s.kind] AS kind,
        CASE WHEN r.ended_at OPERATOR(pg_catalog.<) s.next_at AND s.kind OPERATOR(pg_catalog.=) 3 THEN 'cancelled'
             WHEN r.ended_at IS NOT NULL AND s.status OPERATOR(pg_catalog.<) 3 THEN 'cancelled'
             WHEN s.kind OPERATOR(pg_catalog.=) 3 AND s.next_at OPERATOR(pg_catalog.>) pg_catalog.now() THEN 'started'

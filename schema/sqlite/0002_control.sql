@@ -100,7 +100,7 @@ CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'
                  WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' WHEN 9 THEN 'signal' WHEN 10 THEN 'start'
-                 WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' WHEN 15 THEN 'failure' WHEN 16 THEN 'renewal' WHEN 17 THEN 'graph' END AS kind,
+                 WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' WHEN 15 THEN 'failure' WHEN 16 THEN 'renewal' WHEN 17 THEN 'graph' WHEN 18 THEN 'patch' END AS kind,
        CASE WHEN cancelled THEN 'cancelled' WHEN asleep THEN 'started'
             WHEN status = 1 THEN 'started' WHEN status = 2 THEN 'backoff' WHEN status = 3 THEN 'completed' WHEN status = 4 THEN 'failed' END AS status,
        attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error, CAST(failures AS TEXT) AS failures,

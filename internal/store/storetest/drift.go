@@ -18,6 +18,7 @@ var drifts = []test{
 	{"a resume of the parent does not release the run", driftBelowParent},
 	{"a version that has not diverged claims the run, once", driftClaimed},
 	{"a run that needs a place in its queue becomes due instead", driftInQueue},
+	{"the histories of many runs are read at once", driftHistories},
 	{"divergences are kept while the run is held or running", driftDeleted},
 }
 
@@ -219,5 +220,28 @@ func driftDeleted(b *bed) {
 	}
 	if h, r, o := b.divergences(held.UUID), b.divergences(running.UUID), b.divergences(over.UUID); len(h) != 1 || len(r) != 1 || len(o) != 0 {
 		b.Errorf("held %v, running %v, resumed %v", h, r, o)
+	}
+}
+
+func driftHistories(b *bed) {
+	first, second, none := b.started(""), b.started(""), b.started("")
+	for _, r := range []store.Run{first, second} {
+		for _, name := range []string{"b", "a"} {
+			b.commitStep(b.completed(r.UUID, r.Epoch, name), false)
+		}
+	}
+	got, err := b.s.Histories(b.ctx, []uuid.UUID{second.UUID, none.UUID, first.UUID})
+	if err != nil {
+		b.Fatal(err)
+	}
+	of := make(map[uuid.UUID]string)
+	for i := range got {
+		of[got[i].Run] += got[i].Name
+		if i > 0 && got[i].Run != got[i-1].Run && of[got[i].Run] != got[i].Name {
+			b.Error("the checkpoints of a run do not follow one another")
+		}
+	}
+	if len(of) != 2 || of[first.UUID] != "ab" || of[second.UUID] != "ab" {
+		b.Errorf("got %v", of)
 	}
 }

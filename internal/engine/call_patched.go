@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// patchScope stands between a scope and the IDs of its patches. No user call can have this name.
+const patchScope = naming.Separator + "patch" + naming.Separator
+
+// patch is whether a run takes the new path at one place, once that is decided.
+type patch struct {
+	once  sync.Once
+	takes bool
+	err   error
+}
+
+// Patched reports whether the run takes the new path at the place with the given ID: it does unless an earlier execution has passed the
+// place. The first call in a scope decides this and records it.
+func (s *Scope) Patched(id string, site uintptr) (bool, error) {
+	if err := naming.Check("patch", id); err != nil {
+		return false, err
+	}
+	full := s.prefix + patchScope + id
+	r := s.r
+	r.mu.Lock()
+	p := r.patches[full]
+	if p == nil {
+		if r.patches == nil {
+			r.patches = make(map[string]*patch)
+		}
+		p = new(patch)
+		r.patches[full] = p
+	}
+	r.mu.Unlock()
+	p.once.Do(func() { p.takes, p.err = s.decidePatch(full, site) })
+	return p.takes, p.err
+}
+
+func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
+	s.r.mu.Lock()
+	passed := s.hasPassedLocked()
+	known := s.r.history[full]
+	s.r.mu.Unlock()
+	if p := s.r.preflight; p != nil {
+		takes := !passed
+		if known != nil && known.Kind == store.KindPatch {
+			takes = string(known.Output) == "true"
+		}
+		if !takes {
+			p.noteNeed(naming.Display(s.prefix)+full[len(s.prefix)+len(patchScope):], store.KindPatch)
+		}
+		return takes, nil
+	}
+	recorded, err := s.beginCall(full, store.KindPatch, site)
+	if err != nil {
+		return false, err
+	}
+	if recorded != nil && recorded.Status.IsTerminal() {
+		return string(recorded.Output) == "true", nil
+	}
+	if s.isInsideCall() {
+		return false, nestedCallError(s.r, full)
+	}
+	out := []byte("true")
+	if passed {
+		out = []byte("false")
+	}
+	res, err := s.execute(&CallSpec{Name: "patch", Kind: store.KindPatch, CallSite: site, Attempt: func(context.Context) (AttemptOutput, *record.Failure) {
+		return AttemptOutput{Bytes: out}, nil
+	}}, full, recorded)
+	return err == nil && string(res.Output) == "true", err
+}
+
+// hasPassedLocked reports whether the history holds a call that begins after this place: one of the scope, or of a branch or a Map in it
+// that has not begun, which this execution has not made and which follows all calls of the scope's goroutine that it
+// has made. r.mu is held.
+func (s *Scope) hasPassedLocked() bool {
+	r := s.r
+	var last int32
+	for name := range r.usedNames {
+		if row := r.history[name]; row != nil && row.Seq&seqOwn != 0 && scopeOf(name) == s.prefix {
+			last = max(last, row.Seq)
+		}
+	}
+	for name, row := range r.history {
+		rest, inside := strings.CutPrefix(name, s.prefix)
+		if !inside || row.Seq < last || rest == "" || rest[0] == naming.Separator[0] {
+			continue
+		}
+		if row.Kind == store.KindCompensation || row.Kind == store.KindFailure || row.Kind == store.KindRenewal || row.Kind == store.KindPatch {
+			continue
+		}
+		first, _, _ := strings.Cut(rest, naming.Separator)
+		if _, begun := r.usedNames[s.prefix+first]; !begun {
+			return true
+		}
+	}
+	return false
+}

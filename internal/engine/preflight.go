@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A preflight replays the history of a run against the code of this process, without a database: recorded calls return their
+// records, and any other call returns ErrSuspended instead of being made. So nothing is written, claimed or executed.
+
+// maxPreflightTime bounds how long a function may take to replay its history.
+const maxPreflightTime = 10 * time.Second
+
+// Preflight replays runs. It is safe for concurrent use.
+type Preflight struct{ w *worker }
+
+// PreflightResult is the result of one replay.
+type PreflightResult struct {
+	Diverged *store.Divergence // nil: the code fits
+	Next     []NextCall        // the calls that the run would make next
+	Needs    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
+	Stuck    bool              // the function did not return within maxPreflightTime, so nothing is known
+	Ends     bool              // the function returned without a further call
+}
+
+// NextCall is a call, with its name as people see it.
+type NextCall struct {
+	Name string
+	Kind store.Kind
+}
+
+// refusingStore refuses every use. A call of a method that it does not define panics, and the replay of that run fails.
+type refusingStore struct{ store.Store }
+
+var errPreflight = errors.New("durable: a preflight has no database")
+
+func (refusingStore) Commit(context.Context, *store.Batch) error { return errPreflight }
+func (refusingStore) Name() string                               { return "preflight" }
+
+// NewPreflight returns a Preflight for the workflows of this engine.
+func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return nil, err
+	}
+	tel, err := telemetry.New(slog.New(slog.DiscardHandler), tracenoop.NewTracerProvider(), metricnoop.NewMeterProvider(), 0)
+	if err != nil {
+		return nil, err
+	}
+	cfg := e.cfg
+	cfg.Telemetry, cfg.Patience = tel, time.Millisecond
+	own := New(refusingStore{}, cfg)
+	own.clock = e.clock
+	return &Preflight{newWorker(own)}, nil
+}
+
+// preflight collects what a replay finds.
+type preflight struct {
+	mu  sync.Mutex
+	out PreflightResult
+}
+
+func (p *preflight) noteNext(full string, kind store.Kind) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out.Next = append(p.out.Next, NextCall{naming.Display(full), kind})
+}
+
+func (p *preflight) noteNeed(name string, kind store.Kind) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if need := (NextCall{name, kind}); !slices.Contains(p.out.Needs, need) {
+		p.out.Needs = append(p.out.Needs, need)
+	}
+}
+
+func (p *preflight) noteDivergence(d *store.Divergence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out.Diverged == nil {
+		p.out.Diverged = d
+	}
+}
+
+// noteLiveCall notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
+// preflight.
+func (s *Scope) noteLiveCall(full string, kind store.Kind) error {
+	if s.r.preflight == nil {
+		return nil
+	}
+	s.r.preflight.noteNext(full, kind)
+	return ErrSuspended
+}
+
+// Replay replays a run of a workflow that this process executes.
+func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult {
+	own := *row
+	own.Deadline, own.Trace = time.Time{}, ""
+	r := newRun(p.w, &store.ClaimedRun{Run: own, History: history})
+	r.preflight = new(preflight)
+	r.endIsWritten.Store(true) // nothing is written
+	r.noteNeeds()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned) // also after a Goexit
+		_, failure := r.callWorkflow()
+		r.mu.Lock()
+		r.goroutines.functionReturned = true
+		r.mu.Unlock()
+		r.endCtx(errFunctionReturned)
+		r.awaitGoroutines()
+		if failure == nil && r.preflight.isUndecided() && !r.isSuspended() {
+			r.judgeUnasked()
+		}
+	}()
+	timer := time.NewTimer(maxPreflightTime)
+	defer timer.Stop()
+	stuck := false
+	select {
+	case <-returned:
+	case <-timer.C:
+		stuck = true
+	}
+	r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+	r.endOwnedCtx(ErrShutdown)
+	r.idleTracker.stop()
+	r.deadline.stop()
+	r.preflight.mu.Lock()
+	defer r.preflight.mu.Unlock()
+	out := r.preflight.out
+	out.Stuck = stuck && out.Diverged == nil
+	out.Ends = !stuck && out.Diverged == nil && len(out.Next) == 0
+	return out
+}
+
+func (p *preflight) isUndecided() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Diverged == nil && len(p.out.Next) == 0
+}
+
+// noteNeeds notes which declared changes of names the history needs.
+func (r *run) noteNeeds() {
+	def := r.definition()
+	for name, row := range r.history {
+		last := name[len(scopeOf(name)):]
+		if def.Retired[last] {
+			r.preflight.noteNeed(last, row.Kind)
+		}
+		for _, old := range def.Renamed {
+			if old == last {
+				r.preflight.noteNeed(last, row.Kind)
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/stack"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A call that is not recorded is executed. If the code was changed, this may be wrong: the call may be a recorded one that
+// was renamed. The sign of it is that the history holds calls of the same scope that the code has not made yet.
+//
+// Programs that did not change must never be held for this, whatever order their goroutines are scheduled in. So each call
+// records whether it was made by the goroutine of its scope: the one that executes the workflow function, or the
+// branch of Ctx.Go. The calls of this goroutine follow one another, and each waits until it is recorded. So when it makes
+// a call that is not recorded, it has made all calls that it has recorded before, unless the code was changed. Calls of other
+// goroutines prove nothing. A call that returns an error without a record, because it is not valid, proves nothing either, so calls
+// are judged after they are checked.
+//
+// A repair drops calls in the middle of a history, or changes their values. A dropped call leaves a gap in the sequence
+// numbers, and a changed one loses its seqOwn. Calls behind either need not be made, because the changed call may lead elsewhere.
+
+// seqOwn is the bit of a sequence number that tells that the goroutine of the scope made the call. The bits above
+// it are the position of the call.
+const seqOwn = store.SeqOwnGoroutine
+
+// position returns the position of a call in the order in which the calls of the run began.
+func position(seq int32) int32 { return seq >> 1 }
+
+// unaskedCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
+type unaskedCalls map[string]int
+
+// scopeOf returns the prefix of the scope of a call.
+func scopeOf(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
+
+// mustBeCalled reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
+func (r *run) mustBeCalled(row *store.Step) bool {
+	switch row.Kind {
+	case store.KindCompensation, store.KindFailure, store.KindRenewal, store.KindPatch, store.KindGraph:
+		return false
+	}
+	def := r.definition()
+	return def == nil || !def.Retired[row.Name[len(scopeOf(row.Name)):]]
+}
+
+// definition returns the definition of the run's workflow, or nil.
+func (r *run) definition() *WorkflowDefinition { return r.e.workflows[r.row.Workflow] }
+
+// countUnasked counts the recorded calls, before the function is called.
+func (r *run) countUnasked() {
+	for _, row := range r.history {
+		if row.Seq&seqOwn != 0 && r.mustBeCalled(row) {
+			if r.unasked == nil {
+				r.unasked = make(unaskedCalls, 4)
+			}
+			r.unasked[scopeOf(row.Name)]++
+		}
+	}
+}
+
+// noteAsked notes that this execution makes a call. r.mu is held.
+func (r *run) noteAsked(full string) {
+	if row := r.history[full]; row != nil && row.Seq&seqOwn != 0 && len(r.unasked) > 0 && r.mustBeCalled(row) {
+		r.unasked[scopeOf(full)]--
+	}
+}
+
+// isOwnGoroutine reports whether the calling goroutine is the one of the scope. The scope of a Map has none. Neither has a
+// branch in which other branches were started, because their goroutines cannot be told from its own.
+func (s *Scope) isOwnGoroutine() bool {
+	switch {
+	case s.compensating:
+		return false
+	case s.branch == nil:
+		return s.prefix == "" && stack.Base() == s.r.functionBase
+	}
+	return s.prefix == s.branch.scope.prefix && !s.branch.hasBranches.Load() && stack.Base() == s.branch.base.Load()
+}
+
+// nextSeq returns the sequence number of a call that begins now.
+func (s *Scope) nextSeq() int32 {
+	seq := s.r.lastSeq.Add(2) &^ seqOwn
+	if s.isOwnGoroutine() {
+		seq |= seqOwn
+	}
+	return seq
+}
+
+// judgesUnasked reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
+// unasked. A Map and a choice do not: they may have been made before without a record.
+func judgesUnasked(kind store.Kind, recorded *store.Step) bool {
+	switch kind {
+	case store.KindStep, store.KindTx:
+		return recorded == nil || !recorded.Status.IsTerminal()
+	case store.KindMap, store.KindChoice, store.KindCompensation, store.KindFailure, store.KindPatch, store.KindGraph:
+		return false
+	}
+	return recorded == nil
+}
+
+// checkUnaskedLocked returns ErrDiverged if the call is about to be executed although the scope's goroutine has recorded calls
+// that it has not made in this execution. r.mu is held.
+func (s *Scope) checkUnaskedLocked(full string, kind store.Kind, recorded *store.Step) error {
+	r := s.r
+	if r.unasked[s.prefix] <= 0 || !judgesUnasked(kind, recorded) || r.definition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOwnGoroutine() {
+		return nil
+	}
+	names := s.r.unaskedNames(s.prefix)
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %q in run %q of workflow %q has no outcome in the history, which holds %q, and the code has not called that before: declare a call that was renamed with Renamed, "+
+		"one that was removed with Retired, and make a new one only if Ctx.Patched says so",
+		ErrDiverged, naming.Display(full), r.row.Address(), r.row.Workflow, names)
+}
+
+// unaskedNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind a
+// gap, as people see them, in the order in which they began. r.mu is held.
+func (r *run) unaskedNames(prefix string) (names []string) {
+	taken := make(map[int32]bool, len(r.history))
+	var own []*store.Step
+	for _, row := range r.history {
+		if row.Seq&seqOwn != 0 || scopeOf(row.Name) != prefix {
+			taken[position(row.Seq)] = true
+		}
+		if row.Seq&seqOwn != 0 && scopeOf(row.Name) == prefix && r.mustBeCalled(row) {
+			own = append(own, row)
+		}
+	}
+	slices.SortFunc(own, func(a, b *store.Step) int { return int(a.Seq - b.Seq) })
+	var last int32 // the position of the latest call that was made
+	for _, row := range own {
+		if _, asked := r.usedNames[row.Name]; asked {
+			last = position(row.Seq)
+			continue
+		}
+		gap := false
+		for p := last + 1; p < position(row.Seq) && !gap; p++ {
+			gap = !taken[p]
+		}
+		if !gap {
+			names = append(names, naming.Display(row.Name))
+		}
+	}
+	return names[:min(len(names), maxLoggedUncalled)]
+}
+
+// judgeUnasked is called when the run would complete. It returns a failure, or suspends the run, if the code did not make recorded calls.
+func (r *run) judgeUnasked() *record.Failure {
+	def := r.definition()
+	if len(r.unasked) == 0 || def == nil || def.OnDrift == DriftContinues {
+		return nil
+	}
+	r.mu.Lock()
+	var names []string
+	if r.unasked[""] > 0 {
+		names = r.unaskedNames("")
+	}
+	r.mu.Unlock()
+	if len(names) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%w: run %q of workflow %q would complete, and the code has not called %q, which the history holds: declare a call that was renamed with Renamed, "+
+		"and one that was removed with Retired", ErrDiverged, r.row.Address(), r.row.Workflow, names)
+	if r.holdForDrift(naming.ParseDisplay(names[0]), err) {
+		return nil
+	}
+	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
+}

@@ -1,0 +1,184 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// preflightPageSize is how many runs a preflight reads at once, with their inputs and histories.
+const preflightPageSize = 200
+
+// PreflightReport is the result of [Engine.Preflight].
+type PreflightReport struct {
+	Runs     []PreflightRun // the newest first
+	Fit      int            // runs that the code fits
+	Diverged int            // runs that would be held
+	Unknown  int            // runs of workflows that Config.Workflows does not list, and runs whose function did not return
+	Needed   []NeededChange // the declared changes that live runs still need; one that is not listed can be removed
+}
+
+// PreflightRun is what a preflight found for one run.
+type PreflightRun struct {
+	ID       string
+	Workflow string
+	Status   Status
+	Unknown  bool     // nothing is known: see PreflightReport.Unknown
+	Next     []string // the calls that the run would make next, with their scopes; none: the function returns
+	Diverged bool
+	Call     string // the call that does not fit; empty: the workflow function itself
+	Reason   string // what is recorded, and what the code asks for
+}
+
+// NeededChange counts the live runs that need a change which the code declares: the Name of a call before [Renamed], of a [Retired]
+// call, or the ID of a place at which [Ctx.Patched] returns false.
+type NeededChange struct {
+	Workflow string
+	Name     string
+	Kind     Kind // KindPatch, or that of the recorded call
+	Runs     int
+}
+
+// Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. It
+// reports which runs the code fits, with the calls that they would make next, and which would be held, at which call and why. Call it
+// before a deploy, from the new program; the engine need not run. It writes nothing, claims nothing and executes no step: a call that
+// is not recorded returns [ErrSuspended], as in a run that leaves the process. The functions of workflows are executed, so what they
+// do outside of steps happens. A function that does not return within 10 seconds is reported as unknown.
+func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("preflight: %w", err)
+	}
+	if len(f.Status) == 0 {
+		f.Status = []Status{StatusPending, StatusRunning, StatusWaiting, StatusPaused}
+	}
+	filter, err := e.convertFilter(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	replays, err := e.inner.NewPreflight(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("preflight: %w", err)
+	}
+	p := preflight{e: e, replays: replays, needed: make(map[NeededChange]int)}
+	var before uuid.UUID
+	for {
+		rows, err := e.inner.Store().List(ctx, filter, before, preflightPageSize)
+		if err == nil && len(rows) > 0 {
+			before = rows[len(rows)-1].UUID
+			err = p.replayPage(ctx, rows)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("preflight: %w", err)
+		}
+		if len(rows) < preflightPageSize {
+			return p.report(), nil
+		}
+	}
+}
+
+// preflight is one preflight under way.
+type preflight struct {
+	e       *Engine
+	replays *engine.Preflight
+	out     PreflightReport
+
+	mu     sync.Mutex
+	needed map[NeededChange]int
+}
+
+// replayPage replays runs that List has returned.
+func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
+	refs, ids := make([]store.RunRef, len(rows)), make([]uuid.UUID, len(rows))
+	for i, r := range rows {
+		refs[i], ids[i] = store.RunRef{UUIDOrName: r.UUID.String()}, r.UUID
+	}
+	full, err := p.e.inner.Store().Find(ctx, refs, store.WithInput)
+	if err != nil {
+		return err
+	}
+	steps, err := p.e.inner.Store().Histories(ctx, ids)
+	if err != nil {
+		return err
+	}
+	histories := make(map[uuid.UUID][]store.Step, len(rows))
+	for len(steps) > 0 {
+		n := 1
+		for n < len(steps) && steps[n].Run == steps[0].Run {
+			n++
+		}
+		histories[steps[0].Run], steps = steps[:n], steps[n:]
+	}
+	found := make([]PreflightRun, len(rows))
+	var replaying sync.WaitGroup
+	next := make(chan int, len(rows))
+	for i := range rows {
+		next <- i
+	}
+	close(next)
+	for range runtime.GOMAXPROCS(0) {
+		replaying.Go(func() {
+			for i := range next {
+				if full[i] != nil { // else it was deleted meanwhile
+					found[i] = p.replay(full[i], histories[full[i].UUID])
+				}
+			}
+		})
+	}
+	replaying.Wait()
+	for i := range found {
+		if full[i] == nil || full[i].Status.IsTerminal() {
+			continue
+		}
+		switch r := &found[i]; {
+		case r.Unknown:
+			p.out.Unknown++
+		case r.Diverged:
+			p.out.Diverged++
+		default:
+			p.out.Fit++
+		}
+		p.out.Runs = append(p.out.Runs, found[i])
+	}
+	return ctx.Err()
+}
+
+func (p *preflight) replay(row *store.Run, history []store.Step) PreflightRun {
+	r := PreflightRun{ID: row.Address(), Workflow: row.Workflow, Status: Status(row.Status.String())}
+	if !p.e.inner.HasWorkflow(row.Workflow) {
+		r.Unknown = true
+		return r
+	}
+	got := p.replays.Replay(row, history)
+	r.Unknown = got.Stuck
+	for _, c := range got.Next {
+		r.Next = append(r.Next, c.Name)
+	}
+	if d := got.Diverged; d != nil {
+		r.Diverged, r.Call, r.Reason, r.Next = true, d.Call, d.Detail, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range got.Needs {
+		p.needed[NeededChange{Workflow: row.Workflow, Name: c.Name, Kind: Kind(c.Kind.String())}]++
+	}
+	return r
+}
+
+func (p *preflight) report() *PreflightReport {
+	for change, runs := range p.needed {
+		change.Runs = runs
+		p.out.Needed = append(p.out.Needed, change)
+	}
+	slices.SortFunc(p.out.Needed, func(l, r NeededChange) int {
+		return cmp.Or(cmp.Compare(l.Workflow, r.Workflow), cmp.Compare(l.Name, r.Name), cmp.Compare(l.Kind, r.Kind))
+	})
+	return &p.out
+}

@@ -46,7 +46,15 @@ type Config struct {
 	Schedules []Schedule
 	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
 	Name string
-	// Version is the version of the program. It is recorded with the runs that the program starts, for information only.
+	// Version is the version of the program. A run records the version that started it, and then the version that executed it last.
+	// Empty: the time and the revision of the commit from which the program was built, such as 20260102150405-0123456789ab, with a
+	// hash of the executable if files had been modified. A program that was built without this data, as go test and go run do, gets a
+	// hash as a name, and the next paragraph does not apply to it.
+	//
+	// A run does not go backwards: what a version has started or executed is not executed by workers of a version that was first seen
+	// earlier, while a worker that executes this workflow in its queue lives in that or a later version, or lived a minute ago. After
+	// that minute, the earlier version takes over by itself, and logs it. Versions are in the order in which their first worker began;
+	// a version without a worker for 90 days is forgotten. See also [Pinned].
 	Version string
 	// Concurrency is the largest number of runs that this process executes at once. Zero: 256. Under load the process prefetches
 	// a few more runs, about as many as it finishes in 30 ms.

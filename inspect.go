@@ -46,6 +46,8 @@ type RunInfo struct {
 	WakeAt        time.Time // when it is due; while it is executed, when its lease ends
 	NoWorker      bool      // it is due, and no live worker executes its workflow in its queue; false in lists
 	Deadline      time.Time // the end of its Timeout
+	// VersionWait is not nil if the run is due, and no live worker takes it because of its version. It is nil in lists.
+	VersionWait *VersionWait
 
 	// KeyWait is what the run waits for if it was started with [Singleton] or [Debounce] and may not begin yet. KeyWait is nil
 	// for other runs, and in the results of [Engine.List].
@@ -127,6 +129,9 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	}
 	info := newRunInfo(r)
 	info.NoWorker = unexecuted
+	if info.VersionWait, err = e.readVersionWait(ctx, r, now); err != nil {
+		return nil, fmt.Errorf("get run %q: %w", id, err)
+	}
 	if len(unreceived) > 0 {
 		info.Unreceived = make(map[string]int, len(unreceived))
 	}

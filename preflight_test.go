@@ -52,7 +52,8 @@ func TestPreflight(t *testing.T) {
 			"is declared": {
 				waits(func(c *durable.Ctx) error { return patched(c) }, none, durable.Retired("a"), durable.Renamed("b", "b2")),
 				durable.PreflightReport{Fit: runs, Unknown: 1, Needed: []durable.NeededChange{
-					{Workflow: "waits", Name: "a", Kind: "step", Runs: runs}, {Workflow: "waits", Name: "b", Kind: "step", Runs: runs},
+					{Workflow: "waits", Name: "a", Kind: "step", Runs: runs},
+					{Workflow: "waits", Name: "b", Kind: "step", Runs: runs},
 					{Workflow: "waits", Name: "early", Kind: "patch", Runs: runs},
 				}},
 				durable.PreflightRun{Next: []string{"go"}},

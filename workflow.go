@@ -25,6 +25,8 @@ type Workflow[I, O any] struct {
 	queue    string       // empty: not given
 	defaults *stepOptions // nil: not given
 	change   workflowChange
+	pinned   bool
+	grace    time.Duration // of a pinned workflow
 	fn       func(*Ctx, I) (O, error)
 	graph    *graphDefinition // see DefineGraph; nil: none
 	err      error
@@ -40,7 +42,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, change: o.workflowChange, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, change: o.workflowChange, pinned: o.pinned, grace: o.pinnedGrace, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -48,7 +50,7 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	return w
 }
 
-// WorkflowOption configures a workflow; see [Queue], [Defaults], [OnDrift], [Renamed] and [Retired].
+// WorkflowOption configures a workflow; see [Queue], [Defaults], [OnDrift], [Renamed], [Retired] and [Pinned].
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
@@ -56,12 +58,15 @@ type workflowOptions struct {
 	queue    string
 	defaults *stepOptions
 	workflowChange
+	pinned      bool
+	pinnedGrace time.Duration
 }
 
 const (
 	givenQueueName givenOptions = 1 << iota
 	givenDefaults
 	givenOnDrift
+	givenPinned
 )
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
@@ -107,7 +112,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Pinned: w.pinned, PinnedGrace: w.grace, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(s.Diverged("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",

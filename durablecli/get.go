@@ -136,6 +136,9 @@ func waitFields(p *printer, r *durable.RunInfo) (fields []field) {
 	if r.NoWorker {
 		add("No worker", "it is due, and no live worker executes workflow "+r.Workflow+" in queue "+r.Queue+": start one", red)
 	}
+	if w := r.VersionWait; w != nil {
+		add("Version", "it waits for a worker of version "+w.Version+" or a later one; others take it from "+p.ageAndExact(w.Until), yellow)
+	}
 	if r.KeyWait != nil {
 		add("Waits", r.KeyWait.String(), plain)
 	}

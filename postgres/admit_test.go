@@ -82,7 +82,7 @@ func TestAnAdmissionReadsABoundedNumberOfRows(t *testing.T) {
 		), counted AS (SELECT shard, id, row_number() OVER () AS n FROM made)
 		INSERT INTO durable.place (shard, run_id, queue, key, state, priority, root, turn, arrived_at)
 		SELECT shard, id, $2, 'key-' || n % 10, 2 + n % 2, 0, true, n, now() FROM counted`,
-			n, queue, int64(store.ClaimLaneOf(queue, "flow", 0).WithGate(store.GateInLine)))
+			n, queue, int64(store.ClaimLaneOf(queue, "flow", "", 0).WithGate(store.GateInLine)))
 		exec(`INSERT INTO durable.queue_key (queue, key, lined, behind)
 			SELECT $1, 'key-' || n, $2::integer / 20, $2::integer / 20 FROM generate_series(0, 9) AS n`, queue, n)
 	}

@@ -51,17 +51,23 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
-	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueGates)
+	arrival := time.Time{} // NULL: the claim takes no runs of other versions
+	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueGates, q.Versions)
+	if plan.foreign {
+		arrival = q.Versions.LatestArrival()
+	}
 	place := make(map[uuid.UUID]int)
 	err = s.runBatch(ctx, s.enginePool, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now))
+		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
-			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyBegun))
+			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyBegun), newLaneArray(plan.nextLanes), textsOf(plan.nextVersions))
 		batch.Queue(s.statements.claimHistories, int64(historyBytes(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
-		err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.NextDue)) })
+		err := eachRow(res, func(rows pgx.Rows) error {
+			return rows.Scan(&again, (*timeValue)(&claims.NextDue), &claims.NewVersions)
+		})
 		if err != nil {
 			return err
 		}
@@ -108,7 +114,7 @@ func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var l knownLane
-			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.priority)
+			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.version, &l.priority)
 			found = append(found, l)
 			return err
 		})

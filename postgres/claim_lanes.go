@@ -25,12 +25,14 @@ type knownLanes struct {
 
 	claimFilter  *store.ClaimFilter // whose lanes are in own
 	queueGates   *store.QueueGates  // likewise
-	claimedLanes []knownLane        // by priority, the higher first, and in the order of the last claim
+	versions     *store.VersionGates
+	claimedLanes []knownLane // by priority, the higher first, and in the order of the last claim
 }
 
 type knownLane struct {
 	lane            store.ClaimLane
 	queue, workflow string
+	version         string // of its runs, if that has a place in the order
 	priority        int16
 }
 
@@ -38,31 +40,38 @@ type knownLane struct {
 type claimLanes struct {
 	gapStarts, gapEnds []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
 	claimable          []store.ClaimLane // from which the claim may take runs, in the order of the claim
+	foreign            bool              // some of them have runs of other versions
+	nextLanes          []store.ClaimLane // for each of them, the lane of its runs when they are claimed
+	nextVersions       []string          // and their version; empty: each keeps its own
 	onlyBegun          []bool            // for each of them, whether the claim takes only runs that were executed before
 	noneKnown          bool              // nothing was known
 }
 
 // newClaimLanes returns the arguments for the next claim.
-func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueGates) claimLanes {
+func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueGates, versions *store.VersionGates) claimLanes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.learnedAt) > forgetLanesAfter {
 		return claimLanes{gapStarts: []store.ClaimLane{store.FirstLane}, gapEnds: []store.ClaimLane{store.LastLane}, noneKnown: true}
 	}
-	if l.claimFilter != served || l.queueGates != gated {
-		l.claimFilter, l.queueGates, l.claimedLanes = served, gated, nil
+	if l.claimFilter != served || l.queueGates != gated || l.versions != versions {
+		l.claimFilter, l.queueGates, l.versions, l.claimedLanes = served, gated, versions, nil
 		for _, k := range l.lanes {
-			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) {
+			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version) {
 				l.claimedLanes = append(l.claimedLanes, k)
 			}
 		}
 		slices.SortStableFunc(l.claimedLanes, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
 	p := l.laneGaps()
-	p.claimable, p.onlyBegun = make([]store.ClaimLane, 0, len(l.claimedLanes)), make([]bool, 0, len(l.claimedLanes))
+	n := len(l.claimedLanes)
+	p.claimable, p.onlyBegun, p.nextLanes, p.nextVersions = make([]store.ClaimLane, 0, n), make([]bool, 0, n), make([]store.ClaimLane, 0, n), make([]string, 0, n)
 	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
 		p.claimable, p.onlyBegun = append(p.claimable, k.lane), append(p.onlyBegun, gated.OnlyBegun(k.lane, k.queue))
+		lane, version := versions.Claimed(k.lane, k.queue, k.workflow, k.version, k.priority)
+		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
+		p.foreign = p.foreign || versions.IsForeign(k.version)
 	}
 	return p
 }
@@ -112,7 +121,7 @@ func (l *knownLanes) add(p *claimLanes, found []knownLane) {
 	if p.noneKnown {
 		l.lanes, l.learnedAt = nil, time.Now()
 	}
-	l.claimFilter, l.queueGates, l.claimedLanes = nil, nil, nil
+	l.claimFilter, l.queueGates, l.versions, l.claimedLanes = nil, nil, nil, nil
 	l.lanes = append(l.lanes, found...)
 	byLane := func(a, b knownLane) int { return cmp.Compare(a.lane, b.lane) }
 	slices.SortFunc(l.lanes, byLane)

@@ -18,7 +18,7 @@ import (
 // claimBuffers returns how many buffers the two statements of a claim by this worker touch.
 func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.ClaimFilter) (buffers int) {
 	t.Helper()
-	plan := s.knownLanes.newClaimLanes(served, nil)
+	plan := s.knownLanes.newClaimLanes(served, nil, nil)
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Claim
 	}
 	at := pgTime(time.Now())
 	count(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), at)
-	count(s.statements.claimRuns, newLaneArray(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}), newBoolArray(plan.onlyBegun))
+	count(s.statements.claimRuns, newLaneArray(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}), newBoolArray(plan.onlyBegun), newLaneArray(plan.nextLanes), textsOf(plan.nextVersions))
 	return buffers
 }
 
@@ -59,7 +59,7 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		t.Helper()
 		_, err := conn.Exec(t.Context(), `INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, priority, lane, wake_at)
 			SELECT now(), 0, n % 64, 1, gen_random_uuid(), gen_random_uuid()::text, $2, $3, $4, $5, now() - interval '1 hour' + n * interval '1 microsecond'
-			FROM generate_series(1, $1::integer) AS n`, n, workflow, queue, priority, int64(store.ClaimLaneOf(queue, workflow, priority)))
+			FROM generate_series(1, $1::integer) AS n`, n, workflow, queue, priority, int64(store.ClaimLaneOf(queue, workflow, "", priority)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		if _, err := s.Claim(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.knownLanes.newClaimLanes(many, nil); len(got.claimable) != want {
+		if got := s.knownLanes.newClaimLanes(many, nil, nil); len(got.claimable) != want {
 			t.Fatalf("a claim reads %d lanes, want the %d with live runs", len(got.claimable), want)
 		}
 	}

@@ -27,10 +27,12 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 }
 
 // ClaimHeld implements store.DriftStore.
-func (s *database) ClaimHeld(ctx context.Context, run uuid.UUID, q store.ClaimQuery) (claimed *store.Run, err error) {
+func (s *database) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (claimed *store.Run, err error) {
+	lane, version := q.Versions.Held(run)
 	era := s.rewindDetector.rewindCount.Load()
 	err = s.runBatch(ctx, s.enginePool, "claim a held run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.heldRunClaim, store.ShardOf(run), pgUUID(run), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now))
+		batch.Queue(s.statements.heldRunClaim, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
+			int64(lane), version, run.Queue, run.Priority, run.Version)
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		claimed = nil // discard the row of a failed try

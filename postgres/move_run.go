@@ -83,7 +83,7 @@ func scanQueueMove(rows pgx.Rows) (*store.QueueMoveRun, error) {
 	f := new(store.QueueMoveRun)
 	var lane int64
 	var seen admissionRunRow
-	err := rows.Scan(append(seen.scanTargets(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.RowPriority)...)
+	err := rows.Scan(append(seen.scanTargets(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.RowPriority, &f.Version)...)
 	seen.fillRun(&f.AdmissionRun)
 	f.Queue, f.Lane = f.Name, store.ClaimLane(lane)
 	return f, err

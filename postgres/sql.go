@@ -56,6 +56,7 @@ type statements struct {
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
+	versionRecord, versions, versionsDeleteOld                                                                                                      string
 	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
 }
 
@@ -132,6 +133,9 @@ func loadStatements(schema string) statements {
 		runState:                        text("run_state.sql"),
 		notify:                          text("notify.sql"),
 		claimRuns:                       text("claim_runs.sql"),
+		versionRecord:                   text("version_record.sql"),
+		versions:                        text("versions.sql"),
+		versionsDeleteOld:               text("versions_delete_old.sql"),
 		claimHistories:                  text("claim_histories.sql"),
 		historyPart:                     text("history_part.sql"),
 		leasesOfClaim:                   text("leases_of_claim.sql"),

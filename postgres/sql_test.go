@@ -118,7 +118,7 @@ var plans = map[string][]string{
 	"claim_histories.sql":                     {"step_pkey"},
 	"history_part.sql":                        {"step_pkey"},
 	"leases_of_claim.sql":                     {"run_wake"},
-	"claim_prepare.sql":                       {"run_wake"},
+	"claim_prepare.sql":                       {"run_wake", "version_arrived"},
 	"lanes_find_unknown.sql":                  {"run_wake"},
 	"lease_extend.sql":                        {"run_pkey"},
 	"lease_lost.sql":                          {"run_pkey"},

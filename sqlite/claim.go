@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,6 +42,9 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 				return err
 			}
 		}
+		if result.NewVersions, err = hasNewVersions(x, &q, due); err != nil || result.NewVersions {
+			return err
+		}
 		result.Runs, err = claimRuns(ctx, x, &q, due)
 		return err
 	})
@@ -47,6 +52,16 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 		return store.ClaimResult{}, err
 	}
 	return result, nil
+}
+
+// hasNewVersions reports whether some of the lanes have runs of other versions, and a version has arrived that the claim does not
+// know.
+func hasNewVersions(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, error) {
+	if !slices.ContainsFunc(lanes, func(l liveLane) bool { return q.Versions.IsForeign(l.version) }) {
+		return false, nil
+	}
+	latest, err := latestArrival(x)
+	return latest.After(q.Versions.LatestArrival()), err
 }
 
 // ClaimedLeases implements store.Store.
@@ -78,7 +93,7 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one, ok, err := claimRun(x, q, d.id)
+		one, ok, err := claimRun(x, q, &d)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +107,9 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 // dueRun is a run that a claim may take.
 type dueRun struct {
 	id      uuid.UUID
-	passing bool // its gate is store.GatePassing
+	passing bool            // its gate is store.GatePassing
+	lane    store.ClaimLane // when it is claimed
+	version string          // when it is claimed; empty: unchanged
 }
 
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
@@ -101,13 +118,14 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		if len(due) >= limit {
 			break
 		}
+		lane, version := q.Versions.Claimed(l.lane, l.queue, l.workflow, l.version, l.priority)
 		leastEpoch := int64(0)
 		if q.QueueGates.OnlyBegun(l.lane, l.queue) {
 			leastEpoch = 1
 		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
-			due = append(due, dueRun{c.uuid(), l.lane.Gate() == store.GatePassing})
+			due = append(due, dueRun{c.uuid(), l.lane.Gate() == store.GatePassing, lane, version})
 			return c.err
 		}, int64(l.lane), bindTime(q.Now), leastEpoch, int64(limit-len(due)))
 		if err != nil {
@@ -118,7 +136,8 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 }
 
 // claimRun claims one due run, or pauses it. It returns false if the run is no longer due.
-func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, bool, error) {
+func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, bool, error) {
+	id := due.id
 	row, ok, err := runByUUID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.ClaimedRun{}, false, err
@@ -147,7 +166,7 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, 
 	case lost && !excused && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
 		err = pauseCrashedRun(x, q, &run, progress)
 	default:
-		err = takeRun(x, q, &run, progress, lost)
+		err = takeRun(x, q, &run, due, progress, lost)
 	}
 	if err == nil && lost {
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
@@ -166,7 +185,8 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, 
 }
 
 // takeRun makes the worker the owner of the run.
-func takeRun(x executor, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
+func takeRun(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, progress int64, lost bool) error {
+	run.Version = cmp.Or(due.version, run.Version)
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
@@ -182,7 +202,7 @@ func takeRun(x executor, q *store.ClaimQuery, run *store.Run, progress int64, lo
 	}
 	n, err := x.exec(
 		qClaimRun, int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
-		bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
+		int64(due.lane), run.Version, bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("claiming run", run.UUID, n, err)
 }

@@ -41,14 +41,16 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 }
 
 // ClaimHeld implements store.DriftStore.
-func (s *database) ClaimHeld(ctx context.Context, run uuid.UUID, q store.ClaimQuery) (claimed *store.Run, err error) {
+func (s *database) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (claimed *store.Run, err error) {
+	lane, version := q.Versions.Held(run)
 	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
 		claimed = nil
-		n, err := x.exec(qHeldRunClaim, bindShard(run), bindUUID(run), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now))
+		n, err := x.exec(qHeldRunClaim, bindShard(run.UUID), bindUUID(run.UUID), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),
+			int64(lane), version, run.Queue, int64(run.Priority), run.Version)
 		if err != nil || n == 0 {
 			return err
 		}
-		row, _, err := runByUUID(x, run, store.AllPayloads)
+		row, _, err := runByUUID(x, run.UUID, store.AllPayloads)
 		claimed = &row.Run
 		if row.Status == store.Pending {
 			x.addHint(store.HintClaim)

@@ -136,7 +136,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{
 				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochFromNumber(at.int()),
-				Queue: at.text(), Priority: int16(at.int()), Deadline: at.time(),
+				Queue: at.text(), Priority: int16(at.int()), Deadline: at.time(), Version: at.text(),
 			}
 			return at.err
 		}, bindShard(id), bindUUID(id))

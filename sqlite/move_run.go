@@ -42,7 +42,7 @@ func readQueueMove(x executor, run uuid.UUID) (found *store.QueueMoveRun, err er
 		c := columnReader{values: v}
 		found.AdmissionRun = c.seenRun()
 		found.Name, found.Workflow, found.Epoch, found.Lane, found.RowPriority = c.text(), c.text(), store.EpochFromNumber(c.int()), store.ClaimLane(c.int()), int16(c.int())
-		found.Queue = found.Name
+		found.Queue, found.Version = found.Name, c.text()
 		return c.err
 	}, bindShard(run), bindUUID(run))
 	return found, err

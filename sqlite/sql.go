@@ -195,6 +195,10 @@ const (
 	qHeldRuns
 	qDivergencesDelete
 	qWorkersLiveWorkflows
+	qVersionRecord
+	qVersionsOfWorkflow
+	qVersionLatestArrival
+	qVersionsDeleteOld
 	qWorkerDeleteOld
 	qTerminationNoticesDeleteOld
 	qDataVersion

@@ -58,7 +58,7 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	r, p := t.r, t.spec.Permit
 	a := &store.PermitRequest{
-		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.cfg.Version,
+		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.orderedVersion(),
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permitExchange.returnPermit(r, a) })

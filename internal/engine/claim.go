@@ -86,9 +86,8 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
 	capped := w.setClaimGates(ctx, &q)
-	claims, err := w.executeClaim(ctx, q)
+	claims, err := w.claimKnownVersions(ctx, &q)
 	if err != nil {
-		w.failedClaims.add(q)
 		return claimResult{}, err
 	}
 	for i := range claims.Runs {
@@ -103,10 +102,29 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }
 
+// claimKnownVersions claims runs of versions that this worker may execute at present. If another version arrives meanwhile, it reads
+// the versions and claims again.
+func (w *worker) claimKnownVersions(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, err error) {
+	for range maxVersionRetries {
+		if q.Versions, err = w.versionGates(ctx, q.Now); err != nil {
+			return claims, err
+		}
+		if claims, err = w.executeClaim(ctx, q); err != nil || !claims.NewVersions {
+			return claims, err
+		}
+		if err := w.reportVersion(ctx); err != nil {
+			return store.ClaimResult{}, err
+		}
+	}
+	return claims, nil
+}
+
 // executeClaim executes the claim in the store, and counts it.
-func (w *worker) executeClaim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
-	claims, err := w.e.store.Claim(ctx, q)
-	if err == nil {
+func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery) (store.ClaimResult, error) {
+	claims, err := w.e.store.Claim(ctx, *q)
+	if err != nil {
+		w.failedClaims.add(*q)
+	} else {
 		w.e.counters.claims.Add(1)
 		w.e.counters.claimedRuns.Add(int64(len(claims.Runs)))
 	}

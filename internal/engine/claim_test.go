@@ -19,6 +19,11 @@ func (due) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 // QueueRows implements store.Store: no queue has settings.
 func (due) QueueRows(context.Context) ([]store.QueueRow, error) { return nil, nil }
 
+// RecordVersion implements store.Store: there is no other version.
+func (due) RecordVersion(context.Context, *store.VersionReport) (store.KnownVersions, error) {
+	return store.KnownVersions{}, nil
+}
+
 func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.ClaimResult, err error) {
 	if q.Limit > 0 {
 		c.Runs = []store.ClaimedRun{{Run: store.Run{Status: store.Paused}}}

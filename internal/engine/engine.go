@@ -71,7 +71,7 @@ type Config struct {
 	Definitions      []*WorkflowDefinition
 	Queues           []string      // from which the worker takes runs; empty: from all
 	Name             string        // the name of the worker
-	Version          string        // the version of the program
+	Version          string        // the version of the program; empty: the build's, see package buildversion
 	Concurrency      int           // runs executed at once
 	StepConcurrency  int           // step functions executed at once; zero: no limit
 	Lease            time.Duration // how long a worker that does not renew keeps its runs
@@ -92,10 +92,13 @@ type Config struct {
 
 // WorkflowDefinition is a workflow whose inputs and outputs are bytes.
 type WorkflowDefinition struct {
-	Name    string
-	OnDrift DriftPolicy
-	Renamed map[string]string // the calls that were renamed: their previous names by the present ones
-	Retired map[string]bool   // recorded calls that the code does not make any more
+	Name string
+	// Pinned says that only workers of the version that started a run execute it, while one lives and for PinnedGrace after.
+	Pinned      bool
+	PinnedGrace time.Duration
+	OnDrift     DriftPolicy
+	Renamed     map[string]string // the calls that were renamed: their previous names by the present ones
+	Retired     map[string]bool   // recorded calls that the code does not make any more
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)
@@ -123,6 +126,7 @@ type Engine struct {
 	counters       engineCounters
 	stepSlots      *slots.Steps // nil: no limit
 	queues         queueRowCache
+	pinned         store.PinnedWorkflows // the pinned workflows of defs
 	folds          foldLocks
 	markerPool     sync.Pool // of startedMarker, whose timers are stopped
 
@@ -134,9 +138,12 @@ type Engine struct {
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, defaultClaimLimit)
-	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewSteps(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewSteps(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions)), pinned: make(store.PinnedWorkflows)}
 	for _, d := range cfg.Definitions {
 		e.workflows[d.Name] = d
+		if d.Pinned {
+			e.pinned[d.Name] = d.PinnedGrace
+		}
 	}
 	e.queues.e = e
 	e.claimFilter = store.NewClaimFilter(slices.Collect(maps.Keys(e.workflows)), cfg.Queues)
@@ -268,7 +275,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 		span, trace := e.telemetry.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
-			UUID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
+			UUID: id, Name: name, Workflow: q.Workflow, Version: e.version(), Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
 		if q.Timeout > 0 {

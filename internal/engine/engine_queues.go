@@ -141,7 +141,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 		return err
 	}
 	for _, d := range w.e.cfg.DeclaredQueues {
-		err := w.e.store.ChangeQueue(ctx, store.QueueChange{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.cfg.Version})
+		err := w.e.store.ChangeQueue(ctx, store.QueueChange{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.orderedVersion()})
 		if err != nil {
 			return fmt.Errorf("declare queue %q: %w", d.Name, err)
 		}

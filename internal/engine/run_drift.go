@@ -45,7 +45,7 @@ func (r *run) holdForDrift(full string, err error) bool {
 	if w := r.definition(); r.preflight == nil && (w == nil || w.OnDrift != DriftHolds) {
 		return false
 	}
-	d := &store.Divergence{Version: r.e.cfg.Version, At: r.e.clock.Now(), Call: tidyReason(naming.Display(full)), Detail: tidyReason(err.Error())}
+	d := &store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Call: tidyReason(naming.Display(full)), Detail: tidyReason(err.Error())}
 	if r.preflight != nil {
 		r.preflight.noteDivergence(d)
 	}

@@ -142,6 +142,6 @@ func (e *Engine) WarnUnattendedCall(workflow string) {
 
 // reportStart logs that a worker begins to claim runs.
 func (w *worker) reportStart() {
-	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.cfg.Version,
+	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.version(),
 		telemetry.KeyWorkflows, w.workflows, telemetry.KeyQueues, w.e.cfg.Queues, telemetry.KeyStore, w.e.store.Name())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/buildversion"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -53,6 +54,7 @@ type worker struct {
 	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
 	permitExchange       permitExchange
 	queueAdmitter        queueAdmitter
+	versions             knownVersions
 
 	notificationsMu sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
 	historyReads    chan struct{} // holds one element for each long history that is being read
@@ -84,6 +86,9 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 		<-ctx.Done()
 		return nil
 	}
+	if w.e.cfg.Version == "" {
+		buildversion.WithHash() // from now on the version is known
+	}
 	if err := w.register(ctx); err != nil {
 		if ctx.Err() == nil {
 			return err
@@ -111,6 +116,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	taking.Go(func() { w.claimLoop(begun) })
 	taking.Go(func() { w.takeoverLoop(begun) })
 	taking.Go(func() { w.unexecutedLoop(begun) })
+	taking.Go(func() { w.versionLoop(begun) })
 	taking.Go(func() { w.heldRunsLoop(begun) })
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
@@ -169,6 +175,9 @@ func (w *worker) register(ctx context.Context) error {
 		}
 		if err == nil {
 			w.started = w.e.clock.Now()
+			err = w.reportVersion(ctx)
+		}
+		if err == nil {
 			if _, err = w.renew(ctx, nil); err == nil {
 				return nil
 			}

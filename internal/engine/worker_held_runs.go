@@ -36,12 +36,12 @@ func (w *worker) heldRunsLoop(ctx context.Context) {
 // tryHeldRuns tries the held runs on which this version has not diverged. It also deletes the divergences of runs that have
 // continued.
 func (w *worker) tryHeldRuns(ctx context.Context) error {
-	if err := w.e.store.DeleteDivergences(ctx); err != nil || w.e.cfg.Version == "" {
+	if err := w.e.store.DeleteDivergences(ctx); err != nil || w.e.orderedVersion() == "" {
 		return err
 	}
 	var last uuid.UUID
 	for ctx.Err() == nil {
-		held, err := w.e.store.HeldRuns(ctx, w.e.cfg.Version, w.e.claimFilter, last, 1)
+		held, err := w.e.store.HeldRuns(ctx, w.e.orderedVersion(), w.e.claimFilter, last, 1)
 		if err != nil || len(held) == 0 {
 			return err
 		}
@@ -63,8 +63,18 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken the run.
 	claiming, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
+	held, err := w.e.store.Find(claiming, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
+	if err != nil || held[0] == nil {
+		return err
+	}
 	q := w.newClaimQuery()
-	row, err := w.e.store.ClaimHeld(claiming, id, q)
+	if q.Versions, err = w.versionGates(claiming, q.Now); err != nil {
+		return err
+	}
+	if _, pinned := w.e.pinned[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version) {
+		return nil // its own version lives, and nobody else executes it
+	}
+	row, err := w.e.store.ClaimHeld(claiming, held[0], q)
 	switch {
 	case err != nil:
 		w.failedClaims.add(q)

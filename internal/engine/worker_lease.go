@@ -96,7 +96,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	asked := time.Now()
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
-			ID: w.id, Name: cfg.Name, Version: cfg.Version,
+			ID: w.id, Name: cfg.Name, Version: w.e.version(),
 			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.stateToRecord(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
 		},

@@ -188,7 +188,7 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	now := e.clock.Now()
 	id, runName := store.NewRootIdentityAt(schedule.RunID(name, at), now)
 	start := &store.StartWrite{Run: store.Run{
-		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.cfg.Version, Queue: s.Queue, Status: store.Pending,
+		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.version(), Queue: s.Queue, Status: store.Pending,
 		Priority: s.Priority, Input: s.Input, CreatedAt: now, WakeAt: now,
 	}}
 	if s.Timeout > 0 {
@@ -261,7 +261,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 	var live map[string]bool
 	var errs []error
 	for _, d := range w.e.cfg.Schedules {
-		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.cfg.Version, Started: w.started, Live: live}
+		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.orderedVersion(), Started: w.started, Live: live}
 		row, err := w.e.store.ScheduleByName(ctx, d.Name)
 		if err == nil && row != nil {
 			if s, err := schedule.DecodeState(row); err == nil && own.Current(s) {
@@ -296,7 +296,7 @@ func (w *worker) otherVersions(ctx context.Context) (map[string]bool, error) {
 	live := make(map[string]bool)
 	for i := range workers {
 		if other := &workers[i]; other.ID != w.id && other.State == store.WorkerRunning {
-			live[other.Version] = true
+			live[orderedVersion(other.Version)] = true
 		}
 	}
 	return live, err

@@ -106,7 +106,7 @@ func (l *Look) release(at store.FoldState, s *state, input []byte) *store.FoldRe
 	run := at.Runs[s.Waiting]
 	due := time.UnixMicro(max(s.Due, micros(l.Now)))
 	r := &store.FoldRelease{
-		Run: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.ClaimLaneOf(run.Queue, l.Key.Workflow, run.Priority),
+		Run: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.ClaimLaneOf(run.Queue, l.Key.Workflow, run.Version, run.Priority),
 		WakeAt: due, Deadline: run.Deadline, Input: input,
 	}
 	if l.Gated != nil && l.Gated(run.Queue) {

@@ -205,10 +205,11 @@ func CrashedTooOftenReason(crashes int16) string {
 // of its priority by one claim only. A priority with due runs at all times delays the lower ones forever.
 type ClaimQuery struct {
 	Worker     uuid.UUID
-	Nonce      uint32       // the nonce of the claimed runs' epochs; each claim draws a new one
-	Filter     *ClaimFilter // what the worker claims; a claim reads no other runs
-	QueueGates *QueueGates  // the queues with a row; nil: none
-	Limit      int          // the maximal number of runs
+	Nonce      uint32        // the nonce of the claimed runs' epochs; each claim draws a new one
+	Filter     *ClaimFilter  // what the worker claims; a claim reads no other runs
+	QueueGates *QueueGates   // the queues with a row; nil: none
+	Versions   *VersionGates // which runs belong to other versions; nil: none, and claimed runs keep their versions
+	Limit      int           // the maximal number of runs
 	// MaxMaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
 	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no other
 	// suspect counts a crash.
@@ -251,6 +252,9 @@ type ClaimResult struct {
 	// NextDue is the earliest wake_at that is later than ClaimQuery.Now, of the lanes from which the worker
 	// claims, or zero if there is none.
 	NextDue time.Time
+	// NewVersions says that nothing was claimed, because a version has arrived that ClaimQuery.Versions does not know. The
+	// caller reads the versions and claims again.
+	NewVersions bool
 }
 
 // ClaimedRun is a run that the worker now owns. If its Status is Paused, the claim has instead paused

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// ClaimLane identifies the runs of one queue, workflow, priority and gate. It leads the index by which claims
+// ClaimLane identifies the runs of one queue, workflow, version, priority and gate. Versions without a place in the order of
+// versions (see IsOrderedVersion) are all the same here. It leads the index by which claims
 // find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
 //
 // A lane is a hash, so that no table of lanes is needed. The hash is a cryptographic one, because names of
@@ -45,10 +46,13 @@ const gateMask = 7
 const StrayCheckInterval = time.Second
 
 // ClaimLaneOf returns the lane of a run with GateFree.
-func ClaimLaneOf(queue, workflow string, priority int16) ClaimLane {
+func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
 	b = append(append(b, queue...), workflow...)
+	if IsOrderedVersion(version) {
+		b = append(append(b, 0), version...) // no name contains a zero byte
+	}
 	b = binary.BigEndian.AppendUint16(b, uint16(priority))
 	h := sha256.Sum256(b)
 	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>4) << 3
@@ -59,13 +63,13 @@ func (r *Run) ClaimLane() ClaimLane {
 	if r.Unreleased {
 		return FoldLane
 	}
-	return ClaimLaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate)
+	return ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithGate(r.Gate)
 }
 
 // Gate returns the gate of the lane.
 func (l ClaimLane) Gate() LaneGate { return LaneGate(l & gateMask) }
 
-// WithGate returns the lane of the same queue, workflow and priority with another gate.
+// WithGate returns the lane of the same runs with another gate.
 func (l ClaimLane) WithGate(g LaneGate) ClaimLane { return l&^gateMask | ClaimLane(g) }
 
 // HasPlace reports whether the run was admitted, or passes. It does not arrive again until it waits, is paused or ends.

@@ -69,6 +69,7 @@ type FoldRun struct {
 	Control  ControlBits
 	Epoch    Epoch
 	Queue    string
+	Version  string
 	Priority int16
 	Deadline time.Time
 }
@@ -120,4 +121,4 @@ type FoldRelease struct {
 }
 
 // FoldLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.
-var FoldLane = ClaimLaneOf("", "", 0).WithGate(GateArrived)
+var FoldLane = ClaimLaneOf("", "", "", 0).WithGate(GateArrived)

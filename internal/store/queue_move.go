@@ -36,6 +36,7 @@ type QueueMoveRun struct {
 	Workflow    string
 	Epoch       Epoch
 	Lane        ClaimLane
+	Version     string
 	RowPriority int16 // the priority in the row of the run
 }
 
@@ -106,7 +107,7 @@ func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 	}
 	r.Queue = r.Name
 	if r.Lane != FoldLane { // a worker that releases the run sets the lane
-		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.RowPriority).WithGate(r.Gate)
+		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.Version, r.RowPriority).WithGate(r.Gate)
 	}
 	return p
 }

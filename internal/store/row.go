@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -215,7 +216,7 @@ const (
 )
 
 // SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // FirstSchemaWithQueues is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
 const FirstSchemaWithQueues = 3
@@ -241,4 +242,10 @@ type Worker struct {
 	// DeadAt is when the worker counts as dead, unless it sends another heartbeat. Stores set it from
 	// Heartbeat.LeaseUntil.
 	DeadAt time.Time
+}
+
+// Serves reports whether the worker executes the workflow in the queue. A worker that does not record its workflows or queues may
+// execute any.
+func (w *Worker) Serves(queue, workflow string) bool {
+	return (w.Workflows == nil || slices.Contains(w.Workflows, workflow)) && (w.Queues == nil || slices.Contains(w.Queues, queue))
 }

@@ -153,6 +153,7 @@ type Store interface {
 	QueueMoveStore
 	RepairStore
 	RetentionStore
+	VersionStore
 	DriftStore
 
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database

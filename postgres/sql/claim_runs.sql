@@ -5,6 +5,8 @@
 -- whether it takes only runs that were executed before, because the queue is paused.
 -- claim_prepare.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
 -- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
+-- A claimed run gets the version $13 of its lane, unless that is empty, and with it the lane $12.
+--
 -- SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that rows are locked once,
 -- whatever is joined to them.
 --
@@ -32,11 +34,11 @@
 -- leaves out runs whose owner lost its lease: the owner's last write may be in progress, so their
 -- histories are read later.
 WITH own AS MATERIALIZED (
-    SELECT item.lane, item.only_begun
-    FROM unnest($1::bigint[], $11::boolean[]) AS item(lane, only_begun)
+    SELECT item.lane, item.only_begun, item.next_lane, item.next_version
+    FROM unnest($1::bigint[], $11::boolean[], $12::bigint[], $13::text[]) AS item(lane, only_begun, next_lane, next_version)
     WHERE current_setting('durable_claim.unknown', true) IS DISTINCT FROM 'true'
 ), suspect AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version
     FROM own
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
@@ -49,7 +51,7 @@ WITH own AS MATERIALIZED (
     ) AS r
     LIMIT $7::integer
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version
     FROM own
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
@@ -63,7 +65,7 @@ WITH own AS MATERIALIZED (
     ) AS r
     LIMIT $3::integer - (SELECT count(*) FROM suspect)
 ), counted AS MATERIALIZED (
-    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost,
+    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost, due.next_lane, due.next_version,
            CASE WHEN due.status = 2 AND due.control & 3 = 0
                  AND (due.wake_at > $9::timestamptz AND due.wake_at <= $10::timestamptz) IS NOT TRUE THEN (
                SELECT count(*)::integer FROM durable.step AS s
@@ -71,7 +73,7 @@ WITH own AS MATERIALIZED (
            ) END AS reached -- NULL: no crash
     FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (
-    SELECT shard, id, halted, lost,
+    SELECT shard, id, halted, lost, next_lane, next_version,
            coalesce(reached, progress) AS progress,
            CASE WHEN reached IS NULL THEN crashes
                 WHEN reached > progress THEN 1
@@ -85,6 +87,8 @@ WITH own AS MATERIALIZED (
         epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE ((r.epoch >> 32) + 1) << 32 | $8::bigint END,
         owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $4::uuid END,
         wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::timestamptz END,
+        lane = CASE WHEN judged.hopeless OR judged.halted THEN r.lane ELSE judged.next_lane END,
+        version = CASE WHEN judged.hopeless OR judged.halted OR judged.next_version = '' THEN r.version ELSE judged.next_version END,
         woken = false,
         lost_at = CASE WHEN judged.lost THEN $2::timestamptz ELSE r.lost_at END,
         lost_by = CASE WHEN judged.lost THEN r.owner ELSE r.lost_by END,

@@ -9,4 +9,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue, durable.queue_key, durabl
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.fold TO durable_worker;
 GRANT SELECT, INSERT, DELETE ON durable.generation TO durable_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON durable.version TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.divergence TO durable_worker;

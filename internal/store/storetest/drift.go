@@ -60,7 +60,8 @@ func (b *bed) claimHeld(run uuid.UUID) *store.Run {
 
 func (b *bed) claimHeldBy(q store.ClaimQuery, run uuid.UUID) *store.Run {
 	b.Helper()
-	row, err := b.s.ClaimHeld(b.ctx, run, q)
+	before := b.row(run)
+	row, err := b.s.ClaimHeld(b.ctx, &before, q)
 	if err != nil {
 		b.Fatal(err)
 	}

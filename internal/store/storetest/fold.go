@@ -227,7 +227,7 @@ func (b *bed) unreleased(name string) store.Run {
 func (b *bed) releaseFold(r store.Run, input []byte) error {
 	return b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
-			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate),
+			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithGate(r.Gate),
 			WakeAt: b.in(time.Minute), Deadline: b.in(time.Hour), Input: input,
 		}}
 	}})
@@ -273,7 +273,7 @@ func foldGone(b *bed) {
 			}
 			row := *s.Row
 			row.State = []byte(`{"released":1}`)
-			return &store.FoldWrite{Row: row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Priority), WakeAt: b.now}}
+			return &store.FoldWrite{Row: row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority), WakeAt: b.now}}
 		}})
 		cancel()
 		if err == nil && plans == 1 {

@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"drift", drifts},
 		{"continue", continues},
 		{"sweep", sweeps},
+		{"version", versions},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/buildversion"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A run does not go backwards: what a version of the code has started or executed is not claimed by a version that was first seen
+// earlier, while a worker of its own or of a later version lives, and for a minute after. Each worker records its version in the
+// database when it begins, before it starts or claims a run, and then from time to time. It keeps what it knows of the others as
+// store.VersionGates, which go with each claim. Before a claim takes runs of another version, it looks in the same statement
+// whether a version has arrived that the gates do not know, so a new version has its runs from the first one on.
+
+// maxVersionRetries is how often in a row a claim reads the versions again because one has arrived.
+const maxVersionRetries = 3
+
+// maxVersionGap is the longest time between two reports of a worker after which it trusts the times of the others. After a longer
+// one, perhaps nobody could report.
+const maxVersionGap = 4 * store.VersionReportInterval
+
+// knownVersions is what a worker knows of the versions of its workflows.
+type knownVersions struct {
+	gates atomic.Pointer[store.VersionGates]
+
+	mu          sync.Mutex // held while the worker reports its version
+	firstSeen   map[string]time.Time
+	reportedAt  time.Time
+	judgedAt    time.Time          // at this time, the gates say which versions live
+	trustedFrom time.Time          // until then, judgedAt does not advance: perhaps nobody could report
+	logged      map[[2]string]bool // the workflows and versions whose takeover was logged
+}
+
+// version returns the version of the program: Config.Version, or the name of the build. The name is empty if it is a hash and no
+// worker has begun yet.
+func (e *Engine) version() string {
+	if e.cfg.Version != "" {
+		return e.cfg.Version
+	}
+	return buildversion.Known()
+}
+
+// orderedVersion returns the version of the program, or an empty text if it has no place in the order of versions.
+func (e *Engine) orderedVersion() string { return orderedVersion(e.version()) }
+
+func orderedVersion(version string) string {
+	if store.IsOrderedVersion(version) {
+		return version
+	}
+	return ""
+}
+
+// versionLoop reports the version from time to time, so that other workers see that it lives.
+func (w *worker) versionLoop(ctx context.Context) {
+	for sleepCtx(ctx, min(w.e.cfg.Lease, store.VersionReportInterval)) {
+		if err := w.reportVersion(ctx); err != nil {
+			w.log.Debug("could not record the version of this worker", telemetry.KeyError, err)
+		}
+	}
+}
+
+// reportVersion records that the worker's version lives, and reads the versions of its workflows.
+func (w *worker) reportVersion(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.e.cfg.Lease/2)
+	defer cancel()
+	v := &w.versions
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := w.e.clock.Now()
+	report := store.VersionReport{Version: w.e.version(), Now: now, Workflows: w.workflows, Queues: w.e.cfg.Queues, FirstSeen: make([]time.Time, len(w.workflows))}
+	for i, workflow := range w.workflows {
+		report.FirstSeen[i] = v.firstSeen[workflow]
+	}
+	known, err := w.e.store.RecordVersion(ctx, &report)
+	if err != nil {
+		return err
+	}
+	v.firstSeen = make(map[string]time.Time)
+	for _, s := range known.Sightings {
+		if first, seen := v.firstSeen[s.Workflow]; s.Version == report.Version && (!seen || s.FirstSeen.Before(first)) {
+			v.firstSeen[s.Workflow] = s.FirstSeen
+		}
+	}
+	if !v.reportedAt.IsZero() && now.Sub(v.reportedAt) > maxVersionGap {
+		v.trustedFrom = now.Add(2 * store.VersionReportInterval) // the others report first
+	}
+	if v.reportedAt = now; !now.Before(v.trustedFrom) {
+		v.judgedAt = now
+	}
+	gates := store.NewVersionGates(report.Version, known, w.e.pinned, v.judgedAt)
+	if !gates.ChangesAt.IsZero() && gates.ChangesAt.Before(v.trustedFrom) {
+		gates.ChangesAt = v.trustedFrom
+	}
+	if before := v.gates.Swap(gates); before != nil && gates.Differs(before) {
+		w.logReleased(gates.Released(before))
+		w.claimHints.notify()
+	}
+	return nil
+}
+
+// logReleased logs once for each workflow and version that this worker executes its runs from now on.
+func (w *worker) logReleased(released []store.VersionSighting) {
+	for _, s := range released {
+		key := [2]string{s.Workflow, s.Version}
+		if w.versions.logged[key] {
+			continue
+		}
+		if w.versions.logged == nil {
+			w.versions.logged = make(map[[2]string]bool)
+		}
+		w.versions.logged[key] = true
+		w.log.Warn("no worker of a later version has shown a sign of life for long enough; this worker executes its runs now",
+			telemetry.KeyWorkflow, s.Workflow, telemetry.KeyVersion, s.Version, telemetry.KeySince, s.LastSeen)
+	}
+}
+
+// versionGates returns the gates for a claim at the time now. If runs of other versions may be free by then, it reads the versions
+// first.
+func (w *worker) versionGates(ctx context.Context, now time.Time) (*store.VersionGates, error) {
+	gates := w.versions.gates.Load()
+	if gates != nil && (gates.ChangesAt.IsZero() || now.Before(gates.ChangesAt)) {
+		return gates, nil
+	}
+	if err := w.reportVersion(ctx); err != nil {
+		return nil, err
+	}
+	return w.versions.gates.Load(), nil
+}
+
+// VersionWait is why no worker claims a due run: workers of its version, or of a later one, live or lived a short time ago.
+type VersionWait struct {
+	Version string
+	Until   time.Time // when others may claim the run, unless a worker of such a version shows a sign of life
+}
+
+// VersionWaitOf returns why no live worker claims a due run, if its version is the reason; otherwise nil.
+func (e *Engine) VersionWaitOf(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
+	if r.Status.IsTerminal() || r.Status == store.Running || r.WakeAt.IsZero() || r.WakeAt.After(now) || !store.IsOrderedVersion(r.Version) {
+		return nil, nil
+	}
+	live, err := e.liveWorkers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := e.store.Versions(ctx, []string{r.Workflow})
+	if err != nil {
+		return nil, err
+	}
+	var wait *VersionWait
+	for i := range live {
+		if o := &live[i]; o.State != store.WorkerRunning || !o.Serves(r.Queue, r.Workflow) {
+			continue
+		}
+		until, kept := store.NewVersionGates(live[i].Version, known, e.pinned, now).KeptUntil(r.Queue, r.Workflow, r.Version)
+		if !kept {
+			return nil, nil
+		}
+		if wait == nil || until.Before(wait.Until) {
+			wait = &VersionWait{Version: r.Version, Until: until}
+		}
+	}
+	return wait, nil
+}

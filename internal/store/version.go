@@ -1,0 +1,255 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// UnorderedVersionPrefix begins the name of a build that has no version: a hash of the executable follows. Such a version is only
+// a name. It has no place in the order of versions, and decides nothing about which worker executes a run.
+const UnorderedVersionPrefix = "executable-"
+
+// IsOrderedVersion reports whether the version has a place in the order of versions. An empty one has none.
+func IsOrderedVersion(version string) bool {
+	return version != "" && !strings.HasPrefix(version, UnorderedVersionPrefix)
+}
+
+// VersionTakeover is how long the later versions of a workflow must have shown no sign of life before a worker of an earlier
+// version claims their runs. An outage of the database, or a rolling restart, must not look like a rollback.
+const VersionTakeover = time.Minute
+
+// VersionRetention is how long a version is kept in the database after its last sign of life. A version that comes back later is
+// a new one.
+const VersionRetention = 90 * 24 * time.Hour
+
+// VersionSighting is one row of the table of versions: workers of the version execute the workflow. The versions of a workflow
+// are in the order in which they were first seen.
+type VersionSighting struct {
+	Workflow, Version string
+	Queue             string    // one of the queues that the workers serve; empty: all queues
+	FirstSeen         time.Time // when a worker of the version first began
+	LastSeen          time.Time // the last sign of life of such a worker
+}
+
+// VersionReport is what a worker reports about its version.
+type VersionReport struct {
+	Version   string // an empty version is not recorded: the worker only reads
+	Now       time.Time
+	Workflows []string // sorted
+	Queues    []string // sorted; empty: all
+	// FirstSeen has, for each workflow, when the worker knows its version to have been first seen; zero: it does not know.
+	// A promoted standby may have lost the rows: then they are recorded again with these times, so that the order remains.
+	FirstSeen []time.Time
+}
+
+// QueuesToRecord returns the queues of the report, each for a row, or an empty name for all queues.
+func (r *VersionReport) QueuesToRecord() []string {
+	if len(r.Queues) == 0 {
+		return []string{""}
+	}
+	return r.Queues
+}
+
+// KnownVersions are the versions of some workflows.
+type KnownVersions struct {
+	Sightings []VersionSighting
+	// LatestArrival is when a version of any workflow last appeared, or appeared again after a silence of VersionTakeover.
+	LatestArrival time.Time
+}
+
+// VersionStore keeps which versions of the code execute which workflows.
+type VersionStore interface {
+	// RecordVersion records a sign of life of the worker's version for each of its workflows and queues, and returns all versions
+	// of these workflows. A new version is later than all that are recorded, whatever the clock says. Sightings older than
+	// VersionRetention are deleted.
+	RecordVersion(ctx context.Context, r *VersionReport) (KnownVersions, error)
+
+	// Versions returns the versions of the workflows.
+	Versions(ctx context.Context, workflows []string) (KnownVersions, error)
+}
+
+// VersionGates tells a claim which runs belong to other versions of the code. It does not change. Nil means that the versions of
+// runs decide nothing, and that a claim does not record its own.
+type VersionGates struct {
+	own       string
+	arrival   time.Time
+	workflows map[string]*workflowVersions
+	// ChangesAt is when some of these runs may be claimed unless their versions show another sign of life; zero: never.
+	ChangesAt time.Time
+	judgedAt  time.Time
+}
+
+// workflowVersions are the versions of one workflow.
+type workflowVersions struct {
+	sightings []VersionSighting // of the same version, they have the same FirstSeen
+	pinned    bool
+	grace     time.Duration // of a pinned workflow
+}
+
+// PinnedWorkflows has the grace period of each pinned workflow.
+type PinnedWorkflows map[string]time.Duration
+
+// MinPinnedSilence is how long a version must have shown no sign of life, at least, before others execute its pinned runs. Workers
+// show one each VersionReportInterval.
+const MinPinnedSilence = 3 * VersionReportInterval
+
+// VersionReportInterval is how often a worker records that its version lives.
+const VersionReportInterval = 10 * time.Second
+
+// NewVersionGates returns what the known versions mean for a worker of the version own at the time now.
+func NewVersionGates(own string, known KnownVersions, pinned PinnedWorkflows, now time.Time) *VersionGates {
+	g := &VersionGates{own: own, arrival: known.LatestArrival, workflows: make(map[string]*workflowVersions), judgedAt: now}
+	for workflow, grace := range pinned {
+		g.workflows[workflow] = &workflowVersions{pinned: true, grace: grace}
+	}
+	for _, s := range known.Sightings {
+		w := g.workflows[s.Workflow]
+		if w == nil {
+			w = new(workflowVersions)
+			g.workflows[s.Workflow] = w
+		}
+		w.sightings = append(w.sightings, s)
+	}
+	for _, w := range g.workflows {
+		for i := range w.sightings {
+			s := &w.sightings[i]
+			if until := w.until(s); s.Version != own && until.After(now) && (g.ChangesAt.IsZero() || until.Before(g.ChangesAt)) {
+				g.ChangesAt = until
+			}
+		}
+	}
+	return g
+}
+
+// until returns how long a sighting keeps runs from other versions.
+func (w *workflowVersions) until(s *VersionSighting) time.Time {
+	if w.pinned {
+		return s.LastSeen.Add(max(w.grace, MinPinnedSilence))
+	}
+	return s.LastSeen.Add(VersionTakeover)
+}
+
+// firstSeen returns when the version was first seen, and false if it was not.
+func (w *workflowVersions) firstSeen(version string) (first time.Time, seen bool) {
+	for i := range w.sightings {
+		if s := &w.sightings[i]; s.Version == version && (!seen || s.FirstSeen.Before(first)) {
+			first, seen = s.FirstSeen, true
+		}
+	}
+	return first, seen
+}
+
+// isLater reports whether a version comes after another one.
+func isLater(version string, first time.Time, other string, otherFirst time.Time) bool {
+	if c := first.Compare(otherFirst); c != 0 {
+		return c > 0
+	}
+	return version > other
+}
+
+// KeptUntil returns until when runs of a version are kept from this worker, and whether they are at present. Of a pinned
+// workflow, they are kept while a worker of that very version lives. Of another workflow, they are kept from earlier versions while
+// a worker of that version or of a later one lives. Only workers that serve the queue count.
+func (g *VersionGates) KeptUntil(queue, workflow, version string) (until time.Time, kept bool) {
+	if g == nil || version == g.own || !IsOrderedVersion(version) {
+		return time.Time{}, false
+	}
+	w := g.workflows[workflow]
+	if w == nil {
+		return time.Time{}, false
+	}
+	first, seen := w.firstSeen(version)
+	ownFirst, ownSeen := w.firstSeen(g.own)
+	if !seen || !w.pinned && (!ownSeen || !isLater(version, first, g.own, ownFirst)) {
+		return time.Time{}, false
+	}
+	for i := range w.sightings {
+		s := &w.sightings[i]
+		if s.Queue != "" && s.Queue != queue {
+			continue
+		}
+		if s.Version == version || !w.pinned && isLater(s.Version, s.FirstSeen, version, first) {
+			if at := w.until(s); at.After(until) {
+				until = at
+			}
+		}
+	}
+	return until, until.After(g.judgedAt)
+}
+
+// Allows reports whether the worker may claim runs of a version of the workflow in the queue.
+func (g *VersionGates) Allows(queue, workflow, version string) bool {
+	_, kept := g.KeptUntil(queue, workflow, version)
+	return !kept
+}
+
+// IsForeign reports whether runs with this version are of another version that has a place in the order.
+func (g *VersionGates) IsForeign(version string) bool {
+	return g != nil && version != g.own && IsOrderedVersion(version)
+}
+
+// LatestArrival returns the latest arrival of a version that these gates know.
+func (g *VersionGates) LatestArrival() time.Time {
+	if g == nil || g.arrival.IsZero() {
+		return time.Unix(0, 0).UTC() // before any
+	}
+	return g.arrival
+}
+
+// VersionAfterClaim returns which version a run of this version has when the worker has claimed it. A run keeps the version of
+// its starter if its workflow is pinned, and any version with a place in the order if the worker's has none.
+func (g *VersionGates) VersionAfterClaim(workflow, version string) string {
+	switch {
+	case g == nil:
+		return version
+	case IsOrderedVersion(version) && (!IsOrderedVersion(g.own) || g.isPinned(workflow)):
+		return version
+	case g.own == "":
+		return version
+	}
+	return g.own
+}
+
+func (g *VersionGates) isPinned(workflow string) bool {
+	w := g.workflows[workflow]
+	return w != nil && w.pinned
+}
+
+// Released returns the versions of each workflow whose runs the gates before kept from the worker, and these do not.
+func (g *VersionGates) Released(before *VersionGates) (released []VersionSighting) {
+	if g == nil || before == nil {
+		return nil
+	}
+	for workflow, w := range before.workflows {
+		for _, s := range w.sightings {
+			if !before.Allows(s.Queue, workflow, s.Version) && g.Allows(s.Queue, workflow, s.Version) &&
+				!slices.ContainsFunc(released, func(r VersionSighting) bool { return r.Workflow == workflow && r.Version == s.Version }) {
+				released = append(released, s)
+			}
+		}
+	}
+	return released
+}
+
+// Claimed returns the lane that the runs of a lane get when the worker claims them, and their version. An empty version means that
+// each run keeps its own.
+func (g *VersionGates) Claimed(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
+	after := g.VersionAfterClaim(workflow, version)
+	if after == version && (g == nil || after != g.own) {
+		return lane, ""
+	}
+	return ClaimLaneOf(queue, workflow, after, priority).WithGate(lane.Gate()), after
+}
+
+// Held returns the lane, with GateFree, and the version of a held run when the worker has claimed it.
+func (g *VersionGates) Held(r *Run) (ClaimLane, string) {
+	version := g.VersionAfterClaim(r.Workflow, r.Version)
+	return ClaimLaneOf(r.Queue, r.Workflow, version, r.Priority), version
+}
+
+// Differs reports whether the gates may decide otherwise than the ones before.
+func (g *VersionGates) Differs(before *VersionGates) bool {
+	return !g.arrival.Equal(before.arrival) || !g.ChangesAt.Equal(before.ChangesAt)
+}

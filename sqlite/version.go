@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// RecordVersion implements store.Store.
+func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (store.KnownVersions, error) {
+	if store.IsOrderedVersion(r.Version) {
+		err := s.write(ctx, "record the version", func(x executor) error {
+			if _, err := x.exec(qVersionsDeleteOld, bindTime(r.Now.Add(-store.VersionRetention))); err != nil {
+				return err
+			}
+			stale := bindTime(r.Now.Add(-store.VersionTakeover))
+			for i, workflow := range r.Workflows {
+				for _, queue := range r.QueuesToRecord() {
+					if _, err := x.exec(qVersionRecord, workflow, bindTime(r.FirstSeen[i]), r.Version, queue, bindTime(r.Now), stale); err != nil {
+						return err
+					}
+				}
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return store.KnownVersions{}, err
+		}
+	}
+	return s.Versions(ctx, r.Workflows)
+}
+
+// Versions implements store.Store.
+func (s *database) Versions(ctx context.Context, workflows []string) (known store.KnownVersions, err error) {
+	err = s.read(ctx, "read versions", func(x executor) (err error) {
+		known.Sightings = nil // drops what a failed attempt read
+		if known.LatestArrival, err = latestArrival(x); err != nil {
+			return err
+		}
+		for _, workflow := range workflows {
+			err := x.query(qVersionsOfWorkflow, func(v []driver.Value) error {
+				c := columnReader{values: v}
+				known.Sightings = append(known.Sightings, store.VersionSighting{Workflow: workflow, Version: c.text(), Queue: c.text(), FirstSeen: c.time(), LastSeen: c.time()})
+				return c.err
+			}, workflow)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return known, err
+}
+
+// latestArrival returns when a version of any workflow arrived last, or zero.
+func latestArrival(x executor) (at time.Time, err error) {
+	err = x.query(qVersionLatestArrival, func(v []driver.Value) error {
+		c := columnReader{values: v}
+		at = c.time()
+		return c.err
+	})
+	return at, err
+}

@@ -50,8 +50,9 @@ type ExportedRun struct {
 
 // ExportedStep is one checkpoint of an export.
 type ExportedStep struct {
-	Seq       int            `json:"seq"`  // see Checkpoint.Seq
-	Name      string         `json:"name"` // with its scope: "orders/7" is item 7 of the Map orders; in names, "/" is "%2F" and "%" is "%25"
+	Seq       int            `json:"seq"`               // see Checkpoint.Seq
+	InOrder   bool           `json:"in_order,omitzero"` // the goroutine of the workflow function, or of the branch, made the call, after all its earlier ones
+	Name      string         `json:"name"`              // with its scope: "orders/7" is item 7 of the Map orders; in names, "/" is "%2F" and "%" is "%25"
 	Kind      string         `json:"kind"`
 	Status    string         `json:"status"` // see Checkpoint.Status
 	Attempts  int            `json:"attempts"`
@@ -106,7 +107,7 @@ func (e *Engine) exported(ctx context.Context, id string, generation int) (*Expo
 		status, ended := sight.StatusOf(s)
 		failures := record.FailuresOf(s)
 		out.History[i] = ExportedStep{
-			Seq: int(s.Seq), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Seq: int(s.Position()), InOrder: s.IsOwnGoroutine(), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}

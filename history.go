@@ -63,7 +63,7 @@ func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) 
 		s := &steps[i]
 		status, ended := sight.StatusOf(s)
 		c := Checkpoint{
-			Name: naming.Display(s.Name), Seq: int(s.Seq), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
+			Name: naming.Display(s.Name), Seq: int(s.Position()), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
 			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 		}
 		if len(s.Error) > 0 {

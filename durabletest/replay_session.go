@@ -170,7 +170,7 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 		}
 		row := store.Step{
 			Run: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: importEpoch,
-			Seq: int32(h.Seq), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
+			Seq: store.SeqOf(int32(h.Seq), h.InOrder), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
 		if h.Workflow != "" {
 			if row.Failures, err = json.Marshal(&record.Failures{Workflow: h.Workflow}); err != nil {

@@ -84,7 +84,7 @@ func (s *Scope) hasPassedLocked() bool {
 	r := s.r
 	var last int32
 	for name := range r.usedNames {
-		if row := r.history[name]; row != nil && row.Seq&seqOwn != 0 && scopeOf(name) == s.prefix {
+		if row := r.history[name]; row != nil && row.IsOwnGoroutine() && scopeOf(name) == s.prefix {
 			last = max(last, row.Seq)
 		}
 	}

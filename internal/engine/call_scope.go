@@ -149,7 +149,7 @@ func (s *Scope) beginOpenCall(full string, kind store.Kind, site uintptr) (*stor
 // beginLive is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
 // error if the call must not be executed.
 func (s *Scope) beginLive(full string, kind store.Kind, recorded *store.Step) error {
-	if len(s.r.unasked) > 0 {
+	if s.r.mayHoldUnasked {
 		s.r.mu.Lock()
 		err := s.checkUnaskedLocked(full, kind, recorded)
 		s.r.mu.Unlock()

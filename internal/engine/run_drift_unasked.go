@@ -22,14 +22,7 @@ import (
 // are judged after they are checked.
 //
 // A repair drops calls in the middle of a history, or changes their values. A dropped call leaves a gap in the sequence
-// numbers, and a changed one loses its seqOwn. Calls behind either need not be made, because the changed call may lead elsewhere.
-
-// seqOwn is the bit of a sequence number that tells that the goroutine of the scope made the call. The bits above
-// it are the position of the call.
-const seqOwn = store.SeqOwnGoroutine
-
-// position returns the position of a call in the order in which the calls of the run began.
-func position(seq int32) int32 { return seq >> 1 }
+// numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere.
 
 // unaskedCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
 type unaskedCalls map[string]int
@@ -53,18 +46,19 @@ func (r *run) definition() *WorkflowDefinition { return r.e.workflows[r.row.Work
 // countUnasked counts the recorded calls, before the function is called.
 func (r *run) countUnasked() {
 	for _, row := range r.history {
-		if row.Seq&seqOwn != 0 && r.mustBeCalled(row) {
+		if row.IsOwnGoroutine() && r.mustBeCalled(row) {
 			if r.unasked == nil {
 				r.unasked = make(unaskedCalls, 4)
 			}
 			r.unasked[scopeOf(row.Name)]++
 		}
 	}
+	r.mayHoldUnasked = r.unasked != nil
 }
 
 // noteAsked notes that this execution makes a call. r.mu is held.
 func (r *run) noteAsked(full string) {
-	if row := r.history[full]; row != nil && row.Seq&seqOwn != 0 && len(r.unasked) > 0 && r.mustBeCalled(row) {
+	if row := r.history[full]; row != nil && r.mayHoldUnasked && row.IsOwnGoroutine() && r.mustBeCalled(row) {
 		r.unasked[scopeOf(full)]--
 	}
 }
@@ -83,11 +77,7 @@ func (s *Scope) isOwnGoroutine() bool {
 
 // nextSeq returns the sequence number of a call that begins now.
 func (s *Scope) nextSeq() int32 {
-	seq := s.r.lastSeq.Add(2) &^ seqOwn
-	if s.isOwnGoroutine() {
-		seq |= seqOwn
-	}
-	return seq
+	return store.SeqOf(s.r.lastPosition.Add(1), s.isOwnGoroutine())
 }
 
 // judgesUnasked reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
@@ -124,10 +114,10 @@ func (r *run) unaskedNames(prefix string) (names []string) {
 	taken := make(map[int32]bool, len(r.history))
 	var own []*store.Step
 	for _, row := range r.history {
-		if row.Seq&seqOwn != 0 || scopeOf(row.Name) != prefix {
-			taken[position(row.Seq)] = true
+		if row.IsOwnGoroutine() || scopeOf(row.Name) != prefix {
+			taken[row.Position()] = true
 		}
-		if row.Seq&seqOwn != 0 && scopeOf(row.Name) == prefix && r.mustBeCalled(row) {
+		if row.IsOwnGoroutine() && scopeOf(row.Name) == prefix && r.mustBeCalled(row) {
 			own = append(own, row)
 		}
 	}
@@ -135,11 +125,11 @@ func (r *run) unaskedNames(prefix string) (names []string) {
 	var last int32 // the position of the latest call that was made
 	for _, row := range own {
 		if _, asked := r.usedNames[row.Name]; asked {
-			last = position(row.Seq)
+			last = row.Position()
 			continue
 		}
 		gap := false
-		for p := last + 1; p < position(row.Seq) && !gap; p++ {
+		for p := last + 1; p < row.Position() && !gap; p++ {
 			gap = !taken[p]
 		}
 		if !gap {
@@ -152,7 +142,7 @@ func (r *run) unaskedNames(prefix string) (names []string) {
 // judgeUnasked is called when the run would complete. It returns a failure, or suspends the run, if the code did not make recorded calls.
 func (r *run) judgeUnasked() *record.Failure {
 	def := r.definition()
-	if len(r.unasked) == 0 || def == nil || def.OnDrift == DriftContinues {
+	if !r.mayHoldUnasked || def == nil || def.OnDrift == DriftContinues {
 		return nil
 	}
 	r.mu.Lock()

@@ -24,11 +24,12 @@ type replayState struct {
 	usedNames     map[string]uintptr // names called in this execution, and their call sites
 	replayedCount int                // checkpoints returned from history in this execution
 
-	unasked unaskedCalls      // see run_drift_unasked.go
-	patches map[string]*patch // by their names
+	unasked        unaskedCalls      // see run_drift_unasked.go; run.mu guards it
+	mayHoldUnasked bool              // unasked counts some; set before the function is called
+	patches        map[string]*patch // by their names
 
-	lastSeq    atomic.Int32 // the highest sequence number of a call of the run
-	pastReplay atomic.Bool  // the run has executed something new: it is no longer replaying
+	lastPosition atomic.Int32 // the highest store.Step.Position of a call of the run
+	pastReplay   atomic.Bool  // the run has executed something new: it is no longer replaying
 }
 
 // recordedCall is a call in the history. began is when this call, or the latest of the calls after it,
@@ -51,7 +52,7 @@ func (c *replayState) addRows(rows []store.Step) {
 			continue
 		}
 		c.history[rows[i].Name] = &rows[i]
-		c.lastSeq.Store(max(c.lastSeq.Load(), rows[i].Seq))
+		c.lastPosition.Store(max(c.lastPosition.Load(), rows[i].Position()))
 		if rows[i].Status.IsTerminal() {
 			c.terminalCount++
 		}

@@ -193,7 +193,7 @@ type Step struct {
 	Status    StepStatus
 	Attempt   int32 // the number of the latest attempt, from 1
 	Epoch     Epoch // of the run when the row was written
-	Seq       int32 // the order in which the calls of a run began, and SeqOwnGoroutine; an update does not change it
+	Seq       int32 // see SeqOf; an update does not change it
 	Output    []byte
 	Error     []byte
 	Failures  []byte    // the failed and interrupted attempts, in the engine's encoding, or the workflow of a child; else nil
@@ -202,7 +202,22 @@ type Step struct {
 	NextAt    time.Time // when the next attempt is due (StepBackoff), a sleep ends, or a receive times out; else zero
 }
 
-// SeqOwnGoroutine is the bit of Step.Seq which tells that the goroutine of the workflow function, or of the branch of the
+// SeqOf returns the Seq of a call, from its position in the order in which the calls of a run began, and whether
+// SeqOwnGoroutine holds for it.
+func SeqOf(position int32, own bool) int32 {
+	if own {
+		return position<<1 | SeqOwnGoroutine
+	}
+	return position << 1
+}
+
+// Position returns the position of the call in the order in which the calls of its run began.
+func (s *Step) Position() int32 { return s.Seq >> 1 }
+
+// IsOwnGoroutine reports whether SeqOwnGoroutine holds for the call.
+func (s *Step) IsOwnGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
+
+// SeqOwnGoroutine is the lowest bit of Step.Seq, which tells that the goroutine of the workflow function, or of the branch of the
 // call, made the call, so that it made the call after all its earlier ones. A call whose value a repair has set lacks it.
 const SeqOwnGoroutine = 1
 

@@ -210,7 +210,7 @@ func TestDeathsAreKept(t *testing.T) {
 				CreatedAt: began, StartedAt: began, WakeAt: at.Add(-time.Second),
 			}}},
 			Steps: []*store.StepWrite{{Step: store.Step{
-				Run: id, Seq: 4, Name: "first", Kind: store.KindStep, Status: store.StepStarted, Attempt: 1, Epoch: epoch, StartedAt: began,
+				Run: id, Seq: store.SeqOf(4, false), Name: "first", Kind: store.KindStep, Status: store.StepStarted, Attempt: 1, Epoch: epoch, StartedAt: began,
 				Failures: []byte(`{"open":{"attempt":1,"worker":"host:1","worker_id":"` + dead.String() + `","started_at":"` + began.Format(time.RFC3339Nano) + `"}}`),
 			}}},
 		}

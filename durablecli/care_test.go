@@ -17,7 +17,13 @@ import (
 // The doctor finds nothing where nothing is wrong, and exits with 1 where a problem is.
 func TestDoctor(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
-		p.engine(t)
+		e, _ := p.engine(t)
+		for workers := []durable.WorkerInfo(nil); len(workers) == 0 && t.Context().Err() == nil; { // until its first heartbeat is written
+			var err error
+			if workers, err = e.Workers(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		got := p.try(t, "doctor", "-o", "jsonl")
 		for line := range strings.Lines(got.out) {
 			// The servers of the tests do without fsync.

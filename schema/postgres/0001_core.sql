@@ -74,7 +74,7 @@ CREATE TABLE durable.step (
     next_at    timestamptz,
     epoch      bigint   NOT NULL,      -- of the writer
     attempt    integer  NOT NULL,
-    seq        integer  NOT NULL DEFAULT 0, -- the order in which the calls of a run began
+    seq        integer  NOT NULL DEFAULT 0, -- twice the position of the call in the order in which the calls of its run began, plus 1 if the goroutine of its scope made it
     shard      smallint NOT NULL,
     kind       smallint NOT NULL,       -- 1 step 2 tx 3 sleep 4 choice
     status     smallint NOT NULL,       -- 1 started 2 backoff 3 completed 4 failed

@@ -61,7 +61,7 @@ CREATE TABLE durable_step (
     kind       INTEGER NOT NULL,        -- 1 step 2 tx 3 sleep 4 choice
     status     INTEGER NOT NULL,        -- 1 started 2 backoff 3 completed 4 failed
     attempt    INTEGER NOT NULL,
-    seq        INTEGER NOT NULL DEFAULT 0, -- the order in which the calls of a run began
+    seq        INTEGER NOT NULL DEFAULT 0, -- twice the position of the call in the order in which the calls of its run began, plus 1 if the goroutine of its scope made it
     epoch      INTEGER NOT NULL,        -- the epoch of the writer
     started_at INTEGER NOT NULL,
     ended_at   INTEGER,

@@ -32,6 +32,7 @@ type options struct {
 	sleepers  int           // runs that sleep
 	aged      int           // finished runs in the tables
 	swept     int           // finished runs, of which retention deletes half
+	checked   int           // live runs that a preflight replays
 	items     int           // of the Map
 	parts     []string      // of mode queues
 	backlog   int           // due runs behind a bound
@@ -68,6 +69,7 @@ var modes = []struct {
 	{"sleepers", (*bench).sleepers},
 	{"aged", (*bench).aged},
 	{"sweep", (*bench).sweep},
+	{"preflight", (*bench).preflight},
 	{"payload", (*bench).payloads},
 	{"fanout", (*bench).fanout},
 	{"graph", (*bench).graph},
@@ -106,6 +108,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.aged, "aged-runs", 5_000_000, "finished runs in the tables of mode aged")
 	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout, and children in mode graph")
 	set.IntVar(&o.swept, "swept-runs", 1_000_000, "finished runs in the tables of mode sweep, of which half are swept")
+	set.IntVar(&o.checked, "checked-runs", 20_000, "live runs that mode preflight replays")
 	set.IntVar(&o.backlog, "backlog", 1_000_000, "due runs behind the bound of a queue in mode queues")
 	set.IntVar(&o.keys, "keys", 10_000, "group keys of these runs")
 	set.IntVar(&o.schedules, "schedules", 10_000, "schedules of mode queues that are due at once")
@@ -141,6 +144,7 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 		"sleepers":     func() { o.sleepers = 500 },
 		"aged-runs":    func() { o.aged = 1000 },
 		"swept-runs":   func() { o.swept = 1000 },
+		"checked-runs": func() { o.checked = 300 },
 		"items":        func() { o.items = 100 },
 		"backlog":      func() { o.backlog = 200 },
 		"keys":         func() { o.keys = 10 },
@@ -223,6 +227,7 @@ func (o *options) check() error {
 	least("sleepers", o.sleepers, 100)
 	least("aged-runs", o.aged, 1000)
 	least("swept-runs", o.swept, 1000)
+	least("checked-runs", o.checked, 1)
 	least("items", o.items, 1)
 	least("backlog", o.backlog, 1)
 	least("keys", o.keys, 1)

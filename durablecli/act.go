@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // actFlags are the flags of a command that changes something.
@@ -117,7 +118,7 @@ func (v *verb[R]) do(ctx context.Context, s *session, b *bulkFlags, opts ...dura
 			s.say("no run matches")
 			return nil
 		}
-		if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, count(v.matched(preview), "run", "runs"))); err != nil {
+		if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, wording.Count(v.matched(preview), "run", "runs"))); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func (v *verb[R]) doEach(ctx context.Context, s *session, opts []durable.Control
 		}
 	}
 	if len(failed) > 0 && len(ids) > 1 {
-		s.say("%s: %d of %s done", v.name, len(results), count(len(ids), "run", "runs"))
+		s.say("%s: %d of %s done", v.name, len(results), wording.Count(len(ids), "run", "runs"))
 	}
 	return errors.Join(v.report(results), errors.Join(failed...))
 }
@@ -190,7 +191,7 @@ func (p *printer) confirm(ctx context.Context, what string) error {
 	if !isTerminal(p.in) {
 		return usage("this would %s: add --yes to do so without a question, or --dry-run to see what would be done", what)
 	}
-	fmt.Fprintf(p.err, "%s? [y/N] ", escape(what))
+	fmt.Fprintf(p.err, "%s? [y/N] ", wording.Escape(what))
 	reply := make(chan string, 1)
 	go func() { // ends with the process if nobody replies
 		line, _ := bufio.NewReader(p.in).ReadString('\n')

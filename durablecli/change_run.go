@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // changeCommands returns the commands that change a property of runs, which are given by their IDs.
@@ -43,7 +45,7 @@ func changeCommands(f *frame) []*cobra.Command {
 			return s.each(func(id string) error { return s.engine.SetPriority(ctx, id, n, priorityFlags.options()...) })
 		}),
 		f.withEngine(timeout, func(ctx context.Context, s *session) error {
-			d, err := parseDuration(s.args[0])
+			d, err := wording.ParseDuration(s.args[0])
 			if err != nil {
 				return &markedError{errUsage, err}
 			}
@@ -72,6 +74,6 @@ func (s *session) each(change func(id string) error) error {
 			break
 		}
 	}
-	s.say("changed %d of %s", done, count(len(ids), "run", "runs"))
+	s.say("changed %d of %s", done, wording.Count(len(ids), "run", "runs"))
 	return errors.Join(failed...)
 }

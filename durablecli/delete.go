@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // deleted is the result of a deletion: of one run, or of a filter.
@@ -63,7 +64,7 @@ func reportDeletions(p *printer, results []deleted) error {
 		{title: "DELETED", right: true, text: func(r *deleted) string { return fmt.Sprint(r.Deleted) }},
 	})
 	if refused > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, count(refused, "run", "runs")))
+		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, wording.Count(refused, "run", "runs")))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
+	"github.com/seed8ec063be/durable/internal/wording"
 	"github.com/seed8ec063be/durable/schema"
 )
 
@@ -72,9 +73,9 @@ func (p *printer) printFindings(findings []finding) error {
 	var b strings.Builder
 	for _, f := range findings {
 		margin := strings.Repeat(" ", len(warning)+widest+2*len(gap))
-		text := wrapWords(escape(f.Finding), width-len(margin))
+		text := wrapWords(wording.Escape(f.Finding), width-len(margin))
 		if f.Fix != "" {
-			text = append(text, wrapWords("→ "+escape(f.Fix), width-len(margin))...)
+			text = append(text, wrapWords("→ "+wording.Escape(f.Fix), width-len(margin))...)
 		}
 		fmt.Fprintf(&b, "%s%s%-*s%s%s\n", p.paint(colors[f.Level], fmt.Sprintf("%-*s", len(warning), f.Level)), gap, widest, f.Check, gap, strings.Join(text, "\n"+margin))
 	}

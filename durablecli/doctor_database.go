@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // check implements inspected.
@@ -46,7 +48,7 @@ func (p *inspectedPostgres) check(ctx context.Context) ([]finding, error) {
 	if err := p.conn.QueryRow(ctx, statement("postgres_transactions")).Scan(&open, &oldest); err != nil {
 		return nil, fmt.Errorf("read the open transactions: %w", err)
 	}
-	add(open == 0, warning, "transactions", "none is open for more than 5 minutes", fmt.Sprintf("%s open for more than 5 minutes, the oldest for %s", count(open, "transaction is", "transactions are"), about(time.Duration(oldest)*time.Second)),
+	add(open == 0, warning, "transactions", "none is open for more than 5 minutes", fmt.Sprintf("%s open for more than 5 minutes, the oldest for %s", wording.Count(open, "transaction is", "transactions are"), wording.About(time.Duration(oldest)*time.Second)),
 		"end them (pg_stat_activity shows them): they delay events and keep dead rows; set idle_in_transaction_session_timeout")
 	bloat, err := p.checkBloat(ctx)
 	return append(findings, bloat...), err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 const (
@@ -34,10 +35,7 @@ func (s *session) examineRuns(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	live := durable.Filter{}
-	for _, status := range statusGroups["live"] {
-		live.Status = append(live.Status, durable.Status(status))
-	}
+	live := durable.Filter{Status: wording.StatusGroups["live"]}
 	runs, next, err := listRuns(ctx, s.engine, live, mostExamined, "")
 	if err != nil {
 		return nil, err
@@ -82,10 +80,10 @@ func (x *examination) workersFindings(waiting bool) (findings []finding) {
 	case living == 0:
 		findings = append(findings, finding{warning, "workers", "no worker lives", "start a process that calls Engine.Run"})
 	default:
-		findings = append(findings, finding{fine, "workers", count(living, "worker lives", "workers live"), ""})
+		findings = append(findings, finding{fine, "workers", wording.Count(living, "worker lives", "workers live"), ""})
 	}
 	if dead > 0 {
-		findings = append(findings, finding{warning, "dead workers", fmt.Sprintf("%s no heartbeat for %v", count(dead, "worker has had", "workers have had"), deadAfter), "find out why the process died; its runs are taken over, and its entry disappears by itself"})
+		findings = append(findings, finding{warning, "dead workers", fmt.Sprintf("%s no heartbeat for %v", wording.Count(dead, "worker has had", "workers have had"), deadAfter), "find out why the process died; its runs are taken over, and its entry disappears by itself"})
 	}
 	if len(versions) > 1 {
 		findings = append(findings, finding{warning, "versions", fmt.Sprintf("workers of %d versions live: %s", len(versions), namesOrAll(slices.Sorted(maps.Keys(versions)), "")), "finish the deployment, if none is under way"})
@@ -107,7 +105,7 @@ func (t *tally) add(r *durable.RunInfo) {
 
 // finding returns the finding for the runs, as in "3 runs are suspect, such as order-42".
 func (t *tally) finding(level severity, check, one, many, fix string) finding {
-	return finding{level, check, fmt.Sprintf("%s, such as %s", count(t.n, one, many), t.id), fix}
+	return finding{level, check, fmt.Sprintf("%s, such as %s", wording.Count(t.n, one, many), t.id), fix}
 }
 
 func (x *examination) runFindings(runs []durable.RunInfo) (findings []finding) {
@@ -155,7 +153,7 @@ func (x *examination) runFindings(runs []durable.RunInfo) (findings []finding) {
 		add(unexecuted[missing], problem, "unexecuted runs", "run is due, and no worker executes "+missing, "runs are due, and no worker executes "+missing, "start a worker with this workflow in Config.Workflows, and with the queue, if it has Config.Queues")
 	}
 	if len(findings) == 0 {
-		findings = append(findings, finding{fine, "runs", "none of " + count(len(runs), "live run", "live runs") + " is held, suspect or without a worker", ""})
+		findings = append(findings, finding{fine, "runs", "none of " + wording.Count(len(runs), "live run", "live runs") + " is held, suspect or without a worker", ""})
 	}
 	return findings
 }
@@ -180,16 +178,16 @@ func (x *examination) queueFindings() (findings []finding) {
 		q := &x.queues[i]
 		switch {
 		case !q.PausedAt.IsZero():
-			findings = append(findings, finding{warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, exact(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + q.Name + ", if the reason is over"})
+			findings = append(findings, finding{warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.Exact(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + q.Name + ", if the reason is over"})
 		case !q.OldestDue.IsZero() && x.now.Sub(q.OldestDue) > longWait:
-			findings = append(findings, finding{warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, about(x.now.Sub(q.OldestDue)), cmp.Or(string(q.WaitsFor), "its key")), "raise the bounds with durable queue set, or add workers"})
+			findings = append(findings, finding{warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.About(x.now.Sub(q.OldestDue)), cmp.Or(string(q.WaitsFor), "its key")), "raise the bounds with durable queue set, or add workers"})
 		}
 	}
 	return findings
 }
 
 func reasonText(reason, actor string) string {
-	if why := byWhom(reason, actor); why != "" {
+	if why := wording.ByWhom(reason, actor); why != "" {
 		return ": " + why
 	}
 	return ""
@@ -203,7 +201,7 @@ func scheduleFindings(schedules []durable.ScheduleInfo) (findings []finding) {
 		case i.Problem != "":
 			findings = append(findings, finding{problem, "schedules", fmt.Sprintf("schedule %s cannot fire: %s", i.Name, i.Problem), "correct it with durable schedule set, or in the code"})
 		case !i.PausedAt.IsZero():
-			findings = append(findings, finding{warning, "schedules", fmt.Sprintf("schedule %s is paused since %s%s", i.Name, exact(i.PausedAt), reasonText(i.PauseReason, i.PausedBy)), "durable schedule resume " + i.Name + ", if the reason is over"})
+			findings = append(findings, finding{warning, "schedules", fmt.Sprintf("schedule %s is paused since %s%s", i.Name, wording.Exact(i.PausedAt), reasonText(i.PauseReason, i.PausedBy)), "durable schedule resume " + i.Name + ", if the reason is over"})
 		}
 	}
 	return findings

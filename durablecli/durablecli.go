@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // Command returns the command durable with all its subcommands, on the given engine. The flags that name a database are not
@@ -77,7 +78,7 @@ func Execute(ctx context.Context, cmd *cobra.Command) int {
 	err := cmd.ExecuteContext(ctx)
 	code := ExitCode(err)
 	if err != nil && code != ExitInterrupted && !errors.Is(err, errSilent) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Error: %s\n", escapeLines(err.Error()))
+		fmt.Fprintf(cmd.ErrOrStderr(), "Error: %s\n", wording.EscapeLines(err.Error()))
 	}
 	return code
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func eventsCommand(f *frame) []*cobra.Command {
@@ -127,12 +128,12 @@ func lastCursor(ctx context.Context, e *durable.Engine) (cursor string, err erro
 
 // eventLine returns an event as a line of a stream, whose columns cannot be laid out together.
 func eventLine(p *printer, e *durable.Event) string {
-	line := fmt.Sprintf("%s  %s  %-20s  %s", exact(e.At), p.paint(eventColor(e.Type), fmt.Sprintf("%-10s", e.Type)), escape(e.Workflow), escape(e.ID))
+	line := fmt.Sprintf("%s  %s  %-20s  %s", wording.Exact(e.At), p.paint(eventColor(e.Type), fmt.Sprintf("%-10s", e.Type)), wording.Escape(e.Workflow), wording.Escape(e.ID))
 	if detail := eventDetail(e); detail != "" {
-		line += "  " + escape(detail)
+		line += "  " + wording.Escape(detail)
 	}
 	if p.format == formatWide {
-		line += "  " + escape(e.Cursor)
+		line += "  " + wording.Escape(e.Cursor)
 	}
 	return line + "\n"
 }
@@ -153,7 +154,7 @@ func eventDetail(e *durable.Event) string {
 		text = cmp.Or(e.Old, "-") + " to " + cmp.Or(e.New, "-")
 	}
 	if e.Reason != "" || e.Actor != "" {
-		text = strings.TrimSpace(text + " " + byWhom(e.Reason, e.Actor))
+		text = strings.TrimSpace(text + " " + wording.ByWhom(e.Reason, e.Actor))
 	}
 	return cmp.Or(text, e.Name)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func exportCommand(f *frame) []*cobra.Command {
@@ -33,7 +35,7 @@ func exportCommand(f *frame) []*cobra.Command {
 				return err
 			}
 			if dir == "" {
-				return s.write(escapeJSON(string(document)) + "\n")
+				return s.write(wording.EscapeJSON(string(document)) + "\n")
 			}
 			file := filepath.Join(dir, url.PathEscape(id)+".json") // an ID may contain slashes
 			if err := os.WriteFile(file, document, 0o600); err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// statuses are the values of --status.
-var statuses = []string{
-	string(durable.StatusPending), string(durable.StatusRunning), string(durable.StatusWaiting), string(durable.StatusPaused),
-	string(durable.StatusCompleted), string(durable.StatusFailed), string(durable.StatusCancelled), string(durable.StatusExpired),
+// statusNames returns the values of --status that stand for one status.
+func statusNames() (names []string) {
+	for _, s := range wording.Statuses {
+		names = append(names, string(s))
+	}
+	return names
 }
-
-// groups are values of --status that stand for several.
-var statusGroups = map[string][]string{"live": statuses[:4], "ended": statuses[4:]}
 
 // filterFlags are the flags of a durable.Filter.
 type filterFlags struct {
@@ -31,7 +31,7 @@ type filterFlags struct {
 func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.workflow, "workflow", "w", "", "runs of this workflow")
-	flags.StringSliceVarP(&f.statuses, "status", "s", nil, "runs with one of these statuses: "+strings.Join(statuses, ", ")+"; live and ended stand for four each")
+	flags.StringSliceVarP(&f.statuses, "status", "s", nil, "runs with one of these statuses: "+strings.Join(statusNames(), ", ")+"; live and ended stand for four each")
 	flags.StringVarP(&f.queue, "queue", "q", "", "runs in this queue")
 	flags.StringVar(&f.groupKey, "key", "", "live runs with this group key, with --queue")
 	flags.IntSliceVar(&f.priorities, "priority", nil, "runs with one of these priorities")
@@ -41,7 +41,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.after, "created-after", "", "runs that were started after this time: a time, a date, today, yesterday, or how long ago, such as 2d")
 	flags.StringVar(&f.before, "created-before", "", "runs that were started before this time")
 	flags.BoolVar(&f.roots, "roots", false, "root runs, no children")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statuses...), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statusNames()...), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // filter returns the filter, and reports whether it has a condition.
@@ -55,14 +55,12 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots,
 	}
 	for _, s := range f.statuses {
-		if group, ok := statusGroups[s]; ok {
-			for _, member := range group {
-				filter.Status = append(filter.Status, durable.Status(member))
-			}
+		if group, ok := wording.StatusGroups[s]; ok {
+			filter.Status = append(filter.Status, group...)
 			continue
 		}
-		if !slices.Contains(statuses, s) {
-			return filter, false, usage("the status %q does not exist: use %s, live or ended", s, strings.Join(statuses, ", "))
+		if !slices.Contains(wording.Statuses, durable.Status(s)) {
+			return filter, false, usage("the status %q does not exist: use %s, live or ended", s, strings.Join(statusNames(), ", "))
 		}
 		filter.Status = append(filter.Status, durable.Status(s))
 	}
@@ -71,7 +69,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 			continue
 		}
 		var err error
-		if *t, err = parseTime(text, now); err != nil {
+		if *t, err = wording.ParseTime(text, now); err != nil {
 			return filter, false, &markedError{errUsage, err}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func getCommand(f *frame) []*cobra.Command {
@@ -79,7 +80,7 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 			{label: "Run ID", text: r.RunID},
 			{label: "Workflow", text: r.Workflow},
 			{label: "Version", text: r.Version},
-			{label: "Status", text: statusText(r), color: statusColor(r.Status)},
+			{label: "Status", text: wording.Status(r), color: statusColor(r.Status)},
 		}
 		fields = append(fields, waitFields(p, r)...)
 		for _, d := range divergences {
@@ -119,75 +120,15 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 	})
 }
 
-// waitFields returns what a run waits for and what keeps it, in words.
+// toneColors are the colours of facts.
+var toneColors = map[wording.Tone]color{wording.Neutral: plain, wording.Warning: yellow, wording.Bad: red}
+
+// waitFields returns what a run waits for and what keeps it.
 func waitFields(p *printer, r *durable.RunInfo) (fields []field) {
-	add := func(label, text string, c color) { fields = append(fields, field{label, text, c}) }
-	switch {
-	case r.Diverged:
-		add("Held", withReason(p.past(r.PausedAt)+", because the code does not fit its history", r.Reason, ""), red)
-	case r.Status == durable.StatusPaused:
-		add("Paused", withReason(p.past(r.PausedAt), r.Reason, r.PausedBy), yellow)
-	case r.Reason != "":
-		add("Held", r.Reason, yellow)
-	}
-	if c := r.Cancellation; c != nil {
-		add("Cancel", withReason("requested "+p.past(c.At), c.Reason, c.Actor), yellow)
-	}
-	if r.NoWorker {
-		add("No worker", "it is due, and no live worker executes workflow "+r.Workflow+" in queue "+r.Queue+": start one", red)
-	}
-	if w := r.VersionWait; w != nil {
-		add("Version", "it waits for a worker of version "+w.Version+" or a later one; others take it from "+p.ageAndExact(w.Until), yellow)
-	}
-	if r.KeyWait != nil {
-		add("Waits", r.KeyWait.String(), plain)
-	}
-	if r.Place != nil {
-		add("Queue place", r.Place.String(), plain)
-	}
-	if r.Status == durable.StatusPending && r.WakeAt.After(p.now()) {
-		add("Due", p.ageAndExact(r.WakeAt), plain)
-	}
-	for _, call := range r.OpenCalls {
-		add("Waits", openCallText(p, &call), plain)
-	}
-	if a := r.LastFailure; a != nil {
-		add("Last failure", attemptText(p, a), red)
-	}
-	if r.Crashes > 0 {
-		add("Crashes", fmt.Sprintf("%s since its last new checkpoint", count(r.Crashes, "crash", "crashes")), yellow)
-	}
-	if l := r.LastLeaseLoss; l != nil {
-		add("Lost", fmt.Sprintf("%s by worker %s", p.past(l.At), l.Worker), plain)
+	for _, fact := range wording.Waits(p.now(), r) {
+		fields = append(fields, field{fact.Label, fact.Text, toneColors[fact.Tone]})
 	}
 	return fields
-}
-
-// openCallText describes a call that has no outcome yet: "receive approve since 2h, until in 22h".
-func openCallText(p *printer, c *durable.OpenCall) string {
-	text := fmt.Sprintf("%s %s since %s", c.Kind, c.Name, p.past(c.Since))
-	if c.Attempts > 1 {
-		text += fmt.Sprintf(", attempt %d", c.Attempts)
-	}
-	if !c.Until.IsZero() {
-		text += ", until " + p.ageAndExact(c.Until)
-	}
-	if c.Limit != "" {
-		text += fmt.Sprintf(", for a permit of limit %s", c.Limit)
-		if c.LimitKey != "" {
-			text += " for key " + c.LimitKey
-		}
-		text += fmt.Sprintf(" with %d before it", c.Before)
-	}
-	return text
-}
-
-func attemptText(p *printer, a *durable.FailedAttempt) string {
-	what := "was interrupted"
-	if a.Err != nil {
-		what = "failed: " + a.Err.Message
-	}
-	return fmt.Sprintf("attempt %d of %s, %s, %s", a.Attempt, a.Step, p.past(firstTime(a.EndedAt, a.StartedAt)), what)
 }
 
 func ifTrue(condition bool, text string) string {
@@ -200,7 +141,7 @@ func ifTrue(condition bool, text string) string {
 func tagLines(tags map[string]string) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		lines = append(lines, escape(key+"="+tags[key]))
+		lines = append(lines, wording.Escape(key+"="+tags[key]))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -208,7 +149,7 @@ func tagLines(tags map[string]string) string {
 func numberLines[K ~string](numbers map[K]int) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(numbers)) {
-		lines = append(lines, escape(fmt.Sprintf("%s: %d", key, numbers[key])))
+		lines = append(lines, wording.Escape(fmt.Sprintf("%s: %d", key, numbers[key])))
 	}
 	return strings.Join(lines, "\n")
 }

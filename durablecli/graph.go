@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func graphCommand(f *frame) []*cobra.Command {
@@ -24,7 +25,7 @@ func graphCommand(f *frame) []*cobra.Command {
 		}
 		switch {
 		case mermaid:
-			return s.write(escapeLines(g.Mermaid()))
+			return s.write(wording.EscapeLines(g.Mermaid()))
 		case s.format == formatJSON:
 			return s.writeJSON(g, true)
 		}
@@ -51,7 +52,7 @@ func nodeColumns(p *printer, needs map[string][]string) []column[durable.NodeInf
 		}},
 		{title: "ATTEMPTS", right: true, text: func(n *row) string { return fmt.Sprint(n.Attempts) }},
 		{title: "STARTED", text: func(n *row) string { return p.pastOrExact(n.StartedAt) }},
-		{title: "TOOK", right: true, text: func(n *row) string { return took(n.StartedAt, n.EndedAt) }},
+		{title: "TOOK", right: true, text: func(n *row) string { return wording.Took(n.StartedAt, n.EndedAt) }},
 		{title: "DETAIL", text: func(n *row) string {
 			if n.Err != nil {
 				return n.Err.Error()

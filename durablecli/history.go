@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func historyCommand(f *frame) []*cobra.Command {
@@ -51,8 +52,8 @@ func checkpointColumns(p *printer) []column[durable.Checkpoint] {
 		{title: "STATUS", keep: true, text: func(c *row) string { return string(c.Status) }, color: func(c *row) color { return checkpointColor(c.Status) }},
 		{title: "ATTEMPTS", right: true, text: func(c *row) string { return fmt.Sprint(c.Attempts) }},
 		{title: "STARTED", text: func(c *row) string { return p.pastOrExact(c.StartedAt) }},
-		{title: "ENDED", wide: true, text: func(c *row) string { return exact(c.EndedAt) }},
-		{title: "TOOK", right: true, text: func(c *row) string { return took(c.StartedAt, c.EndedAt) }},
+		{title: "ENDED", wide: true, text: func(c *row) string { return wording.Exact(c.EndedAt) }},
+		{title: "TOOK", right: true, text: func(c *row) string { return wording.Took(c.StartedAt, c.EndedAt) }},
 		{title: "NEXT", text: func(c *row) string { return ifTrue(c.EndedAt.IsZero() && !c.NextAt.IsZero(), p.ageOrExact(c.NextAt)) }},
 		{title: "RESULT", text: checkpointResult},
 	}
@@ -97,7 +98,7 @@ func generationColumns(p *printer) []column[durable.Generation] {
 			if g.Err == nil {
 				return ""
 			}
-			return failureText(g.Err.Step, g.Err.Message)
+			return wording.Failure(g.Err.Step, g.Err.Message)
 		}},
 	}
 }

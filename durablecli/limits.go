@@ -1,7 +1,6 @@
 package durablecli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func limitsCommand(f *frame) []*cobra.Command {
@@ -35,7 +35,7 @@ func limitColumns() []column[durable.LimitInfo] {
 		{title: "HELD", right: true, keep: true, text: func(l *row) string { return fmt.Sprint(l.Held) }},
 		{title: "OFFERED", right: true, wide: true, text: func(l *row) string { return fmt.Sprint(l.Offered) }},
 		{title: "WAITING", right: true, keep: true, text: func(l *row) string { return fmt.Sprint(l.Waiting) }},
-		{title: "BOUNDS", keep: true, text: func(l *row) string { return boundsText(&l.LimitBounds) }},
+		{title: "BOUNDS", keep: true, text: func(l *row) string { return wording.Bounds(&l.LimitBounds) }},
 		{title: "LONGEST LINES", text: func(l *row) string {
 			var lines []string
 			for _, k := range l.Keys {
@@ -45,21 +45,9 @@ func limitColumns() []column[durable.LimitInfo] {
 			}
 			return strings.Join(lines, ", ")
 		}},
-		{title: "FROM", wide: true, text: func(l *row) string { return settingsOrigin(l.Set != nil, l.SetBy, l.SetReason, l.DeclaredVersion) }},
-		{title: "LAST CHANGE", wide: true, text: func(l *row) string { return changeText(l.LastChange) }},
+		{title: "FROM", wide: true, text: func(l *row) string {
+			return wording.SettingsOrigin(l.Set != nil, l.SetBy, l.SetReason, l.DeclaredVersion)
+		}},
+		{title: "LAST CHANGE", wide: true, text: func(l *row) string { return wording.Change(l.LastChange) }},
 	}
-}
-
-func boundsText(b *durable.LimitBounds) string {
-	var parts []string
-	if b.Concurrent > 0 {
-		parts = append(parts, fmt.Sprintf("concurrent %d", b.Concurrent))
-	}
-	if b.Rate > 0 {
-		parts = append(parts, fmt.Sprintf("rate %d per %s", b.Rate, shortDuration(b.Period)))
-	}
-	if b.Burst > 1 {
-		parts = append(parts, fmt.Sprintf("burst %d", b.Burst))
-	}
-	return cmp.Or(strings.Join(parts, ", "), "no bounds")
 }

@@ -3,12 +3,12 @@ package durablecli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // mostPerPage is the largest durable.Page.
@@ -88,7 +88,7 @@ func runColumns(p *printer) []column[durable.RunInfo] {
 		{title: "ID", text: runID, keep: true},
 		{title: "RUN ID", wide: true, text: func(r *durable.RunInfo) string { return r.RunID }},
 		{title: "WORKFLOW", text: func(r *durable.RunInfo) string { return r.Workflow }},
-		{title: "STATUS", text: func(r *durable.RunInfo) string { return statusText(r) }, color: func(r *durable.RunInfo) color { return statusColor(r.Status) }, keep: true},
+		{title: "STATUS", text: func(r *durable.RunInfo) string { return wording.Status(r) }, color: func(r *durable.RunInfo) color { return statusColor(r.Status) }, keep: true},
 		{title: "QUEUE", wide: true, text: func(r *durable.RunInfo) string { return r.Queue }},
 		{title: "PRIORITY", wide: true, right: true, text: func(r *durable.RunInfo) string { return fmt.Sprint(r.Priority) }},
 		{title: "VERSION", wide: true, text: func(r *durable.RunInfo) string { return r.Version }},
@@ -96,14 +96,14 @@ func runColumns(p *printer) []column[durable.RunInfo] {
 		{title: "OWNER", wide: true, text: func(r *durable.RunInfo) string { return r.Owner }},
 		{title: "STARTED", keep: true, text: func(r *durable.RunInfo) string { return p.pastOrExact(r.CreatedAt) }},
 		{title: "ENDED", text: func(r *durable.RunInfo) string { return p.pastOrExact(r.EndedAt) }},
-		{title: "DETAIL", text: runDetail},
+		{title: "DETAIL", text: wording.RunDetail},
 	}
 }
 
 // pastOrExact returns how long ago a time was, or the time itself with -o wide.
 func (p *printer) pastOrExact(t time.Time) string {
 	if p.format == formatWide {
-		return exact(t)
+		return wording.Exact(t)
 	}
 	return p.past(t)
 }
@@ -111,17 +111,9 @@ func (p *printer) pastOrExact(t time.Time) string {
 // ageOrExact is pastOrExact for a time that may be to come.
 func (p *printer) ageOrExact(t time.Time) string {
 	if p.format == formatWide {
-		return exact(t)
+		return wording.Exact(t)
 	}
 	return p.age(t)
-}
-
-// statusText returns the status with what was requested of the run, as in "running, cancel requested".
-func statusText(r *durable.RunInfo) string {
-	if r.Requested != "" {
-		return fmt.Sprintf("%s, %s requested", r.Status, r.Requested)
-	}
-	return string(r.Status)
 }
 
 func statusColor(s durable.Status) color {
@@ -136,51 +128,4 @@ func statusColor(s durable.Status) color {
 		return cyan
 	}
 	return plain
-}
-
-// runDetail returns the most important thing to know about a run, in one line: why it failed, is paused or was held.
-func runDetail(r *durable.RunInfo) string {
-	switch {
-	case r.Err != nil:
-		return failureText(r.Err.Step, r.Err.Message)
-	case r.Reason != "":
-		return byWhom(r.Reason, r.PausedBy)
-	case r.Crashes > 0:
-		return count(r.Crashes, "crash", "crashes")
-	}
-	return ""
-}
-
-func failureText(step, message string) string {
-	if step != "" && !strings.Contains(message, step) {
-		return step + ": " + message
-	}
-	return message
-}
-
-// byWhom returns a reason with its author.
-func byWhom(reason, actor string) string {
-	switch {
-	case actor == "":
-		return reason
-	case reason == "":
-		return "by " + actor
-	}
-	return reason + " (by " + actor + ")"
-}
-
-// withReason returns what happened, with its reason and its author.
-func withReason(what, reason, actor string) string {
-	if why := byWhom(reason, actor); why != "" {
-		return what + ": " + why
-	}
-	return what
-}
-
-// count returns a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/seed8ec063be/durable/internal/wording"
 	"github.com/seed8ec063be/durable/schema"
 )
 
@@ -72,7 +73,7 @@ func migrateStatus(ctx context.Context, s *session) error {
 	}
 	pending, err := schema.Pending(have, all)
 	if err == nil && len(pending) > 0 {
-		s.say("%s pending: durable migrate up applies them, durable migrate sql writes them", count(len(pending), "migration is", "migrations are"))
+		s.say("%s pending: durable migrate up applies them, durable migrate sql writes them", wording.Count(len(pending), "migration is", "migrations are"))
 	}
 	return err
 }

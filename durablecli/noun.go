@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // nounCommand returns the command that has the operations on queues, limits or schedules as subcommands.
@@ -84,7 +85,7 @@ func parseRate(text string) (n int, per time.Duration, err error) {
 		if period != "" && !strings.ContainsAny(period[:1], "0123456789") {
 			period = "1" + period
 		}
-		per, err = parseDuration(period)
+		per, err = wording.ParseDuration(period)
 	}
 	if err != nil || n <= 0 || per <= 0 {
 		return 0, 0, usage("the rate %q is not understood: write 10/s, 600/1h, or 0 for no bound", text)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // The output formats.
@@ -66,7 +68,7 @@ func (p *printer) size() (width, height int) {
 
 // say writes a message to standard error.
 func (p *printer) say(format string, args ...any) {
-	fmt.Fprintln(p.err, escapeLines(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.err, wording.EscapeLines(fmt.Sprintf(format, args...)))
 }
 
 func (p *printer) warn(format string, args ...any) { p.say("warning: "+format, args...) }
@@ -117,7 +119,7 @@ func print[T any](p *printer, rows []T, id func(*T) string, columns []column[T])
 		return nil
 	case formatID:
 		for i := range rows {
-			if err := p.write(escape(id(&rows[i])) + "\n"); err != nil {
+			if err := p.write(wording.Escape(id(&rows[i])) + "\n"); err != nil {
 				return err
 			}
 		}
@@ -139,7 +141,7 @@ func (p *printer) describe(value any, id string, fields func() []field) error {
 	case formatJSON, formatJSONL:
 		return p.writeJSON(value, p.format == formatJSON)
 	case formatID:
-		return p.write(escape(id) + "\n")
+		return p.write(wording.Escape(id) + "\n")
 	}
 	shown, widest := []field{}, 0
 	for _, f := range fields() {
@@ -155,8 +157,17 @@ func (p *printer) describe(value any, id string, fields func() []field) error {
 			if i == 0 {
 				label = f.label
 			}
-			fmt.Fprintf(&b, "%s  %s\n", p.paint(faint, fmt.Sprintf("%-*s", widest, label)), p.paint(f.color, escapeExcept(line, "\t")))
+			fmt.Fprintf(&b, "%s  %s\n", p.paint(faint, fmt.Sprintf("%-*s", widest, label)), p.paint(f.color, wording.EscapeLines(line)))
 		}
 	}
 	return p.write(b.String())
+}
+
+// writeJSON writes the JSON of a value and a line feed.
+func (p *printer) writeJSON(v any, indent bool) error {
+	text, err := wording.JSON(v, indent)
+	if err != nil {
+		return err
+	}
+	return p.write(text + "\n")
 }

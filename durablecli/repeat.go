@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // repeat shows something on the terminal again and again, until ctx ends. While the database is not available, what was shown last
@@ -37,7 +38,7 @@ func (s *session) repeat(ctx context.Context, interval time.Duration, show func(
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, durable.ErrUnavailable):
-			last = strings.TrimSuffix(last, "\n") + "\n" + s.paint(red, "the database is not available: "+escape(err.Error())) + "\n"
+			last = strings.TrimSuffix(last, "\n") + "\n" + s.paint(red, "the database is not available: "+wording.Escape(err.Error())) + "\n"
 		case err != nil:
 			return err
 		default:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // errRefused is returned when some runs of a filter were refused, each with its reason in a message.
@@ -79,7 +80,7 @@ func reportRepairs(p *printer, results []durable.RepairedRuns) error {
 		{title: "CANCELLED", right: true, text: func(r *row) string { return fmt.Sprint(len(r.Cancelled)) }},
 	})
 	if refused > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, count(refused, "run", "runs")))
+		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, wording.Count(refused, "run", "runs")))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func scheduleCommand(f *frame) []*cobra.Command {
@@ -42,7 +43,7 @@ func triggerCommand(f *frame) *cobra.Command {
 			return err
 		}
 		if s.format == formatTable || s.format == formatWide {
-			return s.write(escape(id) + "\n")
+			return s.write(wording.Escape(id) + "\n")
 		}
 		return s.describe(struct{ ID string }{id}, id, nil)
 	})
@@ -61,16 +62,16 @@ func backfillCommand(f *frame) *cobra.Command {
 		if from == "" {
 			return usage("--from is missing: name the first time")
 		}
-		first, err := parseTime(from, s.now())
+		first, err := wording.ParseTime(from, s.now())
 		if err != nil {
 			return &markedError{errUsage, err}
 		}
-		end, err := parseTime(to, s.now())
+		end, err := wording.ParseTime(to, s.now())
 		if err != nil {
 			return &markedError{errUsage, err}
 		}
 		result, err := s.engine.Backfill(ctx, s.args[0], first, end)
-		s.say("%s of %s started, %d had started before, %d IDs were taken", count(result.Started, "run", "runs"), s.args[0], result.AlreadyFired, result.IDTaken)
+		s.say("%s of %s started, %d had started before, %d IDs were taken", wording.Count(result.Started, "run", "runs"), s.args[0], result.AlreadyFired, result.IDTaken)
 		return err
 	})
 }

@@ -3,12 +3,11 @@ package durablecli
 import (
 	"cmp"
 	"context"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func schedulesCommand(f *frame) []*cobra.Command {
@@ -48,7 +47,7 @@ func scheduleColumns(p *printer) []column[durable.ScheduleInfo] {
 	return []column[row]{
 		{title: "SCHEDULE", keep: true, text: func(i *row) string { return i.Name }},
 		{title: "WORKFLOW", text: func(i *row) string { return i.Schedule.Workflow }},
-		{title: "TIMES", keep: true, text: func(i *row) string { return timesText(&i.Schedule) }},
+		{title: "TIMES", keep: true, text: func(i *row) string { return wording.Times(&i.Schedule) }},
 		{title: "LAST", text: func(i *row) string { return lastFireText(p, i) }},
 		{title: "NEXT", keep: true, text: func(i *row) string {
 			if len(i.Next) == 0 {
@@ -56,7 +55,7 @@ func scheduleColumns(p *printer) []column[durable.ScheduleInfo] {
 			}
 			return p.ageOrExact(i.Next[0])
 		}},
-		{title: "STATE", text: func(i *row) string { return scheduleState(p, i) }, color: func(i *row) color {
+		{title: "STATE", text: func(i *row) string { return wording.ScheduleState(p.now(), i) }, color: func(i *row) color {
 			if i.Problem != "" {
 				return red
 			}
@@ -64,16 +63,11 @@ func scheduleColumns(p *printer) []column[durable.ScheduleInfo] {
 		}},
 		{title: "OVERLAP", wide: true, text: func(i *row) string { return string(i.Schedule.Overlap) }},
 		{title: "QUEUE", wide: true, text: func(i *row) string { return i.Schedule.Queue }},
-		{title: "FROM", wide: true, text: func(i *row) string { return settingsOrigin(i.Set != nil, i.SetBy, i.SetReason, i.DeclaredVersion) }},
-		{title: "LAST CHANGE", wide: true, text: func(i *row) string { return changeText(i.LastChange) }},
+		{title: "FROM", wide: true, text: func(i *row) string {
+			return wording.SettingsOrigin(i.Set != nil, i.SetBy, i.SetReason, i.DeclaredVersion)
+		}},
+		{title: "LAST CHANGE", wide: true, text: func(i *row) string { return wording.Change(i.LastChange) }},
 	}
-}
-
-func timesText(s *durable.Schedule) string {
-	if s.Every > 0 {
-		return "every " + shortDuration(s.Every)
-	}
-	return s.Cron + " " + cmp.Or(s.Location, "UTC")
 }
 
 func lastFireText(p *printer, i *durable.ScheduleInfo) string {
@@ -82,32 +76,6 @@ func lastFireText(p *printer, i *durable.ScheduleInfo) string {
 	}
 	last := i.LastFires[0]
 	return p.pastOrExact(last.At) + ": " + cmp.Or(string(last.RunStatus), last.Outcome)
-}
-
-func scheduleState(p *printer, i *durable.ScheduleInfo) string {
-	switch {
-	case i.DeclaredButDeleted:
-		return "deleted, and still declared by the code: durable schedule reset brings it back"
-	case i.Problem != "":
-		return i.Problem
-	case !i.PausedAt.IsZero():
-		return withReason("paused "+p.past(i.PausedAt), i.PauseReason, i.PausedBy)
-	case !i.WaitingAt.IsZero():
-		return "waits for the end of the run before"
-	}
-	return "active"
-}
-
-// shortDuration returns a duration without zero units at its end: "1h", not "1h0m0s".
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func ifPainted(condition bool, c color) color {
@@ -120,7 +88,7 @@ func ifPainted(condition bool, c color) color {
 func fireColumns(p *printer) []column[durable.Fire] {
 	type row = durable.Fire
 	return []column[row]{
-		{title: "TIME", keep: true, text: func(f *row) string { return exact(f.At) }},
+		{title: "TIME", keep: true, text: func(f *row) string { return wording.Exact(f.At) }},
 		{title: "KIND", text: func(f *row) string { return f.Kind }},
 		{title: "OUTCOME", keep: true, text: func(f *row) string { return f.Outcome }},
 		{title: "ID", text: func(f *row) string { return f.ID }},

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // column is one column of a table.
@@ -31,7 +33,7 @@ func layout[T any](p *printer, rows []T, columns []column[T]) string {
 		for j, c := range columns {
 			text := c.title
 			if i > 0 {
-				text = escape(c.text(&rows[i-1]))
+				text = wording.Escape(c.text(&rows[i-1]))
 			}
 			cells[i][j], widths[j] = text, max(widths[j], runewidth.StringWidth(text))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // mostOnScreen bounds the runs of each status that top counts: an exact number of many is not worth its cost every two seconds.
@@ -64,10 +65,7 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	live := durable.Filter{}
-	for _, status := range statusGroups["live"] {
-		live.Status = append(live.Status, durable.Status(status))
-	}
+	live := durable.Filter{Status: wording.StatusGroups["live"]}
 	numbers, err := countByStatus(ctx, s.engine, live, mostOnScreen)
 	if err != nil {
 		return err

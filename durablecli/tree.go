@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func treeCommand(f *frame) []*cobra.Command {
@@ -58,11 +59,11 @@ func treeColumns(p *printer) []column[treeLine] {
 			return l.branch + name
 		}},
 		{title: "WORKFLOW", text: func(l *treeLine) string { return l.Workflow }},
-		{title: "STATUS", keep: true, text: func(l *treeLine) string { return statusText(&l.RunInfo) }, color: func(l *treeLine) color { return statusColor(l.Status) }},
+		{title: "STATUS", keep: true, text: func(l *treeLine) string { return wording.Status(&l.RunInfo) }, color: func(l *treeLine) color { return statusColor(l.Status) }},
 		{title: "STARTED", text: func(l *treeLine) string { return p.pastOrExact(l.CreatedAt) }},
-		{title: "TOOK", right: true, text: func(l *treeLine) string { return took(l.CreatedAt, l.EndedAt) }},
+		{title: "TOOK", right: true, text: func(l *treeLine) string { return wording.Took(l.CreatedAt, l.EndedAt) }},
 		{title: "RUN ID", wide: true, text: func(l *treeLine) string { return l.RunID }},
-		{title: "DETAIL", text: func(l *treeLine) string { return runDetail(&l.RunInfo) }},
+		{title: "DETAIL", text: func(l *treeLine) string { return wording.RunDetail(&l.RunInfo) }},
 	}
 }
 
@@ -101,9 +102,9 @@ func countsCommand(f *frame) []*cobra.Command {
 			if s.format == formatJSON {
 				return s.writeJSON(counts, true)
 			}
-			for _, status := range statuses {
-				if n := counts.Statuses[durable.Status(status)]; n > 0 {
-					numbers = append(numbers, statusNumber{Status: durable.Status(status), Runs: n})
+			for _, status := range wording.Statuses {
+				if n := counts.Statuses[status]; n > 0 {
+					numbers = append(numbers, statusNumber{Status: status, Runs: n})
 				}
 			}
 		default:
@@ -123,8 +124,7 @@ func (n *statusNumber) text() string { return fmt.Sprint(n.Runs) + ifTrue(n.More
 // countByStatus counts the runs that match the filter, up to most of each status.
 func countByStatus(ctx context.Context, e *durable.Engine, filter durable.Filter, most int) (numbers []statusNumber, err error) {
 	wanted := filter.Status
-	for _, text := range statuses {
-		status := durable.Status(text)
+	for _, status := range wording.Statuses {
 		if len(wanted) > 0 && !slices.Contains(wanted, status) {
 			continue
 		}

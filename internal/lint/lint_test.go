@@ -141,7 +141,8 @@ var layers = map[string][]string{
 	".":                        {"internal/bridge", "internal/engine", "internal/fold", "internal/graph", "internal/history", "internal/naming", "internal/record", "internal/repair", "internal/schedule", "internal/store", "internal/telemetry", "internal/token"},
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
-	"durablecli":               {".", "postgres", "schema", "sqlite"},
+	"internal/wording":         {"."},
+	"durablecli":               {".", "internal/wording", "postgres", "schema", "sqlite"},
 	"cmd/durable":              {"durablecli"},
 }
 

@@ -1,4 +1,4 @@
-package durablecli
+package wording
 
 import (
 	"encoding/json/jsontext"
@@ -14,16 +14,7 @@ import (
 // The JSON of a value has the exported fields of its Go type, with names in snake_case. So it documents itself, and has every new
 // field of the library. Fields that are empty, false, nil, or a time or duration of zero are left out; numbers are always there. Times are in RFC 3339, durations as in Go ("1m30s"), payloads as they are.
 
-// writeJSON writes the JSON of a value and a line feed.
-func (p *printer) writeJSON(v any, indent bool) error {
-	text, err := encodeJSON(v, indent)
-	if err != nil {
-		return err
-	}
-	return p.write(text + "\n")
-}
-
-func encodeJSON(v any, indent bool) (string, error) {
+func JSON(v any, indent bool) (string, error) {
 	var b strings.Builder
 	opts := []jsontext.Options{jsontext.AllowDuplicateNames(true)} // payloads may have them
 	if indent {
@@ -32,7 +23,7 @@ func encodeJSON(v any, indent bool) (string, error) {
 	if err := encodeValue(jsontext.NewEncoder(&b, opts...), reflect.ValueOf(v)); err != nil {
 		return "", fmt.Errorf("encode the output: %w", err)
 	}
-	return escapeJSON(strings.TrimSuffix(b.String(), "\n")), nil
+	return EscapeJSON(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
 var (

@@ -1,4 +1,4 @@
-package durablecli
+package wording
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ func unsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// escape returns the text in one line without control characters: they are written as in Go, such as \n and \x1b.
-func escape(text string) string { return escapeExcept(text, "") }
+// Escape returns the text in one line without control characters: they are written as in Go, such as \n and \x1b.
+func Escape(text string) string { return escapeExcept(text, "") }
 
-// escapeLines is escape for a text of several lines: line feeds and tabs stay.
-func escapeLines(text string) string { return escapeExcept(text, "\n\t") }
+// EscapeLines is escape for a text of several lines: line feeds and tabs stay.
+func EscapeLines(text string) string { return escapeExcept(text, "\n\t") }
 
 func escapeExcept(text, kept string) string {
 	clean := func(r rune) bool { return (unsafe(r) || r == utf8.RuneError) && !strings.ContainsRune(kept, r) }
@@ -51,9 +51,9 @@ func escapeExcept(text, kept string) string {
 	return b.String()
 }
 
-// escapeJSON returns JSON whose strings hold no control characters: JSON itself only escapes those below U+0020. Outside of strings
+// EscapeJSON returns JSON whose strings hold no control characters: JSON itself only escapes those below U+0020. Outside of strings
 // JSON has none of these characters, apart from the line feeds and tabs between values, which stay.
-func escapeJSON(text string) string {
+func EscapeJSON(text string) string {
 	if strings.IndexFunc(text, unsafe) < 0 {
 		return text
 	}

@@ -1,0 +1,78 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// QueueState returns the state of a queue in words.
+func QueueState(now time.Time, q *durable.QueueInfo) string {
+	switch {
+	case !q.PausedAt.IsZero():
+		return WithReason("paused "+Past(now, q.PausedAt), q.PauseReason, q.PausedBy)
+	case q.Waiting == 0:
+		return "idle"
+	case q.WaitsFor == durable.WaitsForExecuting:
+		return "full: as many runs execute as may"
+	case q.WaitsFor == durable.WaitsForOpen:
+		return "full: as many runs are open as may be"
+	case q.WaitsFor == durable.WaitsForRate:
+		return "waits for the rate"
+	}
+	return "flows"
+}
+
+// QueueSettings returns the bounds of a queue, as in "executing 10, rate 5 per 1s".
+func QueueSettings(s *durable.QueueSettings) string {
+	var parts []string
+	add := func(name string, n int) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	rate := func(name string, r durable.QueueRate) {
+		if text := Rate(r); text != "" {
+			parts = append(parts, name+" "+text)
+		}
+	}
+	add("executing", s.Executing)
+	add("per worker", s.PerWorker)
+	add("open", s.Open)
+	add("key executing", s.KeyExecuting)
+	add("key open", s.KeyOpen)
+	rate("rate", s.Rate)
+	rate("key rate", s.KeyRate)
+	add("depth", s.Depth)
+	if s.Closed {
+		parts = append(parts, "closed")
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no bounds")
+}
+
+// SettingsOrigin tells where settings come from: an operator, or the code.
+func SettingsOrigin(set bool, by, reason, version string) string {
+	if set {
+		return WithReason("set", reason, by)
+	}
+	return "declared" + ifTrue(version != "", " by version "+version)
+}
+
+// Change returns what an operator did last; empty for nothing.
+func Change(c *durable.OperatorChange) string {
+	if c == nil {
+		return ""
+	}
+	return WithReason(fmt.Sprintf("%s %s", c.Verb, Exact(c.At)), c.Reason, c.By)
+}
+
+// Rate returns a rate as in "10 per 1m, burst 5"; empty if there is none.
+func Rate(r durable.QueueRate) string {
+	if r.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d per %s", r.Count, ShortDuration(r.Period)) + ifTrue(r.Burst > 1, fmt.Sprintf(" with bursts of %d", r.Burst))
+}

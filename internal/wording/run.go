@@ -1,0 +1,126 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Status returns the status with what was requested of the run, as in "running, cancel requested".
+func Status(r *durable.RunInfo) string {
+	if r.Requested != "" {
+		return fmt.Sprintf("%s, %s requested", r.Status, r.Requested)
+	}
+	return string(r.Status)
+}
+
+// RunDetail returns the most important thing to know about a run, in one line: why it failed, is paused or was held.
+func RunDetail(r *durable.RunInfo) string {
+	switch {
+	case r.Err != nil:
+		return Failure(r.Err.Step, r.Err.Message)
+	case r.Reason != "":
+		return ByWhom(r.Reason, r.PausedBy)
+	case r.Crashes > 0:
+		return Count(r.Crashes, "crash", "crashes")
+	}
+	return ""
+}
+
+// Failure returns the message of an error, with the step that failed unless the message names it.
+func Failure(step, message string) string {
+	if step != "" && !strings.Contains(message, step) {
+		return step + ": " + message
+	}
+	return message
+}
+
+// Fact is one thing to know about a run, in words.
+type Fact struct {
+	Label, Text string
+	Tone        Tone
+}
+
+// Tone is how much a fact matters.
+type Tone int8
+
+// The tones.
+const (
+	Neutral Tone = iota
+	Warning
+	Bad
+)
+
+// Waits returns what a run waits for and what keeps it, in words.
+func Waits(now time.Time, r *durable.RunInfo) (facts []Fact) {
+	add := func(label, text string, tone Tone) { facts = append(facts, Fact{label, text, tone}) }
+	switch {
+	case r.Diverged:
+		add("Held", WithReason(Past(now, r.PausedAt)+", because the code does not fit its history", r.Reason, ""), Bad)
+	case r.Status == durable.StatusPaused:
+		add("Paused", WithReason(Past(now, r.PausedAt), r.Reason, r.PausedBy), Warning)
+	case r.Reason != "":
+		add("Held", r.Reason, Warning)
+	}
+	if c := r.Cancellation; c != nil {
+		add("Cancel", WithReason("requested "+Past(now, c.At), c.Reason, c.Actor), Warning)
+	}
+	if r.NoWorker {
+		add("No worker", "it is due, and no live worker executes workflow "+r.Workflow+" in queue "+r.Queue+": start one", Bad)
+	}
+	if w := r.VersionWait; w != nil {
+		add("Version", "it waits for a worker of version "+w.Version+" or a later one; others take it from "+AgeAndExact(now, w.Until), Warning)
+	}
+	if r.KeyWait != nil {
+		add("Waits", r.KeyWait.String(), Neutral)
+	}
+	if r.Place != nil {
+		add("Queue place", r.Place.String(), Neutral)
+	}
+	if r.Status == durable.StatusPending && r.WakeAt.After(now) {
+		add("Due", AgeAndExact(now, r.WakeAt), Neutral)
+	}
+	for _, call := range r.OpenCalls {
+		add("Waits", OpenCall(now, &call), Neutral)
+	}
+	if a := r.LastFailure; a != nil {
+		add("Last failure", Attempt(now, a), Bad)
+	}
+	if r.Crashes > 0 {
+		add("Crashes", fmt.Sprintf("%s since its last new checkpoint", Count(r.Crashes, "crash", "crashes")), Warning)
+	}
+	if l := r.LastLeaseLoss; l != nil {
+		add("Lost", fmt.Sprintf("%s by worker %s", Past(now, l.At), l.Worker), Neutral)
+	}
+	return facts
+}
+
+// OpenCall describes a call that has no outcome yet: "receive approve since 2h, until in 22h".
+func OpenCall(now time.Time, c *durable.OpenCall) string {
+	text := fmt.Sprintf("%s %s since %s", c.Kind, c.Name, Past(now, c.Since))
+	if c.Attempts > 1 {
+		text += fmt.Sprintf(", attempt %d", c.Attempts)
+	}
+	if !c.Until.IsZero() {
+		text += ", until " + AgeAndExact(now, c.Until)
+	}
+	if c.Limit != "" {
+		text += fmt.Sprintf(", for a permit of limit %s", c.Limit)
+		if c.LimitKey != "" {
+			text += " for key " + c.LimitKey
+		}
+		text += fmt.Sprintf(" with %d before it", c.Before)
+	}
+	return text
+}
+
+// Attempt describes an attempt that failed or was interrupted.
+func Attempt(now time.Time, a *durable.FailedAttempt) string {
+	what := "was interrupted"
+	if a.Err != nil {
+		what = "failed: " + a.Err.Message
+	}
+	return fmt.Sprintf("attempt %d of %s, %s, %s", a.Attempt, a.Step, Past(now, FirstTime(a.EndedAt, a.StartedAt)), what)
+}

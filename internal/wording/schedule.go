@@ -1,0 +1,31 @@
+package wording
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Times returns when a schedule starts runs.
+func Times(s *durable.Schedule) string {
+	if s.Every > 0 {
+		return "every " + ShortDuration(s.Every)
+	}
+	return s.Cron + " " + cmp.Or(s.Location, "UTC")
+}
+
+// ScheduleState returns the state of a schedule in words.
+func ScheduleState(now time.Time, i *durable.ScheduleInfo) string {
+	switch {
+	case i.DeclaredButDeleted:
+		return "deleted, and still declared by the code: durable schedule reset brings it back"
+	case i.Problem != "":
+		return i.Problem
+	case !i.PausedAt.IsZero():
+		return WithReason("paused "+Past(now, i.PausedAt), i.PauseReason, i.PausedBy)
+	case !i.WaitingAt.IsZero():
+		return "waits for the end of the run before"
+	}
+	return "active"
+}

@@ -72,10 +72,14 @@ func init() {
 						return err
 					}
 				}
-				if err := e.SetQueue(ctx, "q", durable.QueueSettings{Executing: mostChanged, KeyOpen: 1}); err != nil {
-					return err
+				for {
+					if err := e.SetQueue(ctx, "q", durable.QueueSettings{Executing: mostChanged, KeyOpen: 1}); err != nil {
+						return err
+					}
+					if err := e.ResumeQueue(ctx, "q"); j.Point != "delete" || !errors.Is(err, durable.ErrNotFound) {
+						return err
+					} // the other process has deleted it in between
 				}
-				return e.ResumeQueue(ctx, "q")
 			}()
 		}()
 		ran := make(chan error, 1)

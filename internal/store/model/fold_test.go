@@ -129,9 +129,11 @@ func (f *foldCheck) repeat() {
 		own.Run.Run.UUID = f.newID(int16(f.dice("shard", 2)))
 		own.Run.Run.Name = own.Run.Run.UUID.String()
 		again.Start = &fold.Start{Spec: own.Spec, Run: own.Run, Call: own.Call, Since: base, Now: own.Now}
-	} else {
+	} else if known {
 		copied := *was.Start
 		again.Start = &copied
+	} else { // a copy would remember the stamp of a try that was undone, and count as older than what has come since
+		again.Start = &fold.Start{Spec: was.Spec, Run: was.Run, Call: was.Call, Now: was.Now}
 	}
 	f.must("again: "+again.String(), f.call(again))
 	if !known { // nothing of it was recorded, so it is a new start

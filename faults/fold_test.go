@@ -69,7 +69,7 @@ func init() {
 		defer done()
 		f.Store = opened
 		w := folding(j.Ledger)
-		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{w}, Lease: time.Second, Poll: 50 * time.Millisecond})
+		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{w}, Lease: time.Second, Poll: 50 * time.Millisecond, MaxCrashes: 1000})
 		if err != nil {
 			return err
 		}

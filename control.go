@@ -333,7 +333,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	if err != nil {
 		return ControlResult{}, err
 	}
-	if chosen := filter; len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
+	if chosen := filter; len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow == "" &&
 		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
 		return ControlResult{}, fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verbs[verb])
 	}
@@ -367,7 +367,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 
 // checkChooses returns ErrInvalidConfig for a filter without any condition, which would select all runs by mistake.
 func checkChooses(chosen *store.Filter, verb Verb) error {
-	if len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
+	if len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow == "" &&
 		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
 		return fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verb)
 	}

@@ -249,11 +249,11 @@ func failureOf(err error) *record.Failure {
 	}
 	var step *StepError
 	if errors.As(err, &step) {
-		f.Step, f.Stack = step.Step, step.Stack
+		f.Step, f.Stack, f.CauseType = step.Step, step.Stack, step.Type
 	}
 	var child *RunError
 	if f.Step == "" && errors.As(err, &child) {
-		f.Step = child.Name
+		f.Step, f.CauseType = child.Name, child.Type
 	}
 	var panicked *codecPanicError
 	if errors.As(err, &panicked) {

@@ -25,6 +25,7 @@ type Filter struct {
 	CreatedAfter  time.Time     // the run was started after this time
 	CreatedBefore time.Time     // the run was started before this time
 	Roots         bool          // the run is a root run
+	Failure       FailureKey    // the run failed or expired with this key, which must name a workflow; see Engine.Failures
 }
 
 // convertFilter checks a filter, and converts it for the store.
@@ -32,6 +33,7 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
+		Failure: store.FailureKey(f.Failure),
 	}
 	for _, p := range f.Priority {
 		if p < LowestPriority || p > HighestPriority {
@@ -56,6 +58,10 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 		return g, fmt.Errorf("%w: the filter has a GroupKey and no Queue: keys belong to queues, name one", ErrInvalidConfig)
 	case f.TagValue != "" && f.Tag == "":
 		return g, fmt.Errorf("%w: the filter has a TagValue and no Tag", ErrInvalidConfig)
+	case f.Failure.Workflow == "" && (f.Failure.Step != "" || f.Failure.Type != ""):
+		return g, fmt.Errorf("%w: the filter's Failure names no Workflow: give the FailureKey of a group that Failures returned", ErrInvalidConfig)
+	case f.Failure.Workflow != "" && f.GroupKey != "":
+		return g, fmt.Errorf("%w: the filter has a GroupKey and a Failure: runs that have failed have no place in a queue, leave one of them out", ErrInvalidConfig)
 	case f.OlderThan > 0:
 		now, err := e.inner.Now(ctx)
 		if err != nil {
@@ -65,7 +71,7 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 			g.CreatedBefore = limit
 		}
 	}
-	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.GroupKey, f.TagValue} {
+	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.GroupKey, f.TagValue, f.Failure.Workflow, f.Failure.Step, f.Failure.Type} {
 		if err := naming.CheckText("filter's text", text); err != nil {
 			return g, err
 		}

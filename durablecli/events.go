@@ -86,7 +86,7 @@ func followEvents(ctx context.Context, s *session, cursor string, matches func(*
 	}
 	if cursor == "" {
 		var err error
-		if cursor, err = lastCursor(ctx, s.engine); err != nil {
+		if cursor, err = s.engine.EventCursor(ctx); err != nil {
 			return err
 		}
 	}
@@ -108,22 +108,6 @@ func followEvents(ctx context.Context, s *session, cursor string, matches func(*
 		}
 	}
 	return nil
-}
-
-// lastCursor returns the cursor of the newest event; empty if there is none.
-func lastCursor(ctx context.Context, e *durable.Engine) (cursor string, err error) {
-	for {
-		page, err := e.Events(ctx, durable.Page{Cursor: cursor, Limit: mostPerPage})
-		if err != nil {
-			return "", err
-		}
-		if len(page) > 0 {
-			cursor = page[len(page)-1].Cursor
-		}
-		if len(page) < mostPerPage {
-			return cursor, nil
-		}
-	}
 }
 
 // eventLine returns an event as a line of a stream, whose columns cannot be laid out together.

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/seed8ec063be/durable"
 )
 
 // failureGroup is the failed and expired runs of one workflow whose failures have the same step and type.
@@ -18,86 +15,51 @@ type failureGroup struct {
 	Step     string // empty: the function failed by itself
 	Type     string // the Go type of the error
 	Runs     int
-	Newest   time.Time // when the newest of them ended
+	More     bool      // there are more runs than were read
+	Oldest   time.Time // when the first of them ended
+	Newest   time.Time // when the last of them ended
 	NewestID string
 	Message  string // of the newest
 }
 
 func failuresCommand(f *frame) []*cobra.Command {
 	var flags filterFlags
-	var scan int
 	cmd := &cobra.Command{
 		Use: "failures", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "Group failed and expired runs by workflow, step and type of error",
-		Long:  "Group the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.\nWithout --created-after, runs that were started in the last seven days are considered.",
+		Long: "Group the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.\n" +
+			"Without --created-after, runs that were started in the last seven days are considered. Of each group the newest 10,000 runs are read.",
+		Example: "  durable failures --created-after 12h\n  durable retry -w checkout --failed-step charge --failed-type '*stripe.CardError'",
 	}
 	flags.add(cmd)
-	cmd.Flags().IntVar(&scan, "scan", mostCounted, "read at most this many runs, the newest first; 0: all")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		filter, _, err := flags.filter(s.now())
 		if err != nil {
 			return err
 		}
-		if scan < 0 {
-			return usage("--scan is %d: use a positive number, or 0 for all", scan)
-		}
-		if len(filter.Status) == 0 {
-			filter.Status = []durable.Status{durable.StatusFailed, durable.StatusExpired}
-		}
 		if flags.after == "" && flags.before == "" && flags.olderThan == 0 {
 			filter.CreatedAfter = s.now().AddDate(0, 0, -7)
 		}
-		runs, next, err := listRuns(ctx, s.engine, filter, scan, "")
+		groups, err := s.engine.Failures(ctx, filter)
 		if err != nil {
 			return err
 		}
-		if err := print(s.printer, groupFailures(runs), func(g *failureGroup) string { return g.NewestID }, failureColumns(s.printer)); err != nil {
-			return err
+		rows := make([]failureGroup, len(groups))
+		for i, g := range groups {
+			rows[i] = failureGroup{g.Workflow, g.Step, g.Type, g.Runs, g.More, g.First, g.Last, g.ID, g.Err.Message}
 		}
-		if next != "" {
-			s.say("only the newest %d runs were read: use --scan", len(runs))
-		}
-		return nil
+		return print(s.printer, rows, func(g *failureGroup) string { return g.NewestID }, failureColumns(s.printer))
 	})}
-}
-
-// groupFailures groups runs, the largest group first.
-func groupFailures(runs []durable.RunInfo) []failureGroup {
-	type key struct{ workflow, step, errorType string }
-	groups := make(map[key]*failureGroup)
-	for i := range runs {
-		r := &runs[i]
-		if r.Err == nil {
-			continue
-		}
-		k := key{r.Workflow, r.Err.Step, r.Err.Type}
-		g := groups[k]
-		if g == nil {
-			g = &failureGroup{Workflow: k.workflow, Step: k.step, Type: k.errorType}
-			groups[k] = g
-		}
-		g.Runs++
-		if g.Newest.Before(r.EndedAt) {
-			g.Newest, g.NewestID, g.Message = r.EndedAt, r.ID, r.Err.Message
-		}
-	}
-	var sorted []failureGroup
-	for _, g := range groups {
-		sorted = append(sorted, *g)
-	}
-	slices.SortFunc(sorted, func(a, b failureGroup) int {
-		return cmp.Or(cmp.Compare(b.Runs, a.Runs), b.Newest.Compare(a.Newest), cmp.Compare(a.NewestID, b.NewestID))
-	})
-	return sorted
 }
 
 func failureColumns(p *printer) []column[failureGroup] {
 	type row = failureGroup
 	return []column[row]{
-		{title: "RUNS", right: true, text: func(g *row) string { return fmt.Sprint(g.Runs) }},
+		{title: "RUNS", right: true, text: func(g *row) string { return fmt.Sprint(g.Runs) + ifTrue(g.More, "+") }},
 		{title: "WORKFLOW", keep: true, text: func(g *row) string { return g.Workflow }},
 		{title: "STEP", keep: true, text: func(g *row) string { return cmp.Or(g.Step, "-") }},
 		{title: "TYPE", text: func(g *row) string { return cmp.Or(g.Type, "-") }},
+		{title: "OLDEST", wide: true, text: func(g *row) string { return p.pastOrExact(g.Oldest) }},
 		{title: "NEWEST", text: func(g *row) string { return p.pastOrExact(g.Newest) }},
 		{title: "NEWEST ID", text: func(g *row) string { return g.NewestID }},
 		{title: "MESSAGE", text: func(g *row) string { return g.Message }, color: func(*row) color { return red }},

@@ -21,11 +21,11 @@ func statusNames() (names []string) {
 
 // filterFlags are the flags of a durable.Filter.
 type filterFlags struct {
-	workflow, queue, groupKey, tag, idPrefix, after, before string
-	statuses                                                []string
-	priorities                                              []int
-	olderThan                                               time.Duration
-	roots                                                   bool
+	workflow, queue, groupKey, tag, idPrefix, after, before, failedStep, failedType string
+	statuses                                                                        []string
+	priorities                                                                      []int
+	olderThan                                                                       time.Duration
+	roots                                                                           bool
 }
 
 func (f *filterFlags) add(cmd *cobra.Command) {
@@ -40,6 +40,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.Var(durationFlag{&f.olderThan}, "older-than", "runs that were started longer ago, such as 90m or 2d")
 	flags.StringVar(&f.after, "created-after", "", "runs that were started after this time: a time, a date, today, yesterday, or how long ago, such as 2d")
 	flags.StringVar(&f.before, "created-before", "", "runs that were started before this time")
+	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that durable failures shows; none: the function failed by itself")
+	flags.StringVar(&f.failedType, "failed-type", "", "runs that failed with an error of this type; with --workflow and, if there is one, --failed-step")
 	flags.BoolVar(&f.roots, "roots", false, "root runs, no children")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statusNames()...), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -53,6 +55,12 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	filter := durable.Filter{
 		Workflow: f.workflow, Queue: f.queue, GroupKey: f.groupKey, Priority: f.priorities, Tag: key, TagValue: value,
 		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots,
+	}
+	if f.failedStep != "" || f.failedType != "" {
+		if f.workflow == "" || f.failedType == "" {
+			return filter, false, usage("a group of failures has a workflow and a type of error: give --workflow and --failed-type too, as durable failures shows them")
+		}
+		filter.Failure = durable.FailureKey{Workflow: f.workflow, Step: strings.TrimPrefix(f.failedStep, "-"), Type: f.failedType}
 	}
 	for _, s := range f.statuses {
 		if group, ok := wording.StatusGroups[s]; ok {

@@ -12,16 +12,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// mostOnScreen bounds the runs of each status that top counts: an exact number of many is not worth its cost every two seconds.
-const mostOnScreen = 1000
-
 func topCommand(f *frame) []*cobra.Command {
 	var interval time.Duration
 	var once bool
 	cmd := &cobra.Command{
 		Use: "top", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "A live screen: throughput, failures, what waits, queues and workers",
-		Long:  fmt.Sprintf("A live screen: throughput, failures, what waits, queues and workers. Of each status at most %d runs are counted.\nInterrupt the command to end it.", mostOnScreen),
+		Long:  "A live screen: throughput, failures, what waits, queues and workers. Large numbers of runs are counted up to a bound, and shown with a plus sign.\nInterrupt the command to end it.",
 	}
 	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the screen is drawn")
 	cmd.Flags().BoolVar(&once, "once", false, "write the screen once, without throughput")
@@ -34,7 +31,7 @@ func topCommand(f *frame) []*cobra.Command {
 			return screen.show(ctx, s)
 		}
 		var err error
-		if screen.cursor, err = lastCursor(ctx, s.engine); err != nil {
+		if screen.cursor, err = s.engine.EventCursor(ctx); err != nil {
 			return err
 		}
 		screen.since = s.now()
@@ -65,13 +62,18 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	live := durable.Filter{Status: wording.StatusGroups["live"]}
-	numbers, err := countByStatus(ctx, s.engine, live, mostOnScreen)
+	counts, err := s.engine.StatusCounts(ctx)
 	if err != nil {
 		return err
 	}
 	var parts []string
-	for _, n := range numbers {
+	for _, status := range wording.StatusGroups["live"] {
+		n := statusNumber{Status: status}
+		for _, c := range counts {
+			if c.Status == n.Status {
+				n.Runs, n.More = c.Runs, c.More
+			}
+		}
 		parts = append(parts, s.paint(statusColor(n.Status), string(n.Status))+" "+n.text())
 	}
 	if err := s.write(s.paint(faint, "live runs   ") + strings.Join(parts, "  ") + "\n"); err != nil {
@@ -85,7 +87,14 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	due, err := s.engine.OldestDue(ctx)
+	if err != nil {
+		return err
+	}
 	var oldest time.Time
+	if len(due) > 0 {
+		oldest = due[0].Since
+	}
 	for _, q := range queues {
 		if !q.OldestDue.IsZero() && (oldest.IsZero() || q.OldestDue.Before(oldest)) {
 			oldest = q.OldestDue

@@ -29,6 +29,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	}
 	sql := s.statements.runsList
 	switch {
+	case f.Failure.Workflow != "":
+		sql, args = s.statements.runsListByFailure, append(args, f.Tag.Key, f.Tag.Value, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 	case f.GroupKey != "":
 		sql, args = s.statements.runsListByGroupKey, append(args, f.GroupKey, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "" && f.Tag.Value != "":
@@ -37,6 +39,10 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		sql, args = s.statements.runsListByTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
 		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixEnd(f.NamePrefix))
+	case f.OnlyStatuses(store.Failed, store.Expired):
+		sql, args = s.statements.runsListFailed, append(args, "", "")
+	case f.OnlyStatuses(store.Paused):
+		sql, args = s.statements.runsListPaused, append(args, "", "")
 	}
 	return s.readRuns(ctx, "list runs", sql, args...)
 }

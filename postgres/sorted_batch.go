@@ -26,7 +26,7 @@ type sortedBatch struct {
 	notifyWorkers           bool        // a start becomes claimable soon, perhaps for other workers
 	startsArePlainRoots     bool        // the starts are roots without tags
 	allIDsGenerated         bool        // plain, and no start was named by its caller
-	allFinish               bool        // all runs end with a terminal status, at a known time
+	allFinish               bool        // all runs complete or are cancelled, at a known time
 	shortLockWait           bool        // lock waits are limited to 20 ms
 }
 
@@ -66,7 +66,7 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 	w.allIDsGenerated = w.startsArePlainRoots && !slices.ContainsFunc(w.starts, func(item *store.StartWrite) bool { return !store.IsNamedByUUID(&item.Run) })
 	w.allFinish = len(w.ownershipEnds) > 0
 	for _, item := range w.ownershipEnds {
-		w.allFinish = w.allFinish && item.Status.IsTerminal() && !item.EndedAt.IsZero()
+		w.allFinish = w.allFinish && item.Status.IsTerminal() && !item.HasFailed() && !item.EndedAt.IsZero()
 	}
 	w.collectWakes()
 	w.collectLocks()

@@ -45,6 +45,7 @@ type statements struct {
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
+	runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast                                                            string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey                                                                                string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                 string
@@ -115,6 +116,12 @@ func loadStatements(schema string) statements {
 		runsListByTag:                   text("runs_list_by_tag.sql"),
 		runsListByTagKey:                text("runs_list_by_tag_key.sql"),
 		runsListByRunNamePrefix:         text("runs_list_by_run_name_prefix.sql"),
+		runsListByFailure:               text("runs_list_by_failure.sql"),
+		runsListFailed:                  text("runs_list_failed.sql"),
+		runsListPaused:                  text("runs_list_paused.sql"),
+		failures:                        text("failures.sql"),
+		statusCounts:                    text("status_counts.sql"),
+		eventLast:                       text("event_last.sql"),
 		runTree:                         text("run_tree.sql"),
 		runTreeCounts:                   text("run_tree_counts.sql"),
 		eventsPage:                      text("events_page.sql"),

@@ -92,6 +92,12 @@ var plans = map[string][]string{
 	"tag_set.sql":                             {"run_pkey", "tag_pkey"},
 	"signals_unreceived_count.sql":            {"signal_queue"},
 	"runs_list.sql":                           {"run_pkey", "step_pkey"},
+	"runs_list_by_failure.sql":                {"run_failure", "step_pkey", "tag_pkey"},
+	"runs_list_failed.sql":                    {"run_failed", "step_pkey", "tag_pkey"},
+	"runs_list_paused.sql":                    {"run_idle", "step_pkey", "tag_pkey"},
+	"failures.sql":                            {"run_failed", "run_failure", "tag_pkey"},
+	"status_counts.sql":                       {"run_failed", "run_idle", "run_wake"},
+	"event_last.sql":                          {"event_pkey"},
 	"runs_list_by_tag.sql":                    {"run_pkey", "step_pkey", "tag_value"},
 	"runs_list_by_tag_key.sql":                {"run_pkey", "step_pkey", "tag_value"},
 	"runs_list_by_run_name_prefix.sql":        {"run_name", "step_pkey"},
@@ -194,6 +200,11 @@ func TestPlans(t *testing.T) {
 		 SELECT now(), 1, 1, shard, 1, 3, id, 'step-' || n FROM durable.run, generate_series(1, 3) AS n WHERE $1::integer > 0`,
 		`INSERT INTO durable.run (created_at, epoch, shard, status, id, parent_id, name, workflow, queue, lane)
 		 SELECT now(), 1, shard, 5, gen_random_uuid(), id, 'child', 'flow', 'default', 0 FROM durable.run LIMIT $1::integer / 2`,
+		`INSERT INTO durable.run (created_at, ended_at, epoch, shard, status, id, name, workflow, queue, lane, failed_step, failed_type)
+		 SELECT now(), now(), 1, n % 64, 6, gen_random_uuid(), 'failed-' || n, 'flow', 'default', 0, 'step-' || n % 9, 'type' FROM generate_series(1, $1::integer / 2) AS n`,
+		`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, lane)
+		 SELECT now(), 1, n % 64, 3 + n % 2, gen_random_uuid(), 'idle-' || n, 'flow', 'default', 0 FROM generate_series(1, $1::integer / 2) AS n`,
+		`INSERT INTO durable.tag (shard, run_id, key, value) SELECT shard, id, 'team', 'red' FROM durable.run WHERE $1::integer > 0`,
 		`INSERT INTO durable.signal (created_at, arrived_at, shard, id, run_id, name, key, payload)
 		 SELECT now(), now(), shard, gen_random_uuid(), id, 'signal', 'key', '1' FROM durable.run LIMIT $1::integer / 2`,
 		`INSERT INTO durable.event (at, shard, type, run_id) SELECT now(), shard, 5, id FROM durable.run LIMIT $1::integer / 2`,

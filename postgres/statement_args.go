@@ -149,7 +149,17 @@ func ownershipEndArgs(items []*store.OwnershipEnd) []any {
 	return append(runFinishArgs(items),
 		timeArray{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		timeArray{n, func(i int) *time.Time { return writeTime(items[i]) }},
+		textArray{n, func(i int) *string { return failureText(items[i], &items[i].FailedStep) }},
+		textArray{n, func(i int) *string { return failureText(items[i], &items[i].FailedType) }},
 	)
+}
+
+// failureText returns a text of a run's failure, and nil if the run has not failed.
+func failureText(w *store.OwnershipEnd, text *string) *string {
+	if w.HasFailed() {
+		return text
+	}
+	return nil
 }
 
 // writeTime returns the time of the write: the first of Now, EndedAt and WakeAt that is set.

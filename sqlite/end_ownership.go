@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"database/sql/driver"
 	"math"
 	"time"
 
@@ -49,9 +50,13 @@ func bitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
 // endOwnership writes the end of an ownership, unless one of the control bits is set on the run, or one of the woken
 // bits.
 func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int64, error) {
+	var failedStep, failedType driver.Value
+	if w.HasFailed() {
+		failedStep, failedType = w.FailedStep, w.FailedType
+	}
 	return x.exec(
 		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
-		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), control, woken,
+		bindTime(w.WakeAt), bindTime(w.EndedAt), failedStep, failedType, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), control, woken,
 	)
 }
 

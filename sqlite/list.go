@@ -46,6 +46,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err error) {
 	n := 0
 	switch {
+	case f.Failure.Workflow != "":
+		return qRunsListByFailure, true, nil
 	case f.GroupKey != "":
 		return qRunsListByGroupKey, true, nil
 	case f.Tag.Key != "" && f.Tag.Value != "":
@@ -56,6 +58,10 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 	case f.NamePrefix != "":
 		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixEnd(f.NamePrefix), int64(maxSortedRuns+1))
 		q = qRunsListByRunNamePrefix
+	case f.OnlyStatuses(store.Failed, store.Expired):
+		return qRunsListFailed, true, nil
+	case f.OnlyStatuses(store.Paused):
+		return qRunsListPaused, true, nil
 	default:
 		return qRunsList, false, nil
 	}
@@ -85,6 +91,7 @@ func filterArgs(f *store.Filter) []driver.Value {
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
 		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
+		f.Failure.Workflow, f.Failure.Step, f.Failure.Type,
 	}
 }
 

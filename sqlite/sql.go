@@ -53,6 +53,7 @@ const (
 	qNextRunWithUnreceivedSignal
 	qEventInsert
 	qEventsPage
+	qEventLast
 	qEventCursorValid
 	qTagSet
 	qTagDelete
@@ -80,6 +81,11 @@ const (
 	qRunDeadlineSet
 	qRunsList
 	qRunsListByTag
+	qRunsListByFailure
+	qRunsListFailed
+	qRunsListPaused
+	qFailureNext
+	qStatusCountIdle
 	qRunsCountByRunNamePrefix
 	qRunsCountByTagKey
 	qLeaseExtend
@@ -189,6 +195,9 @@ const (
 	qRunsListByRunNamePrefix
 	qRunsListByTagKey
 	qRunsListByGroupKey
+	qFailureGroup
+	qStatusCountsOfLane
+	qStatusCountsFailed
 	qRunTree
 	qRunTreeCounts
 	qWorkers

@@ -164,6 +164,10 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	s.r.mu.Lock()
 	recorded, err := s.beginCallLocked(full, store.KindMap, site)
 	out := s.endReasonLocked()
+	if s.r.openedMaps == nil {
+		s.r.openedMaps = make(map[string]struct{})
+	}
+	s.r.openedMaps[full] = struct{}{}
 	s.r.mu.Unlock()
 	if errors.Is(err, ErrDiverged) {
 		s.diverged(full, err)

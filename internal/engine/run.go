@@ -231,6 +231,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	}
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
+		w.FailedStep, w.FailedType = r.failureKey(failure)
 	}
 	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.writeCtx, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {

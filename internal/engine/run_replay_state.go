@@ -20,9 +20,10 @@ type replayState struct {
 	renewals           renewals
 	checkpointsAtCrash int // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
-	recordedCalls []recordedCall     // the calls in the history, by their sequence numbers; nil: see beganSince
-	usedNames     map[string]uintptr // names called in this execution, and their call sites
-	replayedCount int                // checkpoints returned from history in this execution
+	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see beganSince
+	usedNames     map[string]uintptr  // names called in this execution, and their call sites
+	openedMaps    map[string]struct{} // the names of the Maps among them
+	replayedCount int                 // checkpoints returned from history in this execution
 
 	unasked        unaskedCalls      // see run_drift_unasked.go; run.mu guards it
 	mayHoldUnasked bool              // unasked counts some; set before the function is called

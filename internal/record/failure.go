@@ -42,6 +42,8 @@ type Failure struct {
 
 	State *FailedState `json:"state,omitempty"` // if the error is a *StateError
 
+	CauseType string `json:"-"` // for a run: the Go type of the error of the Step; it is not recorded here, but as the key of the failure
+
 	Left      bool  `json:"-"` // the call can do nothing more; see ErrEffectInterrupted
 	Suspended bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
 	Held      error `json:"-"` // why the database did not commit a transaction whose function succeeded

@@ -157,6 +157,10 @@ type OwnershipEnd struct {
 	WakeAt  time.Time
 	EndedAt time.Time
 
+	// FailedStep and FailedType are the step and the type of the error of a run that ends as Failed or Expired. They are
+	// stored as they are, whatever form Error has. They are not written with another status. See FailureKey.
+	FailedStep, FailedType string
+
 	Held       bool
 	MaxCrashes int         // with Held; see ClaimQuery
 	Divergence *Divergence // with Held: the run is held for drift
@@ -166,6 +170,9 @@ type OwnershipEnd struct {
 	Outcome Outcome
 	State   RunState
 }
+
+// HasFailed reports whether the run ends as Failed or Expired.
+func (w *OwnershipEnd) HasFailed() bool { return w.Status == Failed || w.Status == Expired }
 
 // HoldDelay returns how long a run that was released with OwnershipEnd.Held is not claimable: one second
 // after its first crash, four times as long after each further crash, and at most five minutes.

@@ -20,6 +20,13 @@ type Filter struct {
 	CreatedAfter  time.Time // exclusive
 	CreatedBefore time.Time // exclusive
 	Roots         bool      // selects only runs without a parent
+	// Failure selects the Failed and Expired runs with this key. Without a Workflow it does not restrict the runs.
+	Failure FailureKey
+}
+
+// OnlyStatuses reports whether the filter selects no runs with other statuses than these.
+func (f *Filter) OnlyStatuses(these ...Status) bool {
+	return len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(s Status) bool { return !slices.Contains(these, s) })
 }
 
 // SortByCallOrder sorts the checkpoints of one run by the order in which their calls began.

@@ -155,6 +155,7 @@ type Store interface {
 	RetentionStore
 	VersionStore
 	DriftStore
+	OverviewStore
 
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.

@@ -10,7 +10,7 @@ WITH changed AS (
     SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz,
         deadline_at = CASE WHEN r.status < 5 THEN r.deadline_at ELSE $10::timestamptz END,
         input = CASE WHEN $18::boolean THEN $19::bytea ELSE r.input END,
-        progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, ended_at = NULL,
+        progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,
         lane = CASE WHEN r.lane & 7 = 6 AND NOT $18::boolean THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
         paused_by = CASE WHEN $7::smallint = 4 THEN r.paused_by END,

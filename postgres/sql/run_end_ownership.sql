@@ -11,7 +11,7 @@
 -- resumed.
 --
 -- It returns how many rows were changed; run_state.sql reads the others. Workers are notified if a run
--- became claimable. If all runs finish, run_finish.sql is used, which does less work.
+-- became claimable. If all runs finish and none has failed, run_finish.sql is used, which does less work.
 WITH ended AS (
     UPDATE durable.run AS r
     SET status = CASE WHEN item.status >= 5 THEN item.status
@@ -30,13 +30,15 @@ WITH ended AS (
         control = CASE WHEN item.status = 4 AND r.control = 0 THEN 1 ELSE r.control END,
         paused_at = CASE WHEN item.status = 4 AND r.control = 0 THEN item.at ELSE r.paused_at END,
         owner = NULL, woken = false, ended_at = item.ended_at,
-        output = item.output, error = item.error, trace = coalesce(item.trace, r.trace)
+        output = item.output, error = item.error, failed_step = item.failed_step, failed_type = item.failed_type, trace = coalesce(item.trace, r.trace)
     FROM unnest(
         $1::smallint[], $2::uuid[], $3::bigint[], $4::smallint[],
-        $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[]
+        $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[],
+        $12::text[], $13::text[]
     ) AS item(
         shard, id, epoch, status,
-        output, error, reason, trace, ended_at, wake_at, at
+        output, error, reason, trace, ended_at, wake_at, at,
+        failed_step, failed_type
     )
     WHERE r.shard = item.shard AND r.id = item.id AND r.epoch = item.epoch AND r.status = 2
       AND (r.control & 4 = 0 OR item.status < 5 OR item.status = 7)
@@ -47,5 +49,5 @@ WITH ended AS (
     FROM ended
     WHERE ended.status >= 4
 )
-SELECT count(*), CASE WHEN bool_or(ended.claimable) THEN pg_notify($12::text, '') END
+SELECT count(*), CASE WHEN bool_or(ended.claimable) THEN pg_notify($14::text, '') END
 FROM ended;

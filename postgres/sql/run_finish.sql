@@ -1,5 +1,5 @@
--- Finishes runs: each run that is still running (2) at the writer's epoch ends as completed (5), failed
--- (6), cancelled (7) or expired (9), and gets an event. A run that is to be cancelled (control 4) ends
+-- Finishes runs, if none of them has failed: each run that is still running (2) at the writer's epoch ends as completed (5) or
+-- cancelled (7), and gets an event. run_end_ownership.sql ends those that have failed. A run that is to be cancelled (control 4) ends
 -- only as cancelled. The count is the number of finished runs; run_state.sql reads the others.
 --
 -- If some runs of the batch are only released, run_end_ownership.sql writes all of them, in one order. For how

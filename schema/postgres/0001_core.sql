@@ -55,6 +55,8 @@ CREATE TABLE durable.run (
     input       bytea,
     output      bytea,
     error       bytea,
+    failed_step text COLLATE "C",      -- of a failed or expired run: the step of its error; empty: the function failed by itself
+    failed_type text COLLATE "C",      -- likewise: the type of its error. NULL: the run has not failed
     PRIMARY KEY (shard, id),
     -- name is first: with shard first, the planner would scan a whole shard by this index on a young
     -- table.
@@ -67,6 +69,14 @@ CREATE INDEX run_wake ON durable.run (lane, wake_at) WHERE wake_at IS NOT NULL;
 
 -- Runs that recently lost their process. A claim takes them one by one.
 CREATE INDEX run_suspect ON durable.run (lane, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
+
+-- Failed and expired runs, by what failed, and newest first. Other runs have no entries. Their conditions differ,
+-- so that the planner cannot take one for the other.
+CREATE INDEX run_failure ON durable.run (workflow, failed_step, failed_type, id) WHERE failed_step IS NOT NULL;
+CREATE INDEX run_failed ON durable.run (id) WHERE failed_type IS NOT NULL;
+
+-- Paused runs, and those that wait without a deadline.
+CREATE INDEX run_idle ON durable.run (status, id) WHERE wake_at IS NULL AND status IN (3, 4);
 
 CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,

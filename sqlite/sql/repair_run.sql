@@ -5,7 +5,7 @@
 UPDATE durable_run
 SET epoch = ?6, status = ?7, control = ?8, wake_at = ?9, deadline_at = CASE WHEN status < 5 THEN deadline_at ELSE ?10 END,
     input = CASE WHEN ?13 THEN CAST(?14 AS BLOB) ELSE input END, progress = ?11,
-    crashes = 0, owner = ?12, woken = 0, output = NULL, error = NULL, ended_at = NULL,
+    crashes = 0, owner = ?12, woken = 0, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,
     lane = CASE WHEN lane & 7 = 6 AND NOT ?13 THEN (lane & -8) | 1 ELSE lane END,
     reason = CASE WHEN ?7 = 4 THEN reason END,
     paused_by = CASE WHEN ?7 = 4 THEN paused_by END,

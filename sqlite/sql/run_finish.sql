@@ -10,6 +10,8 @@ SET status = ?,
     trace = coalesce(?, trace),
     wake_at = ?,
     ended_at = ?,
+    failed_step = ?,
+    failed_type = ?,
     owner = NULL,
     woken = 0
 WHERE shard = ? AND id = ? AND epoch = ? AND status = 2 AND (control & ?) = 0 AND (woken & ?) = 0;

@@ -248,6 +248,9 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	woken := r.Woken
 	r.Status, r.WakeAt, r.Reason = w.Status, w.WakeAt, w.Reason
 	r.Output, r.Error, r.EndedAt = w.Output, w.Error, w.EndedAt
+	if w.HasFailed() {
+		r.Failure = store.FailureKey{Workflow: r.Workflow, Step: w.FailedStep, Type: w.FailedType}
+	}
 	r.Owner, r.Woken = uuid.NullUUID{}, false
 	if w.Trace != "" {
 		r.Trace = w.Trace

@@ -213,6 +213,8 @@ func (c *check) signal() *store.SignalWrite {
 	}
 }
 
+var failedSteps = []string{"", "charge"}
+
 func (c *check) end() *store.OwnershipEnd {
 	r := c.running()
 	w := &store.OwnershipEnd{
@@ -241,6 +243,7 @@ func (c *check) end() *store.OwnershipEnd {
 		w.Output, w.EndedAt = pick(c, "output", payloads), w.Now
 	default:
 		w.Error, w.EndedAt = pick(c, "error", payloads), w.Now
+		w.FailedStep, w.FailedType = pick(c, "failed step", failedSteps), "x"
 	}
 	return w
 }

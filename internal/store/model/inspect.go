@@ -142,6 +142,7 @@ func (r *Run) matches(f *store.Filter) bool {
 	switch {
 	case f.Workflow != "" && r.Workflow != f.Workflow,
 		f.Queue != "" && r.Queue != f.Queue,
+		f.Failure.Workflow != "" && (!r.hasFailed() || r.Failure != f.Failure),
 		len(f.Priorities) > 0 && !slices.Contains(f.Priorities, r.Priority),
 		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status),
 		f.Tag.Key != "" && (!tagged || f.Tag.Value != "" && f.Tag.Value != value),

@@ -53,6 +53,8 @@ type Run struct {
 	Tags     map[string]string
 
 	Divergences map[string]store.Divergence // by their versions
+
+	Failure store.FailureKey // of a Failed or Expired run
 }
 
 // Signal is a signal that was sent to a run.

@@ -196,9 +196,14 @@ func (c *check) look() *op {
 		if c.dice("before", 4) == 0 {
 			f.CreatedBefore = c.at("created before")
 		}
+		if c.dice("failure", 4) == 0 {
+			f.Failure = store.FailureKey{Workflow: r.Workflow, Step: pick(c, "failed step", failedSteps), Type: "x"}
+		}
 		before := uuid.UUID{}
 		if c.dice("cursor", 2) == 0 {
 			before = r.UUID
+		} else if c.dice("groups", 2) == 0 {
+			return failuresOp(f, 1+c.dice("examined", 3), c.dice("limit", 3))
 		}
 		return listOp(f, before, c.dice("limit", 5))
 	case 3:

@@ -291,6 +291,14 @@ func listOp(f store.Filter, before uuid.UUID, limit int) *op {
 		func(m *model.Model, _ bool) []*store.Run { return m.List(f, before, limit) })
 }
 
+func failuresOp(f store.Filter, examine, limit int) *op {
+	return opReturning(fmt.Sprintf("failures %+v, %d of %d", f, limit, examine),
+		func(ctx context.Context, s store.Store) ([]store.FailureGroup, error) {
+			return s.Failures(ctx, f, examine, limit)
+		},
+		func(m *model.Model, _ bool) []store.FailureGroup { return m.Failures(f, examine, limit) })
+}
+
 func treeOp(run uuid.UUID) *op {
 	return opReturning("tree of "+shorten(run),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Tree(ctx, run) },

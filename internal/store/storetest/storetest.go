@@ -64,6 +64,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"deadline", deadlines},
 		{"news", tidings},
 		{"list", lists},
+		{"overview", overviews},
 		{"tree", trees},
 		{"tag", tags},
 		{"token", tokens},

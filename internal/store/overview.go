@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// OverviewStore reads what a person who operates many runs looks at first. Each method reads a bounded number of rows
+// through an index, however many runs there are.
+type OverviewStore interface {
+	// Failures returns up to limit groups of the Failed and Expired runs that match the filter, ordered by key. Of each group it
+	// examines the newest runs, up to the given number. Groups without a matching run are left out.
+	Failures(ctx context.Context, f Filter, examine, limit int) ([]FailureGroup, error)
+
+	// StatusCounts returns how many runs have each status, except for Completed and Cancelled runs, of which no index exists. It
+	// counts in ranges of an index, up to most runs in each; see StatusCount.
+	StatusCounts(ctx context.Context, now time.Time, most int) ([]StatusCount, error)
+
+	// LastEvent returns the cursor of the newest event that Events can return; empty if there is none.
+	LastEvent(ctx context.Context) (string, error)
+}
+
+// FailureKey is what the failures of a group of runs have in common.
+type FailureKey struct{ Workflow, Step, Type string }
+
+// FailureGroup is a group of Failed and Expired runs with the same key.
+type FailureGroup struct {
+	Key         FailureKey
+	Runs        int
+	More        bool // there are older runs with the key, which were not examined
+	First, Last time.Time
+	// Newest is the run that ended last. UUID, Parent, Name, Workflow, Status and Error are set.
+	Newest Run
+}
+
+// StatusCount is the number of runs with a status.
+type StatusCount struct {
+	Status Status
+	Runs   int
+	More   bool // a range with runs of this status was longer than what was counted of it
+}

@@ -1,0 +1,150 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	// maxCounted is how many runs Failures examines of each group, and StatusCounts counts in each range of an index.
+	maxCounted = 10_000
+	// maxFailureGroups is how many groups Failures returns.
+	maxFailureGroups = 1000
+)
+
+// FailureKey is what the failures of a group of runs have in common. A [Filter] selects the runs of a group.
+type FailureKey struct {
+	Workflow string
+	// Step is the step whose error failed the run, with its scope, and with a star in place of the key of an item of a Map, as in
+	// "resize/*". Empty: the function failed by itself.
+	Step string
+	// Type is the Go type of the error that the step or the function returned, or its code if it has no type.
+	Type string
+}
+
+// FailureGroup is the failed and expired runs with one key.
+type FailureGroup struct {
+	FailureKey
+	Runs        int       // the number of runs
+	More        bool      // there are older runs with this key, which were not examined
+	First, Last time.Time // when the first and the last of them ended
+	ID          string    // of the run that ended last: the ID that addresses it
+	RunID       string    // its UUID
+	Err         *RunError // its error
+}
+
+// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group
+// first. Step and type are stored in clear, even if a codec encrypts the errors. Of each group, the newest 10,000 runs are examined; see
+// [FailureGroup.More]. At most 1000 groups are returned. To act on a group, for example with [Engine.RetryAll], set [Filter.Failure].
+//
+// Failures returns [ErrInvalidConfig] for an invalid filter.
+func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("group failures: %w", err)
+	}
+	filter, err := e.convertFilter(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if f.GroupKey != "" { // it matches no runs that have ended
+		return nil, nil
+	}
+	rows, err := e.inner.Store().Failures(ctx, filter, maxCounted, maxFailureGroups)
+	if err != nil {
+		return nil, fmt.Errorf("group failures: %w", err)
+	}
+	groups := make([]FailureGroup, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		groups[i] = FailureGroup{
+			FailureKey: FailureKey(r.Key), Runs: r.Runs, More: r.More, First: r.First, Last: r.Last,
+			ID: r.Newest.Address(), RunID: r.Newest.UUID.String(), Err: newRunError(&r.Newest),
+		}
+	}
+	slices.SortStableFunc(groups, func(l, r FailureGroup) int {
+		return cmp.Or(cmp.Compare(r.Runs, l.Runs), r.Last.Compare(l.Last))
+	})
+	return groups, nil
+}
+
+// StatusCount is the number of runs with a status.
+type StatusCount struct {
+	Status Status
+	Runs   int
+	More   bool // there may be more: Runs is a lower bound
+}
+
+// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, without those of which there are none.
+// It reads indexes only as far as a person can tell the difference: up to 10,000 runs of each workflow and queue that are due, as
+// many that are due later, and as many that wait for no time, are paused or have failed. So it takes milliseconds however many runs
+// there are. Completed and cancelled runs are not counted.
+func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("count runs: %w", err)
+	}
+	now, err := e.inner.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.inner.Store().StatusCounts(ctx, now, maxCounted)
+	if err != nil {
+		return nil, fmt.Errorf("count runs: %w", err)
+	}
+	counts := make([]StatusCount, len(rows))
+	for i, r := range rows {
+		counts[i] = StatusCount{Status: Status(r.Status.String()), Runs: r.Runs, More: r.More}
+	}
+	return counts, nil
+}
+
+// EventCursor returns the cursor of the newest event, so that [Engine.Events] and [Engine.WatchEvents] begin with what
+// happens from now on. It is empty if there is no event.
+func (e *Engine) EventCursor(ctx context.Context) (string, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return "", fmt.Errorf("find the newest event: %w", err)
+	}
+	cursor, err := e.inner.Store().LastEvent(ctx)
+	if err != nil {
+		return "", fmt.Errorf("find the newest event: %w", err)
+	}
+	return cursor, nil
+}
+
+// DueRun is the run of a workflow in a queue that has been due for the longest time.
+type DueRun struct {
+	Queue    string
+	Workflow string
+	RunID    string    // its UUID
+	Since    time.Time // when it was due
+}
+
+// OldestDue returns, for each queue and workflow with runs that are due and that a worker may take, the run that has been due for the longest
+// time, the oldest first. Runs that wait for a place in a queue with settings are not considered; see [QueueInfo.OldestDue].
+func (e *Engine) OldestDue(ctx context.Context) ([]DueRun, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("find due runs: %w", err)
+	}
+	now, err := e.inner.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := e.inner.Store().OverdueLanes(ctx, now, store.FirstLane, maxCounted)
+	if err != nil {
+		return nil, fmt.Errorf("find due runs: %w", err)
+	}
+	slices.SortStableFunc(lanes, func(l, r store.OverdueLane) int { return l.Since.Compare(r.Since) })
+	var oldest []DueRun
+	seen := make(map[store.QueueWorkflow]bool, len(lanes)) // a pair has a lane for each priority
+	for _, l := range lanes {
+		if !seen[l.QueueWorkflow] {
+			seen[l.QueueWorkflow] = true
+			oldest = append(oldest, DueRun{Queue: l.Queue, Workflow: l.Workflow, RunID: l.Run.String(), Since: l.Since})
+		}
+	}
+	return oldest, nil
+}

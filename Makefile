@@ -16,7 +16,7 @@ RACE = -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc/... moder
 STRESS = $(ALL) go test $(RACE) -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga demo-queues demo-graph sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: help demo demo-saga demo-queues demo-graph demo-deploy sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo-queues: ## orders of a hundred customers through queues, limits and a sched
 
 demo-graph: ## a graph over Go's source tree in workers that are killed, with a live picture (STORE=postgres)
 	@go run ./examples/graph -store $(STORE)
+
+demo-deploy: ## a rolling deployment of three builds, with a mistake in it, under 300 live orders (STORE=postgres)
+	@go run ./examples/deploy -store $(STORE)
 
 sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=postgres)
 	@go run ./examples/sleepers -store $(STORE)

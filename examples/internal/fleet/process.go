@@ -28,7 +28,12 @@ func (p Place) Start(name string, out io.Writer, fail func(error), args ...strin
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, append(args, "-store="+p.Store, "-schema="+p.Schema)...)
+	return p.StartProgram(self, name, out, fail, args...)
+}
+
+// StartProgram does what Start does, with another program.
+func (p Place) StartProgram(program, name string, out io.Writer, fail func(error), args ...string) (*Process, error) {
+	cmd := exec.Command(program, append(args, "-store="+p.Store, "-schema="+p.Schema)...)
 	cmd.Env = append(os.Environ(), addressVariable+"="+p.Address)
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	input, err := cmd.StdinPipe()

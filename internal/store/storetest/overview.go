@@ -95,8 +95,10 @@ func failureGroups(b *bed) {
 
 func failureLists(b *bed) {
 	keys := []store.FailureKey{
-		{Workflow: "flow", Step: "charge", Type: "*card.Error"}, {Workflow: "flow", Step: "charge", Type: "x"},
-		{Workflow: "flow", Type: "x"}, {Workflow: "other", Type: "x"},
+		{Workflow: "flow", Step: "charge", Type: "*card.Error"},
+		{Workflow: "flow", Step: "charge", Type: "x"},
+		{Workflow: "flow", Type: "x"},
+		{Workflow: "other", Type: "x"},
 	}
 	var all []store.Run
 	of := make(map[uuid.UUID]store.FailureKey)

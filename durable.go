@@ -37,7 +37,8 @@ type Config struct {
 	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records them when
 	// [Engine.Run] begins, before it claims runs. The declaration of the newest Version applies, unless [Engine.SetQueue] has set
 	// the queue; both are shown by [Engine.Queues]. The newest version is the one whose first declaration of the queue is the
-	// most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue].
+	// most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue]. The settings bound the queue over all
+	// workers, also if Queues does not name it.
 	QueueSettings map[string]QueueSettings
 	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the
 	// newest Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. The newest

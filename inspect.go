@@ -262,7 +262,9 @@ type WorkerInfo struct {
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 	Workflows   []string // the workflows that it executes; nil if there are more than 500
-	Queues      []string // Config.Queues; nil if it serves all queues, or more than 500
+	// Queues are Config.Queues: the queues from which it claims runs. Nil: all queues, or more than 500. Every worker decides whose
+	// turn it is in every queue with settings, also in queues from which it claims nothing.
+	Queues []string
 }
 
 // Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,

@@ -17,12 +17,29 @@ import (
 // A start that folds has a transaction of its own, which locks the row of its key. It does not use the
 // journal, so a start that waits for the row delays no other write. Package fold decides what the start does.
 
-// newFoldStart returns the decision of a start that folds, before it is planned.
-func (e *Engine) newFoldStart(ctx context.Context, q *StartRequest, start *store.StartWrite) *fold.Start {
-	p := &fold.Start{Spec: *q.Fold, Run: *start, Now: e.clock.Now}
+// prepareFold returns the decision of a start that folds, before it is planned, and the start's span. Without a decision the start
+// has the result refused or the error.
+func (e *Engine) prepareFold(ctx context.Context, q *StartRequest) (p *fold.Start, spans StartSpans, refused StartResult, err error) {
+	requests := []StartRequest{*q}
+	wrong, err := e.CheckNamesAgainstUUIDs(ctx, requests)
+	if err == nil && wrong[0] != nil {
+		return nil, spans, StartResult{Err: wrong[0]}, nil
+	}
+	if err == nil {
+		err = e.Enqueue(ctx, requests)
+	}
+	if err != nil {
+		return nil, spans, StartResult{}, err
+	}
+	starts, spans := e.PrepareStarts(ctx, requests)
+	return &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now, Refused: requests[0].refused}, spans, StartResult{}, nil
+}
+
+// identifyFold gives a start that a step makes the identity of its call, so that a repetition leads to the same run.
+func (e *Engine) identifyFold(ctx context.Context, q *StartRequest, p *fold.Start) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
-		return p
+		return
 	}
 	h := sha256.New()
 	for _, part := range []string{t.callKey(), q.Workflow, q.Fold.Kind.String(), q.Fold.Key, q.Name, string(q.Input)} {
@@ -32,7 +49,6 @@ func (e *Engine) newFoldStart(ctx context.Context, q *StartRequest, start *store
 	if t.attempt > 1 || t.r.row.Epoch.Count > 1 {
 		p.Since = t.r.row.StartedAt
 	}
-	return p
 }
 
 // StartFold makes one start that folds, in a transaction of its own.
@@ -47,17 +63,11 @@ func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (StartResult, e
 }
 
 func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q *StartRequest) (StartResult, error) {
-	wrong, err := e.CheckNamesAgainstUUIDs(ctx, []StartRequest{*q})
-	if err != nil || wrong[0] != nil {
-		return StartResult{Err: wrong[0]}, err
+	p, spans, refused, err := e.prepareFold(ctx, q)
+	if p == nil {
+		return refused, err
 	}
-	requests := []StartRequest{*q}
-	if err := e.Enqueue(ctx, requests); err != nil {
-		return StartResult{}, err
-	}
-	starts, spans := e.PrepareStarts(ctx, requests)
-	p := e.newFoldStart(ctx, q, starts[0])
-	p.Refused = requests[0].refused
+	e.identifyFold(ctx, q, p)
 	change := p.Change()
 	unlock, err := e.folds.lock(ctx, change.Key)
 	if err != nil {
@@ -70,7 +80,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 		spans.EndFailed(err)
 		return StartResult{}, err
 	}
-	started := e.FinishFold(ctx, q, starts[0], p, &spans)
+	started := e.finishFold(ctx, q, p, &spans)
 	e.afterFold(ctx, change.Key, p)
 	return started, nil
 }
@@ -80,26 +90,21 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return StartResult{}, err
 	}
-	wrong, err := e.CheckNamesAgainstUUIDs(ctx, []StartRequest{*q})
-	if err != nil || wrong[0] != nil {
-		return StartResult{Err: wrong[0]}, err
+	p, spans, refused, err := e.prepareFold(ctx, q)
+	if p == nil {
+		return refused, err
 	}
-	requests := []StartRequest{*q}
-	if err := e.Enqueue(ctx, requests); err != nil {
-		return StartResult{}, err
-	}
-	starts, spans := e.PrepareStarts(ctx, requests)
-	p := &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now, Refused: requests[0].refused}
 	if err := insert(p.Change()); err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, err
 	}
 	spans.Uncommitted = true
-	return e.FinishFold(ctx, q, starts[0], p, &spans), nil
+	return e.finishFold(ctx, q, p, &spans), nil
 }
 
-// FinishFold returns the result of a start whose change was written, and ends its span.
-func (e *Engine) FinishFold(ctx context.Context, q *StartRequest, start *store.StartWrite, p *fold.Start, spans *StartSpans) StartResult {
+// finishFold returns the result of a start whose change was written, and ends its span.
+func (e *Engine) finishFold(ctx context.Context, q *StartRequest, p *fold.Start, spans *StartSpans) StartResult {
+	start := &p.Run
 	switch {
 	case p.Err != nil:
 		spans.EndFailed(p.Err)

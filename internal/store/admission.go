@@ -216,8 +216,11 @@ func (p *QueuePlace) lineClass() int {
 	case !p.Root:
 		return 1
 	}
-	return 2
+	return rootClass
 }
+
+// rootClass is the class of roots that have not begun, the last one.
+const rootClass = 2
 
 // QueueLineHead is the beginning of a line: those of its runs that no other transaction has locked.
 type QueueLineHead struct {

@@ -246,7 +246,7 @@ func (a *admissionPlanner) canAdmitClass(class int) bool {
 	case a.Shut.After(a.Clock):
 		a.passAgainAt(a.Shut)
 		return false
-	case class == 2 && s.Open > 0 && a.Use.Open >= s.Open:
+	case class == rootClass && s.Open > 0 && a.Use.Open >= s.Open:
 		return false
 	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.Paid, a.Clock) == 0:
 		a.passAgainAt(s.Rate.timeWhenFree(a.Paid, 1))

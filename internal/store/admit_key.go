@@ -42,15 +42,30 @@ func (a *admissionPlanner) moveIntoLine(k *QueueKeyState) {
 		}
 		r := k.First[best].Runs[0]
 		k.First[best].Runs = k.First[best].Runs[1:]
-		turn := k.Turns.ofPriority(r.Priority)
-		*turn = max(*turn, *a.Turns.ofPriority(r.Priority)) + turnLength/int64(max(1, r.Weight))
-		r.State, r.Turn = PlaceInLine, *turn
+		r.State, r.Turn = PlaceInLine, a.nextTurn(k, best, &r)
 		k.Behind--
 		k.countLined(&r, 1)
 		k.changed = true
 		a.Line[best].addRun(r, comparePlaces)
 		a.addToPlan(&r)
 	}
+}
+
+// nextTurn returns the turn of a run of the class that enters the line, and records it. Runs that have begun and children take the
+// turns of their key from the present one on. Otherwise they would wait until all roots of their key that are in line have begun.
+func (a *admissionPlanner) nextTurn(k *QueueKeyState, class int, r *AdmissionRun) int64 {
+	length := turnLength / int64(max(1, r.Weight))
+	now, latest := *a.Turns.ofPriority(r.Priority), k.Turns.ofPriority(r.Priority)
+	next := max(now, *latest) + length
+	if class == rootClass {
+		*latest = next
+		return next
+	}
+	before := int64(0) // of this key, in line
+	for _, lined := range k.Lined[:rootClass] {
+		before += int64(lined)
+	}
+	return min(next, now+(before+1)*length)
 }
 
 // countLined counts a run that enters the line or leaves it.
@@ -83,7 +98,7 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 		return true
 	case s.KeyExecuting > 0 && k.Use.Executing+promised >= s.KeyExecuting:
 		return false
-	case class == 2 && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
+	case class == rootClass && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
 		return false
 	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.Paid, a.Clock) <= promised:
 		return false

@@ -3,7 +3,6 @@ package durablecli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -74,25 +73,6 @@ func find[T any](items []T, name string, nameOf func(*T) string) *T {
 	return nil
 }
 
-// parseRate returns the number and the period of a rate: 10/s, 600/1h, or 0 for none.
-func parseRate(text string) (n int, per time.Duration, err error) {
-	if text == "0" {
-		return 0, 0, nil
-	}
-	number, period, _ := strings.Cut(text, "/")
-	n, err = strconv.Atoi(number)
-	if err == nil {
-		if period != "" && !strings.ContainsAny(period[:1], "0123456789") {
-			period = "1" + period
-		}
-		per, err = wording.ParseDuration(period)
-	}
-	if err != nil || n <= 0 || per <= 0 {
-		return 0, 0, usage("the rate %q is not understood: write 10/s, 600/1h, or 0 for no bound", text)
-	}
-	return n, per, nil
-}
-
 // rateFlag adds a flag for a rate, and returns a function that changes a rate if the flag is given.
 func rateFlag(cmd *cobra.Command, name, burstName, help string) func(n *int, per *time.Duration, burst *int) error {
 	var rate string
@@ -101,8 +81,8 @@ func rateFlag(cmd *cobra.Command, name, burstName, help string) func(n *int, per
 	cmd.Flags().IntVar(&newBurst, burstName, 0, fmt.Sprintf("how many of --%s may come at one moment", name))
 	return func(n *int, per *time.Duration, burst *int) (err error) {
 		if cmd.Flags().Changed(name) {
-			if *n, *per, err = parseRate(rate); err != nil {
-				return err
+			if *n, *per, err = wording.ParseRate(rate); err != nil {
+				return &markedError{errUsage, err}
 			}
 			if *n == 0 {
 				*burst = 0

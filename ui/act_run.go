@@ -1,0 +1,197 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// previewed are the verbs whose effect on a run can be shown before.
+var previewed = map[string]bool{"retry": true, "fork": true, "override": true, "skip": true, "rerun": true, "delete": true}
+
+// runActs are the acts on one run, by their verbs.
+var runActs = map[string]do{
+	"pause": controlAct((*durable.Engine).Pause, nil),
+	"resume": controlAct((*durable.Engine).Resume, func(f form) []durable.ControlOption {
+		if f.Has("freeze_timers") {
+			return []durable.ControlOption{durable.FreezeTimers()}
+		}
+		return nil
+	}),
+	"cancel": controlAct((*durable.Engine).Cancel, func(f form) []durable.ControlOption {
+		switch f.text("reach") {
+		case "only itself":
+			return []durable.ControlOption{durable.OnlyItself()}
+		case "only unstarted":
+			return []durable.ControlOption{durable.OnlyUnstarted()}
+		}
+		return nil
+	}),
+	"terminate": controlAct((*durable.Engine).Terminate, nil),
+	"retry": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+		return e.Retry(ctx, id, append(opts, fromOption(f)...)...)
+	}),
+	"fork": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+		opts = append(opts, fromOption(f)...)
+		if newID := f.text("new_id"); newID != "" {
+			opts = append(opts, durable.NewID(newID))
+		}
+		return e.Fork(ctx, id, opts...)
+	}),
+	"override": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+		value, err := f.payload("value")
+		if err != nil {
+			return nil, err
+		}
+		return e.Override(ctx, id, f.Get("step"), value, append(opts, fromOption(f)...)...)
+	}),
+	"skip": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+		value, err := f.payload("value")
+		if err != nil {
+			return nil, err
+		}
+		return e.Skip(ctx, id, f.Get("step"), value, opts...)
+	}),
+	"rerun": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+		return e.Rerun(ctx, id, f.Get("step"), opts...)
+	}),
+	"signal": func(ctx context.Context, e *durable.Engine, id string, f form, _ []durable.ControlOption) (string, error) {
+		name, err := required(f, "name")
+		if err != nil {
+			return "", err
+		}
+		payload, err := f.payload("payload")
+		if err != nil {
+			return "", err
+		}
+		var opts []durable.SignalOption
+		if key := f.text("key"); key != "" {
+			opts = append(opts, durable.SignalKey(key))
+		}
+		return "the signal was sent", e.Signal(ctx, id, name, payload, opts...)
+	},
+	"tag": func(ctx context.Context, e *durable.Engine, id string, f form, _ []durable.ControlOption) (string, error) {
+		key, err := required(f, "tag_key")
+		if err != nil {
+			return "", err
+		}
+		return "the tag was set", e.SetTags(ctx, id, map[string]string{key: f.text("tag_value")})
+	},
+	"move": func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
+		queue, err := required(f, "to_queue")
+		if err != nil {
+			return "", err
+		}
+		return "the run was moved", e.MoveToQueue(ctx, id, queue, opts...)
+	},
+	"prioritize": func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
+		n, err := strconv.Atoi(f.text("priority"))
+		if err != nil {
+			return "", &problem{http.StatusBadRequest, "The priority is no number: use -2 to 2."}
+		}
+		return "the priority was set", e.SetPriority(ctx, id, n, opts...)
+	},
+	"expire": func(ctx context.Context, e *durable.Engine, id string, f form, _ []durable.ControlOption) (string, error) {
+		d, err := wording.ParseDuration(f.text("timeout"))
+		if err != nil {
+			return "", &problem{http.StatusBadRequest, err.Error()}
+		}
+		return "the timeout was set", e.SetTimeout(ctx, id, d)
+	},
+	"delete": func(ctx context.Context, e *durable.Engine, id string, _ form, opts []durable.ControlOption) (string, error) {
+		deleted, err := e.Delete(ctx, id, opts...)
+		return wording.Count(deleted.Deleted, "run", "runs") + " deleted with everything that is theirs; this cannot be undone", err
+	},
+}
+
+// runAct is an act as the page of a run offers it.
+type runAct struct {
+	Verb, Label, Help string
+	Impossible        string // why it is; empty: it is possible
+	Danger            bool
+	Preview           bool
+	Command           string // the same in a shell
+}
+
+// actsOn returns the acts on a run, the impossible ones with the reason.
+func actsOn(r *durable.RunInfo) []runAct {
+	over := ""
+	if !r.EndedAt.IsZero() || r.Status == durable.StatusSuperseded {
+		over = "The run has ended: it is " + string(r.Status) + "."
+	}
+	when := func(condition bool, reason string) string {
+		if condition {
+			return reason
+		}
+		return ""
+	}
+	first := func(reasons ...string) string {
+		for _, reason := range reasons {
+			if reason != "" {
+				return reason
+			}
+		}
+		return ""
+	}
+	cancelling := when(r.Cancellation != nil, "The run is being cancelled.")
+	failed := r.Status == durable.StatusFailed || r.Status == durable.StatusExpired
+	begun := when(!r.StartedAt.IsZero(), "The run has begun.")
+	acts := []runAct{
+		{Verb: "pause", Label: "Pause", Help: "No further step begins, here and in its descendants. A running step finishes first.",
+			Impossible: first(over, cancelling, when(r.Status == durable.StatusPaused, "The run is paused already."), when(r.Requested == durable.VerbPause, "A pause is requested already."))},
+		{Verb: "resume", Label: "Resume", Help: "The run continues, with the descendants that were paused with it.",
+			Impossible: first(over, when(r.Status != durable.StatusPaused && r.Requested != durable.VerbPause, "The run is not paused."))},
+		{Verb: "cancel", Label: "Cancel", Help: "Running steps end, compensations are executed, then the run is cancelled, with its descendants.",
+			Impossible: first(over, cancelling)},
+		{Verb: "retry", Label: "Retry", Help: "The failed step is executed again, and the run continues from there. What has succeeded stays.", Preview: true,
+			Impossible: when(!failed, "Only runs that failed or expired are retried.")},
+		{Verb: "signal", Label: "Signal", Help: "A message that the run receives by its name, now or later.", Impossible: over},
+		{Verb: "fork", Label: "Fork", Help: "A copy of the run is executed anew from a step.", Preview: true},
+		{Verb: "tag", Label: "Tag", Help: "Sets a tag. An empty value removes it."},
+		{Verb: "expire", Label: "Timeout", Help: "The run expires after this time from now, such as 90m or 2d; 0 removes the timeout.", Impossible: first(over, cancelling)},
+		{Verb: "prioritize", Label: "Priority", Help: "From -2 to 2; runs with a higher priority begin first.", Impossible: first(over, begun, cancelling)},
+		{Verb: "move", Label: "Move", Help: "The run waits in another queue.", Impossible: first(over, begun, cancelling)},
+		{Verb: "terminate", Label: "Terminate", Help: "The run and its descendants end at once, without compensations.", Danger: true, Impossible: over},
+		{Verb: "delete", Label: "Delete", Help: "The run is deleted with its descendants, steps and generations. This cannot be undone.", Danger: true, Preview: true,
+			Impossible: first(when(over == "", "The run is live: cancel or terminate it first."), when(r.Parent != "", "A child is deleted with its parent."))},
+	}
+	for i := range acts {
+		acts[i].Command = commandOf(acts[i].Verb, r.ID)
+	}
+	return acts
+}
+
+// commandOf returns the command of an act on a run.
+func commandOf(verb, id string) string {
+	name, arguments := verb, ""
+	switch verb {
+	case "signal":
+		arguments = " NAME null"
+	case "tag":
+		arguments = " KEY=VALUE"
+	case "expire":
+		return "durable timeout 2h " + quoteForShell(id)
+	case "prioritize":
+		return "durable priority 2 " + quoteForShell(id)
+	case "move":
+		return "durable move QUEUE " + quoteForShell(id)
+	case "fork":
+		arguments = " --from STEP --reason ''"
+	default:
+		arguments = " --reason ''"
+	}
+	return "durable " + name + " " + quoteForShell(id) + arguments
+}
+
+// quoteForShell returns the text as one word of a POSIX shell.
+func quoteForShell(text string) string {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@+,"
+	if text != "" && strings.Trim(text, safe) == "" && text[0] != '-' {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

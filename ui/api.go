@@ -1,0 +1,142 @@
+package ui
+
+import (
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// routesOfAPI registers the JSON, which shows what the pages show: docs/dashboard.md describes it.
+func (s *server) routesOfAPI() {
+	for path, read := range map[string]func(*view, url.Values) (any, error){
+		"runs":        apiRuns,
+		"counts":      func(v *view, _ url.Values) (any, error) { n, _, err := v.statusCounts(); return n, err },
+		"queues":      func(v *view, _ url.Values) (any, error) { return v.queueList() },
+		"limits":      func(v *view, _ url.Values) (any, error) { return v.limitList() },
+		"schedules":   func(v *view, _ url.Values) (any, error) { return v.scheduleList() },
+		"workers":     func(v *view, _ url.Values) (any, error) { return v.workerList() },
+		"events":      apiEvents,
+		"run":         ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),
+		"history":     ofRun(apiHistory),
+		"generations": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.generations(run) }),
+		"tree":        ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.tree(run) }),
+		"graph":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.graph(run) }),
+		"tree_counts": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.engine.Counts(v.ctx(), run.RunID) }),
+		"stats": func(v *view, _ url.Values) (any, error) {
+			return v.engine.Stats(), v.mayRead(Action{})
+		},
+	} {
+		s.mux.Handle("GET /api/v1/"+path, s.serve(func(w http.ResponseWriter, r *http.Request, v *view) error {
+			value, err := read(v, r.URL.Query())
+			if err != nil {
+				return err
+			}
+			writeJSON(w, http.StatusOK, value)
+			return nil
+		}))
+	}
+	s.mux.Handle("POST /api/v1/act", s.serve(apiAct))
+	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, &problem{http.StatusNotFound, "there is no such address, or it takes another method"})
+	})
+}
+
+func ofRun(read func(*view, *seen, url.Values) (any, error)) func(*view, url.Values) (any, error) {
+	return func(v *view, q url.Values) (any, error) {
+		run, err := v.find(q.Get("id"))
+		if err != nil {
+			return nil, err
+		}
+		return read(v, run, q)
+	}
+}
+
+func apiRuns(v *view, q url.Values) (any, error) {
+	f, err := parseFilter(q, v.at)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePage(q, 100)
+	if err != nil {
+		return nil, err
+	}
+	return v.list(f, p)
+}
+
+func apiEvents(v *view, q url.Values) (any, error) {
+	p, err := parsePage(q, 100)
+	if err == nil {
+		err = v.mayRead(Action{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.engine.Events(v.ctx(), p)
+}
+
+func apiHistory(v *view, run *seen, q url.Values) (any, error) {
+	text := q.Get("generation")
+	if text == "" {
+		return v.history(run)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, &problem{http.StatusBadRequest, "the generation is no number"}
+	}
+	return v.history(run, durable.InGeneration(n))
+}
+
+func (v *view) graph(run *seen) (*durable.GraphInfo, error) {
+	g, err := v.engine.Graph(v.ctx(), run.RunID)
+	if err != nil {
+		return nil, err
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Err != nil && n.Err.Err != nil && v.redact != nil {
+			text := n.Err.Err.Error()
+			run.redactor.text(FieldError, n.Name, &text)
+			n.Err = &durable.NodeError{Node: n.Err.Node, State: n.Err.State, Err: errors.New(text)}
+		}
+	}
+	return g, nil
+}
+
+// apiAct performs the act of a JSON object: the fields of the forms, as strings or as JSON values.
+func apiAct(w http.ResponseWriter, r *http.Request, v *view) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	tooLong := new(http.MaxBytesError)
+	if errors.As(err, &tooLong) {
+		return &problem{http.StatusRequestEntityTooLarge, "the body is too long"}
+	}
+	var fields map[string]jsontext.Value
+	if err == nil {
+		err = json.Unmarshal(body, &fields)
+	}
+	if err != nil {
+		return &problem{http.StatusBadRequest, "the body is no JSON object: " + err.Error()}
+	}
+	f := form{make(url.Values)}
+	for name, value := range fields {
+		var text string
+		// Payloads stay JSON; of the other fields, false is as if it were missing.
+		if isPayload := name == "value" || name == "payload"; isPayload || json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		if text != "false" || name == "value" || name == "payload" {
+			f.Set(name, text)
+		}
+	}
+	done, err := v.perform(f)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, done)
+	return nil
+}

@@ -1,0 +1,78 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Verb is what a request does. The verbs that are not listed here are those of [durable.Verb] and of the forms: pause, resume,
+// cancel, terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
+type Verb string
+
+// The verbs that change nothing.
+const (
+	VerbRead         Verb = "read"          // see pages, lists, histories and events, also as a stream
+	VerbReadPayloads Verb = "read payloads" // see inputs, outputs and results of steps
+)
+
+// Action is what a request wants to do. Fields that do not apply are empty.
+type Action struct {
+	Verb     Verb
+	Run      string // the ID that addresses the run
+	Workflow string
+	Queue    string // of the run, or the queue that is changed
+	Limit    string
+	Schedule string
+	Tags     map[string]string
+}
+
+// Changes reports whether the action changes something.
+func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbReadPayloads }
+
+// Authorize makes the function decide what each request may do. It returns the name of the person, which is recorded as the actor
+// of acts, or an error to refuse the request with 403; the text of the error is shown. It is called for reads, for payloads and for acts, possibly several times
+// for one request, and concurrently.
+//
+// For a read of one run the Action holds its workflow, queue and tags. Lists read many runs: their Action has none; bound them with
+// [Visible]. If only reading of payloads is refused, pages are shown without them.
+//
+// Without Authorize the dashboard is read-only and hides payloads, whatever the address of the client: behind a proxy every request is local.
+func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Option {
+	return func(s *server) error {
+		if f == nil {
+			return errors.New("Authorize of nil: leave the option out for a dashboard that is read-only")
+		}
+		s.authorize = f
+		return nil
+	}
+}
+
+// Visible bounds the runs that lists, numbers and acts on filters include, for example to the workflows of one team. The conditions are combined with
+// those of the page. Pages of a single run do not ask it: refuse them in [Authorize].
+func Visible(f func(*http.Request) durable.Filter) Option {
+	return func(s *server) error { s.visible = f; return nil }
+}
+
+// permit returns the actor of a request, or the error of a refusal.
+func (s *server) permit(r *http.Request, a Action) (string, error) {
+	switch {
+	case a.Changes() && (s.readOnly || s.authorize == nil):
+		return "", &problem{http.StatusForbidden, "This dashboard is read-only."}
+	case s.authorize != nil:
+		actor, err := s.authorize(r, a)
+		if err != nil {
+			return "", &problem{http.StatusForbidden, "Not permitted: " + err.Error()}
+		}
+		return actor, nil
+	case a.Verb == VerbReadPayloads:
+		return "", &problem{http.StatusForbidden, "Payloads are hidden without ui.Authorize."}
+	}
+	return "", nil
+}
+
+// actionOf returns an action on a run.
+func actionOf(v Verb, run *durable.RunInfo) Action {
+	return Action{Verb: v, Run: run.ID, Workflow: run.Workflow, Queue: run.Queue, Tags: run.Tags}
+}

@@ -1,0 +1,150 @@
+package ui
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// The parameters of a filter in an address: those of the command, with underscores for dashes.
+const (
+	paramWorkflow = "workflow"
+	paramStatus   = "status" // several; also live and ended
+	paramQueue    = "queue"
+	paramKey      = "key"
+	paramTag      = "tag" // key or key=value
+	paramPrefix   = "id_prefix"
+	paramPriority = "priority" // several
+	paramOlder    = "older_than"
+	paramAfter    = "created_after"
+	paramBefore   = "created_before"
+	paramRoots    = "roots"
+	paramCursor   = "cursor"
+	paramLimit    = "limit"
+)
+
+var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramRoots}
+
+// onlyFilter returns the parameters of a filter among those of an address, without empty ones.
+func onlyFilter(q url.Values) url.Values {
+	kept := make(url.Values)
+	for _, name := range filterParams {
+		for _, value := range q[name] {
+			if value != "" {
+				kept.Add(name, value)
+			}
+		}
+	}
+	return kept
+}
+
+// parseFilter returns the filter that an address describes.
+func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
+	wrong := func(format string, args ...any) (durable.Filter, error) {
+		return durable.Filter{}, &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+	}
+	tag, value, _ := strings.Cut(q.Get(paramTag), "=")
+	f := durable.Filter{
+		Workflow: q.Get(paramWorkflow), Queue: q.Get(paramQueue), GroupKey: q.Get(paramKey), Tag: tag, TagValue: value,
+		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "",
+	}
+	for _, s := range q[paramStatus] {
+		switch group := wording.StatusGroups[s]; {
+		case s == "":
+		case group != nil:
+			f.Status = append(f.Status, group...)
+		case slices.Contains(wording.Statuses, durable.Status(s)):
+			f.Status = append(f.Status, durable.Status(s))
+		default:
+			return wrong("The status %q does not exist.", s)
+		}
+	}
+	for _, text := range q[paramPriority] {
+		if text == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return wrong("The priority %q is no number: use -2 to 2.", text)
+		}
+		f.Priority = append(f.Priority, n)
+	}
+	var err error
+	if text := q.Get(paramOlder); text != "" {
+		if f.OlderThan, err = wording.ParseDuration(text); err != nil {
+			return wrong("%v", err)
+		}
+	}
+	for name, t := range map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore} {
+		if text := q.Get(name); text != "" {
+			if *t, err = wording.ParseTime(text, now); err != nil {
+				return wrong("%v", err)
+			}
+		}
+	}
+	return f, nil
+}
+
+// parsePage returns the page that an address asks for.
+func parsePage(q url.Values, size int) (durable.Page, error) {
+	p := durable.Page{Limit: size, Cursor: q.Get(paramCursor)}
+	if text := q.Get(paramLimit); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1000 {
+			return p, &problem{http.StatusBadRequest, fmt.Sprintf("The limit %q is not between 1 and 1000.", text)}
+		}
+		p.Limit = n
+	}
+	return p, nil
+}
+
+// intersect returns the filter of the runs that match both. It reports false if no run can.
+func intersect(f, g durable.Filter) (durable.Filter, bool) {
+	some := true
+	text := func(a *string, b string) {
+		some = some && (*a == "" || b == "" || *a == b)
+		if *a == "" {
+			*a = b
+		}
+	}
+	text(&f.Workflow, g.Workflow)
+	text(&f.Queue, g.Queue)
+	text(&f.GroupKey, g.GroupKey)
+	text(&f.Tag, g.Tag)
+	text(&f.TagValue, g.TagValue)
+	switch {
+	case strings.HasPrefix(g.IDPrefix, f.IDPrefix):
+		f.IDPrefix = g.IDPrefix
+	case !strings.HasPrefix(f.IDPrefix, g.IDPrefix):
+		some = false
+	}
+	f.Status, some = common(f.Status, g.Status, some)
+	f.Priority, some = common(f.Priority, g.Priority, some)
+	f.OlderThan, f.Roots = max(f.OlderThan, g.OlderThan), f.Roots || g.Roots
+	if g.CreatedAfter.After(f.CreatedAfter) {
+		f.CreatedAfter = g.CreatedAfter
+	}
+	if f.CreatedBefore.IsZero() || !g.CreatedBefore.IsZero() && g.CreatedBefore.Before(f.CreatedBefore) {
+		f.CreatedBefore = g.CreatedBefore
+	}
+	return f, some
+}
+
+// common returns the values in both lists, of which an empty one has all.
+func common[T comparable](a, b []T, some bool) ([]T, bool) {
+	switch {
+	case len(a) == 0:
+		return b, some
+	case len(b) == 0:
+		return a, some
+	}
+	both := slices.DeleteFunc(slices.Clone(a), func(v T) bool { return !slices.Contains(b, v) })
+	return both, some && len(both) > 0
+}

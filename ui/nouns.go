@@ -1,0 +1,80 @@
+package ui
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// nouns makes the page of queues, limits, schedules or workers.
+func nouns[T any](name, title string, read func(*view) ([]T, error)) page {
+	return func(w http.ResponseWriter, r *http.Request, v *view) error {
+		all, err := read(v)
+		if err != nil {
+			return err
+		}
+		return v.show(w, name, http.StatusOK, frame{Title: title, Section: "/" + name, Notice: notice(r.URL.Query()), Live: true, Data: all})
+	}
+}
+
+func (s *server) queues(w http.ResponseWriter, r *http.Request, v *view) error {
+	return nouns("queues", "Queues", (*view).queueList)(w, r, v)
+}
+
+func (s *server) limits(w http.ResponseWriter, r *http.Request, v *view) error {
+	return nouns("limits", "Limits", (*view).limitList)(w, r, v)
+}
+
+func (s *server) schedules(w http.ResponseWriter, r *http.Request, v *view) error {
+	return nouns("schedules", "Schedules", (*view).scheduleList)(w, r, v)
+}
+
+func (s *server) workers(w http.ResponseWriter, r *http.Request, v *view) error {
+	return nouns("workers", "Workers", (*view).workerList)(w, r, v)
+}
+
+// eventsData is what the list of events shows.
+type eventsData struct {
+	Events []durable.Event
+	Next   string // the address of the later events; empty: these are the last
+}
+
+// events lists events from a cursor on, the oldest first.
+func (s *server) events(w http.ResponseWriter, r *http.Request, v *view) error {
+	if err := v.mayRead(Action{}); err != nil {
+		return err
+	}
+	p, err := parsePage(r.URL.Query(), 100)
+	if err != nil {
+		return err
+	}
+	all, err := v.engine.Events(v.ctx(), p)
+	if err != nil {
+		return err
+	}
+	d := &eventsData{Events: all}
+	if len(all) == p.Limit {
+		d.Next = "/events?cursor=" + all[len(all)-1].Cursor
+	}
+	return v.show(w, "events", http.StatusOK, frame{Title: "Events", Section: "/events", Data: d})
+}
+
+// Late reports whether the heartbeat of a worker is old.
+func (v *view) Late(w durable.WorkerInfo) bool { return v.at.Sub(w.HeartbeatAt).Seconds() > 10 }
+
+// NamesOr returns names in one line; if there are none, the text for all.
+func (v *view) NamesOr(names []string, all string) string {
+	if names == nil {
+		return all
+	}
+	return strings.Join(names, ", ")
+}
+
+// Share returns what part of the whole a number is, from 0 to 100.
+func (v *view) Share(part, whole int) int {
+	if whole <= 0 {
+		return 0
+	}
+	return min(100*part/whole, 100)
+}

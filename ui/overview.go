@@ -1,0 +1,191 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// Each of these reads is made at most once in a period, however many people look.
+const (
+	countsPeriod = 2 * time.Second
+	nounsPeriod  = time.Second
+)
+
+// mostCounted bounds the runs that are counted of each status: an exact number of millions would burden the database.
+const mostCounted = 1000
+
+// statusNumber is how many runs have a status.
+type statusNumber struct {
+	Status durable.Status
+	Runs   int
+	More   bool // there are more than Runs
+}
+
+// Text returns the number as "1,000+".
+func (n statusNumber) Text() string {
+	text := grouped(n.Runs)
+	if n.More {
+		text += "+"
+	}
+	return text
+}
+
+// grouped returns a number with commas between thousands.
+func grouped(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// statusCounts counts the visible runs by status.
+func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
+	if err := v.mayRead(Action{}); err != nil {
+		return nil, time.Time{}, err
+	}
+	bound, some := v.visibleAmong(durable.Filter{})
+	if !some {
+		return nil, v.at, nil
+	}
+	return cached(v.ctx(), v.read, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
+		for _, status := range wording.Statuses {
+			f, some := intersect(bound, durable.Filter{Status: []durable.Status{status}})
+			if !some {
+				continue
+			}
+			page, err := v.engine.List(ctx, f, durable.Page{Limit: mostCounted})
+			if err != nil {
+				return nil, err
+			}
+			numbers = append(numbers, statusNumber{status, len(page.Runs), page.Next != ""})
+		}
+		return numbers, nil
+	})
+}
+
+// queueList, limitList, scheduleList and workerList return what everybody who may read may see.
+func (v *view) queueList() ([]durable.QueueInfo, error) {
+	return listed(v, "queues", (*durable.Engine).Queues)
+}
+
+func (v *view) limitList() ([]durable.LimitInfo, error) {
+	return listed(v, "limits", (*durable.Engine).Limits)
+}
+
+func (v *view) scheduleList() ([]durable.ScheduleInfo, error) {
+	return listed(v, "schedules", (*durable.Engine).Schedules)
+}
+
+func (v *view) workerList() ([]durable.WorkerInfo, error) {
+	return listed(v, "workers", (*durable.Engine).Workers)
+}
+
+func listed[T any](v *view, key string, read func(*durable.Engine, context.Context) ([]T, error)) ([]T, error) {
+	if err := v.mayRead(Action{}); err != nil {
+		return nil, err
+	}
+	all, _, err := cached(v.ctx(), v.read, key, nounsPeriod, func(ctx context.Context) ([]T, error) { return read(v.engine, ctx) })
+	return slices.Clone(all), err
+}
+
+// failureGroup is the failed and expired runs of one workflow whose failures have the same step and type.
+type failureGroup struct {
+	Workflow string
+	Step     string // empty: the function failed by itself
+	Type     string // the Go type of the error
+	Runs     int
+	Newest   durable.RunInfo
+}
+
+// Path returns the address of the list of the failed runs of the workflow.
+func (g *failureGroup) Path() string {
+	return "/runs?" + url.Values{paramStatus: {"failed", "expired"}, paramWorkflow: {g.Workflow}}.Encode()
+}
+
+// groupFailures groups runs, the largest group first.
+func groupFailures(runs []durable.RunInfo) []*failureGroup {
+	type key struct{ workflow, step, errorType string }
+	groups := make(map[key]*failureGroup)
+	var all []*failureGroup
+	for _, r := range runs {
+		if r.Err == nil {
+			continue
+		}
+		k := key{r.Workflow, r.Err.Step, r.Err.Type}
+		if groups[k] == nil {
+			groups[k] = &failureGroup{Workflow: k.workflow, Step: k.step, Type: k.errorType}
+			all = append(all, groups[k])
+		}
+		if groups[k].Runs++; groups[k].Newest.EndedAt.Before(r.EndedAt) {
+			groups[k].Newest = r
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *failureGroup) int { return cmp.Compare(b.Runs, a.Runs) })
+	return all
+}
+
+// overviewData is what the overview shows.
+type overviewData struct {
+	Counts   []statusNumber
+	CountsAt time.Time
+	Oldest   time.Time // when the run was due that waits for the longest time in a queue with settings
+	Queues   []durable.QueueInfo
+	Workers  []durable.WorkerInfo
+	Active   int
+	Capacity int
+	Versions []string
+	Failures []*failureGroup
+	Newest   []durable.RunInfo
+}
+
+// failuresRead bounds the failed runs that the overview groups, the newest first.
+const failuresRead = 500
+
+func (v *view) overviewData() (d *overviewData, err error) {
+	d = new(overviewData)
+	if d.Counts, d.CountsAt, err = v.statusCounts(); err != nil {
+		return nil, err
+	}
+	if d.Queues, err = v.queueList(); err != nil {
+		return nil, err
+	}
+	for _, q := range d.Queues {
+		if !q.OldestDue.IsZero() && (d.Oldest.IsZero() || q.OldestDue.Before(d.Oldest)) {
+			d.Oldest = q.OldestDue
+		}
+	}
+	if d.Workers, err = v.workerList(); err != nil {
+		return nil, err
+	}
+	for _, w := range d.Workers {
+		d.Active, d.Capacity = d.Active+w.Active, d.Capacity+w.Capacity
+		if w.Version != "" && !slices.Contains(d.Versions, w.Version) {
+			d.Versions = append(d.Versions, w.Version)
+		}
+	}
+	failed, err := v.list(durable.Filter{Status: []durable.Status{durable.StatusFailed, durable.StatusExpired}}, durable.Page{Limit: failuresRead})
+	if err != nil {
+		return nil, err
+	}
+	d.Failures = groupFailures(failed.Runs)
+	newest, err := v.list(durable.Filter{Roots: true}, durable.Page{Limit: 10})
+	d.Newest = newest.Runs
+	return d, err
+}
+
+func (s *server) overview(w http.ResponseWriter, r *http.Request, v *view) error {
+	d, err := v.overviewData()
+	if err != nil {
+		return err
+	}
+	return v.show(w, "overview", http.StatusOK, frame{Title: "Overview", Section: "/", Live: true, Data: d})
+}

@@ -1,0 +1,168 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+// frame is what every page has around its content.
+type frame struct {
+	Title   string
+	Section string // the address of the section in the navigation, such as /runs
+	Notice  string // what the act before did
+	Live    bool   // the page follows changes
+	View    *view
+	Data    any
+}
+
+// templates returns the templates of all pages, by their names.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	all := make(map[string]*template.Template)
+	layout := template.Must(template.New("layout").Funcs(template.FuncMap{
+		// Those of one request are methods of the view.
+		"text": wording.Escape, "lines": wording.EscapeLines, "exact": wording.Exact, "took": wording.Took, "about": wording.About,
+		"status": wording.Status, "detail": wording.RunDetail, "payload": showPayload, "long": isLong, "count": wording.Count,
+		"queueSettings": wording.QueueSettings, "origin": wording.SettingsOrigin, "change": wording.Change, "bounds": wording.Bounds, "times": wording.Times,
+		"asset": assetAddress, "join": strings.Join, "dict": dict, "runPath": runPath,
+	}).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html"))
+	entries, err := pageFiles.ReadDir("pages")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".html")
+		if name != "layout" && name != "parts" {
+			all[name] = template.Must(template.Must(layout.Clone()).ParseFS(pageFiles, "pages/"+e.Name()))
+		}
+	}
+	return all
+})
+
+// show writes a page.
+func (v *view) show(w http.ResponseWriter, name string, status int, f frame) error {
+	f.View = v
+	var b bytes.Buffer
+	if err := templates()[name].ExecuteTemplate(&b, "layout", &f); err != nil {
+		return fmt.Errorf("write page %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // an error is the client's, which left
+	return nil
+}
+
+// failure is what the page of an error shows.
+type failure struct {
+	Text     string
+	Database bool // the database cannot be used
+}
+
+// fail writes an error, as JSON below /api.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := statusOf(err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		status, text = http.StatusGatewayTimeout, fmt.Sprintf("The database did not reply within %s.", wording.About(readTimeout))
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		writeJSON(w, status, struct{ Error string }{text})
+		return
+	}
+	database := status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+	title := http.StatusText(status)
+	if database {
+		title = "The database is away"
+		w.Header().Set("Retry-After", "5")
+	}
+	if err := s.view(r).show(w, "error", status, frame{Title: title, Data: failure{text, database}}); err != nil {
+		http.Error(w, text, status)
+	}
+}
+
+// URL returns the address of a path of the dashboard.
+func (v *view) URL(path string) string { return v.prefix + path }
+
+// RunURL returns the address of a run.
+func (v *view) RunURL(id string) string { return v.URL(runPath(id)) }
+
+// Age returns how long ago a time was, or until it comes.
+func (v *view) Age(t time.Time) string { return wording.Age(v.at, t) }
+
+// Past is Age for a time that has come.
+func (v *view) Past(t time.Time) string { return wording.Past(v.at, t) }
+
+// AsOf is the time of the page.
+func (v *view) AsOf() time.Time { return v.at }
+
+// Acts reports whether the dashboard has acts at all.
+func (v *view) Acts() bool { return !v.readOnly && v.authorize != nil }
+
+// QueueState returns the state of a queue in words.
+func (v *view) QueueState(q *durable.QueueInfo) string { return wording.QueueState(v.at, q) }
+
+// ScheduleState returns the state of a schedule in words.
+func (v *view) ScheduleState(i *durable.ScheduleInfo) string { return wording.ScheduleState(v.at, i) }
+
+func runPath(id string) string { return "/run?id=" + url.QueryEscape(id) }
+
+func assetAddress(v *view, name string) string {
+	return v.URL("/assets/" + name + "?v=" + assets()[name].version)
+}
+
+// dict returns its arguments, keys and values in turn, as a map, for templates with several arguments.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, errors.New("dict of a key without a value")
+	}
+	m := make(map[string]any, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		key, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict: the key %v is no string", pairs[i])
+		}
+		m[key] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// showPayload returns JSON for people: in several lines, with control characters escaped.
+func showPayload(value jsontext.Value) string {
+	lines := value.Clone()
+	if err := lines.Indent(jsontext.AllowDuplicateNames(true), jsontext.WithIndent("  ")); err != nil {
+		return wording.EscapeLines(string(value))
+	}
+	if len(lines) <= 80 || len(value) <= 80 {
+		_ = lines.Compact(jsontext.AllowDuplicateNames(true)) // it was valid
+	}
+	return wording.EscapeJSON(string(lines))
+}
+
+// isLong reports whether a text is folded.
+func isLong(text string) bool { return len(text) > 1200 || strings.Count(text, "\n") > 14 }
+
+// writeJSON writes a value as the command does: names in snake_case, empty fields left out.
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	text, err := wording.JSON(value, true)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // an error is the client's, which left
+}

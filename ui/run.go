@@ -1,0 +1,127 @@
+package ui
+
+import (
+	"encoding/json/jsontext"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// runData is what the page of a run shows.
+type runData struct {
+	Run         *durable.RunInfo
+	Facts       []wording.Fact // what it waits for and what keeps it
+	Divergences []durable.Divergence
+	Tags        []keyValue
+	Unreceived  []keyValue
+	Acts        []runAct
+	Waterfall   *waterfall
+	Generations []durable.Generation
+	Generation  int // whose history is shown; zero: the newest
+	Tree        *treeRow
+	Parent      *durable.RunInfo // nil for a root run
+	Graph       *durable.GraphInfo
+	Command     string
+}
+
+type keyValue struct{ Key, Value string }
+
+func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
+	q := r.URL.Query()
+	run, err := v.find(q.Get("id"))
+	if err != nil {
+		return err
+	}
+	d := &runData{Run: run.RunInfo, Facts: wording.Waits(v.at, run.RunInfo), Command: "durable get " + quoteForShell(run.ID)}
+	if run.Diverged {
+		if d.Divergences, err = v.engine.Divergences(v.ctx(), run.RunID); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(run.Tags)) {
+		d.Tags = append(d.Tags, keyValue{key, run.Tags[key]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Unreceived)) {
+		d.Unreceived = append(d.Unreceived, keyValue{name, grouped(run.Unreceived[name])})
+	}
+	if v.Acts() {
+		d.Acts = actsOn(run.RunInfo)
+	}
+	if d.Generations, err = v.generations(run); err != nil {
+		return err
+	}
+	var opts []durable.HistoryOption
+	if text := q.Get("generation"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return &problem{http.StatusBadRequest, "The generation is no number."}
+		}
+		d.Generation, opts = n, append(opts, durable.InGeneration(n))
+	}
+	history, err := v.history(run, opts...)
+	if err != nil {
+		return err
+	}
+	from, _ := strconv.Atoi(q.Get("from")) // else the beginning
+	d.Waterfall = newWaterfall(run.RunInfo, history, from, v.at)
+	root, err := v.tree(run)
+	if err != nil {
+		return err
+	}
+	if d.Tree = newTreeRow(root); run.Parent != "" {
+		if parent, err := v.find(run.Parent); err == nil { // else it was deleted, or may not be seen
+			d.Parent = parent.RunInfo
+		}
+	}
+	return v.show(w, "run", http.StatusOK, frame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), Data: d})
+}
+
+// treeRow is a run of the tree of children.
+type treeRow struct {
+	*durable.RunInfo
+	Children []*treeRow
+	Hidden   int // children that are not shown
+}
+
+// mostChildren bounds the children that are shown of each run.
+const mostChildren = 50
+
+func newTreeRow(n *durable.RunNode) *treeRow {
+	row := &treeRow{RunInfo: &n.RunInfo}
+	children := slices.SortedStableFunc(slices.Values(n.Children), func(a, b *durable.RunNode) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, child := range children[:min(len(children), mostChildren)] {
+		row.Children = append(row.Children, newTreeRow(child))
+	}
+	row.Hidden = len(children) - len(row.Children)
+	return row
+}
+
+// Payload returns the input or the output of the run for people; empty if there is none.
+func (d *runData) Payload(value jsontext.Value) string {
+	if len(value) == 0 {
+		return ""
+	}
+	return showPayload(value)
+}
+
+// plan is what a preview shows.
+type plan struct {
+	*outcome
+	Fields []keyValue // of the form, to do it
+}
+
+func newPlan(done *outcome, f form) *plan {
+	p := &plan{outcome: done}
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		for _, value := range f.Values[name] {
+			if name != "dry_run" {
+				p.Fields = append(p.Fields, keyValue{name, value})
+			}
+		}
+	}
+	return p
+}

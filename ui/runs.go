@@ -1,0 +1,100 @@
+package ui
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// runsData is what the list of runs shows.
+type runsData struct {
+	Query    url.Values // the filter, as in the address
+	Runs     []durable.RunInfo
+	Next     string // the address of the next page; empty: this is the last
+	First    string // the address of the first page; empty: this is it
+	Statuses []statusChoice
+	Command  string // the same list in a shell
+	Filtered bool
+}
+
+// statusChoice is a status in the form of the filter.
+type statusChoice struct {
+	Status string
+	Chosen bool
+}
+
+// pageSize is how many runs a page lists.
+const pageSize = 50
+
+func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
+	q := r.URL.Query()
+	filter, err := parseFilter(q, v.at)
+	if err != nil {
+		return err
+	}
+	page, err := parsePage(q, pageSize)
+	if err != nil {
+		return err
+	}
+	found, err := v.list(filter, page)
+	if err != nil {
+		return err
+	}
+	d := &runsData{Query: onlyFilter(q), Runs: found.Runs}
+	d.Filtered = len(d.Query) > 0
+	d.Command = listCommand(d.Query)
+	if found.Next != "" {
+		next := onlyFilter(q)
+		next.Set(paramCursor, found.Next)
+		d.Next = "/runs?" + next.Encode()
+	}
+	if page.Cursor != "" {
+		d.First = "/runs?" + d.Query.Encode()
+	}
+	chosen := make(map[string]bool)
+	for _, status := range q[paramStatus] {
+		chosen[status] = true
+	}
+	for _, status := range append([]durable.Status{"live", "ended"}, wording.Statuses...) {
+		d.Statuses = append(d.Statuses, statusChoice{string(status), chosen[string(status)]})
+	}
+	return v.show(w, "runs", http.StatusOK, frame{Title: "Runs", Section: "/runs", Notice: notice(q), Live: page.Cursor == "", Data: d})
+}
+
+// listCommand returns the command that lists the same runs.
+func listCommand(q url.Values) string {
+	command := "durable list"
+	for _, name := range filterParams {
+		for _, value := range q[name] {
+			if name == paramRoots {
+				command += " --roots"
+				continue
+			}
+			command += " --" + dashed(name) + " " + quoteForShell(value)
+		}
+	}
+	return command
+}
+
+func dashed(name string) string {
+	text := []byte(name)
+	for i, c := range text {
+		if c == '_' {
+			text[i] = '-'
+		}
+	}
+	return string(text)
+}
+
+// notices are what a page says after an act, by the verb of the act. The address only names the verb, so that nobody can make
+// the page say something else.
+var notices = map[string]string{
+	"pause": "Paused, or will be when its running step has finished.", "resume": "Resumed.", "cancel": "Cancelled, or will be when its compensations have finished.",
+	"terminate": "Terminated.", "retry": "Retried: this is the new generation.", "fork": "Forked.", "override": "The value was replaced.", "skip": "The step was skipped.",
+	"rerun": "The step is executed again.", "signal": "The signal was sent.", "tag": "The tag was set.", "move": "Moved to the queue.", "prioritize": "The priority was set.",
+	"expire": "The timeout was set.", "delete": "Deleted.", "set": "Set.", "reset": "Reset to what the code declares.", "trigger": "Triggered: the run was started.", "backfill": "The runs of the missed times were started.",
+}
+
+func notice(q url.Values) string { return notices[q.Get("did")] }

@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// view is what one request may see. Pages and the JSON read the engine through it only, so that nothing is shown that is hidden.
+type view struct {
+	*server
+	request *http.Request
+	at      time.Time // what ages are relative to
+}
+
+func (s *server) view(r *http.Request) *view { return &view{s, r, s.now()} }
+
+func (v *view) ctx() context.Context { return v.request.Context() }
+
+// mayRead returns the error of a refusal to read what belongs to no single run.
+func (v *view) mayRead(a Action) error {
+	a.Verb = VerbRead
+	_, err := v.permit(v.request, a)
+	return err
+}
+
+// redactorOf returns what hides payloads of a run from this request.
+func (v *view) redactorOf(run *durable.RunInfo) *redactor {
+	_, err := v.permit(v.request, actionOf(VerbReadPayloads, run))
+	return &redactor{v.redact, run.Workflow, err == nil}
+}
+
+// seen is a run that the request may read.
+type seen struct {
+	*durable.RunInfo
+	redactor *redactor
+}
+
+// find returns a run with what the request may see of it.
+func (v *view) find(id string) (*seen, error) {
+	if id == "" {
+		return nil, &problem{http.StatusBadRequest, "The address names no run: it ends with ?id= and the run's ID or UUID."}
+	}
+	run, err := v.engine.Get(v.ctx(), id)
+	if err != nil {
+		if refused := v.mayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
+			return nil, refused
+		}
+		return nil, err
+	}
+	if err := v.mayRead(actionOf(VerbRead, run)); err != nil {
+		return nil, err
+	}
+	found := &seen{run, v.redactorOf(run)}
+	found.redactor.run(run)
+	return found, nil
+}
+
+// list returns a page of the runs that match the filter and are visible.
+func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
+	if err := v.mayRead(Action{Workflow: f.Workflow, Queue: f.Queue}); err != nil {
+		return durable.RunPage{}, err
+	}
+	f, some := v.visibleAmong(f)
+	if !some {
+		return durable.RunPage{}, nil
+	}
+	page, err := v.engine.List(v.ctx(), f, p)
+	for i := range page.Runs {
+		v.hideListed(&page.Runs[i])
+	}
+	return page, err
+}
+
+// hideListed redacts a run of a list or a tree, which has no payloads.
+func (v *view) hideListed(r *durable.RunInfo) {
+	(&redactor{f: v.redact, workflow: r.Workflow}).run(r)
+}
+
+// visibleAmong adds the conditions of [Visible] to a filter. It reports false if no run can match both.
+func (v *view) visibleAmong(f durable.Filter) (durable.Filter, bool) {
+	if v.visible == nil {
+		return f, true
+	}
+	return intersect(f, v.visible(v.request))
+}
+
+func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
+	all, err := v.engine.History(v.ctx(), run.RunID, opts...)
+	run.redactor.checkpoints(all)
+	return all, err
+}
+
+func (v *view) generations(run *seen) ([]durable.Generation, error) {
+	all, err := v.engine.Generations(v.ctx(), run.RunID)
+	run.redactor.generations(all)
+	return all, err
+}
+
+func (v *view) tree(run *seen) (*durable.RunNode, error) {
+	root, err := v.engine.Tree(v.ctx(), run.RunID)
+	if err != nil {
+		return nil, err
+	}
+	v.hideTree(root)
+	return root, nil
+}
+
+func (v *view) hideTree(n *durable.RunNode) {
+	v.hideListed(&n.RunInfo)
+	for _, child := range n.Children {
+		v.hideTree(child)
+	}
+}

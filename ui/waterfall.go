@@ -1,0 +1,314 @@
+package ui
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// waterfall is the drawing of a history: a row for each call, with its attempts, backoffs and waits on an axis of time. Long
+// stretches in which no step was executed are folded.
+type waterfall struct {
+	Rows    []waterfallRow
+	Ticks   []string // offsets from the start of the run, at equal distances
+	Folds   []float64
+	Density []densityBucket // of all calls, if there are more than are shown
+	Total   int             // calls
+	From    int             // the first row's index
+	Prev    int             // the index of the page before; -1: this is the first
+	Next    int             // the index of the next page; 0: this is the last
+}
+
+// width is the width of the drawing, in units of the SVG's viewBox.
+const width = 1000
+
+// rowsPerPage bounds the rows of a page; a history can have many thousands.
+const rowsPerPage = 100
+
+type waterfallRow struct {
+	durable.Checkpoint
+	Bars     []bar
+	Took     string
+	Result   string // the error or the value, in one line
+	Repairs  []string
+	Open     bool // it has no outcome yet
+	WaitKind bool
+}
+
+// bar is a rectangle of a row.
+type bar struct {
+	X, W  float64
+	Class string
+	Title string
+}
+
+type densityBucket struct {
+	X, W, Y, H float64
+	Class      string
+}
+
+// axis maps times to positions.
+type axis struct {
+	times []time.Time
+	at    []float64 // of the times
+	folds []float64 // the middles of folded stretches
+}
+
+// X returns the position of a time.
+func (a *axis) X(t time.Time) float64 {
+	i, found := slices.BinarySearchFunc(a.times, t, time.Time.Compare)
+	switch {
+	case found:
+		return a.at[i]
+	case i == 0:
+		return 0
+	case i == len(a.times):
+		return width
+	}
+	share := float64(t.Sub(a.times[i-1])) / float64(a.times[i].Sub(a.times[i-1]))
+	return a.at[i-1] + share*(a.at[i]-a.at[i-1])
+}
+
+// time returns the time at a position.
+func (a *axis) time(x float64) time.Time {
+	i, _ := slices.BinarySearch(a.at, x)
+	switch {
+	case i == 0:
+		return a.times[0]
+	case i >= len(a.at):
+		return a.times[len(a.times)-1]
+	case a.at[i] == a.at[i-1]:
+		return a.times[i]
+	}
+	share := (x - a.at[i-1]) / (a.at[i] - a.at[i-1])
+	return a.times[i-1].Add(time.Duration(share * float64(a.times[i].Sub(a.times[i-1]))))
+}
+
+// span is a stretch of time.
+type span struct{ from, to time.Time }
+
+// newAxis returns the axis of the time between two times. Stretches that are outside of all busy spans are folded if they take
+// more than a twelfth of the rest.
+func newAxis(from, to time.Time, busy []span) *axis {
+	if !to.After(from) {
+		to = from.Add(time.Millisecond)
+	}
+	slices.SortFunc(busy, func(a, b span) int { return a.from.Compare(b.from) })
+	times, idle := []time.Time{from}, []bool{}
+	for _, s := range busy {
+		end := times[len(times)-1]
+		if s.from.After(end) {
+			times, idle = append(times, s.from), append(idle, true)
+			end = s.from
+		}
+		if s.to.After(end) {
+			times, idle = append(times, s.to), append(idle, false)
+		}
+	}
+	if end := times[len(times)-1]; to.After(end) {
+		times, idle = append(times, to), append(idle, true)
+	}
+	var active time.Duration
+	for i := range idle {
+		if !idle[i] {
+			active += times[i+1].Sub(times[i])
+		}
+	}
+	longest := max(active/3, time.Millisecond) // of an idle stretch that is drawn to scale
+	weights, sum := make([]float64, len(idle)), 0.0
+	for i := range idle {
+		d := times[i+1].Sub(times[i])
+		if idle[i] && active > 0 && d > longest {
+			d = longest
+		}
+		weights[i] = float64(d)
+		sum += weights[i]
+	}
+	a := &axis{times: times, at: []float64{0}}
+	for i, w := range weights {
+		x := a.at[i] + w/sum*width
+		if idle[i] && w < float64(times[i+1].Sub(times[i])) {
+			a.folds = append(a.folds, round((a.at[i]+x)/2))
+		}
+		a.at = append(a.at, x)
+	}
+	return a
+}
+
+// waits are the kinds of calls that execute nothing of the user's while they are open.
+var waits = map[durable.Kind]bool{durable.KindSleep: true, durable.KindReceive: true, durable.KindChild: true, durable.KindChoice: true, durable.KindMap: true, durable.KindGraph: true}
+
+func newWaterfall(r *durable.RunInfo, history []durable.Checkpoint, from int, now time.Time) *waterfall {
+	end := r.EndedAt
+	if end.IsZero() {
+		end = now
+	}
+	var busy []span
+	for i := range history {
+		c := &history[i]
+		if end.Before(c.EndedAt) {
+			end = c.EndedAt // clocks differ
+		}
+		if waits[c.Kind] {
+			busy = append(busy, span{c.StartedAt, c.StartedAt.Add(time.Millisecond)})
+			continue
+		}
+		for _, s := range attemptsOf(c, now) {
+			busy = append(busy, s.span)
+		}
+	}
+	start := r.CreatedAt
+	if len(history) > 0 && history[0].StartedAt.Before(start) {
+		start = history[0].StartedAt
+	}
+	a := newAxis(start, end, busy)
+	w := &waterfall{Total: len(history), Prev: -1, Folds: a.folds}
+	for i := range 5 {
+		w.Ticks = append(w.Ticks, wording.About(a.time(width*float64(i)/4).Sub(start)))
+	}
+	if len(history) > rowsPerPage {
+		w.Density = density(history, a)
+	}
+	w.From = min(max(from, 0), max(len(history)-1, 0)) / rowsPerPage * rowsPerPage
+	if w.From > 0 {
+		w.Prev = w.From - rowsPerPage
+	}
+	if w.From+rowsPerPage < len(history) {
+		w.Next = w.From + rowsPerPage
+	}
+	for _, c := range history[w.From:min(w.From+rowsPerPage, len(history))] {
+		w.Rows = append(w.Rows, newWaterfallRow(c, a, end, now, r))
+	}
+	return w
+}
+
+// attempt is the drawing of one attempt, or of the wait between two.
+type attempt struct {
+	span
+	class, title string
+}
+
+// attemptsOf returns the attempts of a step that are known, and what lies between them.
+func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
+	at := c.StartedAt
+	add := func(to time.Time, class, title string) {
+		if to.After(at) || len(all) == 0 {
+			all = append(all, attempt{span{at, to}, class, title})
+			at = to
+		}
+	}
+	for _, f := range []*durable.FailedAttempt{c.FirstFailure, c.LastFailure} {
+		if f == nil || f.StartedAt.Before(at) {
+			continue
+		}
+		if f.StartedAt.After(at) {
+			add(f.StartedAt, "backoff", "waited for the next attempt")
+		}
+		end, title := f.EndedAt, "failed"
+		if f.Interrupted {
+			title = "interrupted"
+		}
+		if end.IsZero() {
+			end = f.StartedAt.Add(time.Millisecond)
+		}
+		add(end, title, wording.Attempt(now, f))
+	}
+	end := c.EndedAt
+	if end.IsZero() {
+		if c.Status == durable.CheckpointBackoff {
+			add(now, "backoff", "waits for the next attempt")
+			return all
+		}
+		end = now
+	}
+	add(end, string(c.Status), string(c.Status))
+	return all
+}
+
+func newWaterfallRow(c durable.Checkpoint, a *axis, end, now time.Time, r *durable.RunInfo) waterfallRow {
+	row := waterfallRow{Checkpoint: c, Took: "", Open: c.EndedAt.IsZero(), WaitKind: waits[c.Kind]}
+	attempts := attemptsOf(&c, end)
+	if row.WaitKind && c.Status != durable.CheckpointFailed {
+		class := "wait"
+		if row.Open {
+			class = "wait open"
+		}
+		to := c.EndedAt
+		if row.Open {
+			to = end
+		}
+		attempts = []attempt{{span{c.StartedAt, to}, class, string(c.Status)}}
+	}
+	for _, t := range attempts {
+		x := round(a.X(t.from))
+		row.Bars = append(row.Bars, bar{min(x, width-3), max(round(a.X(t.to))-x, 3), t.class, wording.Escape(t.title)})
+	}
+	switch {
+	case !row.Open:
+		row.Took = wording.Took(c.StartedAt, c.EndedAt)
+	case r.EndedAt.IsZero():
+		row.Took = wording.About(max(0, now.Sub(c.StartedAt))) + "…"
+	}
+	switch {
+	case c.Err != nil:
+		row.Result = wording.Escape(c.Err.Message)
+	case len(c.Output) > 0:
+		row.Result = wording.Escape(string(c.Output))
+	}
+	row.Result = shorten(row.Result, 160)
+	row.Repairs = repairsOf(&c)
+	return row
+}
+
+// repairsOf returns the verbs that can repair a call.
+func repairsOf(c *durable.Checkpoint) []string {
+	switch {
+	case c.Kind != durable.KindStep && c.Kind != durable.KindTx && !waits[c.Kind]:
+		return nil
+	case c.Status == durable.CheckpointCompleted && !waits[c.Kind]:
+		return []string{"override", "rerun"}
+	case c.Status != durable.CheckpointCompleted && c.Kind != durable.KindMap && c.Kind != durable.KindChoice && c.Kind != durable.KindGraph:
+		return []string{"skip"}
+	}
+	return nil
+}
+
+// density returns how many calls began in each stretch of the axis.
+func density(history []durable.Checkpoint, a *axis) (buckets []densityBucket) {
+	const number = 200
+	var calls, failed [number]int
+	most := 1
+	for i := range history {
+		n := min(int(a.X(history[i].StartedAt)/width*number), number-1)
+		calls[n]++
+		if history[i].Err != nil {
+			failed[n]++
+		}
+		most = max(most, calls[n])
+	}
+	const height, w = 40.0, float64(width) / number
+	add := func(i int, share float64, class string) {
+		if h := round(height * share / float64(most)); h > 0 {
+			buckets = append(buckets, densityBucket{round(float64(i) * w), round(w - 0.5), round(height - h), h, class})
+		}
+	}
+	for i := range number {
+		add(i, float64(calls[i]), "completed")
+		add(i, float64(failed[i]), "failed")
+	}
+	return buckets
+}
+
+func round(x float64) float64 { return math.Round(x*10) / 10 }
+
+// shorten returns at most n characters of a text.
+func shorten(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return string(runes[:n]) + "…"
+}

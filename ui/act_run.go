@@ -141,14 +141,22 @@ func actsOn(r *durable.RunInfo) []runAct {
 	failed := r.Status == durable.StatusFailed || r.Status == durable.StatusExpired
 	begun := when(!r.StartedAt.IsZero(), "The run has begun.")
 	acts := []runAct{
-		{Verb: "pause", Label: "Pause", Help: "No further step begins, here and in its descendants. A running step finishes first.",
-			Impossible: first(over, cancelling, when(r.Status == durable.StatusPaused, "The run is paused already."), when(r.Requested == durable.VerbPause, "A pause is requested already."))},
-		{Verb: "resume", Label: "Resume", Help: "The run continues, with the descendants that were paused with it.",
-			Impossible: first(over, when(r.Status != durable.StatusPaused && r.Requested != durable.VerbPause, "The run is not paused."))},
-		{Verb: "cancel", Label: "Cancel", Help: "Running steps end, compensations are executed, then the run is cancelled, with its descendants.",
-			Impossible: first(over, cancelling)},
-		{Verb: "retry", Label: "Retry", Help: "The failed step is executed again, and the run continues from there. What has succeeded stays.", Preview: true,
-			Impossible: when(!failed, "Only runs that failed or expired are retried.")},
+		{
+			Verb: "pause", Label: "Pause", Help: "No further step begins, here and in its descendants. A running step finishes first.",
+			Impossible: first(over, cancelling, when(r.Status == durable.StatusPaused, "The run is paused already."), when(r.Requested == durable.VerbPause, "A pause is requested already.")),
+		},
+		{
+			Verb: "resume", Label: "Resume", Help: "The run continues, with the descendants that were paused with it.",
+			Impossible: first(over, when(r.Status != durable.StatusPaused && r.Requested != durable.VerbPause, "The run is not paused.")),
+		},
+		{
+			Verb: "cancel", Label: "Cancel", Help: "Running steps end, compensations are executed, then the run is cancelled, with its descendants.",
+			Impossible: first(over, cancelling),
+		},
+		{
+			Verb: "retry", Label: "Retry", Help: "The failed step is executed again, and the run continues from there. What has succeeded stays.", Preview: true,
+			Impossible: when(!failed, "Only runs that failed or expired are retried."),
+		},
 		{Verb: "signal", Label: "Signal", Help: "A message that the run receives by its name, now or later.", Impossible: over},
 		{Verb: "fork", Label: "Fork", Help: "A copy of the run is executed anew from a step.", Preview: true},
 		{Verb: "tag", Label: "Tag", Help: "Sets a tag. An empty value removes it."},
@@ -156,8 +164,10 @@ func actsOn(r *durable.RunInfo) []runAct {
 		{Verb: "prioritize", Label: "Priority", Help: "From -2 to 2; runs with a higher priority begin first.", Impossible: first(over, begun, cancelling)},
 		{Verb: "move", Label: "Move", Help: "The run waits in another queue.", Impossible: first(over, begun, cancelling)},
 		{Verb: "terminate", Label: "Terminate", Help: "The run and its descendants end at once, without compensations.", Danger: true, Impossible: over},
-		{Verb: "delete", Label: "Delete", Help: "The run is deleted with its descendants, steps and generations. This cannot be undone.", Danger: true, Preview: true,
-			Impossible: first(when(over == "", "The run is live: cancel or terminate it first."), when(r.Parent != "", "A child is deleted with its parent."))},
+		{
+			Verb: "delete", Label: "Delete", Help: "The run is deleted with its descendants, steps and generations. This cannot be undone.", Danger: true, Preview: true,
+			Impossible: first(when(over == "", "The run is live: cancel or terminate it first."), when(r.Parent != "", "A child is deleted with its parent.")),
+		},
 	}
 	for i := range acts {
 		acts[i].Command = commandOf(acts[i].Verb, r.ID)

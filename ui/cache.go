@@ -20,11 +20,17 @@ type entry struct {
 
 func newCache() *cache { return &cache{entries: make(map[string]*entry)} }
 
+// mostCached bounds the entries: with Visible, each person may have keys of their own.
+const mostCached = 256
+
 // cached returns the value of a key, which is read at most once in a period. Concurrent calls wait for one read.
 func cached[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
 	c.mu.Lock()
 	e := c.entries[key]
 	if e == nil {
+		if len(c.entries) >= mostCached {
+			clear(c.entries)
+		}
 		e = new(entry)
 		c.entries[key] = e
 	}

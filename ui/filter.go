@@ -15,29 +15,31 @@ import (
 
 // The parameters of a filter in an address: those of the command, with underscores for dashes.
 const (
-	paramWorkflow = "workflow"
-	paramStatus   = "status" // several; also live and ended
-	paramQueue    = "queue"
-	paramKey      = "key"
-	paramTag      = "tag" // key or key=value
-	paramPrefix   = "id_prefix"
-	paramPriority = "priority" // several
-	paramOlder    = "older_than"
-	paramAfter    = "created_after"
-	paramBefore   = "created_before"
-	paramRoots    = "roots"
-	paramCursor   = "cursor"
-	paramLimit    = "limit"
+	paramWorkflow    = "workflow"
+	paramStatus      = "status" // several; also live and ended
+	paramQueue       = "queue"
+	paramKey         = "key"
+	paramTag         = "tag" // key or key=value
+	paramPrefix      = "id_prefix"
+	paramPriority    = "priority" // several
+	paramOlder       = "older_than"
+	paramAfter       = "created_after"
+	paramBefore      = "created_before"
+	paramRoots       = "roots"
+	paramFailureStep = "failed_step" // with the workflow: a group of failures
+	paramFailureType = "failed_type"
+	paramCursor      = "cursor"
+	paramLimit       = "limit"
 )
 
-var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramRoots}
+var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramRoots, paramFailureStep, paramFailureType}
 
 // onlyFilter returns the parameters of a filter among those of an address, without empty ones.
 func onlyFilter(q url.Values) url.Values {
 	kept := make(url.Values)
 	for _, name := range filterParams {
 		for _, value := range q[name] {
-			if value != "" {
+			if value != "" || name == paramFailureStep || name == paramFailureType {
 				kept.Add(name, value)
 			}
 		}
@@ -54,6 +56,9 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	f := durable.Filter{
 		Workflow: q.Get(paramWorkflow), Queue: q.Get(paramQueue), GroupKey: q.Get(paramKey), Tag: tag, TagValue: value,
 		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "",
+	}
+	if q.Has(paramFailureStep) || q.Has(paramFailureType) {
+		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
 	}
 	for _, s := range q[paramStatus] {
 		switch group := wording.StatusGroups[s]; {
@@ -119,6 +124,10 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	text(&f.GroupKey, g.GroupKey)
 	text(&f.Tag, g.Tag)
 	text(&f.TagValue, g.TagValue)
+	some = some && (f.Failure == g.Failure || f.Failure == (durable.FailureKey{}) || g.Failure == (durable.FailureKey{}))
+	if f.Failure == (durable.FailureKey{}) {
+		f.Failure = g.Failure
+	}
 	switch {
 	case strings.HasPrefix(g.IDPrefix, f.IDPrefix):
 		f.IDPrefix = g.IDPrefix

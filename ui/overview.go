@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -57,6 +56,13 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 		return nil, v.at, nil
 	}
 	return cached(v.ctx(), v.read, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
+		if v.visible == nil {
+			counts, err := v.engine.StatusCounts(ctx)
+			for _, c := range counts {
+				numbers = append(numbers, statusNumber{c.Status, c.Runs, c.More})
+			}
+			return numbers, err
+		}
 		for _, status := range wording.Statuses {
 			f, some := intersect(bound, durable.Filter{Status: []durable.Status{status}})
 			if !some {
@@ -97,40 +103,44 @@ func listed[T any](v *view, key string, read func(*durable.Engine, context.Conte
 	return slices.Clone(all), err
 }
 
-// failureGroup is the failed and expired runs of one workflow whose failures have the same step and type.
-type failureGroup struct {
-	Workflow string
-	Step     string // empty: the function failed by itself
-	Type     string // the Go type of the error
-	Runs     int
-	Newest   durable.RunInfo
+// failureRow is a group of failures.
+type failureRow struct {
+	durable.FailureGroup
+	Number, NewestID, Message string
+	NewestAt                  time.Time
 }
 
-// Path returns the address of the list of the failed runs of the workflow.
-func (g *failureGroup) Path() string {
-	return "/runs?" + url.Values{paramStatus: {"failed", "expired"}, paramWorkflow: {g.Workflow}}.Encode()
+// Path returns the address of the runs of the group.
+func (g *failureRow) Path() string {
+	q := url.Values{paramWorkflow: {g.Workflow}, paramFailureStep: {g.Step}, paramFailureType: {g.Type}}
+	return "/runs?" + q.Encode()
 }
 
-// groupFailures groups runs, the largest group first.
-func groupFailures(runs []durable.RunInfo) []*failureGroup {
-	type key struct{ workflow, step, errorType string }
-	groups := make(map[key]*failureGroup)
-	var all []*failureGroup
-	for _, r := range runs {
-		if r.Err == nil {
-			continue
-		}
-		k := key{r.Workflow, r.Err.Step, r.Err.Type}
-		if groups[k] == nil {
-			groups[k] = &failureGroup{Workflow: k.workflow, Step: k.step, Type: k.errorType}
-			all = append(all, groups[k])
-		}
-		if groups[k].Runs++; groups[k].Newest.EndedAt.Before(r.EndedAt) {
-			groups[k].Newest = r
-		}
+// failuresPeriod is how old the failures of the overview may be.
+const failuresPeriod = 7 * 24 * time.Hour
+
+// failures groups the visible runs that failed or expired.
+func (v *view) failures(f durable.Filter) (rows []*failureRow, err error) {
+	if err := v.mayRead(Action{Workflow: f.Workflow}); err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b *failureGroup) int { return cmp.Compare(b.Runs, a.Runs) })
-	return all
+	f, some := v.visibleAmong(f)
+	if !some {
+		return nil, nil
+	}
+	key := f
+	key.CreatedAfter = f.CreatedAfter.Truncate(time.Minute)
+	groups, _, err := cached(v.ctx(), v.read, fmt.Sprintf("failures %+v", key), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
+		return v.engine.Failures(ctx, f)
+	})
+	for _, g := range groups {
+		row := &failureRow{FailureGroup: g, Number: statusNumber{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last}
+		if e := (&redactor{f: v.redact, workflow: g.Workflow}).runError(g.Err); e != nil {
+			row.Err, row.Message = e, e.Message
+		}
+		rows = append(rows, row)
+	}
+	return rows, err
 }
 
 // overviewData is what the overview shows.
@@ -143,12 +153,9 @@ type overviewData struct {
 	Active   int
 	Capacity int
 	Versions []string
-	Failures []*failureGroup
+	Failures []*failureRow
 	Newest   []durable.RunInfo
 }
-
-// failuresRead bounds the failed runs that the overview groups, the newest first.
-const failuresRead = 500
 
 func (v *view) overviewData() (d *overviewData, err error) {
 	d = new(overviewData)
@@ -172,11 +179,9 @@ func (v *view) overviewData() (d *overviewData, err error) {
 			d.Versions = append(d.Versions, w.Version)
 		}
 	}
-	failed, err := v.list(durable.Filter{Status: []durable.Status{durable.StatusFailed, durable.StatusExpired}}, durable.Page{Limit: failuresRead})
-	if err != nil {
+	if d.Failures, err = v.failures(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}); err != nil {
 		return nil, err
 	}
-	d.Failures = groupFailures(failed.Runs)
 	newest, err := v.list(durable.Filter{Roots: true}, durable.Page{Limit: 10})
 	d.Newest = newest.Runs
 	return d, err

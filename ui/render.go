@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -37,9 +38,12 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(template.FuncMap{
 		// Those of one request are methods of the view.
 		"text": wording.Escape, "lines": wording.EscapeLines, "exact": wording.Exact, "took": wording.Took, "about": wording.About,
-		"status": wording.Status, "detail": wording.RunDetail, "payload": showPayload, "long": isLong, "count": wording.Count,
-		"queueSettings": wording.QueueSettings, "origin": wording.SettingsOrigin, "change": wording.Change, "bounds": wording.Bounds, "times": wording.Times,
-		"asset": assetAddress, "join": strings.Join, "dict": dict, "runPath": runPath,
+		"status": statusText, "detail": detailText, "payload": showPayload, "long": isLong, "count": wording.Count,
+		"origin": wording.SettingsOrigin, "change": wording.Change, "notNil": notNil,
+		"queueSettingsOf": func(q durable.QueueInfo) string { return wording.QueueSettings(&q.Settings) },
+		"boundsOf":        func(l durable.LimitInfo) string { return wording.Bounds(&l.LimitBounds) },
+		"timesOf":         func(i durable.ScheduleInfo) string { return wording.Times(&i.Schedule) },
+		"asset":           assetAddress, "join": strings.Join, "dict": dict,
 	}).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html"))
 	entries, err := pageFiles.ReadDir("pages")
 	if err != nil {
@@ -112,11 +116,37 @@ func (v *view) AsOf() time.Time { return v.at }
 // Acts reports whether the dashboard has acts at all.
 func (v *view) Acts() bool { return !v.readOnly && v.authorize != nil }
 
-// QueueState returns the state of a queue in words.
-func (v *view) QueueState(q *durable.QueueInfo) string { return wording.QueueState(v.at, q) }
+// QueueStateOf returns the state of a queue in words.
+func (v *view) QueueStateOf(q durable.QueueInfo) string { return wording.QueueState(v.at, &q) }
 
-// ScheduleState returns the state of a schedule in words.
-func (v *view) ScheduleState(i *durable.ScheduleInfo) string { return wording.ScheduleState(v.at, i) }
+// ScheduleStateOf returns the state of a schedule in words.
+func (v *view) ScheduleStateOf(i durable.ScheduleInfo) string { return wording.ScheduleState(v.at, &i) }
+
+// Attempt describes a failed attempt.
+func (v *view) Attempt(a *durable.FailedAttempt) string {
+	return wording.EscapeLines(wording.Attempt(v.at, a))
+}
+
+// RunPath returns the path and query of a run.
+func (v *view) RunPath(id string) string { return runPath(id) }
+
+// statusText and detailText take runs and pointers to runs, as templates have either.
+func statusText(run any) string { return wording.Status(runOf(run)) }
+
+func detailText(run any) string { return wording.RunDetail(runOf(run)) }
+
+func runOf(run any) *durable.RunInfo {
+	if r, ok := run.(durable.RunInfo); ok {
+		return &r
+	}
+	return run.(*durable.RunInfo)
+}
+
+// notNil reports whether a pointer is set.
+func notNil(pointer any) bool {
+	v := reflect.ValueOf(pointer)
+	return v.IsValid() && !v.IsNil()
+}
 
 func runPath(id string) string { return "/run?id=" + url.QueryEscape(id) }
 

@@ -142,7 +142,8 @@ var layers = map[string][]string{
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
 	"internal/wording":         {"."},
-	"durablecli":               {".", "internal/wording", "postgres", "schema", "sqlite"},
+	"ui":                       {".", "internal/wording"},
+	"durablecli":               {".", "internal/wording", "postgres", "schema", "sqlite", "ui"},
 	"cmd/durable":              {"durablecli"},
 }
 
@@ -239,7 +240,7 @@ func sqlInFiles(f *file) (faults []string) {
 	return faults
 }
 
-var public = []string{".", "postgres", "sqlite", "schema", "durablecli"}
+var public = []string{".", "postgres", "sqlite", "schema", "durablecli", "ui"}
 
 func publicIsDocumented(f *file) (faults []string) {
 	if f.test() || !slices.Contains(public, f.folder()) {

@@ -23,7 +23,7 @@ type inventory struct {
 }
 
 // packages are the public ones, by the name that documents use.
-var packages = map[string]string{".": "durable", "postgres": "postgres", "sqlite": "sqlite", "durabletest": "durabletest", "schema": "schema", "durablecli": "durablecli"}
+var packages = map[string]string{".": "durable", "postgres": "postgres", "sqlite": "sqlite", "durabletest": "durabletest", "schema": "schema", "durablecli": "durablecli", "ui": "ui"}
 
 var created = regexp.MustCompile(`CREATE (?:TABLE|VIEW) durable\.(\w+)`)
 

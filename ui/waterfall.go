@@ -195,7 +195,7 @@ type attempt struct {
 func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
 	at := c.StartedAt
 	add := func(to time.Time, class, title string) {
-		if to.After(at) || len(all) == 0 {
+		if to.After(at) || class != string(c.Status) || len(all) == 0 { // an attempt that failed at once is drawn too
 			all = append(all, attempt{span{at, to}, class, title})
 			at = to
 		}

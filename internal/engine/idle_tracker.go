@@ -130,6 +130,7 @@ func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
 		i.waits = make(map[*waitingCall]struct{})
 	}
 	i.waits[w] = struct{}{}
+	i.r.noteWait()
 	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
 	i.startSettleTimer()
 	i.mu.Unlock()

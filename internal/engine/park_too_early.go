@@ -13,7 +13,7 @@ import (
 // A run parks when the engine sees no activity in it. The engine does not see the function's own code
 // between two durable calls, and cannot tell such code from a machine that has stopped. So the engine may
 // park a run too early. This shows when a goroutine that was not notified of the suspension makes its
-// next call, which is refused, or when the function does not return at all. Nothing else would then wake
+// next call, which is refused, or begins to wait, or when the function does not return at all. Nothing else would then wake
 // the run before the event that its other goroutines wait for, which may never come. So the run is woken
 // again after a delay. Each time this happens, the run gets more time to settle.
 
@@ -43,6 +43,16 @@ func (r *run) noteRefusedCall() {
 		r.suspensionAwareness.callBeforeNotice = true
 	}
 	r.noteNotified()
+}
+
+// noteWait records that the calling goroutine begins to wait. If the run is suspended by then, the time when it is woken does not
+// consider this wait.
+func (r *run) noteWait() {
+	r.mu.Lock()
+	if r.suspension != nil {
+		r.noteRefusedCall()
+	}
+	r.mu.Unlock()
 }
 
 // earlyParkDelay reports whether the run was parked too early, and returns after what delay it then wakes. A

@@ -60,4 +60,5 @@ CROSS JOIN LATERAL (
     SELECT r.id, r.parent_id, r.name, r.status, r.error
     FROM durable.run AS r
     WHERE r.failed_type IS NOT NULL AND r.id = matched.newest
-) AS newest;
+) AS newest
+ORDER BY matched.workflow, matched.failed_step, matched.failed_type;

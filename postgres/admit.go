@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -163,18 +164,34 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 	return busy, err
 }
 
-// readLine reads the beginning of the queue's line, and the keys that a pass decides about: those of the runs that were read, of
-// the line, and those to be looked at.
+// readLine reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
+// that a pass decides about: those of the runs that were read, of the line, and those to be looked at.
 func (s *database) readLine(ask roundTripFunc, q *store.QueueState) error {
 	room := q.LineLimit()
 	line := newLineReader(q, room, spareInLine)
 	var look []string
 	keys := keyReader{q: q, names: q.KeysOfRuns(nil)}
+	started := q.StartedRuns()
 	err := ask("read the line of a queue", func(batch *pgx.Batch) {
+		if len(started) > 0 {
+			batch.Queue(s.statements.admitRunsEnding, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
+				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
+		}
 		s.queueLine(batch, line)
 		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 		s.queueKeys(batch, &keys)
 	}, func(res statementResults) error {
+		if len(started) > 0 {
+			err := eachRow(res, func(rows pgx.Rows) error {
+				var id uuidValue
+				err := rows.Scan(&id)
+				q.MarkEnding(uuid.UUID(id))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
 		err := line.read(res)
 		if err != nil {
 			return err

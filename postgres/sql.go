@@ -41,7 +41,7 @@ type statements struct {
 	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                               string
 	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
 	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
-	admitQueueLock, admitHasWork, admitRunsLock, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                                             string
+	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                            string
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
@@ -200,6 +200,7 @@ func loadStatements(schema string) statements {
 		admitQueueLock:                  text("admit_queue_lock.sql"),
 		admitHasWork:                    text("admit_has_work.sql"),
 		admitRunsLock:                   text("admit_runs_lock.sql"),
+		admitRunsEnding:                 text("admit_runs_ending.sql"),
 		admitUnclaimedCount:             text("admit_unclaimed_count.sql"),
 		admitRunsInLine:                 text("admit_runs_in_line.sql"),
 		admitKeysToCheck:                text("admit_keys_to_check.sql"),

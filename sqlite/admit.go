@@ -152,6 +152,15 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		}
 		q.AddRuns(runs)
 	}
+	for _, id := range q.StartedRuns() {
+		ends, err := queryInt(x, qAdmitRunEnds, bindShard(id), bindUUID(id), store.EndRecordName)
+		if err != nil {
+			return err
+		}
+		if ends != 0 {
+			q.MarkEnding(id)
+		}
+	}
 	var err error
 	if q.Admitted, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmitted)); err != nil {
 		return err

@@ -116,6 +116,7 @@ const (
 	qAdmitRunsOfDeletedQueue
 	qAdmitRunsInLine
 	qAdmitRunsBehindKey
+	qAdmitRunEnds
 	qAdmitUnclaimedCount
 	qAdmitRunsUnclaimed
 	qAdmitKeyRead

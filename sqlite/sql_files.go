@@ -125,6 +125,7 @@ func sqlFile(q queryID) string {
 		qAdmitNextCheckTime:              "admit_next_check_time.sql",
 		qAdmitRunsLosingPlace:            "admit_runs_losing_place.sql",
 		qAdmitDueRuns:                    "admit_due_runs.sql",
+		qAdmitRunEnds:                    "admit_run_ends.sql",
 		qAdmitUnseenRuns:                 "admit_unseen_runs.sql",
 		qAdmitRunsOfDeletedQueue:         "admit_runs_of_deleted_queue.sql",
 		qAdmitRunsInLine:                 "admit_runs_in_line.sql",

@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
-	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -18,9 +17,6 @@ import (
 //
 // A cancel needs no such record, because the run's row holds it and it is never revoked. A run without
 // compensations needs no record either.
-
-// endRecordName is the name of the record. No user call can have this name.
-const endRecordName = repair.EndRecordName
 
 // statusesWithRecord holds the statuses for which a run records its end.
 var statusesWithRecord = []store.Status{store.Failed, store.Expired}
@@ -47,7 +43,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	}
 	t := &stepTask{
 		r: r, s: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindFailure},
-		name: endRecordName, attempt: 1, firstBegan: r.e.clock.Now(),
+		name: store.EndRecordName, attempt: 1, firstBegan: r.e.clock.Now(),
 	}
 	w := t.newStepWrite(store.StepFailed, made.Encode(), failure)
 	if _, _, err := t.write(w); err != nil {
@@ -63,7 +59,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 // loadRecordedEnd reads from the history how the run ends. It is called once the history is complete. The run first
 // repeats its recorded calls as before, so its contexts end only at the first call that is not in history.
 func (r *run) loadRecordedEnd() {
-	row := r.history[endRecordName]
+	row := r.history[store.EndRecordName]
 	if row == nil || row.Kind != store.KindFailure {
 		return
 	}

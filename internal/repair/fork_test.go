@@ -38,7 +38,7 @@ func TestAForkBeginsAtAStepWithOtherValues(t *testing.T) {
 
 func TestACopyHasOnlyOutcomes(t *testing.T) {
 	h := failedRun(t, "no", "step a completed", "sleep nap completed", "step no failed", "child kid completed", "child live started", "step flaky backoff", "receive go started",
-		"failure "+naming.Display(EndRecordName)+" failed", "compensation undo completed")
+		"failure "+naming.Display(store.EndRecordName)+" failed", "compensation undo completed")
 	h.Run.Status = store.Cancelled
 	steps, d, err := Copy(&h.Subject, &Request{FromEnd: true, Now: start.Add(time.Hour)}, map[string][]byte{"go": []byte(`"x"`)})
 	if err != nil {

@@ -35,9 +35,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// EndRecordName is the name of the checkpoint that records how a run with compensations ends.
-const EndRecordName = naming.Separator + "failure"
-
 // ParentEndedReason is the reason of the cancel of children whose parent has ended.
 const ParentEndedReason = "its parent has ended"
 
@@ -185,7 +182,7 @@ func (p *plan) dropFailure() error {
 // which they are.
 func (p *plan) dropUndone() error {
 	var undoes map[string][]string
-	if end := p.history[EndRecordName]; end != nil {
+	if end := p.history[store.EndRecordName]; end != nil {
 		undoes = record.DecodeEnding(end.Output).Undoes
 	}
 	for i := range p.History {

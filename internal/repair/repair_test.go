@@ -193,7 +193,7 @@ func TestWhatARetryCannotMean(t *testing.T) {
 
 func TestUndoneStepsAreExecutedAnewWithNewKeys(t *testing.T) {
 	h := failedRun(t, "ship", "step reserve completed", "step charge completed", "step ship failed")
-	end := h.call("failure " + naming.Display(EndRecordName) + " failed")
+	end := h.call("failure " + naming.Display(store.EndRecordName) + " failed")
 	ending := record.Ending{Status: "failed", Undoes: map[string][]string{"refund": {"charge"}}}
 	end.Output = ending.Encode()
 	h.call("compensation refund completed")

@@ -99,7 +99,7 @@ func planStep(s *Subject, q *Request, step string) (*plan, *store.Step, error) {
 
 // checkGoesForward returns a StateError for a live run that executes its compensations.
 func (p *plan) checkGoesForward() error {
-	if !p.Run.Status.IsTerminal() && p.history[EndRecordName] != nil {
+	if !p.Run.Status.IsTerminal() && p.history[store.EndRecordName] != nil {
 		return &StateError{"executes its compensations: wait until it has ended"}
 	}
 	return nil

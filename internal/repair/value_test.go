@@ -181,7 +181,7 @@ func TestALiveRunStaysAsItWasStopped(t *testing.T) {
 	if p := r.Repair; p.Status != store.Paused || p.Control != h.Run.Control || !p.WakeAt.IsZero() || p.Before.Status != store.Paused {
 		t.Errorf("the repair is %+v", p)
 	}
-	h.call("failure " + naming.Display(EndRecordName) + " failed")
+	h.call("failure " + naming.Display(store.EndRecordName) + " failed")
 	var refused *StateError
 	if _, err := Rerun(&h.Subject, laterRequest(), "a"); !errors.As(err, &refused) {
 		t.Errorf("while it compensates: %v", err)

@@ -140,6 +140,26 @@ func (s *QueueState) LineLimit() int {
 	return max(n, 0)
 }
 
+// StartedRuns returns the runs that were executed before and are due without a place. A store finds out which of them have a
+// checkpoint named EndRecordName, and calls MarkEnding for those.
+func (s *QueueState) StartedRuns() (ids []uuid.UUID) {
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.Started && r.Gate == GateArrived && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
+			ids = append(ids, r.Run)
+		}
+	}
+	return ids
+}
+
+// MarkEnding marks a run that has recorded how it ends.
+func (s *QueueState) MarkEnding(run uuid.UUID) {
+	for i := range s.Runs {
+		if s.Runs[i].Run == run {
+			s.Runs[i].Ends = true
+		}
+	}
+}
+
 // KeysOfRuns returns the keys of the runs that were read, each once, and those that the store adds.
 func (s *QueueState) KeysOfRuns(more []string) []string {
 	s.more = s.more || len(more) >= MaxKeysRead
@@ -190,6 +210,7 @@ type AdmissionRun struct {
 	Known    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
 	Gate     LaneGate
 	Started  bool // it was executed
+	Ends     bool // it has recorded how it ends, and only executes its compensations
 	Status   Status
 	Control  ControlBits
 	WakeAt   time.Time

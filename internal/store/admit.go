@@ -100,7 +100,7 @@ func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 		return
 	case !due && r.Gate != GateInLine:
 		a.waitUntilDue(r)
-	case over || r.Control&CancelRequested != 0:
+	case over || r.Ends || r.Control&CancelRequested != 0:
 		a.uncountRun(r)
 		r.State, r.Gate, r.Status, r.WakeAt = PlacePassing, GatePassing, Pending, a.Now
 		a.plan.Admitted++

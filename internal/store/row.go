@@ -76,6 +76,9 @@ const (
 	KindPatch   Kind = 18 // whether the run takes the new path at a place; Output is true or false
 )
 
+// EndRecordName is the name of the checkpoint of kind KindFailure. No call of a user can have a name that begins with U+001F.
+const EndRecordName = "\x1ffailure"
+
 var kindWords = [...]string{
 	"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation",
 	"signal", "start", "tags", "cancel", "now", "uuid", "failure", "renewal",

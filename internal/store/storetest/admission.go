@@ -37,6 +37,7 @@ var admissions = []test{
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},
 	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
 	{"a worker without room takes runs that are cancelled or that expire", admitWithoutRoom},
+	{"a run that has failed needs no place to execute its compensations", admitEnding},
 	{"a claim begins no run of a paused queue", admitClaimsWhilePaused},
 	{"a pause takes back what was admitted and is not claimed", admitPauseTakesBack},
 	{"a lowered bound takes back what was admitted and is not claimed", admitLoweredTakesBack},

@@ -63,6 +63,27 @@ func admitWithoutRoom(b *bed) {
 	}
 }
 
+func admitEnding(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 2})
+	r := q.starts(3, "")
+	failed, asleep, next := r[0], r[1], r[2]
+	q.begins("at first", q.in(time.Second), failed, asleep)
+	end := b.completed(failed, q.row(failed).Epoch, store.EndRecordName)
+	end.Kind, end.Status, end.Error = store.KindFailure, store.StepFailed, []byte(`{"message":"no"}`)
+	wantOutcome(b, "the record of the end", b.commitStep(end, false).Outcome, store.Written)
+	q.waits(q.in(3*time.Second), failed, asleep) // a compensation has failed, and is called again later
+	full := q.starts(1, "")[0]
+	q.begins("while both wait", q.in(2*time.Second), next, full)
+	q.admit(q.in(3 * time.Second))
+	q.wantState("ending", failed, store.PlacePassing, store.GatePassing)
+	q.wantState("asleep before", asleep, store.PlaceInLine, store.GateInLine)
+	q.checkCounts()
+	claimed := q.claimsWithoutRoom(q.in(3 * time.Second))
+	if len(claimed) != 1 || claimed[0].Run.UUID != failed || !claimed[0].Passing {
+		q.Errorf("a worker without room claims %+v, want the run that ends", claimed)
+	}
+}
+
 // claimsWhilePaused claims what a worker takes that knows of the pause of the queue.
 func (q *queueBed) claimsWhilePaused(at time.Time) (claimed []uuid.UUID) {
 	q.Helper()

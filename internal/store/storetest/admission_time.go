@@ -166,7 +166,7 @@ func requeueAgainstAll(b *bed) {
 			q.Fatal(err)
 		}
 	}
-	for round := 0; ; round++ {
+	for began := time.Now(); ; {
 		live := slices.DeleteFunc(slices.Clone(q.runs), func(id uuid.UUID) bool { return q.row(id).Status.IsTerminal() })
 		for _, id := range live {
 			switch row := q.row(id); {
@@ -198,7 +198,7 @@ func requeueAgainstAll(b *bed) {
 				}
 			}
 			return
-		case round == 200:
+		case time.Since(began) > 20*time.Second: // runs that entered a queue without settings are looked for each store.StrayCheckInterval
 			q.Fatalf("%d runs never end, such as %+v with the place %+v", len(live), q.row(live[0]), q.placeOf(live[0]))
 		}
 		claim()

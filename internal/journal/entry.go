@@ -201,10 +201,15 @@ func (j *Journal) newRunEntry(w *store.OwnershipEnd) *Entry {
 	return e
 }
 
-// awaitEntry appends the entry and waits for its result. If ctx ends before, awaitEntry withdraws the entry if no flush contains
-// it yet; otherwise the journal keeps the entry, and the caller must not access its items again. If ctx cannot end and no writer
-// is active, the calling goroutine flushes the entry itself, which saves two goroutine switches.
+// awaitEntry appends the entry and waits for its result. If ctx has ended already, nothing is written. If it ends before there is
+// a result, awaitEntry withdraws the entry if no flush contains it yet; otherwise the journal keeps the entry, and the caller must
+// not access its items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry itself, which
+// saves two goroutine switches.
 func (j *Journal) awaitEntry(ctx context.Context, e *Entry) error {
+	if ctx.Err() != nil { // a flush could be faster than the select below, which then chooses at random
+		j.recycleEntry(e)
+		return &WriteError{Err: context.Cause(ctx)}
+	}
 	own, err := j.appendEntry(e, ctx.Done() == nil)
 	if err != nil {
 		return err

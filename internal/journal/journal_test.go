@@ -220,6 +220,28 @@ func TestCallerLeaves(t *testing.T) {
 	})
 }
 
+// TestNothingIsWrittenForACallerThatHasLeft: a flush may be faster than the caller's look at its context.
+func TestNothingIsWrittenForACallerThatHasLeft(t *testing.T) {
+	f := new(fake)
+	j := New(f.commit, nil, 0)
+	defer closeNow(t, j)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	solo := j.NewSoloWriter()
+	defer solo.Close()
+	for name, w := range map[string]Writer{"journal": j, "alone": solo} {
+		for range 1000 {
+			var written *WriteError
+			if err := w.Step(ended, step(name)); !errors.As(err, &written) || written.MayHaveCommitted || !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+	if calls := f.calls(); len(calls) > 0 {
+		t.Errorf("%d commits for a caller that had left, such as %q", len(calls), calls[0])
+	}
+}
+
 // Close returns results to pending entries and refuses new ones; it gives up a hung commit when ctx ends.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -113,6 +113,10 @@ func (a *SoloWriter) Run(ctx context.Context, w *store.OwnershipEnd) error {
 // with a transaction in progress (see transactionRuns).
 func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 	j := a.j
+	if ctx.Err() != nil { // a free slot could be taken all the same, because a select chooses at random
+		j.recycleEntry(e)
+		return &WriteError{Err: context.Cause(ctx)}
+	}
 	select {
 	case j.soloSlots <- struct{}{}:
 	case <-ctx.Done():

@@ -64,7 +64,7 @@ const (
 // commands returns the commands of each noun or verb.
 var commands = []func(*frame) []*cobra.Command{
 	listCommand, getCommand, historyCommand, treeCommand, graphCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
-	schedulesCommand, workersCommand, topCommand,
+	schedulesCommand, workersCommand, topCommand, uiCommand,
 	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,
 	repairStepCommands, migrateCommand, doctorCommand, exportCommand, completionCommand, versionCommand,
 }

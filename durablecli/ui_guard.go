@@ -1,0 +1,79 @@
+package durablecli
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// guard permits requests of browsers that were opened with the address that the command wrote.
+//
+// Each process of the machine and each page in the browser can reach a port on 127.0.0.1. So the address contains a token, which is
+// exchanged for a cookie that only this server's own pages send. A page of another site whose name was made to point to 127.0.0.1
+// (DNS rebinding) counts as the same site for the browser, but sends its own name as the Host, which is refused.
+type guard struct {
+	next          http.Handler
+	hosts         []string // without ports: a forwarded port has another number
+	token, secret string   // the address contains the token, and the cookie the secret
+	cookie        string   // its name: cookies of all ports of a host are sent to each
+}
+
+func newGuard(addr net.Addr, hosts []string, next http.Handler) *guard {
+	_, port, _ := net.SplitHostPort(addr.String()) // the address of a TCP listener has a port
+	g := &guard{next: next, hosts: []string{"localhost", "127.0.0.1", "::1"}, token: rand.Text(), secret: rand.Text(), cookie: "durable-ui-" + port}
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		g.hosts = append(g.hosts, tcp.IP.String())
+	}
+	for _, host := range hosts {
+		g.hosts = append(g.hosts, strings.ToLower(host))
+	}
+	return g
+}
+
+// entrance is the path and query that exchanges the token for the cookie.
+func (g *guard) entrance() string { return "/?" + url.Values{"token": {g.token}}.Encode() }
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !g.isOwnHost(r.Host) {
+		refuse(w, http.StatusForbidden, "The dashboard is not served under the name "+r.Host+". Use the address that durable ui wrote, or permit the name with --allow-host.")
+		return
+	}
+	if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == "/" && same(given, g.token) {
+		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		http.Redirect(w, r, "/", http.StatusSeeOther) // the token does not stay in the address
+		return
+	}
+	if cookie, err := r.Cookie(g.cookie); err != nil || !same(cookie.Value, g.secret) {
+		refuse(w, http.StatusUnauthorized, "Open the whole address that durable ui wrote when it was started. An older address is void.")
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+func (g *guard) isOwnHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return slices.Contains(g.hosts, strings.ToLower(strings.Trim(host, "[]")))
+}
+
+// same compares secrets in a time that does not depend on them.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// refuse writes a page that says why a request is not permitted.
+func refuse(w http.ResponseWriter, status int, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte("<!doctype html><html lang=\"en\"><title>durable</title><p>" + html.EscapeString(text) + "</p></html>")) // an error is the client's, which left
+}

@@ -44,7 +44,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 
 // measure runs the modes on one store. Each mode has a database of its own.
 func (b *bench) measure(store string) (err error) {
-	server, err := provide(b.ctx, store)
+	server, err := provide(b.ctx, store, b.maxConns)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ func TestEveryModeOfTheBenchmark(t *testing.T) {
 		"postgres": {
 			"default":  {"xacts_per_wf", "bytes_per_step", "batch", "flush_ms"},
 			"dispatch": {"runs", "p50_ms", "p99_ms", "start_p50_ms"},
+			"idle":     {"workers", "conns_each", "dispatch_p50_ms", "takeover_p99_ms"},
 			"replay":   {"steps", "p50_ms", "claim_p50_ms", "first_run_ms"},
 			"aged":     {"aged_runs", "p99_ms", "young_p99_ms"},
 			"sweep":    {"old_runs", "p99_ms", "idle_p99_ms"},

@@ -70,8 +70,7 @@ func (b *bench) dispatch(at *site) (err error) {
 	const unmeasured = 3 // connections are made and statements prepared
 	var entered, started []time.Duration
 	for i := range unmeasured + b.samples {
-		// The pause is long enough for the other process to be idle, and varies against its polls.
-		if err := b.pause(20*time.Millisecond + rand.N(60*time.Millisecond)); err != nil {
+		if err := b.pause(dispatchPause()); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -97,6 +96,9 @@ func (b *bench) dispatch(at *site) (err error) {
 	}})
 	return nil
 }
+
+// dispatchPause returns a pause before a start. It is long enough for the other processes to be idle, and varies against their polls.
+func dispatchPause() time.Duration { return 20*time.Millisecond + rand.N(60*time.Millisecond) }
 
 // enteredAt waits until the process has called the function of the run with that number.
 func enteredAt(ctx context.Context, p *process, number int) (time.Time, error) {

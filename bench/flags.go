@@ -40,6 +40,9 @@ type options struct {
 	schedules int           // schedules that are due at once
 	backfill  int           // scheduled times of one Backfill
 	registers int           // workflows that one worker executes; a tenth as many queues
+	workers   int           // without work
+	maxConns  int           // max_connections of the PostgreSQL server
+	watched   time.Duration // how long these are measured
 	soak      time.Duration // how long
 	tight     bool          // a smoke run: warm-ups and pauses are as short as can be
 }
@@ -65,6 +68,7 @@ var modes = []struct {
 	{result.Default, (*bench).rounds},
 	{"dispatch", (*bench).dispatch},
 	{"takeover", (*bench).takeover},
+	{"idle", (*bench).idle},
 	{"replay", (*bench).replay},
 	{"sleepers", (*bench).sleepers},
 	{"aged", (*bench).aged},
@@ -95,6 +99,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	path := set.String("path", strings.Join(paths, ","), "what a round of the default mode measures")
 	seconds := set.Float64("seconds", 1, "how long each measurement takes, after its warm-up")
 	part := set.String("part", strings.Join(queueParts, ","), "what mode queues measures")
+	watched := set.Float64("idle-seconds", 30, "how long mode idle measures workers without work")
 	soak := set.Float64("soak-minutes", 10, "how long the soak takes")
 	set.IntVar(&o.rounds, "rounds", 3, "how often each is measured, in turns; the medians are printed")
 	set.IntVar(&o.payload, "payload", 60, "bytes of JSON that each step returns")
@@ -114,6 +119,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.schedules, "schedules", 10_000, "schedules of mode queues that are due at once")
 	set.IntVar(&o.backfill, "backfill", 100_000, "scheduled times that mode queues fires with one Backfill")
 	set.IntVar(&o.registers, "registers", 10_000, "workflows that one worker of mode queues executes, of a tenth as many queues")
+	set.IntVar(&o.workers, "workers", 50, "workers of mode idle, each with a store of its own, five in a process")
+	set.IntVar(&o.maxConns, "max-connections", 200, "max_connections of the PostgreSQL server")
 	quick := set.Bool("quick", false, "a smoke run of a few seconds, whose figures mean nothing")
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -123,6 +130,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	}
 	o.window = time.Duration(*seconds * float64(time.Second))
 	o.soak = time.Duration(*soak * float64(time.Minute))
+	o.watched = time.Duration(*watched * float64(time.Second))
 	if *quick {
 		given := make(map[string]bool)
 		set.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -151,6 +159,8 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 		"schedules":    func() { o.schedules = 10 },
 		"backfill":     func() { o.backfill = 150 },
 		"registers":    func() { o.registers = 20 },
+		"workers":      func() { o.workers = 2 },
+		"idle-seconds": func() { o.watched = time.Second },
 		"soak-minutes": func() { o.soak = 600 * time.Millisecond },
 	} {
 		if !given[name] {
@@ -234,6 +244,11 @@ func (o *options) check() error {
 	least("schedules", o.schedules, 1)
 	least("backfill", o.backfill, 1)
 	least("registers", o.registers, 10)
+	least("workers", o.workers, 1)
+	least("max-connections", o.maxConns, 20)
+	if o.watched <= 0 {
+		errs = append(errs, errors.New("-idle-seconds: it must be above 0"))
+	}
 	if o.window <= 0 {
 		errs = append(errs, errors.New("-seconds: it must be above 0"))
 	}

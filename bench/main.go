@@ -47,6 +47,12 @@
 //	schedules   an idle schedule, -schedules schedules that are due at once, and a Backfill of -backfill times, with
 //	            the dispatch of other runs meanwhile (probe), and the lateness of a schedule that fires each second
 //	registered  claims of a worker with -registers workflows and a tenth as many queues, beside one workflow
+//
+// # Mode idle
+//
+// It measures what -workers workers without work cost on one database, by the statistics of the server and of the system: transactions
+// per second, connections and percent of a core, each divided by the number of workers. With the same workers it then measures the
+// dispatch of -samples runs, and the takeover of the runs of -takeovers killed processes.
 package main
 
 import (

@@ -32,6 +32,8 @@ type job struct {
 	Queue      string // of the runs that role "queuer" starts
 	Keys       int    // how many group keys these have; zero: none
 	Priorities bool   // they have all priorities in turns
+
+	Workers int // of role "idlers"
 }
 
 // The roles of helper processes. A helper reads the lines of its parent from its standard input, ends
@@ -45,6 +47,7 @@ func init() { // not a literal: the roles start processes too
 		"queued":  serveQueues,
 		"greeter": greet,
 		"holder":  hold,
+		"idlers":  idlers,
 		"blind":   holdBlind,
 	}
 }

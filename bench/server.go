@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,7 @@ type server struct {
 }
 
 // provide starts a server, or creates a folder.
-func provide(ctx context.Context, store string) (*server, error) {
+func provide(ctx context.Context, store string, maxConns int) (*server, error) {
 	s := &server{store: store}
 	if store != "postgres" {
 		folder, err := os.MkdirTemp("", "durable-bench-")
@@ -39,7 +40,7 @@ func provide(ctx context.Context, store string) (*server, error) {
 	// The data is on a disk, not in memory, so that a sync has its real cost. All other settings
 	// are the defaults; the two sizes are printed with the figures.
 	s.pg, err = pgtest.Start(ctx, pgtest.Options{Dir: os.TempDir(), Settings: map[string]string{
-		"shared_buffers": "1GB", "max_wal_size": "8GB",
+		"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": strconv.Itoa(maxConns),
 	}})
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ RACE = -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc/... moder
 STRESS = $(ALL) go test $(RACE) -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga demo-queues demo-graph demo-deploy sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ demo-graph: ## a graph over Go's source tree in workers that are killed, with a 
 
 demo-deploy: ## a rolling deployment of three builds, with a mistake in it, under 300 live orders (STORE=postgres)
 	@go run ./examples/deploy -store $(STORE)
+
+demo-ui: ## the dashboard of a busy shop on SQLite: open the address that it writes (ARGS="-listen 127.0.0.1:8080")
+	@go run ./examples/operations $(ARGS)
 
 sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=postgres)
 	@go run ./examples/sleepers -store $(STORE)

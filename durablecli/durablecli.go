@@ -39,7 +39,7 @@ func Command(e *durable.Engine) *cobra.Command {
 		Short: "Operate the runs of a database: look, act, migrate, diagnose",
 		Long: "durable operates the runs of one database.\n\n" +
 			"Data is written to standard output, and messages to standard error. Exit codes: 0 done, 1 error, 2 usage,\n" +
-			"3 not found, 4 the workflow failed, 5 the database cannot be used, 130 interrupted.",
+			"3 not found, 4 the workflow failed, 5 the database cannot be used, 6 the code does not fit live runs, 130 interrupted.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -66,7 +66,7 @@ var commands = []func(*frame) []*cobra.Command{
 	listCommand, getCommand, historyCommand, treeCommand, graphCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
 	schedulesCommand, workersCommand, topCommand, uiCommand,
 	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,
-	repairStepCommands, migrateCommand, doctorCommand, exportCommand, completionCommand, versionCommand,
+	repairStepCommands, forkCommand, migrateCommand, preflightCommand, doctorCommand, exportCommand, pruneCommand, completionCommand, versionCommand,
 }
 
 // Execute executes the command with the arguments of the process, and returns the exit code for os.Exit. It writes an error to the

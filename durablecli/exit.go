@@ -18,6 +18,7 @@ const (
 	ExitNotFound       = 3   // there is no such run, step, graph, queue, limit or schedule
 	ExitWorkflowFailed = 4   // the run that the command waited for did not complete
 	ExitDatabase       = 5   // the database is not available, refuses the command, or has another schema
+	ExitDiverged       = 6   // preflight: the code does not fit some live runs
 	ExitInterrupted    = 130 // the command was interrupted
 )
 
@@ -63,6 +64,8 @@ func ExitCode(err error) int {
 		return ExitUsage
 	case is(errWorkflowFailed):
 		return ExitWorkflowFailed
+	case is(errDiverged):
+		return ExitDiverged
 	case is(context.Canceled):
 		return ExitInterrupted
 	case is(errDatabase, durable.ErrUnavailable, durable.ErrRejected, durable.ErrLocked, durable.ErrPermission, durable.ErrSchema, durable.ErrMoved, durable.ErrClosed),

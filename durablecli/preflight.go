@@ -1,0 +1,102 @@
+package durablecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// errDiverged is returned when the code does not fit some live runs.
+var errDiverged = errors.New("the code does not fit some live runs")
+
+func preflightCommand(f *frame) []*cobra.Command {
+	var filter filterFlags
+	var all bool
+	cmd := &cobra.Command{
+		Use: "preflight [FILTER]", GroupID: groupCare, Args: cobra.NoArgs,
+		Short: "Tell which live runs the code of this program does not fit, before it is deployed",
+		Long: "Replay the histories of all live runs, or of those that match the filter, against the workflows of this program. Nothing is\n" +
+			"written or executed. The runs that would be held are listed, with the call and the reason; the exit code is then 6.\n\n" +
+			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
+		Example: "  shop durable preflight\n  shop durable preflight --workflow checkout --all -o wide",
+	}
+	filter.add(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "list the runs that the code fits too")
+	if f.given == nil {
+		cmd.Hidden = true
+		return []*cobra.Command{f.withoutEngine(cmd, func(context.Context, *session) error {
+			return usage("the program durable has no workflows to compare runs with: embed durablecli.Command(engine) in your own program, and call its preflight")
+		})}
+	}
+	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
+		chosen, _, err := filter.filter(s.now())
+		if err != nil {
+			return err
+		}
+		report, err := s.engine.Preflight(ctx, chosen)
+		if err != nil {
+			return err
+		}
+		s.say("%d fit, %d would be held, %d unknown", report.Fit, report.Diverged, report.Unknown)
+		if err := showPreflight(s.printer, report, all); err != nil {
+			return err
+		}
+		if report.Diverged > 0 {
+			return fmt.Errorf("%w: %s would be held; docs/changing-code.md tells how to change code under live runs", errDiverged, wording.Count(report.Diverged, "run", "runs"))
+		}
+		return nil
+	})}
+}
+
+// showPreflight writes the report: all of it as JSON, or tables of its runs and of the changes that they need.
+func showPreflight(p *printer, report *durable.PreflightReport, all bool) error {
+	if p.format == formatJSON || p.format == formatJSONL {
+		return p.writeJSON(report, p.format == formatJSON)
+	}
+	var rows []durable.PreflightRun
+	for _, r := range report.Runs {
+		if all || r.Diverged || r.Unknown {
+			rows = append(rows, r)
+		}
+	}
+	type row = durable.PreflightRun
+	verdict := func(r *row) (string, color) {
+		switch {
+		case r.Diverged:
+			return "held", red
+		case r.Unknown:
+			return "unknown", yellow
+		}
+		return "fits", green
+	}
+	if len(rows) > 0 || p.format == formatID {
+		if err := print(p, rows, func(r *row) string { return r.ID }, []column[row]{
+			{title: "ID", keep: true, text: func(r *row) string { return r.ID }},
+			{title: "WORKFLOW", text: func(r *row) string { return r.Workflow }},
+			{title: "STATUS", text: func(r *row) string { return string(r.Status) }},
+			{title: "VERDICT", keep: true, text: func(r *row) string { text, _ := verdict(r); return text }, color: func(r *row) color { _, c := verdict(r); return c }},
+			{title: "CALL", text: func(r *row) string { return r.Call }},
+			{title: "REASON", text: func(r *row) string { return r.Reason }},
+			{title: "NEXT", wide: true, text: func(r *row) string { return strings.Join(r.Next, ", ") }},
+		}); err != nil || p.format == formatID {
+			return err
+		}
+	}
+	if len(report.Needed) == 0 {
+		return nil
+	}
+	p.say("declared changes that live runs still need:")
+	type change = durable.NeededChange
+	return print(p, report.Needed, func(c *change) string { return c.Name }, []column[change]{
+		{title: "CHANGE", keep: true, text: func(c *change) string { return c.Name }},
+		{title: "WORKFLOW", text: func(c *change) string { return c.Workflow }},
+		{title: "KIND", text: func(c *change) string { return string(c.Kind) }},
+		{title: "RUNS", right: true, text: func(c *change) string { return fmt.Sprint(c.Runs) }},
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/payload"
 )
 
 // jsonOptions holds the options of encoding/json/v2, which encodes values as JSON (RFC 8259). The encoding is deterministic, so that
@@ -49,6 +50,9 @@ func decode[T any](b []byte) (v T, err error) {
 }
 
 func decodeInto[T any](b []byte, v *T) error {
+	if err := payload.Problem(b); err != nil {
+		return err
+	}
 	opts := jsonOptions
 	if cachedCheck(&openTypes, reflect.TypeFor[T](), containsInterface) {
 		opts = exactNumberOptions

@@ -101,6 +101,12 @@ type Config struct {
 	// Retention tells how long ended runs, superseded generations and events are kept. The zero value keeps everything.
 	Retention Retention
 
+	// Codec encodes the inputs, outputs, signals and errors of runs before they reach the database, for example to encrypt them; see
+	// package codec. Names, IDs, keys, tags, times, and the types of errors stay readable. Payloads that were written before without
+	// a codec go on to be readable. All processes that execute or read the runs need a codec that decodes the payloads; see
+	// [ErrUnreadable]. Nil: payloads are stored as JSON.
+	Codec Codec
+
 	// Logger receives the engine's log: failures at Warn, cancels and the start and stop of the worker at Info. An idle engine
 	// logs nothing at Info. Nil: no log.
 	Logger *slog.Logger
@@ -218,7 +224,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepConcurrency: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailAtMaxCrashes: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
 		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
-		Retention: cfg.Retention.engineRetention(e, names),
+		Retention: cfg.Retention.engineRetention(e, names), Codec: cfg.Codec,
 	})
 	return e, nil
 }

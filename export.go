@@ -81,10 +81,18 @@ type ExportedAttempt struct {
 
 // Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
 // Archive it, inspect it, or replay it against newer code with durabletest.Replay. The document contains all inputs and outputs,
-// so protect it as you protect them. If the run is executed meanwhile, the history can be slightly newer than the rest. It
+// so protect it as you protect them. If the engine has a [Config.Codec], they are encoded, unless [PlainPayloads] is given;
+// [Engine.DecodeExport] decodes them later. If the run is executed meanwhile, the history can be slightly newer than the rest. It
 // returns [ErrNotFound] if there is no such run.
-func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
-	out, err := e.exported(ctx, id, 0)
+func (e *Engine) Export(ctx context.Context, id string, opts ...ExportOption) ([]byte, error) {
+	var o exportOptions
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("%w: an ExportOption of Export is nil: leave it out", ErrInvalidConfig)
+		}
+		opt(&o)
+	}
+	out, err := e.exported(ctx, id, 0, o.plain)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +104,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 }
 
 // exported returns the run, or one of its superseded generations if the number is not zero, and its history.
-func (e *Engine) exported(ctx context.Context, id string, generation int) (*Exported, error) {
+func (e *Engine) exported(ctx context.Context, id string, generation int, plain bool) (*Exported, error) {
 	r, steps, sight, err := e.readHistory(ctx, id, generation)
 	if err != nil {
 		return nil, err
@@ -110,6 +118,14 @@ func (e *Engine) exported(ctx context.Context, id string, generation int) (*Expo
 			Seq: int(s.Position()), InOrder: s.IsOwnGoroutine(), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
+		}
+	}
+	if err := out.checkReadable(); err != nil {
+		return nil, fmt.Errorf("export run %q: %w", id, err)
+	}
+	if e.cfg.Codec != nil && !plain {
+		if err := e.encodePayloads(out); err != nil {
+			return nil, fmt.Errorf("export run %q: %w", id, err)
 		}
 	}
 	return out, nil

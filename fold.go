@@ -145,7 +145,7 @@ func (w *Workflow[I, O]) startFolded(ctx context.Context, e *Engine, request *en
 	var started engine.StartResult
 	var err error
 	if o.insert != nil {
-		started, err = e.inner.StartFoldIn(ctx, request, func(c *store.FoldChange) error { return o.insertFold(ctx, e.inner.Store(), c) })
+		started, err = e.inner.StartFoldIn(ctx, request, func(c *store.FoldChange) error { return o.insertFold(ctx, e.inner.Database(), c) })
 	} else {
 		started, err = e.inner.StartFold(ctx, request)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -67,7 +68,7 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 // describe sets the fields that tell how the run was in this generation.
 func (g *Generation) describe(r *store.Run) {
 	g.Status, g.Workflow, g.Queue, g.Version, g.EndedAt = Status(r.Status.String()), r.Workflow, r.Queue, r.Version, r.EndedAt
-	g.Input, g.Output = r.Input, r.Output
+	g.Input, g.Output = payload.Shown(r.Input), payload.Shown(r.Output)
 	if len(r.Error) > 0 {
 		g.Err = newRunError(r)
 	}

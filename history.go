@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/history"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -64,7 +65,7 @@ func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) 
 		status, ended := sight.StatusOf(s)
 		c := Checkpoint{
 			Name: naming.Display(s.Name), Seq: int(s.Position()), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
-			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
+			Output: payload.Shown(s.Output), StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 		}
 		if len(s.Error) > 0 {
 			c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
@@ -90,7 +91,7 @@ func (e *Engine) readHistory(ctx context.Context, id string, generation int) (r 
 			return nil, nil, sight, err
 		}
 	}
-	if steps, err = e.inner.Store().History(ctx, of); err != nil {
+	if steps, err = e.inner.HistoryOf(ctx, of, r.UUID); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	steps = slices.DeleteFunc(steps, record.IsPlainRenewal)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/history"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -207,7 +208,7 @@ func newRunInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
 		ID: r.Address(), Name: nameOfChildCall(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
-		Input: r.Input, Output: r.Output,
+		Input: payload.Shown(r.Input), Output: payload.Shown(r.Output),
 		Detached: r.Detached, PausedBy: r.PausedBy,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, PausedAt: r.PausedAt, WakeAt: r.WakeAt, Deadline: r.Deadline,
 	}

@@ -300,10 +300,7 @@ func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
 		}
 		stop()
 		cfg, log := logged(durable.Config{Workflows: []durable.Definition{version("charge card")}})
-		e, err := durable.New(s, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e = engineWith(t, s, cfg)
 		defer running(t, e)()
 		if err := e.Signal(within(t), "a", "go", 7); err != nil {
 			t.Fatal(err)

@@ -103,7 +103,17 @@ func engineOn(t testing.TB, s durable.Store, workflows ...durable.Definition) *d
 	return engineWith(t, s, durable.Config{Workflows: workflows})
 }
 
+// If DURABLE_TEST_CODEC is set, payloads are compressed and encrypted in all tests that say nothing of a codec.
 func engineWith(t testing.TB, s durable.Store, cfg durable.Config) *durable.Engine {
+	t.Helper()
+	if os.Getenv("DURABLE_TEST_CODEC") != "" && cfg.Codec == nil {
+		cfg.Codec = bothCodecs(t, "a")
+	}
+	return engineAsGiven(t, s, cfg)
+}
+
+// engineAsGiven is engineWith without a codec that the configuration does not name.
+func engineAsGiven(t testing.TB, s durable.Store, cfg durable.Config) *durable.Engine {
 	t.Helper()
 	e, err := durable.New(s, cfg)
 	if err != nil {

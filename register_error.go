@@ -91,6 +91,7 @@ func init() {
 		{record.CodeTimeout, ErrTimeout},
 		{record.CodeOutcomeUnknown, ErrOutcomeUnknown},
 		{record.CodeRefused, ErrRefused},
+		{record.CodeUnreadable, ErrUnreadable},
 		{record.CodeDiverged, ErrDiverged},
 		{record.CodeTerminated, ErrTerminated},
 		{record.CodeCancelled, ErrCancelled},

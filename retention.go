@@ -93,7 +93,7 @@ func (r *Retention) engineRetention(e *Engine, executed map[string]bool) engine.
 	}
 	if archive := r.Archive; archive != nil {
 		out.Archive = func(ctx context.Context, run uuid.UUID, generation int32) error {
-			x, err := e.exported(ctx, run.String(), int(generation))
+			x, err := e.exported(ctx, run.String(), int(generation), false)
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 		ctx = bridge.WithOutlast(ctx, engine.ContextWithPatience)
 		var out engine.AttemptOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
-		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
+		err := in(ctx, k.c.scope.Engine().Database(), w, func(ctx context.Context) error {
 			attempt.BeginFunction()
 			v, err := k.fn(ctx)
 			if err != nil {
@@ -85,7 +85,7 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 		return nil, err
 	}
 	starts, spans := e.inner.PrepareStarts(ctx, requests)
-	if err := insert(ctx, e.inner.Store(), starts); err != nil {
+	if err := e.inner.StartIn(starts, func(starts []*store.StartWrite) error { return insert(ctx, e.inner.Database(), starts) }); err != nil {
 		spans.EndFailed(err)
 		return nil, err
 	}
@@ -106,7 +106,9 @@ func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWr
 		return err
 	}
 	e.inner.StampSignal(signal)
-	if err := insert(ctx, e.inner.Store(), store.RunRef{UUIDOrName: id}, signal); err != nil {
+	if err := e.inner.SignalIn(signal, func(signal *store.SignalWrite) error {
+		return insert(ctx, e.inner.Database(), store.RunRef{UUIDOrName: id}, signal)
+	}); err != nil {
 		return err
 	}
 	return convertStateError(e.inner.SignalError(id, signal))

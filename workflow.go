@@ -366,6 +366,9 @@ func runResultOf[O any](row *store.Run) (O, error) {
 		return zero, newRunError(row)
 	}
 	out, err := decode[O](row.Output)
+	if errors.Is(err, ErrUnreadable) {
+		return zero, fmt.Errorf("the output of run %q of workflow %q: %w", row.Address(), row.Workflow, err)
+	}
 	if err != nil {
 		return zero, fmt.Errorf("%w: the output of run %q of workflow %q: %w", ErrDiverged, row.Address(), row.Workflow, err)
 	}

@@ -74,6 +74,7 @@ func TestEveryModeOfTheBenchmark(t *testing.T) {
 			"queues":    nil, // its rows differ
 			"preflight": {"runs", "steps", "runs_per_s"},
 			"payload":   {"payload_bytes", "mb_per_s", "steps_per_s"},
+			"codec":     {"wf_per_s", "plain_wf_per_s", "plain_ratio"},
 		},
 	} {
 		t.Run(store, func(t *testing.T) {

@@ -75,6 +75,7 @@ var modes = []struct {
 	{"sweep", (*bench).sweep},
 	{"preflight", (*bench).preflight},
 	{"payload", (*bench).payloads},
+	{"codec", (*bench).codecs},
 	{"fanout", (*bench).fanout},
 	{"graph", (*bench).graph},
 	{"queues", (*bench).queues},

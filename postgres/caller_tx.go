@@ -95,7 +95,9 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 		signal.Outcome, signal.Existing, signal.State = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	signal.Run = runs[0].UUID
+	if err := signal.EncodeFor(runs[0].UUID); err != nil {
+		return err
+	}
 	w := &sortedBatch{}
 	w.addBatch(&store.Batch{Signals: []*store.SignalWrite{signal}})
 	var took changedRowCounts

@@ -129,7 +129,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 				nullText(&item.Trace), d.Version, pgTime(d.At), d.Call, d.Detail)
 			continue
 		}
-		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
+		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace), item.Uncounted)
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.statements.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)

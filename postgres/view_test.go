@@ -63,3 +63,25 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		}
 	}
 }
+
+// The views show the size of payloads that a codec has encoded, and fail for none.
+func TestViewsShowEncodedPayloads(t *testing.T) {
+	s := open(t, "exec")
+	conn := ours(t, s)
+	at := now(t, s)
+	encoded := []byte{0xc0, 1, 0xff, 0}
+	r := running(uuid.New(), at)
+	r.Input = encoded
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: r}}})
+	step := store.Step{Run: r.UUID, Name: "a", Kind: store.KindStep, Status: store.StepCompleted, Seq: 1, Attempt: 1, Epoch: r.Epoch, StartedAt: at, Output: encoded, Error: []byte(`{"message":"no"}`), Failures: encoded}
+	commit(t, s, &store.Batch{
+		Steps:   []*store.StepWrite{{Step: step}},
+		Signals: []*store.SignalWrite{{Run: r.UUID, ID: uuid.New(), Name: "s", Payload: encoded, CreatedAt: at}},
+	})
+	var got string
+	err := conn.QueryRow(t.Context(), `SELECT concat_ws(' ', r.input, r.output, s.output, s.error, s.failures, m.payload)
+		FROM durable.runs r JOIN durable.steps s ON s.run_id = r.id JOIN durable.signals m ON m.run_id = r.id WHERE r.id = $1`, pgUUID(r.UUID)).Scan(&got)
+	if want := `{"encoded" : 4} {"encoded" : 4} {"message":"no"} {"encoded" : 4} {"encoded" : 4}`; err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}

@@ -160,9 +160,15 @@ func holdAsPaused(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	}
 }
 
-// holdWithCrash returns what any other run becomes: it counts a crash, and is claimable later, or paused at MaxCrashes.
+// holdWithCrash returns what any other run becomes: it counts a crash, unless the write says otherwise, and is claimable later, or paused at MaxCrashes.
 // reached is the number of its terminal checkpoints.
 func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
+	if w.Uncounted {
+		return heldRunUpdate{
+			status: store.Pending, control: row.Control, reason: w.Reason, wakeAt: store.HoldUntil(w, writeTime(w), 0, row.Deadline),
+			crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
+		}
+	}
 	crashes := row.Crashes
 	if reached > row.checkpointsAtLastCrash {
 		crashes = 0
@@ -174,7 +180,7 @@ func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpd
 		h.reason = store.HeldTooOftenReason(w.Reason, crashes)
 		return h
 	}
-	h.wakeAt = store.HoldUntil(writeTime(w), crashes, row.Deadline)
+	h.wakeAt = store.HoldUntil(w, writeTime(w), crashes, row.Deadline)
 	return h
 }
 

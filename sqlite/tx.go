@@ -114,7 +114,9 @@ func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w
 		w.Outcome, w.Existing, w.State = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	w.Run = row.UUID
+	if err := w.EncodeFor(row.UUID); err != nil {
+		return s.wrapError("signal", err)
+	}
 	return s.wrapError("signal", writeSignal(x, w))
 }
 

@@ -65,3 +65,23 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		_ = rows.Close()
 	}
 }
+
+// The views show the size of payloads that a codec has encoded.
+func TestViewsShowEncodedPayloads(t *testing.T) {
+	s := openTest(t)
+	run := startTestRuns(t, s, 1)[0]
+	encoded := []byte{0xc0, 1, 0xff, 0}
+	sent := newSignal(run, "s", now())
+	sent.Payload = encoded
+	sendSignals(t, s, sent)
+	commitStep(t, s, &store.StepWrite{Step: store.Step{
+		Run: run, Name: "a", Kind: store.KindStep, Status: store.StepCompleted, Seq: 1, Attempt: 1, Epoch: epochAt(1), StartedAt: now(),
+		Output: encoded, Error: []byte(`{"message":"no"}`), Failures: encoded,
+	}})
+	var got string
+	err := s.writer().QueryRowContext(t.Context(), `SELECT s.output || s.error || s.failures || m.payload
+		FROM durable_steps s JOIN durable_signals m ON m.run_id = s.run_id WHERE s.run_id = hex(?)`, run[:]).Scan(&got)
+	if want := `{"encoded":4}{"message":"no"}{"encoded":4}{"encoded":4}`; err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}

@@ -240,6 +240,9 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if err != nil {
 		return CallResult{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
 	}
+	if err := r.holdIfUnreadable(&store.Step{Name: c.name, Output: row.Output, Error: row.Error}); err != nil {
+		return CallResult{}, err
+	}
 	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
 	w := t.newStepWrite(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {

@@ -179,7 +179,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, kindMismatchError(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
 	}
-	return rec.Recorded, nil
+	return rec.Recorded, r.holdIfUnreadable(rec.Recorded)
 }
 
 // setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.

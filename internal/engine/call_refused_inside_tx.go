@@ -38,7 +38,7 @@ var transactions struct {
 // enterTransaction notes the transaction in the context for its function, and for the calling goroutine, until the
 // caller calls the returned function.
 func (t *stepTask) enterTransaction(ctx context.Context) (context.Context, func()) {
-	if _, serial := t.r.e.unwrappedStore.(store.SerialCommitter); !serial {
+	if _, serial := t.r.e.database.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}
 	x := &activeTx{t: t}
@@ -75,5 +75,5 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 }
 
 func (x *activeTx) blocksWriterOf(e *Engine) bool {
-	return !x.over.Load() && x.t.r.e.unwrappedStore == e.unwrappedStore
+	return !x.over.Load() && x.t.r.e.database == e.database
 }

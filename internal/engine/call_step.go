@@ -332,6 +332,9 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 // leaving memory: the fence decides whether the database accepts it.
 func (t *stepTask) write(w *store.StepWrite) (CallResult, time.Time, error) {
 	r := t.r
+	if r.e.coded != nil {
+		r.e.coded.SealStep(w)
+	}
 	err := r.e.journal.Step(r.writeCtx, w)
 	if err == nil && w.Outcome == store.Locked {
 		err = errRowLocked
@@ -364,7 +367,7 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 		if w.Recorded.Kind != t.spec.Kind {
 			return CallResult{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
 		}
-		return resultOf(w.Recorded), time.Time{}, nil
+		return resultOf(w.Recorded), time.Time{}, t.r.holdIfUnreadable(w.Recorded)
 	default:
 		return CallResult{}, time.Time{}, t.handleFencedStep(w.State)
 	}

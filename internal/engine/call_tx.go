@@ -45,7 +45,8 @@ func (p *txPhase) tryEnter(next int32) bool {
 type TxAttempt struct {
 	t           *stepTask
 	w           *store.StepWrite
-	isOwnOutput bool // the output is recorded as the function returned it
+	isOwnOutput bool   // the output is recorded as the function returned it
+	plain       []byte // the output before a codec has encoded it
 }
 
 // BeginFunction must be called right before each call of the function, which may be called more than once.
@@ -58,6 +59,13 @@ func (x *TxAttempt) SetOutput(output []byte) error {
 		return errAttemptTimeout
 	}
 	x.w.Step.Output, x.isOwnOutput = x.t.outputToRecord(output)
+	x.plain = x.w.Step.Output
+	if own := x.t.r.e.coded; own != nil {
+		var err error
+		if x.w.Step.Output, err = own.StepOutput(&x.w.Step); err != nil {
+			return err
+		}
+	}
 	x.w.Step.EndedAt = x.t.r.e.clock.Now()
 	return nil
 }
@@ -93,6 +101,10 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
 		x := &TxAttempt{t: t, w: w, isOwnOutput: true}
 		value, f := t.spec.Transact(ctx, w, x)
+		w.Step.Output = x.plain
+		if t.r.e.coded != nil && w.Recorded != nil {
+			t.r.e.coded.OpenStep(w.Recorded)
+		}
 		switch {
 		case f == nil:
 			if !x.isOwnOutput {

@@ -50,7 +50,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -58,7 +57,9 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/coded"
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/results"
 	"github.com/seed8ec063be/durable/internal/slots"
@@ -87,6 +88,7 @@ type Config struct {
 	// DeclaredQueues are recorded when the worker begins.
 	DeclaredQueues []DeclaredQueue
 	Retention      Retention
+	Codec          payload.Codec // encodes the payloads of users; nil: none
 	Telemetry      *telemetry.Telemetry
 }
 
@@ -109,26 +111,27 @@ type WorkflowDefinition struct {
 
 // Engine lets one process use one store.
 type Engine struct {
-	cfg            Config
-	store          store.Store
-	journal        *journal.Journal
-	clock          clock.Clock
-	telemetry      *telemetry.Telemetry
-	workflows      map[string]*WorkflowDefinition
-	claimFilter    *store.ClaimFilter // the workflows of defs in the queues of cfg
-	results        *results.Waiters
-	signalTimes    increasingTimes
-	tokenKey       atomic.Pointer[[]byte] // nil: not read yet
-	probe          TestProbe              // set by a test, else nil
-	unwrappedStore store.Store            // the store itself, without the wrapper of a probe
-	awaitCount     atomic.Int32           // the number of callers of Await
-	awaitCallers   awaitCallers           // the callers of Await, for an engine with a probe
-	counters       engineCounters
-	stepSlots      *slots.Steps // nil: no limit
-	queues         queueRowCache
-	pinned         store.PinnedWorkflows // the pinned workflows of defs
-	folds          foldLocks
-	markerPool     sync.Pool // of startedMarker, whose timers are stopped
+	cfg          Config
+	store        store.Store
+	journal      *journal.Journal
+	clock        clock.Clock
+	telemetry    *telemetry.Telemetry
+	workflows    map[string]*WorkflowDefinition
+	claimFilter  *store.ClaimFilter // the workflows of defs in the queues of cfg
+	results      *results.Waiters
+	signalTimes  increasingTimes
+	tokenKey     atomic.Pointer[[]byte] // nil: not read yet
+	probe        TestProbe              // set by a test, else nil
+	database     store.Store            // the store itself, without the wrappers of a probe and a codec
+	coded        *coded.Store           // database with the codec; nil: there is none
+	awaitCount   atomic.Int32           // the number of callers of Await
+	awaitCallers awaitCallers           // the callers of Await, for an engine with a probe
+	counters     engineCounters
+	stepSlots    *slots.Steps // nil: no limit
+	queues       queueRowCache
+	pinned       store.PinnedWorkflows // the pinned workflows of defs
+	folds        foldLocks
+	markerPool   sync.Pool // of startedMarker, whose timers are stopped
 
 	mu      sync.Mutex
 	session *workerSession // nil while there is no worker
@@ -138,7 +141,7 @@ type Engine struct {
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, defaultClaimLimit)
-	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewSteps(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions)), pinned: make(store.PinnedWorkflows)}
+	e := &Engine{cfg: cfg, store: s, database: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewSteps(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions)), pinned: make(store.PinnedWorkflows)}
 	for _, d := range cfg.Definitions {
 		e.workflows[d.Name] = d
 		if d.Pinned {
@@ -147,17 +150,29 @@ func New(s store.Store, cfg Config) *Engine {
 	}
 	e.queues.e = e
 	e.claimFilter = store.NewClaimFilter(slices.Collect(maps.Keys(e.workflows)), cfg.Queues)
+	e.attachProbe(s)
+	if cfg.Codec != nil {
+		s, e.coded = coded.New(s, cfg.Codec), coded.New(e.database, cfg.Codec)
+		e.store = s
+	}
 	e.journal = journal.New(s.Commit, func(f journal.FlushStats) { e.telemetry.Flushed(f.Rows, f.Bytes, f.Duration) }, cfg.Patience)
 	e.results = results.New(s, e, e.telemetry.Log)
-	e.attachProbe(s)
-	if _, serial := e.unwrappedStore.(store.SerialCommitter); serial {
+	if _, serial := e.database.(store.SerialCommitter); serial {
 		e.journal.UseSingleWriter()
 	}
 	return e
 }
 
-// Store returns the engine's store, without the wrapper of a probe.
-func (e *Engine) Store() store.Store { return e.unwrappedStore }
+// Store returns the engine's store, without the wrapper of a probe. Payloads are encoded and decoded by the codec.
+func (e *Engine) Store() store.Store {
+	if e.coded != nil {
+		return e.coded
+	}
+	return e.database
+}
+
+// Database returns the engine's store as New was given it, or the store in it if that is a probe's. Payloads are as they are stored.
+func (e *Engine) Database() store.Store { return e.database }
 
 // HasWorkflow reports whether this engine has a definition of the workflow.
 func (e *Engine) HasWorkflow(workflow string) bool { return e.workflows[workflow] != nil }
@@ -306,38 +321,6 @@ func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, s
 	return startResults
 }
 
-// startConflictError returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
-// another start with the same name. A run that has continued as new is compared by the input with which it was started.
-func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run) error {
-	if asked.Workflow == found.Workflow && string(asked.Input) != string(found.Input) && found.Epoch.Count > 1 {
-		switch same, err := e.isFirstInput(ctx, found.UUID, asked.Input); {
-		case err != nil:
-			return fmt.Errorf("start run %q: read the input with which it was started before: %w", asked.Name, err)
-		case same:
-			return nil
-		}
-	}
-	switch {
-	case asked.Workflow != found.Workflow:
-		return fmt.Errorf("%w: run %q is of workflow %q, and was asked for again as %q: use another ID",
-			ErrIDConflict, asked.Name, found.Workflow, asked.Workflow)
-	case string(asked.Input) != string(found.Input):
-		return fmt.Errorf("%w: run %q of workflow %q exists with another input (%d bytes, now %d, different from byte %d on): use another ID, or the same input",
-			ErrIDConflict, asked.Name, asked.Workflow, len(found.Input), len(asked.Input), firstDifference(found.Input, asked.Input))
-	}
-	return nil
-}
-
-// firstDifference returns the offset, from 0, of the first byte at which two texts differ.
-func firstDifference(a, b []byte) int {
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return min(len(a), len(b))
-}
-
 // reserveSlots reserves slots for the requests that can begin here at once.
 func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
@@ -351,50 +334,4 @@ func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservati
 		return w, slots.Reservation{}
 	}
 	return w, w.slots.Acquire(want, 0, 0)
-}
-
-// Now returns the database's time.
-func (e *Engine) Now(ctx context.Context) (time.Time, error) {
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
-		return time.Time{}, err
-	}
-	return e.clock.Now(), nil
-}
-
-// Get returns the run with the UUID or, for a root, the name ref, including its payloads. It returns ErrNotFound if there is
-// no such run.
-func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
-	return e.find(ctx, ref, store.AllPayloads)
-}
-
-// Find returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
-func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
-	return e.find(ctx, ref, store.NoPayloads)
-}
-
-func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, error) {
-	if err := CheckRef(ref); err != nil {
-		return nil, err
-	}
-	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: ref}}, with)
-	if err != nil {
-		return nil, fmt.Errorf("get run %q: %w", ref, err)
-	}
-	if found[0] == nil {
-		return nil, notFoundError(ref)
-	}
-	return found[0], nil
-}
-
-// History returns the run's checkpoints in the order in which their calls began.
-func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
-	run, err := e.Find(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := e.store.History(ctx, run.UUID)
-	if err != nil {
-		return nil, fmt.Errorf("read the history of run %q: %w", ref, err)
-	}
-	return steps, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -95,7 +96,11 @@ func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
 	case s.Outcome == store.Written:
 		return nil
 	case s.Outcome == store.Adopted:
-		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
+		had := s.Existing
+		if err := payload.Problem(had.Payload); err != nil {
+			return fmt.Errorf("signal run %q: a signal with this key exists, and its payload cannot be compared: %w", ref, err)
+		}
+		if had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
 			return &ConflictError{Text: fmt.Sprintf("durable: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
 				naming.DisplaySignal(s.Name), naming.DisplaySignal(s.Key), ref)}
 		}

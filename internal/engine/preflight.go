@@ -113,6 +113,9 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned) // also after a Goexit
+		if !r.isReadable() {
+			return
+		}
 		_, failure := r.callWorkflow()
 		r.mu.Lock()
 		r.goroutines.functionReturned = true

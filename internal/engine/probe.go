@@ -69,7 +69,7 @@ func (e *Engine) attachProbe(s store.Store) {
 	if !ok {
 		return
 	}
-	e.probe, e.unwrappedStore = p.Probe(), p.WrappedStore()
+	e.probe, e.database = p.Probe(), p.WrappedStore()
 	if c := e.probe.Clock(); c != nil {
 		e.clock = clock.FromManual(c)
 	}

@@ -80,6 +80,7 @@ type suspension struct {
 	heldReason          string            // why the run is held; only with ErrHeld
 	compensationMissing bool              // the cause is ErrHeld, because the code lacks a compensation
 	divergence          *store.Divergence // the cause is ErrHeld, because the code does not fit the history
+	unreadable          bool              // the cause is ErrHeld, because a payload cannot be decoded; see run_unreadable.go
 }
 
 func newRun(w *worker, c *store.ClaimedRun) *run {
@@ -125,7 +126,7 @@ func (r *run) execute(late time.Duration) {
 	}
 	r.e.counters.startedExecutions.Add(1)
 	r.e.telemetry.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.knowsRenewals() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.isReadable() || !r.knowsRenewals() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}
@@ -321,7 +322,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes, w.Divergence = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence
+		w.Held, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():

@@ -18,7 +18,8 @@ type replayState struct {
 	terminalCount      int                    // terminal checkpoints of the run
 	uncalled           int                    // of them, those that are records of a repair and not calls
 	renewals           renewals
-	checkpointsAtCrash int // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
+	unreadable         error // why a payload of the history cannot be decoded; nil: all can
+	checkpointsAtCrash int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
 	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see beganSince
 	usedNames     map[string]uintptr  // names called in this execution, and their call sites

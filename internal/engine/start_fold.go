@@ -94,7 +94,7 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 	if p == nil {
 		return refused, err
 	}
-	if err := insert(p.Change()); err != nil {
+	if err := e.foldIn(p.Change(), insert); err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, err
 	}

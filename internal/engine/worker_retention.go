@@ -54,7 +54,7 @@ func (w *worker) retentionLoop(ctx context.Context) {
 	}
 	interval := min(max(keep.shortest()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
 	s := &sweeper{w: w, keep: keep, batch: firstSweepBatch, pause: sweepPause, wanted: sweepTransaction}
-	if _, serial := w.e.unwrappedStore.(store.SerialCommitter); serial {
+	if _, serial := w.e.database.(store.SerialCommitter); serial {
 		s.pause, s.wanted = sweepSerialPause, sweepSerialTransaction
 	}
 	told := false

@@ -208,6 +208,9 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 // schedule.ErrUnchecked.
 func (e *Engine) checkScheduleQueue(since time.Time) func(name string, s *schedule.Settings) error {
 	return func(name string, s *schedule.Settings) error {
+		if s.InputProblem != "" {
+			return fmt.Errorf("the input of schedule %q: %s", name, s.InputProblem)
+		}
 		if s.GroupKey == "" {
 			return nil
 		}

@@ -106,14 +106,19 @@ func decode(row *store.Fold) (s state, err error) {
 
 // row returns the row with this state.
 func (s *state) row(k store.FoldKey, lookAt time.Time, after uuid.UUID, input []byte) store.Fold {
+	return store.Fold{
+		FoldKey: k, LookAt: lookAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
+		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: s.text(), Input: input,
+	}
+}
+
+// text returns the state as it is stored.
+func (s *state) text() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // the type can always be encoded
 	}
-	return store.Fold{
-		FoldKey: k, LookAt: lookAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
-		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: text, Input: input,
-	}
+	return text
 }
 
 // WaitOf returns for what the run row.WaitingRun waits: the run live, if it is not the zero UUID, and the time due, if it is not zero.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
@@ -28,6 +29,7 @@ const (
 	CodeTerminated     = "durable.terminated"
 	CodeCompensation   = "durable.compensation_failed"
 	CodeCrashLoop      = "durable.crash_loop"
+	CodeUnreadable     = "durable.unreadable"
 )
 
 // Failure is the recorded form of an error. The first execution and every replay see the same Failure.
@@ -77,6 +79,9 @@ func (f *Failure) Encode() []byte {
 // DecodeFailure decodes the stored form. For bytes that do not decode it returns a Failure that says so.
 func DecodeFailure(b []byte) *Failure {
 	f := new(Failure)
+	if err := payload.Problem(b); err != nil {
+		return &Failure{Message: err.Error(), Codes: []string{CodeUnreadable}}
+	}
 	if err := json.Unmarshal(b, f); err != nil {
 		return &Failure{Message: fmt.Sprintf("unreadable failure record (%d bytes): %v", len(b), err)}
 	}

@@ -73,6 +73,11 @@ type Settings struct {
 	Jitter   Duration          `json:"jitter,omitzero"`
 	Timeout  Duration          `json:"timeout,omitzero"`
 	Tags     map[string]string `json:"tags,omitzero"`
+
+	// EncodedInput is the input if a codec has encoded it. Input then only shows its size. InputProblem says why this process
+	// cannot decode it, and is never stored.
+	EncodedInput []byte `json:"encoded_input,omitzero"`
+	InputProblem string `json:"input_problem,omitzero"`
 }
 
 // Encode returns the settings as they are stored.

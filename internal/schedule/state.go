@@ -50,6 +50,23 @@ func DecodeState(row *store.Schedule) (*State, error) {
 	return s, nil
 }
 
+// MapSettings returns the state of a row after f has changed its settings, for a store that encodes inputs.
+func MapSettings(row *store.Schedule, f func(*Settings) error) ([]byte, error) {
+	s, err := DecodeState(row)
+	if err != nil {
+		return row.State, err
+	}
+	for _, set := range []*Settings{s.Declared, s.Operator} {
+		if set == nil {
+			continue
+		}
+		if err := f(set); err != nil {
+			return row.State, err
+		}
+	}
+	return json.Marshal(s)
+}
+
 // Effective returns the settings that apply, or nil if the schedule is deleted.
 func (s *State) Effective() *Settings {
 	switch {

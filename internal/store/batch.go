@@ -66,6 +66,8 @@ type StepWrite struct {
 	// conflict.
 	RowExists bool
 
+	Encoded *EncodedPayloads // see there
+
 	// Outcome is Written; Adopted, if a terminal row existed (Recorded holds it); Fenced, and then State holds the state of the
 	// run; or Locked. If RowExists was wrong, the store tries an insert instead of the update, or the reverse. A marker or
 	// backoff that is older than a row of the same epoch changes nothing, and its outcome is Written.
@@ -99,6 +101,20 @@ type ReceiveWrite struct {
 	State    RunState
 }
 
+// PayloadEncoder returns the payload of a signal to the run as it is stored.
+type PayloadEncoder interface {
+	EncodeFor(run uuid.UUID) ([]byte, error)
+}
+
+// EncodeFor sets the run of the signal, and its payload as it is stored. A store calls it once it has found the run in a transaction of
+// the user.
+func (w *SignalWrite) EncodeFor(run uuid.UUID) (err error) {
+	if w.Run = run; w.Encoder != nil {
+		w.Payload, err = w.Encoder.EncodeFor(run)
+	}
+	return err
+}
+
 // SignalWrite is a named message to a run that has not ended. If the run waits, the signal wakes it.
 type SignalWrite struct {
 	Run       uuid.UUID
@@ -107,6 +123,11 @@ type SignalWrite struct {
 	Key       string // if not empty, an idempotency key: the run keeps one signal for each key
 	Payload   []byte
 	CreatedAt time.Time // signals of one name are received in the order of (CreatedAt, ID)
+
+	// Encoder returns Payload as it is stored, if the run is found only in the transaction that writes the signal. Nil: Payload is as
+	// it is stored.
+	Encoder PayloadEncoder
+
 	// ArrivedAt is compared with the timeout of a receive. Only tests with a clock of their own set
 	// it. If it is zero, the store reads the database's clock in the transaction that writes the
 	// signal, after it has locked the run. So a receive that timed out committed before the signal.
@@ -141,6 +162,8 @@ type SignalWrite struct {
 // pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
 // resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
 //
+// Held with Uncounted, for a cause that is not the run's, leaves the count of crashes as it is, and never pauses the run.
+//
 // Held with a Divergence makes the run Paused with the control bit HeldForDrift, without a crash, even if
 // its cancel was requested, and records the divergence in place of an earlier one of the same version. The
 // Reason is that of the write, unless a pause was requested that has a reason.
@@ -163,13 +186,23 @@ type OwnershipEnd struct {
 
 	Held       bool
 	MaxCrashes int         // with Held; see ClaimQuery
+	Uncounted  bool        // with Held: it is no crash, and the run becomes claimable after UncountedHoldDelay
 	Divergence *Divergence // with Held: the run is held for drift
+
+	Encoded *EncodedPayloads // see there
 
 	// Outcome is Written; Fenced, and then State holds the state of the run; or Locked, if another transaction has locked the row
 	// of the run or of its parent.
 	Outcome Outcome
 	State   RunState
 }
+
+// EncodedPayloads are the encoded payloads of a write, which package coded keeps in the write. A write that is repeated must have the
+// same bytes, so that it is recognized as committed before, and an encryption gives other bytes each time.
+type EncodedPayloads struct{ Output, Error, Failures EncodedPayload }
+
+// EncodedPayload is a payload and its encoded form.
+type EncodedPayload struct{ Plain, Encoded []byte }
 
 // HasFailed reports whether the run ends as Failed or Expired.
 func (w *OwnershipEnd) HasFailed() bool { return w.Status == Failed || w.Status == Expired }
@@ -184,10 +217,17 @@ func HoldDelay(crashes int16) time.Duration {
 	return min(time.Second<<(2*max(crashes-1, 0)), most)
 }
 
+// UncountedHoldDelay is how long a run that was released with OwnershipEnd.Uncounted is not claimable.
+// run_hold_after_rejected_write.sql has the same value.
+const UncountedHoldDelay = 30 * time.Second
+
 // HoldUntil returns when a run that was released with OwnershipEnd.Held becomes claimable: after HoldDelay,
 // or at its deadline if that is in the future and comes first. run_hold_after_rejected_write.sql has the same rule.
-func HoldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
+func HoldUntil(w *OwnershipEnd, now time.Time, crashes int16, deadline time.Time) time.Time {
 	wakeAt := now.Add(HoldDelay(crashes))
+	if w.Uncounted {
+		wakeAt = now.Add(UncountedHoldDelay)
+	}
 	if deadline.After(now) && deadline.Before(wakeAt) {
 		return deadline
 	}

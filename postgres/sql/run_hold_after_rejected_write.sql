@@ -3,7 +3,8 @@
 -- the run has more terminal checkpoints than at its last crash (progress). The run becomes pending (1),
 -- and claimable after one second, four times as long after each further crash, and at most 300 seconds;
 -- or at its deadline, if that is earlier and not over. At $6 crashes it is paused (4) instead, as by
--- claim_runs.sql; zero means no limit. A run that is to be paused (control 1, 2) is paused without a crash.
+-- claim_runs.sql; zero means no limit. A run that is to be paused (control 1, 2) is paused without a crash. If $8 is set, the
+-- cause is not the run's: it is no crash, and the run is claimable after 30 seconds.
 --
 -- It returns what the run became. If it returns no row, run_state.sql reads the run.
 WITH own AS MATERIALIZED (
@@ -19,15 +20,15 @@ WITH own AS MATERIALIZED (
     FROM own
 ), judged AS MATERIALIZED (
     SELECT shard, id, ahead, halted,
-           CASE WHEN halted THEN progress ELSE reached END AS progress,
-           CASE WHEN halted THEN crashes
+           CASE WHEN halted OR $8::boolean THEN progress ELSE reached END AS progress,
+           CASE WHEN halted OR $8::boolean THEN crashes
                 WHEN reached > progress THEN 1
                 ELSE least(crashes + 1, 32767) END AS crashes
     FROM counted
 ), decided AS MATERIALIZED (
     SELECT shard, id, halted, progress, crashes,
-           NOT halted AND $6::integer > 0 AND crashes >= $6::integer AS hopeless,
-           least(ahead, $4::timestamptz + least(power(4, least(crashes - 1, 9)), 300) * interval '1 second') AS back
+           NOT halted AND NOT $8::boolean AND $6::integer > 0 AND crashes >= $6::integer AS hopeless,
+           least(ahead, $4::timestamptz + CASE WHEN $8::boolean THEN 30 ELSE least(power(4, least(crashes - 1, 9)), 300) END * interval '1 second') AS back
     FROM judged
 ), held AS (
     UPDATE durable.run AS r

@@ -113,13 +113,22 @@ CREATE TABLE durable.worker (
 );
 
 -- Views for users of psql: states as words, payloads as JSON.
+
+-- A payload as JSON. One that a codec has encoded begins with the byte C0, with which no UTF-8 text begins; of it, the
+-- size in bytes is shown.
+CREATE FUNCTION durable.payload_json(payload bytea) RETURNS json LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN pg_catalog.substring(payload, 1, 1) OPERATOR(pg_catalog.=) '\xc0'::bytea
+                THEN pg_catalog.json_build_object('encoded', pg_catalog.length(payload))
+                ELSE pg_catalog.convert_from(payload, 'UTF8')::json END
+$$;
+
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,
        (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
-       convert_from(input, 'UTF8')::json AS input,
-       convert_from(output, 'UTF8')::json AS output,
-       convert_from(error, 'UTF8')::json AS error,
+       durable.payload_json(input) AS input,
+       durable.payload_json(output) AS output,
+       durable.payload_json(error) AS error,
        created_at, started_at, ended_at, wake_at, deadline_at, shard
 FROM durable.run;
 
@@ -128,7 +137,7 @@ SELECT run_id, seq, name,
        (ARRAY['step','tx','sleep','choice'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
        attempt, (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,
-       convert_from(output, 'UTF8')::json AS output,
-       convert_from(error, 'UTF8')::json AS error,
+       durable.payload_json(output) AS output,
+       durable.payload_json(error) AS error,
        started_at, ended_at, next_at, shard
 FROM durable.step;

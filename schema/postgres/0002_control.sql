@@ -71,9 +71,9 @@ CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,
        (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
-       convert_from(input, 'UTF8')::json AS input,
-       convert_from(output, 'UTF8')::json AS output,
-       convert_from(error, 'UTF8')::json AS error,
+       durable.payload_json(input) AS input,
+       durable.payload_json(output) AS output,
+       durable.payload_json(error) AS error,
        created_at, started_at, ended_at, wake_at, deadline_at, shard,
        (control OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.<>) 0 AS paused,
        (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
@@ -100,9 +100,9 @@ SELECT s.run_id, s.seq, replace(replace(replace(s.name, '%', '%25'), '/', '%2F')
             WHEN s.kind OPERATOR(pg_catalog.=) 3 AND s.next_at OPERATOR(pg_catalog.>) pg_catalog.now() THEN 'started'
             ELSE (ARRAY['started','backoff','completed','failed'])[s.status] END AS status,
        s.attempt, (s.epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,
-       convert_from(s.output, 'UTF8')::json AS output,
-       convert_from(s.error, 'UTF8')::json AS error,
-       convert_from(s.failures, 'UTF8')::json AS failures,
+       durable.payload_json(s.output) AS output,
+       durable.payload_json(s.error) AS error,
+       durable.payload_json(s.failures) AS failures,
        s.started_at,
        CASE WHEN r.ended_at OPERATOR(pg_catalog.<) s.next_at AND s.kind OPERATOR(pg_catalog.=) 3 THEN r.ended_at
             WHEN r.ended_at IS NOT NULL AND s.status OPERATOR(pg_catalog.<) 3 THEN r.ended_at
@@ -114,7 +114,7 @@ LEFT JOIN durable.run AS r ON r.shard OPERATOR(pg_catalog.=) s.shard AND r.id OP
     AND (s.status OPERATOR(pg_catalog.<) 3 OR s.kind OPERATOR(pg_catalog.=) 3);
 
 CREATE VIEW durable.signals AS
-SELECT run_id, name, key, convert_from(payload, 'UTF8')::json AS payload, created_at, arrived_at, step AS received_by, id, shard
+SELECT run_id, name, key, durable.payload_json(payload) AS payload, created_at, arrived_at, step AS received_by, id, shard
 FROM durable.signal;
 
 CREATE VIEW durable.events AS

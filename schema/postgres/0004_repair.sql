@@ -49,9 +49,9 @@ CREATE INDEX generation_archive ON durable.generation (archive_id);
 CREATE VIEW durable.generations AS
 SELECT run_id, number, archive_id,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired','superseded'])[status] AS status,
-       convert_from(input, 'UTF8')::json AS input,
-       convert_from(output, 'UTF8')::json AS output,
-       convert_from(error, 'UTF8')::json AS error,
+       durable.payload_json(input) AS input,
+       durable.payload_json(output) AS output,
+       durable.payload_json(error) AS error,
        ended_at, at AS superseded_at, verb AS superseded_by, actor, reason, from_step,
        convert_from(detail, 'UTF8')::json AS detail, workflow, queue, version, shard
 FROM durable.generation;

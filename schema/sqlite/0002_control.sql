@@ -77,7 +77,7 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
                    WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' END AS status,
        epoch >> 32 AS epoch, crashes, hex(owner) AS owner, reason, version,
-       CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       iif(substr(input, 1, 1) = x'c0', json_object('encoded', length(input)), CAST(input AS TEXT)) AS input, iif(substr(output, 1, 1) = x'c0', json_object('encoded', length(output)), CAST(output AS TEXT)) AS output, iif(substr(error, 1, 1) = x'c0', json_object('encoded', length(error)), CAST(error AS TEXT)) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard,
@@ -103,7 +103,7 @@ SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/
                  WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' WHEN 15 THEN 'failure' WHEN 16 THEN 'renewal' WHEN 17 THEN 'graph' WHEN 18 THEN 'patch' END AS kind,
        CASE WHEN cancelled THEN 'cancelled' WHEN asleep THEN 'started'
             WHEN status = 1 THEN 'started' WHEN status = 2 THEN 'backoff' WHEN status = 3 THEN 'completed' WHEN status = 4 THEN 'failed' END AS status,
-       attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error, CAST(failures AS TEXT) AS failures,
+       attempt, epoch >> 32 AS epoch, iif(substr(output, 1, 1) = x'c0', json_object('encoded', length(output)), CAST(output AS TEXT)) AS output, iif(substr(error, 1, 1) = x'c0', json_object('encoded', length(error)), CAST(error AS TEXT)) AS error, iif(substr(failures, 1, 1) = x'c0', json_object('encoded', length(failures)), CAST(failures AS TEXT)) AS failures,
        strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', CASE WHEN cancelled THEN run_ended_at WHEN kind <> 3 THEN ended_at WHEN NOT asleep THEN next_at END / 1e6,
                 'unixepoch') AS ended_at,
@@ -117,7 +117,7 @@ FROM (
 );
 
 CREATE VIEW durable_signals AS
-SELECT hex(run_id) AS run_id, name, key, CAST(payload AS TEXT) AS payload,
+SELECT hex(run_id) AS run_id, name, key, iif(substr(payload, 1, 1) = x'c0', json_object('encoded', length(payload)), CAST(payload AS TEXT)) AS payload,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at, step AS received_by, hex(id) AS id
 FROM durable_signal;
 

@@ -46,7 +46,7 @@ CREATE INDEX durable_generation_archive ON durable_generation (archive_id);
 CREATE VIEW durable_generations AS
 SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
        CASE status WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' WHEN 10 THEN 'superseded' END AS status,
-       CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       iif(substr(input, 1, 1) = x'c0', json_object('encoded', length(input)), CAST(input AS TEXT)) AS input, iif(substr(output, 1, 1) = x'c0', json_object('encoded', length(output)), CAST(output AS TEXT)) AS output, iif(substr(error, 1, 1) = x'c0', json_object('encoded', length(error)), CAST(error AS TEXT)) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS superseded_at,
        verb AS superseded_by, actor, reason, from_step, CAST(detail AS TEXT) AS detail, workflow, queue, version

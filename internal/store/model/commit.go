@@ -298,13 +298,15 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 		if r.Reason == "" {
 			r.Reason = w.Reason
 		}
+	} else if w.Uncounted {
+		r.Reason, r.WakeAt = w.Reason, store.HoldUntil(w, w.Now, 0, r.Deadline)
 	} else {
 		if reached := r.terminalSteps(); reached > r.Progress {
 			r.Crashes, r.Progress = 0, reached
 		}
 		r.Crashes++
 		r.Reason = w.Reason
-		if r.WakeAt = store.HoldUntil(w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
+		if r.WakeAt = store.HoldUntil(w, w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
 			r.Status, r.Control, r.WakeAt, r.PausedAt = store.Paused, r.Control|store.PausedItself, time.Time{}, w.Now
 			r.Reason = store.HeldTooOftenReason(w.Reason, r.Crashes)
 		}

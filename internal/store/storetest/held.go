@@ -15,6 +15,7 @@ var holds = []test{
 	{"the reason is kept until something new is recorded", holdReason},
 	{"a held run that is to be paused is paused, and that is no crash", holdPaused},
 	{"a held run that is to be cancelled stays away", holdCancelled},
+	{"a hold that is not counted is no crash, and never pauses the run", holdUncounted},
 	{"a hold is fenced, and may be replayed", holdFenced},
 	{"steps may be recorded with the hold of their run", holdWithStep},
 	{"a held run comes back at its deadline at the latest", holdDeadline},
@@ -149,6 +150,25 @@ func holdCancelled(b *bed) {
 	b.hold(r.UUID, epochAt(1), b.now, 0)
 	if row := b.row(r.UUID); row.Status != store.Pending || row.Control&store.CancelRequested == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
 		b.Errorf("got %s, control %d, wake %s", row.Status, row.Control, show(row.WakeAt))
+	}
+}
+
+func holdUncounted(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	for range 3 {
+		got := b.claimOne(q, r.UUID)
+		b.ordered(store.VerbCancel, r.UUID)
+		w := b.commitRun(store.OwnershipEnd{
+			UUID: r.UUID, Epoch: got.Run.Epoch, Status: store.Pending, Now: q.Now, Held: true, Reason: "the key is missing", MaxCrashes: 1, Uncounted: true,
+		})
+		wantOutcome(b, "the release", w.Outcome, store.Written)
+		row, at := b.row(r.UUID), q.Now.Add(store.UncountedHoldDelay)
+		if row.Status != store.Pending || row.Crashes != 0 || !row.WakeAt.Equal(at) || row.Reason != "the key is missing" || row.Owner.Valid {
+			b.Fatalf("the released run is %+v, want it due at %v without a crash", row, at)
+		}
+		q.Now = at
+		q.LeaseUntil = q.Now.Add(time.Hour)
 	}
 }
 

@@ -1,0 +1,12 @@
+// Package codec compresses and encrypts the payloads of runs before they reach the database.
+//
+//	keys, err := codec.Encrypt(codec.Key{ID: "2026-11", Secret: secret})
+//	both := codec.Chain(codec.Compress(), keys)
+//
+// A Chain encodes with its first codec first, so compress before you encrypt: encrypted bytes do not compress.
+//
+// # Keys
+//
+// The first key of [Encrypt] encrypts, and all its keys decrypt. To rotate keys, first add the new key at the end in all
+// processes, then move it to the front in all processes. Keep the old key for as long as payloads exist that are encrypted with it.
+package codec

@@ -1,0 +1,197 @@
+package codec
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/payload"
+)
+
+// KeySize is the size of a [Key] in bytes.
+const KeySize = 32
+
+// maxKeyID is the longest ID of a key in bytes.
+const maxKeyID = 64
+
+// ErrInvalidKey is returned by [Encrypt] for keys that cannot be used.
+var ErrInvalidKey = errors.New("codec: invalid key")
+
+// Key is a key of [Encrypt].
+type Key struct {
+	// ID is the name of the key. It is stored in clear with each payload. At most 64 bytes.
+	ID string
+	// Secret holds 32 random bytes.
+	Secret []byte
+}
+
+// String returns the ID of the key, and never its secret.
+func (k Key) String() string { return fmt.Sprintf("key %q", k.ID) }
+
+// GoString returns the same as String.
+func (k Key) GoString() string { return k.String() }
+
+type encrypt struct {
+	first string // the ID of the key that encrypts
+	keys  map[string]*extendedGCM
+}
+
+// Encrypt returns a codec that encrypts payloads with XAES-256-GCM, which is AES-256-GCM with random nonces of 192 bits
+// (https://c2sp.org/XAES-256-GCM). The first key encrypts, and all keys decrypt. Each payload is bound to its run and its
+// place, so that exchanged rows do not decode. Encrypt returns [ErrInvalidKey] if there is no key, two keys have the same ID, an
+// ID is empty or too long, or a secret does not have [KeySize] bytes.
+func Encrypt(keys ...Key) (payload.Codec, error) {
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%w: there is none: pass the key that encrypts", ErrInvalidKey)
+	}
+	c := &encrypt{first: keys[0].ID, keys: make(map[string]*extendedGCM, len(keys))}
+	for _, k := range keys {
+		switch {
+		case k.ID == "" || len(k.ID) > maxKeyID:
+			return nil, fmt.Errorf("%w: an ID has %d bytes: it needs 1 to %d", ErrInvalidKey, len(k.ID), maxKeyID)
+		case len(k.Secret) != KeySize:
+			return nil, fmt.Errorf("%w: the secret of %q has %d bytes: it needs %d random bytes", ErrInvalidKey, k.ID, len(k.Secret), KeySize)
+		case c.keys[k.ID] != nil:
+			return nil, fmt.Errorf("%w: there are two keys with the ID %q: give each its own", ErrInvalidKey, k.ID)
+		}
+		c.keys[k.ID] = newExtendedGCM(k.Secret)
+	}
+	return c, nil
+}
+
+// Encode implements the codec. The result is the length of the key's ID, the ID, the nonce and the ciphertext.
+func (c *encrypt) Encode(slot payload.Slot, plain []byte) ([]byte, error) {
+	b := make([]byte, 0, 1+len(c.first)+nonceSize+len(plain)+tagSize)
+	b = append(b, byte(len(c.first)))
+	b = append(b, c.first...)
+	nonce := b[len(b) : len(b)+nonceSize]
+	key := c.keys[c.first]
+	aead := key.fillNonce(nonce)
+	return aead.Seal(b[:len(b)+nonceSize], nonce[prefixSize:], plain, slot.AdditionalData()), nil
+}
+
+// Decode implements the codec.
+func (c *encrypt) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
+	if len(encoded) == 0 || len(encoded) < 1+int(encoded[0])+nonceSize+tagSize {
+		return nil, fmt.Errorf("%w: it is cut, or was not encoded by Encrypt", payload.ErrDamaged)
+	}
+	id, rest := string(encoded[1:1+encoded[0]]), encoded[1+int(encoded[0]):]
+	key := c.keys[id]
+	if key == nil {
+		return nil, &payload.UnknownKeyError{KeyID: id}
+	}
+	plain, err := key.open(rest[:nonceSize], rest[nonceSize:], slot.AdditionalData())
+	if err != nil {
+		return nil, fmt.Errorf("%w: the key %q does not open it: it was changed, moved from another place, or encrypted with another key of this ID", payload.ErrDamaged, id)
+	}
+	return plain, nil
+}
+
+const (
+	nonceSize  = 24
+	prefixSize = 12 // of a nonce; the prefix and the key give the key of AES-256-GCM
+	tagSize    = 16
+
+	// prefixUses is how many payloads a process encrypts with one prefix. The rest of the nonce is random, so the probability that two
+	// of them have the same nonce is 2^-49.
+	prefixUses = 1 << 24
+
+	keptPrefixes = 256 // prefixes whose keys a process keeps for decryption
+)
+
+// extendedGCM is XAES-256-GCM with one key. The first half of the nonce and the key give the key of AES-256-GCM, whose nonce
+// is the second half. With the 96-bit nonces of AES-256-GCM alone, a key could only encrypt some 2^32 payloads.
+//
+// To derive a key costs more than to encrypt a small payload. So a process keeps the prefix of its nonces for many payloads, and keeps
+// the keys of the prefixes that it decrypts.
+type extendedGCM struct {
+	block cipher.Block
+	k1    [aes.BlockSize]byte // the subkey K1 of CMAC
+
+	mu     sync.Mutex
+	prefix [prefixSize]byte // of the nonces of this process
+	aead   cipher.AEAD      // for the prefix; nil: there is none yet
+	uses   int              // of the prefix
+	known  map[[prefixSize]byte]cipher.AEAD
+}
+
+// fillNonce fills in a new nonce, and returns what encrypts with it and the rest of the nonce.
+func (x *extendedGCM) fillNonce(nonce []byte) cipher.AEAD {
+	rand.Read(nonce) // never returns an error
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.aead == nil || x.uses >= prefixUses {
+		copy(x.prefix[:], nonce)
+		x.aead, x.uses = x.derive(nonce), 0
+	}
+	x.uses++
+	copy(nonce, x.prefix[:])
+	return x.aead
+}
+
+// ofPrefix returns what decrypts payloads whose nonces begin as this one.
+func (x *extendedGCM) ofPrefix(nonce []byte) cipher.AEAD {
+	prefix := [prefixSize]byte(nonce)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if prefix == x.prefix && x.aead != nil {
+		return x.aead
+	}
+	aead := x.known[prefix]
+	if aead == nil {
+		if len(x.known) >= keptPrefixes || x.known == nil {
+			x.known = make(map[[prefixSize]byte]cipher.AEAD)
+		}
+		aead = x.derive(nonce)
+		x.known[prefix] = aead
+	}
+	return aead
+}
+
+func newExtendedGCM(secret []byte) *extendedGCM {
+	block, err := aes.NewCipher(secret)
+	if err != nil {
+		panic(err) // the caller has checked the size
+	}
+	x := &extendedGCM{block: block}
+	block.Encrypt(x.k1[:], x.k1[:])
+	carry := -(x.k1[0] >> 7)
+	for i := range x.k1 {
+		x.k1[i] <<= 1
+		if i+1 < len(x.k1) {
+			x.k1[i] |= x.k1[i+1] >> 7
+		}
+	}
+	x.k1[len(x.k1)-1] ^= carry & 0x87
+	return x
+}
+
+// derive returns AES-256-GCM with the key for nonces that begin with the first half of this one.
+func (x *extendedGCM) derive(nonce []byte) cipher.AEAD {
+	var key [KeySize]byte
+	for i := range byte(2) {
+		half := key[i*aes.BlockSize:][:aes.BlockSize]
+		copy(half, []byte{0, i + 1, 'X', 0})
+		copy(half[4:], nonce[:12])
+		for j := range half {
+			half[j] ^= x.k1[j]
+		}
+		x.block.Encrypt(half, half)
+	}
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // the key has the right size
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // AES has the right block size
+	}
+	return gcm
+}
+
+func (x *extendedGCM) open(nonce, sealed, additional []byte) ([]byte, error) {
+	return x.ofPrefix(nonce).Open(nil, nonce[prefixSize:], sealed, additional)
+}

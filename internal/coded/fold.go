@@ -1,0 +1,86 @@
+package coded
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// ChangeFold implements store.FoldStore.
+func (s *Store) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+	return s.FoldWith(c, func(sealed *store.FoldChange) error { return s.Store.ChangeFold(ctx, sealed) })
+}
+
+// FoldWith calls change with a FoldChange that encodes what c plans, and sets the outcome in c. The function change writes it in a
+// transaction, which may be the caller's.
+func (s *Store) FoldWith(c *store.FoldChange, change func(*store.FoldChange) error) error {
+	var planned *store.FoldWrite
+	var problem error
+	sealed := *c
+	sealed.Plan = func(at store.FoldState) *store.FoldWrite {
+		var w *store.FoldWrite
+		at.Row = s.openFold(at.Row)
+		s.openRun(at.Named)
+		if planned, problem = c.Plan(at), nil; planned != nil {
+			w, problem = s.sealFold(planned)
+		}
+		return w
+	}
+	err := change(&sealed)
+	if err == nil {
+		err = problem // then nothing was written
+	}
+	if c.Written = nil; err != nil || sealed.Written == nil {
+		return err
+	}
+	c.Written = planned
+	if planned.Start != nil {
+		s.setStartOutcome(planned.Start, sealed.Written.Start)
+	}
+	return nil
+}
+
+func foldSlot(k store.FoldKey) payload.Slot {
+	return payload.Slot{Kind: payload.FoldCall, Name: k.Workflow + "\x00" + k.Kind.String() + "\x00" + k.Key}
+}
+
+// openFold returns a decoded copy of the row.
+func (s *Store) openFold(row *store.Fold) *store.Fold {
+	if row == nil {
+		return nil
+	}
+	plain := *row
+	s.open(&plain.Input, payload.Slot{Run: row.WaitingRun.UUID, Kind: payload.Input})
+	if state, err := fold.MapCalls(row, func(id string) (string, error) { return s.openText(id, foldSlot(row.FoldKey)), nil }); err == nil {
+		plain.State = state // otherwise the engine reports that it does not decode
+	}
+	return &plain
+}
+
+// sealFold returns an encoded copy of what is written.
+func (s *Store) sealFold(w *store.FoldWrite) (_ *store.FoldWrite, err error) {
+	sealed := *w
+	if sealed.Row.State, err = fold.MapCalls(&w.Row, func(id string) (string, error) { return s.sealText(foldSlot(w.Row.FoldKey), id) }); err != nil {
+		return nil, err
+	}
+	if err := s.sealInput(w.Row.WaitingRun.UUID, &sealed.Row.Input); err != nil {
+		return nil, err
+	}
+	if w.Start != nil {
+		starts, err := s.sealStarts([]*store.StartWrite{w.Start})
+		if err != nil {
+			return nil, err
+		}
+		sealed.Start = starts[0]
+	}
+	if w.Release != nil {
+		release := *w.Release
+		if err := s.sealInput(release.Run, &release.Input); err != nil {
+			return nil, err
+		}
+		sealed.Release = &release
+	}
+	return &sealed, nil
+}

@@ -1,0 +1,110 @@
+package coded
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Claim implements store.Store.
+func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
+	claimed, err := s.Store.Claim(ctx, q)
+	for i := range claimed.Runs {
+		s.openRun(&claimed.Runs[i].Run)
+		s.openSteps(claimed.Runs[i].History)
+	}
+	return claimed, err
+}
+
+// ClaimHeld implements store.DriftStore.
+func (s *Store) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (*store.Run, error) {
+	claimed, err := s.Store.ClaimHeld(ctx, run, q)
+	s.openRun(claimed)
+	return claimed, err
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
+	runs, err := s.Store.Get(ctx, refs)
+	s.openRuns(runs)
+	return runs, err
+}
+
+// Find implements store.Store.
+func (s *Store) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+	runs, err := s.Store.Find(ctx, refs, with)
+	s.openRuns(runs)
+	return runs, err
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
+	runs, err := s.Store.List(ctx, f, before, limit)
+	s.openRuns(runs)
+	return runs, err
+}
+
+// Tree implements store.Store.
+func (s *Store) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
+	runs, err := s.Store.Tree(ctx, run)
+	s.openRuns(runs)
+	return runs, err
+}
+
+// Failures implements store.OverviewStore.
+func (s *Store) Failures(ctx context.Context, f store.Filter, examine, limit int) ([]store.FailureGroup, error) {
+	all, err := s.Store.Failures(ctx, f, examine, limit)
+	for i := range all {
+		s.openRun(&all[i].Newest)
+	}
+	return all, err
+}
+
+// History implements store.Store. For the checkpoints of a superseded generation, use HistoryOf.
+func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
+	return s.HistoryOf(ctx, run, run)
+}
+
+// HistoryOf returns the checkpoints with the run ID archive: those of a superseded generation of the run origin, or, if both are
+// equal, those of the run.
+func (s *Store) HistoryOf(ctx context.Context, archive, origin uuid.UUID) ([]store.Step, error) {
+	steps, err := s.Store.History(ctx, archive)
+	for i := range steps {
+		s.openStep(&steps[i], origin)
+	}
+	return steps, err
+}
+
+// HistoryFrom implements store.Store.
+func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
+	steps, rest, err := s.Store.HistoryFrom(ctx, run, from, bytes)
+	s.openSteps(steps)
+	return steps, rest, err
+}
+
+// Histories implements store.DriftStore.
+func (s *Store) Histories(ctx context.Context, runs []uuid.UUID) ([]store.Step, error) {
+	steps, err := s.Store.Histories(ctx, runs)
+	s.openSteps(steps)
+	return steps, err
+}
+
+// RunProgress implements store.Store.
+func (s *Store) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.OpenRunDetails, error) {
+	details, err := s.Store.RunProgress(ctx, run, now)
+	s.openSteps(details.OpenCalls)
+	s.openSteps(details.Choices)
+	return details, err
+}
+
+// Divergences implements store.DriftStore.
+func (s *Store) Divergences(ctx context.Context, run uuid.UUID) ([]store.Divergence, error) {
+	all, err := s.Store.Divergences(ctx, run)
+	for i := range all {
+		all[i].Detail = s.openText(all[i].Detail, divergenceSlot(run, &all[i]))
+	}
+	return all, err
+}

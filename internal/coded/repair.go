@@ -1,0 +1,70 @@
+package coded
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Repair implements store.RepairStore. Checkpoints that are kept stay as they are.
+func (s *Store) Repair(ctx context.Context, r *store.Repair) error {
+	sealed := *r
+	sealed.Runs = slices.Clone(r.Runs)
+	for i := range sealed.Runs {
+		run := &sealed.Runs[i]
+		var err error
+		if run.Write, err = s.sealSteps(run.Run, run.Write); err != nil {
+			return err
+		}
+		if err := s.sealInput(run.Run, &run.Input); err != nil {
+			return err
+		}
+	}
+	err := s.Store.Repair(ctx, &sealed)
+	r.Outcome = sealed.Outcome
+	return err
+}
+
+// sealSteps returns encoded copies of checkpoints of the run.
+func (s *Store) sealSteps(run uuid.UUID, steps []store.Step) ([]store.Step, error) {
+	sealed := slices.Clone(steps)
+	for i := range sealed {
+		id := sealed[i].Run
+		sealed[i].Run = run // a repair need not set it
+		if err := s.sealStep(&sealed[i], new(store.EncodedPayloads)); err != nil {
+			return nil, err
+		}
+		sealed[i].Run = id
+	}
+	return sealed, nil
+}
+
+// Fork implements store.RepairStore. Everything is encoded for the new run.
+func (s *Store) Fork(ctx context.Context, f *store.Fork) error {
+	sealed := *f
+	starts, err := s.sealStarts([]*store.StartWrite{f.Start})
+	if err != nil {
+		return err
+	}
+	sealed.Start = starts[0]
+	if sealed.Steps, err = s.sealSteps(f.Start.Run.UUID, f.Steps); err != nil {
+		return err
+	}
+	if err := s.Store.Fork(ctx, &sealed); err != nil {
+		return err
+	}
+	s.setStartOutcome(f.Start, sealed.Start)
+	return nil
+}
+
+// Generations implements store.RepairStore.
+func (s *Store) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) ([]store.Generation, error) {
+	all, err := s.Store.Generations(ctx, run, with)
+	for i := range all {
+		s.openRun(&all[i].Run)
+	}
+	return all, err
+}

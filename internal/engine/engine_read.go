@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Now returns the database's time.
+func (e *Engine) Now(ctx context.Context) (time.Time, error) {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return time.Time{}, err
+	}
+	return e.clock.Now(), nil
+}
+
+// Get returns the run with the UUID or, for a root, the name ref, including its payloads. It returns ErrNotFound if there is
+// no such run.
+func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
+	return e.find(ctx, ref, store.AllPayloads)
+}
+
+// Find returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
+func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
+	return e.find(ctx, ref, store.NoPayloads)
+}
+
+func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, error) {
+	if err := CheckRef(ref); err != nil {
+		return nil, err
+	}
+	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: ref}}, with)
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", ref, err)
+	}
+	if found[0] == nil {
+		return nil, notFoundError(ref)
+	}
+	return found[0], nil
+}
+
+// HistoryOf returns the checkpoints with the run ID archive, which are those of a superseded generation of the run, or, if both are
+// equal, of the run.
+func (e *Engine) HistoryOf(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
+	if e.coded != nil {
+		return e.coded.HistoryOf(ctx, archive, run)
+	}
+	return e.database.History(ctx, archive)
+}
+
+// History returns the run's checkpoints in the order in which their calls began.
+func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
+	run, err := e.Find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := e.store.History(ctx, run.UUID)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of run %q: %w", ref, err)
+	}
+	return steps, nil
+}

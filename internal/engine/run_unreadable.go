@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run needs its input and all its records. If this process cannot decode one of them, for example because its codec lacks a key,
+// the run is held before its function is called: nothing is executed and nothing is compensated. That is no crash and not the fault
+// of the code, so the run is claimed again after store.UncountedHoldDelay, as long as it takes: a process that has the key continues
+// it.
+
+// findUnreadable notes the first payload of the rows that cannot be decoded.
+func (r *run) findUnreadable(rows []store.Step) {
+	for i := range rows {
+		if r.unreadable != nil {
+			return
+		}
+		r.unreadable = rowProblem(&rows[i])
+	}
+}
+
+// rowProblem returns why a payload of the row that a replay needs cannot be decoded, or nil.
+func rowProblem(row *store.Step) error {
+	err := payload.Problem(row.Output)
+	if err == nil {
+		err = payload.Problem(row.Error)
+	}
+	if err != nil {
+		err = fmt.Errorf("the record of %q: %w", naming.Display(row.Name), err)
+	}
+	return err
+}
+
+// isReadable reports whether this process can decode what the run needs. It holds the run otherwise.
+func (r *run) isReadable() bool {
+	if err := payload.Problem(r.row.Input); err != nil {
+		r.unreadable = fmt.Errorf("the input: %w", err)
+	}
+	if r.unreadable == nil {
+		return true
+	}
+	r.holdUnreadable(r.unreadable)
+	return false
+}
+
+// holdIfUnreadable holds the run and returns ErrSuspended if a payload of the row cannot be decoded.
+func (r *run) holdIfUnreadable(row *store.Step) error {
+	err := rowProblem(row)
+	if err == nil {
+		return nil
+	}
+	r.holdUnreadable(err)
+	return ErrSuspended
+}
+
+func (r *run) holdUnreadable(err error) {
+	if r.preflight != nil {
+		r.preflight.noteDivergence(&store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Detail: tidyReason(unreadableText + err.Error())})
+	}
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: tidyReason(unreadableText + err.Error()), unreadable: true})
+}
+
+const unreadableText = "a payload cannot be decoded: "

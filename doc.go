@@ -161,6 +161,7 @@
 //	the database rejects a statement                  ErrRejected, *WriteError  repair the database, call again
 //	the database refuses a privilege                  ErrPermission             grant it, call again
 //	Run while it runs already                         ErrRunning                one Run, or a second engine
+//	Health: the engine cannot work now                ErrNotReady            the text says why
 //	the database is unavailable longer than Patience  ErrUnavailable            call again
 //	the SQLite file was deleted, moved or replaced    ErrMoved                  restore it, and restart
 //	the store was closed                              ErrClosed                 open it again

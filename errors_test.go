@@ -25,7 +25,7 @@ func TestSentinelsAreRecorded(t *testing.T) {
 		durable.ErrCancelled, durable.ErrTimeout, durable.ErrPanic, durable.ErrGoexit, durable.ErrOutcomeUnknown, durable.ErrCompensation,
 		durable.ErrDuplicateStep, durable.ErrNestedStep, durable.ErrDiverged, durable.ErrIDConflict, durable.ErrNotFound, durable.ErrState,
 		durable.ErrInvalidCursor, durable.ErrNotRegistered, durable.ErrInvalidName, durable.ErrInvalidConfig, durable.ErrNotEncodable,
-		durable.ErrPayloadTooLarge, durable.ErrUnavailable, durable.ErrClosed, durable.ErrSchema, durable.ErrRefused, durable.ErrLocked, durable.ErrRejected,
+		durable.ErrPayloadTooLarge, durable.ErrUnavailable, durable.ErrNotReady, durable.ErrClosed, durable.ErrSchema, durable.ErrRefused, durable.ErrLocked, durable.ErrRejected,
 		durable.ErrPermission,
 		durable.ErrRunning, context.Canceled, context.DeadlineExceeded,
 	} {

@@ -117,6 +117,7 @@ func init() {
 		{"durable.not_registered", ErrNotRegistered},
 		{"durable.invalid_cursor", ErrInvalidCursor},
 		{"durable.unavailable", ErrUnavailable},
+		{"durable.not_ready", ErrNotReady},
 		{"durable.closed", ErrClosed},
 		{"durable.moved", ErrMoved},
 		{"durable.schema", ErrSchema},

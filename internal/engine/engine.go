@@ -43,8 +43,7 @@
 //   - start_fold: starts that fold with others of their key.
 //   - probe: what package durabletest observes and controls.
 //
-// What an operator changes (limits, queues, schedules, runs) is in files of engine, and what a worker does about
-// it is in files of worker.
+// What an operator changes (limits, queues, runs) is in files of engine, and what a worker does about it in files of worker.
 package engine
 
 import (
@@ -133,9 +132,10 @@ type Engine struct {
 	folds        foldLocks
 	markerPool   sync.Pool // of startedMarker, whose timers are stopped
 
-	mu      sync.Mutex
-	session *workerSession // nil while there is no worker
-	stopped bool           // Run is stopping or has returned, and was not called again
+	mu       sync.Mutex
+	session  *workerSession // nil while there is no worker
+	runError error          // with which the worker of Run had to stop
+	stopped  bool           // Run is stopping or has returned, and was not called again
 }
 
 // New returns an engine. It does not connect to the database.

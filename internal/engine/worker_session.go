@@ -82,6 +82,9 @@ func (e *Engine) joinSession(run bool) *workerSession {
 			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
+			if s.usedByRun {
+				e.runError = s.err
+			}
 			if e.session == s {
 				e.session = nil // the worker could not begin, or had to stop
 			}
@@ -91,7 +94,7 @@ func (e *Engine) joinSession(run bool) *workerSession {
 		return nil
 	}
 	if run {
-		s.usedByRun, e.stopped = true, false
+		s.usedByRun, e.stopped, e.runError = true, false, nil
 	}
 	s.users++
 	return s

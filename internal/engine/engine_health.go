@@ -1,0 +1,29 @@
+package engine
+
+import "time"
+
+// WorkerHealth is what the worker of an engine knows of itself. It is read without the database.
+type WorkerHealth struct {
+	Executes      bool      // this engine has workflows
+	Working       bool      // Run has been called, and its context has not ended
+	LastHeartbeat time.Time // when the last heartbeat was acknowledged, on this process's clock; zero: none was yet
+	Lease         time.Duration
+	Stopped       error // the error with which Run had to stop; nil again once Run is called again
+}
+
+// WorkerHealth returns the present state.
+func (e *Engine) WorkerHealth() WorkerHealth {
+	e.mu.Lock()
+	h := WorkerHealth{Executes: len(e.workflows) > 0, Lease: e.cfg.Lease, Stopped: e.runError}
+	var w *worker
+	if s := e.session; s != nil {
+		h.Working, w = s.usedByRun, s.worker
+	}
+	e.mu.Unlock()
+	if w != nil {
+		w.renewalOutage.mu.Lock()
+		h.LastHeartbeat = w.renewalOutage.lastReplyAt
+		w.renewalOutage.mu.Unlock()
+	}
+	return h
+}

@@ -16,7 +16,7 @@ RACE = -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc/... moder
 STRESS = $(ALL) go test $(RACE) -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: deps-ui test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,20 @@ demo-deploy: ## a rolling deployment of three builds, with a mistake in it, unde
 
 demo-ui: ## the dashboard of a busy shop on SQLite: open the address that it writes (ARGS="-listen 127.0.0.1:8080")
 	@go run ./examples/operations $(ARGS)
+
+# The tests in a browser are a module of their own: what they need does not reach the go.sum of those who use the library.
+deps-ui: ## install Chromium for the tests of the dashboard, as root on Debian
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium fonts-liberation; \
+	  else echo "the tests of the dashboard need Chromium: install it"; exit 1; fi; }
+
+test-ui: deps-ui ## test the dashboard in a real browser
+	cd ui/browsertest && go vet . && go test -count 1 .
+
+ui-shots: deps-ui ## write a picture of each page of the dashboard to SHOTS=/tmp/durable-shots, and look at them
+	@mkdir -p $(or $(SHOTS),/tmp/durable-shots)
+	cd ui/browsertest && go test -count 1 -run TestShots . -args -shots $(or $(SHOTS),/tmp/durable-shots)
 
 sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=postgres)
 	@go run ./examples/sleepers -store $(STORE)

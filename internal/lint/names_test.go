@@ -200,7 +200,7 @@ func TestUnknownNamesAreFound(t *testing.T) {
 var tops = []string{
 	"bench", "bench/plot", "bench/result", "durabletest", "examples/demo", "examples/deploy", "examples/graph", "examples/hello", "examples/internal/fleet", "examples/operations", "examples/queues", "examples/saga", "examples/service",
 	"examples/sleepers", "faults", "faults/wrongclock", "internal/exampletest", "internal/leaktest", "internal/lint", "internal/realtime",
-	"internal/store/model", "internal/testsize", "mutants", "soak",
+	"internal/store/model", "internal/testsize", "mutants", "soak", "ui/browsertest",
 }
 
 // The rules speak of folders that exist, and each folder has its rule.

@@ -97,14 +97,27 @@ func Waits(now time.Time, r *durable.RunInfo) (facts []Fact) {
 	return facts
 }
 
-// OpenCall describes a call that has no outcome yet: "receive approve since 2h, until in 22h".
+// openKinds says what a run waits for, by the kind of the call that has no outcome. Other kinds are named.
+var openKinds = map[durable.Kind]string{
+	durable.KindReceive: "for signal %s", durable.KindSleep: "in sleep %s", durable.KindChild: "for child %s",
+}
+
+// OpenCall describes a call that has no outcome yet: "for signal approve since 2h, times out in 22h (2026-11-24T10:00:00Z)".
 func OpenCall(now time.Time, c *durable.OpenCall) string {
-	text := fmt.Sprintf("%s %s since %s", c.Kind, c.Name, Past(now, c.Since))
+	text := string(c.Kind) + " " + c.Name
+	if format, ok := openKinds[c.Kind]; ok {
+		text = fmt.Sprintf(format, c.Name)
+	}
+	text += " since " + strings.TrimSuffix(Past(now, c.Since), " ago")
 	if c.Attempts > 1 {
 		text += fmt.Sprintf(", attempt %d", c.Attempts)
 	}
 	if !c.Until.IsZero() {
-		text += ", until " + AgeAndExact(now, c.Until)
+		verb := "until"
+		if c.Kind == durable.KindReceive {
+			verb = "times out"
+		}
+		text += fmt.Sprintf(", %s %s (%s)", verb, Age(now, c.Until), Exact(c.Until))
 	}
 	if c.Limit != "" {
 		text += fmt.Sprintf(", for a permit of limit %s", c.Limit)

@@ -1,0 +1,42 @@
+package browsertest
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A failed run is retried with the keyboard and the forms of its page, up to its row.
+func TestActInTheBrowser(t *testing.T) {
+	s := startShop(t, "127.0.0.1:0")
+	ctx := browser(t, s, 1280, 800, false)
+	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+	do(t, ctx, chromedp.Navigate(s.url("/run?id=order-declined")), chromedp.WaitVisible("main"))
+	open := `[...document.querySelectorAll("details.act")].find(d => d.querySelector("input[name=verb][value=retry]"))`
+	if !eval[bool](t, ctx, open+` !== undefined`) {
+		t.Fatal("the page has no form for a retry")
+	}
+	do(t, ctx, chromedp.Evaluate(open+`.querySelector("summary").click()`, nil),
+		chromedp.Evaluate(open+`.querySelector("input[name=reason]").value = "the bank has changed its mind"`, nil),
+		chromedp.Evaluate(open+`.querySelector("button:not(.quiet)[type=submit], .buttons button").click()`, nil))
+	until(t, ctx, `document.querySelector(".notice")?.textContent.includes("Retried")`)
+	until(t, ctx, `fetch("/api/v1/generations?id=order-declined").then(r => r.json()).then(g => g.length == 2 && g[1].reason == "the bank has changed its mind")`)
+}
+
+// No page scrolls sideways on a phone, in light and in dark.
+func TestPhone(t *testing.T) {
+	s := startShop(t, "127.0.0.1:0")
+	for _, dark := range []bool{false, true} {
+		ctx := browser(t, s, 375, 720, dark)
+		until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+		for name, path := range pages {
+			do(t, ctx, chromedp.Navigate(s.url(path)), chromedp.WaitVisible("main"))
+			if width := eval[int](t, ctx, `document.documentElement.scrollWidth`); width > 375 {
+				t.Errorf("%s is %d pixels wide", name, width)
+			}
+			if got := eval[bool](t, ctx, `matchMedia("(prefers-color-scheme: dark)").matches && getComputedStyle(document.body).backgroundColor == "rgb(21, 25, 23)"`); got != dark {
+				t.Errorf("%s is dark: %t", name, got)
+			}
+		}
+	}
+}

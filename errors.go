@@ -152,6 +152,7 @@ type StepError struct {
 	Stack           string // the stack of a panic; else empty
 	sentinelCodes   []string
 	stateError      *StateError // what the recorded error wrapped; nil: no StateError
+	isPermanent     bool        // it was marked by Permanent
 	isBranchFailure bool        // it is the failure of a branch that Go started, not of a step
 }
 
@@ -190,6 +191,7 @@ type RunError struct {
 	Type          string // the Go type of that error, for people
 	Step          string // the step, or the call of a child, whose failure the function returned; empty if it returned another error
 	Stack         string // the stack of a panic; else empty
+	isPermanent   bool   // see StepError
 	sentinelCodes []string
 }
 
@@ -283,9 +285,21 @@ func permanentFailure(err error) *record.Failure {
 	return f
 }
 
+// runFailureOf returns the form in which an error that a workflow function returned is recorded: the error of a step or a child that was
+// marked by Permanent makes the run's permanent too.
+func runFailureOf(err error) *record.Failure {
+	f := failureOf(err)
+	if step, ok := errors.AsType[*StepError](err); ok && step.isPermanent {
+		f.Permanent = true
+	} else if child, ok := errors.AsType[*RunError](err); ok && child.isPermanent {
+		f.Permanent = true
+	}
+	return f
+}
+
 func newStepError(name string, f *record.Failure) *StepError {
 	err := &StepError{
-		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, sentinelCodes: f.Codes,
+		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, sentinelCodes: f.Codes, isPermanent: f.Permanent,
 	}
 	if s := f.State; s != nil {
 		err.stateError = &StateError{ID: s.Run, Verb: Verb(s.Verb), Status: Status(s.Status), Detail: s.Detail}
@@ -307,6 +321,6 @@ func newRunError(r *store.Run) *RunError {
 	}
 	return &RunError{
 		ID: r.Address(), Name: nameOfChildCall(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
-		Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes,
+		Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes, isPermanent: f.Permanent,
 	}
 }

@@ -27,6 +27,7 @@ type Workflow[I, O any] struct {
 	change   workflowChange
 	pinned   bool
 	grace    time.Duration // of a pinned workflow
+	retryRun *RetryPolicy  // nil: runs are not retried
 	fn       func(*Ctx, I) (O, error)
 	graph    *graphDefinition // see DefineGraph; nil: none
 	err      error
@@ -42,7 +43,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, change: o.workflowChange, pinned: o.pinned, grace: o.pinnedGrace, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, change: o.workflowChange, pinned: o.pinned, grace: o.pinnedGrace, retryRun: o.retryRun, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -50,7 +51,7 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	return w
 }
 
-// WorkflowOption configures a workflow; see [Queue], [Defaults], [OnDrift], [Renamed], [Retired] and [Pinned].
+// WorkflowOption configures a workflow; see [Queue], [Defaults], [RetryRun], [OnDrift], [Renamed], [Retired] and [Pinned].
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
@@ -60,6 +61,7 @@ type workflowOptions struct {
 	workflowChange
 	pinned      bool
 	pinnedGrace time.Duration
+	retryRun    *RetryPolicy
 }
 
 const (
@@ -67,6 +69,7 @@ const (
 	givenDefaults
 	givenOnDrift
 	givenPinned
+	givenRetryRun
 )
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
@@ -112,7 +115,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Pinned: w.pinned, PinnedGrace: w.grace, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Pinned: w.pinned, PinnedGrace: w.grace, RetryRun: w.runRetries(), Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(s.Diverged("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
@@ -124,7 +127,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 			return nil, nil
 		}
 		if err != nil {
-			return nil, failureOf(err)
+			return nil, runFailureOf(err)
 		}
 		b, err := encodeDecodable(out, maxPayload)
 		if err != nil {

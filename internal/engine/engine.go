@@ -99,7 +99,10 @@ type WorkflowDefinition struct {
 	PinnedGrace time.Duration
 	OnDrift     DriftPolicy
 	Renamed     map[string]string // the calls that were renamed: their previous names by the present ones
-	Retired     map[string]bool   // recorded calls that the code does not make any more
+	// RetryRun returns the wait before the next generation of a run that has failed for the given time in a row, or false if the run
+	// ends. Nil: it ends at its first failure.
+	RetryRun func(failures int32) (time.Duration, bool)
+	Retired  map[string]bool // recorded calls that the code does not make any more
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)

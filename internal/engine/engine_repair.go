@@ -124,12 +124,7 @@ func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 	if done, err := p.add(ctx, row, &q); err != nil || !done || p.request.DryRun {
 		return done, err
 	}
-	if len(p.cancel) > 0 {
-		p.store.Cancel = &store.ControlOperation{
-			Verb: store.VerbCancel, Runs: p.cancel, Now: p.store.Now, Reason: supersededReason, Actor: p.request.Actor,
-			Error: record.Cancelled(supersededReason, p.request.Actor).Encode(),
-		}
-	}
+	p.setCancel()
 	if p.stopped == row.UUID {
 		p.store.Resume = &store.ControlOperation{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now}
 	}
@@ -137,6 +132,16 @@ func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 		return false, p.wrap(row, err)
 	}
 	return p.store.Outcome == store.Written, nil
+}
+
+// setCancel cancels the children that belong to the superseded generations only.
+func (p *repairPlanner) setCancel() {
+	if len(p.cancel) > 0 {
+		p.store.Cancel = &store.ControlOperation{
+			Verb: store.VerbCancel, Runs: p.cancel, Now: p.store.Now, Reason: supersededReason, Actor: p.request.Actor,
+			Error: record.Cancelled(supersededReason, p.request.Actor).Encode(),
+		}
+	}
 }
 
 // wrap adds the verb and the run to an error.

@@ -33,6 +33,8 @@ type nextGeneration struct {
 	input []byte // nil: it did not
 	// detached has the calls whose children are detached, as far as this execution has made them.
 	detached map[string]bool
+	// isRefused says that the run, which failed, cannot retry itself. Only the goroutine that ends the run uses it.
+	isRefused bool
 }
 
 // noteDetached notes that the child of a call is detached.

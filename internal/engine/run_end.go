@@ -88,6 +88,12 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			continue
 		}
 		status, failure := r.finalStatus(failure)
+		if status == store.Failed && r.retriesItself(failure) {
+			if r.retryAsNew(failure) {
+				return
+			}
+			continue
+		}
 		if status == store.Completed {
 			if failure = r.judgeUnasked(); failure != nil {
 				status = store.Failed

@@ -23,6 +23,8 @@ type Renewal struct {
 	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero: the run
 	// never did.
 	All int32 `json:"all,omitzero"`
+	// Retries is how many generations in a row, this one included, the run has begun by itself after a failure.
+	Retries int32 `json:"retries,omitzero"`
 	// FirstInput is the SHA-256 hash of the input with which the run was started, if it ever continued as new.
 	FirstInput []byte `json:"first_input,omitempty"`
 }

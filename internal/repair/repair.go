@@ -63,6 +63,7 @@ type Request struct {
 	From    string // the stored name of a call: it and all calls that began later are dropped
 	FromEnd bool   // all calls are kept
 	Paused  bool   // a run above is paused
+	Retries int32  // the new generation's; see record.Renewal
 	Now     time.Time
 	Nonce   uint32
 }
@@ -360,7 +361,7 @@ func (p *plan) result() *Result {
 		renewal.Since[naming.Display(name)] = p.Generation + 1
 		d.Renewed = append(d.Renewed, naming.Display(name))
 	}
-	renewal.Generation = p.Generation + 1
+	renewal.Generation, renewal.Retries = p.Generation+1, p.request.Retries
 	r.Write = append(r.Write, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
 	r.Progress++
 	slices.Sort(r.Keep)

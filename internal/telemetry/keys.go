@@ -92,5 +92,6 @@ const (
 	OutcomeReleased  = "released"
 	OutcomeLost      = "lost"
 	OutcomeHeld      = "held"
+	OutcomeRetried   = "retried"   // the run failed, and goes on as its next generation
 	OutcomeContinued = "continued" // the run goes on as its next generation
 )

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/repair"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A run whose workflow has a policy for it begins its next generation by itself when it fails, before any compensation. It is what
+// Engine.Retry does with a run that has failed, but the run never ends in between: one transaction moves the failed generation
+// away, and lets the run wait until the next one is due. So no process has to remember it, and a parent that waits for the run sees
+// only the last end. The run has no owner meanwhile, and its worker fences nothing, because the worker itself makes the
+// transaction, after all its calls have ended.
+
+// notRetried are the codes of failures after which a run does not retry itself: the effect of an at-most-once step may have taken place,
+// and a run whose process dies again and again would go on to kill processes.
+var notRetried = []string{record.CodeOutcomeUnknown, record.CodeCrashLoop, record.CodeDiverged}
+
+// retriesItself reports whether the run begins its next generation after this failure.
+func (r *run) retriesItself(failure *record.Failure) bool {
+	if _, more := r.waitBeforeRetry(); !more || failure.Permanent || r.compensations.recordedEnd != nil || r.next.isRefused {
+		return false
+	}
+	return !slices.ContainsFunc(failure.Codes, func(code string) bool { return slices.Contains(notRetried, code) })
+}
+
+// waitBeforeRetry returns the wait before the next generation, or false if there is none.
+func (r *run) waitBeforeRetry() (time.Duration, bool) {
+	def := r.definition()
+	if def == nil || def.RetryRun == nil {
+		return 0, false
+	}
+	return def.RetryRun(r.renewals.Retries + 1)
+}
+
+// retryAsNew makes the next generation. It reports whether this ownership has ended. Otherwise the end of the run is decided anew, with
+// what was requested of the run meanwhile.
+func (r *run) retryAsNew(failure *record.Failure) (over bool) {
+	if !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
+		return true
+	}
+	var p *repairPlanner
+	var unknown error // not nil: it is not known from where a child would continue
+	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+		p, err = r.planRetry(r.writeCtx, failure)
+		switch {
+		case errors.Is(err, repair.ErrFromRequired):
+			unknown, err = err, nil
+		case err == nil:
+			err = r.e.store.Repair(r.writeCtx, &p.store)
+		}
+		return err
+	})
+	switch {
+	case unknown != nil:
+		r.endIsWritten.Store(false)
+		r.next.isRefused = true
+		r.logger().Warn("a run fails and is not retried: it is not known from where its child would continue", telemetry.KeyError, unknown)
+		return false
+	case err != nil:
+		r.endIsWritten.Store(false)
+		r.suspendAfterFailedWrite("retry the run", "", err)
+		return true
+	case p.store.Outcome != store.Written:
+		r.endIsWritten.Store(false)
+		return r.applyStateInPlaceOfNext()
+	}
+	r.countEnd(telemetry.OutcomeRetried, failure.ErrorType(), 0)
+	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
+		telemetry.KeyGeneration, p.runs[0].Generation, telemetry.KeyNextAt, p.store.Runs[0].WakeAt)
+	r.w.hintWorkers()
+	r.w.notificationsPending.notify() // of children that are cancelled
+	return true
+}
+
+// planRetry plans the next generation of the run, and of the failed children that its failure names.
+func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPlanner, error) {
+	now := r.e.clock.Now()
+	wait, _ := r.waitBeforeRetry()
+	p := &repairPlanner{e: r.e, ref: r.row.Address(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
+	p.store = store.Repair{Request: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
+	failed := r.row
+	failed.Status, failed.Control, failed.Error = store.Failed, 0, failure.Encode()
+	s, err := p.readSubject(ctx, &failed)
+	if err != nil {
+		return nil, err
+	}
+	q := &repair.Request{Now: now, Nonce: store.NewNonce(), Retries: r.renewals.Retries + 1}
+	made, err := repair.Retry(s, q)
+	if errors.Is(err, repair.ErrFromRequired) { // the function failed by itself
+		q.FromEnd = true
+		made, err = repair.Retry(s, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	due := now.Add(wait)
+	if end := r.deadline.expiryTime(); !end.IsZero() && end.Before(due) {
+		due = end // the run expires then
+	}
+	own := &made.Repair
+	own.Before = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
+	own.Status, own.WakeAt, own.Deadline = store.Waiting, due, time.Time{}
+	p.store.Runs = []store.RunRepair{*own}
+	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel}}
+	p.cancel = made.Cancel
+	if made.Failed.Valid {
+		if err := r.addFailedChild(ctx, p, made.Failed.UUID, now); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.store.Runs[1:] {
+		p.store.Runs[i+1].WakeAt = due
+	}
+	p.setCancel()
+	return p, nil
+}
+
+// addFailedChild adds the failed child of a call to the retry of the run.
+func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID, now time.Time) error {
+	child, err := r.e.find(ctx, id.String(), store.WithOutcome)
+	if err != nil {
+		return err
+	}
+	done, err := p.add(ctx, child, &repair.Request{Now: now})
+	if errors.Is(err, repair.ErrFromRequired) {
+		history, unread := r.e.store.History(ctx, id)
+		compensated := slices.ContainsFunc(history, func(s store.Step) bool { return s.Kind == store.KindCompensation })
+		if unread != nil || compensated { // what it has undone cannot be told from what it has not
+			return errors.Join(unread, err)
+		}
+		done, err = p.add(ctx, child, &repair.Request{Now: now, FromEnd: true}) // its function failed by itself
+	}
+	if err == nil && !done { // the child was repaired by somebody else meanwhile
+		err = fmt.Errorf("%w: the child %s changed", store.ErrLocked, id)
+	}
+	return err
+}
+
+// retryReason returns why the next generation was made. It contains no text of the error, which may be a payload.
+func (r *run) retryReason(failure *record.Failure) string {
+	step, errorType := r.failureKey(failure)
+	what := "the function failed"
+	if step != "" {
+		what = fmt.Sprintf("step %.100q failed", step)
+	}
+	return fmt.Sprintf("%s (%s), failure %d in a row", what, errorType, r.renewals.Retries+1)
+}

@@ -1,0 +1,38 @@
+package durable
+
+import (
+	"fmt"
+	"time"
+)
+
+// RetryRun is an option of [Define]: a run that fails is retried by itself, as [Engine.Retry] does it, after the waits of the policy.
+// Attempts counts the executions from the first failure on, including the first one. Each retry is a generation of the run (see
+// [Engine.Generations]) with the ID of the run: it keeps what is recorded, and executes the step that failed again with the same
+// idempotency key. If the function failed by itself, it continues after its last recorded call. A child that failed is retried beneath
+// the run.
+//
+// Between two generations the run is waiting, has no worker, and gives its place in the queue back. Whoever waits for the run, such as
+// its parent, sees the end of the last generation only. Compensations are executed after the last failure, and not before a
+// retry. A cancel, a pause and the [Timeout] of the run apply as they do while it sleeps. ContinueAsNew, and a retry by an operator, begin the
+// count anew.
+//
+// The policy is that of the worker's code and not of the start, so a deployment changes it for live runs too. A run is not retried
+// after an error that is marked by [Permanent], after [ErrOutcomeUnknown], [ErrCrashLoop] and [ErrDiverged], when it has expired or was
+// cancelled, and once it has begun to compensate.
+func RetryRun(policy RetryPolicy) WorkflowOption {
+	return func(o *workflowOptions) {
+		o.markGiven(givenRetryRun, "RetryRun")
+		o.retryRun = &policy
+		if err := policy.check(); err != nil {
+			o.fail(fmt.Errorf("RetryRun: %w", err))
+		}
+	}
+}
+
+// runRetries returns the function with which the engine asks for the wait before a retry, or nil.
+func (w *Workflow[I, O]) runRetries() func(failures int32) (time.Duration, bool) {
+	if w.retryRun == nil {
+		return nil
+	}
+	return w.retryRun.waitAfter
+}

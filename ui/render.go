@@ -28,6 +28,7 @@ type frame struct {
 	Section string // the address of the section in the navigation, such as /runs
 	Notice  string // what the act before did
 	Live    bool   // the page follows changes
+	LiveRun string // of this run; empty: of all
 	View    *view
 	Data    any
 }

@@ -77,7 +77,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 			d.Parent = parent.RunInfo
 		}
 	}
-	return v.show(w, "run", http.StatusOK, frame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), Data: d})
+	return v.show(w, "run", http.StatusOK, frame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
 }
 
 // treeRow is a run of the tree of children.

@@ -20,11 +20,12 @@ import (
 
 // Handler returns the dashboard of the engine's database. The engine needs no workflows and need not run.
 //
-// The handler has no goroutines while nobody uses it. Each request reads the database at most for ten seconds.
+// The handler has no goroutines while nobody uses it, and a page that follows changes has one stream, which ends when its [http.Server] shuts
+// down. Each other request reads the database at most for ten seconds.
 //
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache()}
+	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), hub: newHub(e)}
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
 			panic(fmt.Errorf("durable/ui: %w", err))
@@ -64,6 +65,7 @@ type server struct {
 	guard     *http.CrossOriginProtection
 	now       func() time.Time
 	read      *cache
+	hub       *hub
 	prefix    string
 	readOnly  bool
 	authorize func(*http.Request, Action) (string, error)
@@ -92,6 +94,7 @@ func (s *server) routes() {
 	get("/schedules", s.schedules)
 	get("/workers", s.workers)
 	get("/events", s.events)
+	s.mux.HandleFunc("GET /live", s.live)
 	s.mux.Handle("POST /act", s.serve(s.act))
 	s.mux.HandleFunc("GET /assets/{name}", serveAsset)
 	s.routesOfAPI()

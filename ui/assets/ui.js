@@ -2,14 +2,17 @@
 "use strict";
 
 // Copy buttons put a command on the clipboard.
-for (const button of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) break;
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
-  });
+function showCopyButtons() {
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    if (!navigator.clipboard) break;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    });
+  }
 }
+showCopyButtons();
 
 // Escape closes the panel of an act and returns to its button; a slash goes to the search.
 addEventListener("keydown", (event) => {
@@ -25,3 +28,77 @@ addEventListener("keydown", (event) => {
     document.getElementById("jump").focus();
   }
 });
+
+// A page that follows changes has a stream, which says when to load it again. A hidden page has none. The browser reconnects by itself.
+let stream = null;
+let stale = false; // it is to be loaded again, and somebody uses it
+let loading = false;
+
+const main = () => document.getElementById("main");
+
+// A page with an open form, a chosen text or a field in use is not replaced under the hands of a person.
+function inUse() {
+  const field = document.activeElement?.closest("main input, main textarea, main select, main button");
+  return Boolean(field || main().querySelector("details.act[open]") || !document.getSelection().isCollapsed);
+}
+
+// What an open part is called, to open it again.
+function nameOf(part) {
+  const row = part.closest("tr, li, section");
+  return [row?.querySelector("th, h2, a")?.textContent, part.querySelector("summary")?.textContent].join("|");
+}
+
+function replace(next) {
+  const open = new Set([...main().querySelectorAll("details[open]")].map(nameOf));
+  const scrolled = [...main().querySelectorAll(".scroll")].map((region) => region.scrollLeft);
+  const focused = document.activeElement?.closest("main a")?.getAttribute("href");
+  main().replaceWith(next.getElementById("main"));
+  document.querySelector("footer").replaceWith(next.querySelector("footer"));
+  for (const part of main().querySelectorAll("details")) part.open = open.has(nameOf(part));
+  main().querySelectorAll(".scroll").forEach((region, i) => (region.scrollLeft = scrolled[i] ?? 0));
+  if (focused) main().querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  showCopyButtons();
+}
+
+async function load() {
+  stale = true;
+  if (loading || inUse()) return;
+  loading = true;
+  try {
+    const reply = await fetch(location.href);
+    if (reply.ok && reply.url === location.href.split("#")[0]) {
+      const next = new DOMParser().parseFromString(await reply.text(), "text/html");
+      if (next.getElementById("main") && !inUse()) {
+        replace(next);
+        stale = false;
+      }
+    }
+  } catch {
+    // The server is away: the stream ends too, and the page is loaded when it is back.
+  }
+  loading = false;
+  follow();
+}
+
+function follow() {
+  const address = document.hidden ? undefined : main().dataset.live;
+  if (!address) {
+    stream?.close();
+    stream = null;
+    return;
+  }
+  if (stream && stream.readyState !== EventSource.CLOSED) return;
+  const reconnects = stream !== null;
+  stream = new EventSource(address);
+  stream.onmessage = load;
+  stream.onopen = () => { if (reconnects || stale) load(); };
+  stream.onerror = () => {
+    stale = true;
+    if (stream?.readyState === EventSource.CLOSED) setTimeout(follow, 5000); // it was refused, so the browser does not try again
+  };
+}
+
+addEventListener("visibilitychange", () => { stale = true; follow(); });
+addEventListener("pagehide", () => stream?.close());
+document.addEventListener("focusout", () => setTimeout(() => { if (stale && stream) load(); }, 200));
+follow();

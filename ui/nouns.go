@@ -42,20 +42,17 @@ type eventsData struct {
 
 // events lists events from a cursor on, the oldest first.
 func (s *server) events(w http.ResponseWriter, r *http.Request, v *view) error {
-	if err := v.mayRead(Action{}); err != nil {
-		return err
-	}
 	p, err := parsePage(r.URL.Query(), 100)
 	if err != nil {
 		return err
 	}
-	all, err := v.engine.Events(v.ctx(), p)
+	all, next, err := v.eventList(p)
 	if err != nil {
 		return err
 	}
 	d := &eventsData{Events: all}
-	if len(all) == p.Limit {
-		d.Next = "/events?cursor=" + all[len(all)-1].Cursor
+	if next != "" {
+		d.Next = "/events?cursor=" + next
 	}
 	return v.show(w, "events", http.StatusOK, frame{Title: "Events", Section: "/events", Data: d})
 }

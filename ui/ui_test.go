@@ -262,6 +262,9 @@ func TestAuthorizeVisibleAndRedact(t *testing.T) {
 		start(t, e, order, "order-1", "card 4711", durable.Tag("team.owner", "pay"))
 		start(t, e, order, "order-2", "declined 4711")
 		start(t, e, approval, "waits", "in")
+		if _, err := e.Pause(within(t), "waits"); err != nil { // an event of a run that is not visible
+			t.Fatal(err)
+		}
 		h := ui.Handler(e, ui.Authorize(func(_ *http.Request, a ui.Action) (string, error) {
 			if a.Run != "" && a.Workflow != "order" || a.Verb == ui.VerbReadPayloads && a.Tags["team.owner"] != "pay" {
 				return "", errors.New("not yours")
@@ -272,11 +275,18 @@ func TestAuthorizeVisibleAndRedact(t *testing.T) {
 		if got := send(h, runPage("waits"), nil); got.Code != http.StatusForbidden {
 			t.Errorf("a run of another workflow gives %d", got.Code)
 		}
-		for _, path := range []string{"/", "/runs", "/api/v1/runs", "/runs?workflow=approval", "/api/v1/counts", runPage("order-1"), runPage("order-2"), "/api/v1/history?id=order-1"} {
+		for _, path := range []string{"/", "/runs", "/api/v1/runs", "/runs?workflow=approval", "/events", "/api/v1/events", "/api/v1/counts", runPage("order-1"), runPage("order-2"), "/api/v1/history?id=order-1"} {
 			got := send(h, path, nil)
 			if body := got.Body.String(); got.Code != http.StatusOK || strings.Contains(body, "waits</a>") || strings.Contains(body, `"waits"`) || strings.Contains(body, "4711") {
 				t.Errorf("%s gives %d, and shows what is hidden: %s", path, got.Code, body)
 			}
+		}
+		if body := send(h, "/api/v1/events", nil).Body.String(); !strings.Contains(body, "order-2") {
+			t.Errorf("the events of visible runs are not shown: %s", body)
+		}
+		byTag := ui.Handler(e, ui.Authorize(anyone), ui.Visible(func(*http.Request) durable.Filter { return durable.Filter{Tag: "team.owner"} }))
+		if got := send(byTag, "/api/v1/events", nil); got.Code != http.StatusForbidden || strings.Contains(got.Body.String(), "order-1") {
+			t.Errorf("events that cannot be bounded by a tag give %d: %s", got.Code, got.Body)
 		}
 		if body := send(h, "/api/v1/run?id=order-1", nil).Body.String(); !strings.Contains(body, "card ****") {
 			t.Errorf("the permitted payload is not shown: %s", body)

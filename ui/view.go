@@ -3,6 +3,8 @@ package ui
 import (
 	"context"
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -85,6 +87,33 @@ func (v *view) visibleAmong(f durable.Filter) (durable.Filter, bool) {
 		return f, true
 	}
 	return intersect(f, v.visible(v.request))
+}
+
+// eventList returns the events of a page that are visible, and the cursor of the next page; empty: this is the last. An event tells of
+// its run only the workflow, so if [Visible] has other conditions, no event is visible.
+func (v *view) eventList(p durable.Page) (visible []durable.Event, next string, err error) {
+	if err := v.mayRead(Action{}); err != nil {
+		return nil, "", err
+	}
+	all, err := v.engine.Events(v.ctx(), p)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(all) == p.Limit {
+		next = all[len(all)-1].Cursor
+	}
+	if v.visible == nil {
+		return all, next, nil
+	}
+	bound := v.visible(v.request)
+	workflow, roots := bound.Workflow, bound.Roots
+	bound.Workflow, bound.Roots = "", false
+	if !reflect.ValueOf(bound).IsZero() {
+		return nil, "", &problem{http.StatusForbidden, "Events are not shown here, because the runs that you may see are not chosen by their workflow alone."}
+	}
+	return slices.DeleteFunc(all, func(e durable.Event) bool {
+		return workflow != "" && e.Workflow != workflow || roots && e.Name != "" // a child has a name
+	}), next, nil
 }
 
 func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {

@@ -35,7 +35,7 @@ func TestUsageErrors(t *testing.T) {
 		{"no Queue", []string{"list", "--key", "acme"}},
 		{"needs a terminal", []string{"list", "--watch"}},
 		{"needs a terminal", []string{"top"}},
-		{"for people", []string{"top", "-o", "json"}},
+		{"no IDs", []string{"top", "-o", "id"}},
 		{"event type", []string{"events", "--type", "born"}},
 		{"no JSON array", []string{"events", "-f", "-o", "json"}},
 		{"leave one of them out", []string{"counts", "a", "--status", "live"}},

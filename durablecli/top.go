@@ -23,8 +23,15 @@ func topCommand(f *frame) []*cobra.Command {
 	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the screen is drawn")
 	cmd.Flags().BoolVar(&once, "once", false, "write the screen once, without throughput")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
-		if s.format != formatTable && s.format != formatWide {
-			return usage("top is for people: in a script use durable counts, queues and workers with -o json")
+		switch s.format {
+		case formatID:
+			return usage("top has no IDs: use -o json, or durable list -o id")
+		case formatJSON, formatJSONL:
+			state, err := readTop(ctx, s)
+			if err != nil {
+				return err
+			}
+			return s.writeJSON(state, s.format == formatJSON)
 		}
 		screen := &topScreen{ended: make(map[durable.EventType]int)}
 		if once {
@@ -52,6 +59,37 @@ type topScreen struct {
 	ended  map[durable.EventType]int // events of the last interval
 }
 
+// topState is what top shows, but for the throughput, for scripts.
+type topState struct {
+	Counts    []durable.StatusCount
+	OldestDue time.Time // zero: no run is due
+	Workers   []durable.WorkerInfo
+	Queues    []durable.QueueInfo
+}
+
+func readTop(ctx context.Context, s *session) (t *topState, err error) {
+	t = new(topState)
+	if t.Counts, err = s.engine.StatusCounts(ctx); err != nil {
+		return nil, err
+	}
+	if t.Queues, err = s.engine.Queues(ctx); err != nil {
+		return nil, err
+	}
+	if t.Workers, err = s.engine.Workers(ctx); err != nil {
+		return nil, err
+	}
+	due, err := s.engine.OldestDue(ctx)
+	if len(due) > 0 {
+		t.OldestDue = due[0].Since
+	}
+	for _, q := range t.Queues {
+		if !q.OldestDue.IsZero() && (t.OldestDue.IsZero() || q.OldestDue.Before(t.OldestDue)) {
+			t.OldestDue = q.OldestDue
+		}
+	}
+	return t, err
+}
+
 func (t *topScreen) show(ctx context.Context, s *session) error {
 	if !t.since.IsZero() {
 		rates, err := t.rates(ctx, s)
@@ -62,14 +100,14 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	counts, err := s.engine.StatusCounts(ctx)
+	state, err := readTop(ctx, s)
 	if err != nil {
 		return err
 	}
 	var parts []string
 	for _, status := range wording.StatusGroups["live"] {
 		n := statusNumber{Status: status}
-		for _, c := range counts {
+		for _, c := range state.Counts {
 			if c.Status == n.Status {
 				n.Runs, n.More = c.Runs, c.More
 			}
@@ -79,36 +117,15 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 	if err := s.write(s.paint(faint, "live runs   ") + strings.Join(parts, "  ") + "\n"); err != nil {
 		return err
 	}
-	queues, err := s.engine.Queues(ctx)
-	if err != nil {
-		return err
-	}
-	workers, err := s.engine.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	due, err := s.engine.OldestDue(ctx)
-	if err != nil {
-		return err
-	}
-	var oldest time.Time
-	if len(due) > 0 {
-		oldest = due[0].Since
-	}
-	for _, q := range queues {
-		if !q.OldestDue.IsZero() && (oldest.IsZero() || q.OldestDue.Before(oldest)) {
-			oldest = q.OldestDue
-		}
-	}
 	active, capacity := 0, 0
-	for _, w := range workers {
+	for _, w := range state.Workers {
 		active, capacity = active+w.Active, capacity+w.Capacity
 	}
-	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.past(oldest), " ago") + "\n" +
-		s.paint(faint, "workers     ") + fmt.Sprintf("%d, %d of %d slots used", len(workers), active, capacity) + "\n\n" +
-		layout(s.printer, workers, workerColumns(s.printer))
-	if len(queues) > 0 {
-		text += "\n" + layout(s.printer, queues, queueColumns(s.printer))
+	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.past(state.OldestDue), " ago") + "\n" +
+		s.paint(faint, "workers     ") + fmt.Sprintf("%d, %d of %d slots used", len(state.Workers), active, capacity) + "\n\n" +
+		layout(s.printer, state.Workers, workerColumns(s.printer))
+	if len(state.Queues) > 0 {
+		text += "\n" + layout(s.printer, state.Queues, queueColumns(s.printer))
 	}
 	failed, _, err := listRuns(ctx, s.engine, durable.Filter{Status: []durable.Status{durable.StatusFailed, durable.StatusExpired}}, 5, "")
 	if err != nil {

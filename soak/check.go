@@ -35,6 +35,7 @@ type evidence struct {
 	load       *load
 	clients    *clients
 	queueLoad  *queueLoad
+	repairLoad *repairLoad
 	entries    []entry
 	runs       map[string]*known // by UUID
 	order      []*known          // newest first, as List returns them
@@ -53,10 +54,10 @@ type known struct {
 }
 
 // check compares the plans, the ledger and the database. The error broken is a violation too.
-func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, s *faults, broken error) (*report, error) {
+func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, s *faults, broken error) (*report, error) {
 	c.stopSending()
 	f := &findings{}
-	e := &evidence{controller: c, load: l, clients: t, queueLoad: q}
+	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs}
 	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
@@ -79,6 +80,7 @@ func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad
 	e.flow(f)
 	e.queues(f)
 	e.folds(f)
+	e.repairs(f)
 	f.leaks(ctx, s.place, e)
 
 	r := &f.report

@@ -37,6 +37,9 @@ const (
 	kAsked  kind = "asked"  // it has returned
 	kFold   kind = "fold"   // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
 	kFolded kind = "folded" // it has led to the run, or to Err
+	kOpen   kind = "open"   // an execution of a run that is repaired begins
+	kMake   kind = "make"   // it calls the function of a step with the idempotency key Step
+	kKept   kind = "kept"   // the step has returned the recorded Value
 	kRan    kind = "ran"    // the run of a debounced start is executed with the input Value
 )
 

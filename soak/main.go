@@ -14,7 +14,8 @@
 // transactions that it holds open for up to three seconds (open_transactions.go). More runs have steps with limits, and
 // a schedule starts a run each second (flow.go). Runs are started in queues whose settings several processes change, and which
 // they pause, resume and delete (queued.go, queue_load.go). Starts with keys fold, also in steps and in transactions that stay open
-// (folds.go, fold_load.go).
+// (folds.go, fold_load.go). Runs whose steps fail by chance are retried, corrected step by step and forked while they are executed and after
+// they have ended; some retry themselves, and some continue as new (repaired.go).
 //
 // # Faults
 //
@@ -142,6 +143,8 @@ func soak(ctx context.Context, set settings) (err error) {
 		return err
 	}
 	folded := folds.begin(underFaults)
+	repairs := newRepairLoad(controller, set.seed)
+	repaired := repairs.begin(underFaults)
 	operated := clients.begin(underFaults)
 	if err := faults.run(underFaults); err != nil {
 		return fmt.Errorf("inject a fault: %w", err)
@@ -155,13 +158,14 @@ func soak(ctx context.Context, set settings) (err error) {
 	limited()
 	queued()
 	folded()
+	repaired()
 	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.settle(settling), flow.settle(settling), queueLoad.settle(settling), folds.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
+	stuck := errors.Join(load.settle(settling), flow.settle(settling), queueLoad.settle(settling), folds.settle(settling), repairs.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
 	failed := workers.stop()
 
-	report, err := check(ctx, controller, load, clients, queueLoad, faults, errors.Join(stuck, failed))
+	report, err := check(ctx, controller, load, clients, queueLoad, repairs, faults, errors.Join(stuck, failed))
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type report struct {
 	queued, changes, pauses                       int // runs in queues with settings that began; changes of the queues; pauses of one
 	counted                                       int // comparisons of the counts of queues with their places
 	folds                                         int // starts that fold
+	repairs                                       int // of runs
 	deadlines, aroundDeadline                     int // signals to a Receive with a deadline, and those around it
 	linear                                        string
 	violations                                    []string
@@ -42,8 +43,8 @@ func (r *report) print(set settings) error {
 	}
 	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d queue_changes=%d queue_pauses=%d counts_compared=%d standby_away=%d commits_blocked=%d\n",
 		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren, r.changes, r.pauses, r.counted, r.away, r.blocked)
-	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d limits=%d fires=%d queues=%d folds=%d porcupine=%s violations=%d\n",
-		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.permits, r.fires, r.queued, r.folds, r.linear, len(r.violations))
+	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d limits=%d fires=%d queues=%d folds=%d repairs=%d porcupine=%s violations=%d\n",
+		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.permits, r.fires, r.queued, r.folds, r.repairs, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
 		return fmt.Errorf("%d violations; repeat with -store %s -seconds %d -seed %d", len(r.violations), set.store, set.seconds, set.seed)
 	}
@@ -66,6 +67,7 @@ func (r *report) print(set settings) error {
 		{"pause of a queue", r.pauses},
 		{"comparison of the counts of queues", r.counted},
 		{"start that folds", r.folds},
+		{"repair of a run", r.repairs},
 	}
 	if set.store == "postgres" {
 		counts = append(counts, struct {

@@ -93,6 +93,9 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	}
 	f := newFolder(book)
 	cfg.Workflows = append(cfg.Workflows, f.definitions()...)
+	for _, w := range repaired(book) {
+		cfg.Workflows = append(cfg.Workflows, w)
+	}
 	if j.Killer {
 		cfg.Workflows, cfg.MaxCrashes = []durable.Definition{killer(book)}, killerCrashes
 	}

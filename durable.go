@@ -75,7 +75,8 @@ type Config struct {
 	// time. Zero: 10 s; at least 300 ms.
 	Lease time.Duration
 	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
-	// Delay of a minute or more sends no notification, and may be found by polling. Zero: 1 s.
+	// Delay of a minute or more sends no notification, and may be found by polling. On PostgreSQL, a worker whose notifications
+	// arrive polls less often if there are many: at most ten times this duration apart, and five times for runs. Zero: 1 s.
 	Poll time.Duration
 	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. Zero: 10 s. Negative: no time.
 	Grace time.Duration

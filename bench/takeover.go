@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/bench/result"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // holding returns a workflow that prints when it is entered, and does not end by itself.
@@ -57,7 +58,9 @@ func holdBlind(ctx context.Context, j *job, s durable.Store, said <-chan string)
 // blind is a store that cannot detect dead workers, as a store behind a connection pooler.
 type blind struct{ durable.Store }
 
-func (blind) DeadWorkers(context.Context, uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+func (blind) DeadWorkers(context.Context, uuid.UUID, []uuid.UUID) (store.Peers, error) {
+	return store.Peers{}, nil
+}
 
 func held(n int) string { return "held-" + strconv.Itoa(n) }
 

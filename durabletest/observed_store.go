@@ -193,11 +193,11 @@ func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []st
 }
 
 // DeadWorkers implements store.Store. The clock does not wait for it.
-func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID) ([]store.UUID, error) {
+func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID, known []store.UUID) (store.Peers, error) {
 	if s.process.isDead() {
-		return nil, errProcessCrashed
+		return store.Peers{}, errProcessCrashed
 	}
-	return s.Store.DeadWorkers(ctx, self)
+	return s.Store.DeadWorkers(ctx, self, known)
 }
 
 // Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.

@@ -28,6 +28,9 @@ func (s *database) wrapError(ctx context.Context, what string, err error) error 
 	if hasSQLState(err, "42P05") {
 		return fmt.Errorf("postgres: %s: %w: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, store.ErrRejected, err)
 	}
+	if hasSQLState(err, stateTooManyConns) {
+		return fmt.Errorf("postgres: %s: %w: %w: the server has no connection left: raise max_connections, or let fewer workers or smaller pools use it", what, store.ErrUnavailable, err)
+	}
 	if refused := accessError(err); refused != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, store.ErrUnavailable, refused)
 	}
@@ -132,6 +135,9 @@ func isConnectionError(err error) bool {
 
 // isLockTimeout reports whether a lock timeout ended the statement.
 func isLockTimeout(err error) bool { return hasSQLState(err, "55P03") }
+
+// stateTooManyConns is the SQLSTATE of a connection that the server or the limit of a role refuses.
+const stateTooManyConns = "53300"
 
 // stateReadOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
 const stateReadOnly = "25006"

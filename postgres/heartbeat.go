@@ -7,19 +7,42 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Renew implements store.Store. It uses a pool of its own, so that no other work can delay it.
+// idleHeartbeatPool returns the pool for a call of the heartbeat that renews no leases: that of the engine unless all its connections are in
+// use, so that a worker without work needs no other.
+func (s *database) idleHeartbeatPool() *pgxpool.Pool {
+	if at := s.enginePool.Stat(); at.AcquiredConns() < at.MaxConns() {
+		return s.enginePool
+	}
+	return s.heartbeatPool
+}
+
+// Renew implements store.Store. It renews leases with a pool of its own, so that no other work can delay it, and with the engine's
+// pool if the server has no connection left for that one.
 func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	pool := s.heartbeatPool
+	if len(h.Leases) == 0 {
+		pool = s.idleHeartbeatPool()
+	}
+	result, err := s.renewWith(ctx, pool, h)
+	if pool == s.heartbeatPool && hasSQLState(err, stateTooManyConns) {
+		return s.renewWith(ctx, s.enginePool, h)
+	}
+	return result, err
+}
+
+func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
 	held := s.heldPresence(w.ID)
 	var at logPosition
 	floor := s.rewindDetector.lastPosition()
-	err := s.runBatch(ctx, s.heartbeatPool, "renew", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
 			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
 		if len(h.Leases) > 0 {
@@ -60,14 +83,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	}
 	if s.rewindDetector.withoutPooler.Load() {
 		s.rewindDetector.advancePosition(at)
-	} else if err := s.checkPosition(ctx, at, floor, s.roundTripOnHeartbeatPool(ctx)); err != nil { // a pooler may lead to another server now
+	} else if err := s.checkPosition(ctx, at, floor, s.roundTripOn(ctx, pool)); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
 	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
 	if len(extended) == len(h.Leases) {
 		return pulse, nil
 	}
-	if pulse.Lost, err = s.readLostLeases(ctx, h); err != nil {
+	if pulse.Lost, err = s.readLostLeases(ctx, pool, h); err != nil {
 		return store.RenewResult{}, err
 	}
 	s.rewindDetector.removeLostRuns(h.Leases, pulse.Lost)
@@ -79,17 +102,17 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	return pulse, nil
 }
 
-// roundTripOnHeartbeatPool returns a roundTripFunc that uses a new transaction for each call, on the pool for heartbeats.
-func (s *database) roundTripOnHeartbeatPool(ctx context.Context) roundTripFunc {
+// roundTripOn returns a roundTripFunc that uses a new transaction for each call, on the pool.
+func (s *database) roundTripOn(ctx context.Context, pool *pgxpool.Pool) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.runBatch(ctx, s.heartbeatPool, what, fill, read)
+		return s.runBatch(ctx, pool, what, fill, read)
 	}
 }
 
 // readLostLeases returns the leases that are no longer held. It reads them with a new snapshot.
-func (s *database) readLostLeases(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
+func (s *database) readLostLeases(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
-	err := s.runBatch(ctx, s.heartbeatPool, "read back leases", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, pool, "read back leases", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -105,7 +128,7 @@ func (s *database) readLostLeases(ctx context.Context, h store.Heartbeat) ([]uui
 // Now implements store.Store.
 func (s *database) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.runBatch(ctx, s.heartbeatPool, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) },
+	err := s.runBatch(ctx, s.idleHeartbeatPool(), "read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -102,7 +103,10 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 		return err
 	}
 	defer s.forgetPresenceLock(outer, worker)
-	hear(store.HintClaim) // notifications from before LISTEN are lost
+	hear(store.HintListening)
+	defer hear(store.HintDeaf)
+	hear(store.HintQueues) // notifications from before LISTEN are lost
+	hear(store.HintClaim)
 	hear(store.HintNotification)
 	for {
 		if err := s.awaitNotification(ctx, conn, heard); err != nil {
@@ -114,6 +118,9 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 // admittedPayload is the payload of the notification that runs were admitted to their queue.
 const admittedPayload = "admitted"
 
+// queuesPayload is the payload of the notification that a row of a queue was changed.
+const queuesPayload = "queues"
+
 // passHint converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
 func passHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
@@ -122,6 +129,9 @@ func passHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 		hear(store.HintClaim)
 	case admittedPayload:
 		hear(store.HintAdmitted)
+	case queuesPayload:
+		hear(store.HintQueues)
+		hear(store.HintClaim) // a queue may have been resumed
 	case worker.String():
 		hear(store.HintNotification)
 	}
@@ -252,19 +262,26 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 
 // DeadWorkers implements store.Store. A worker whose session has just ended may reconnect in a moment. So the
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
-func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
-	var dead []uuid.UUID
-	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self)) },
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
+	var peers store.Peers
+	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.MaxNeighbours))
+	},
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
-				var id uuid.UUID
-				err := rows.Scan((*uuidValue)(&id))
-				dead = append(dead, id)
+				var id pgtype.UUID
+				var live, before int32
+				err := rows.Scan(&id, &live, &before)
+				if id.Valid {
+					peers.Dead = append(peers.Dead, id.Bytes)
+				} else {
+					peers.Live, peers.Before = int(live), int(before)
+				}
 				return err
 			})
 		})
 	if err != nil {
-		return nil, err
+		return store.Peers{}, err
 	}
-	return dead, nil
+	return peers, nil
 }

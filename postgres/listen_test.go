@@ -60,11 +60,11 @@ func beat(t *testing.T, s *database, worker uuid.UUID) {
 
 func dead(t *testing.T, s *database, self, worker uuid.UUID) bool {
 	t.Helper()
-	list, err := s.DeadWorkers(t.Context(), self)
+	peers, err := s.DeadWorkers(t.Context(), self, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Contains(list, worker)
+	return slices.Contains(peers.Dead, worker)
 }
 
 func TestListenGivesHintsAndShowsDeath(t *testing.T) {
@@ -215,4 +215,47 @@ func TestListenWithoutASession(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestNeighbours checks that a query checks the next store.MaxNeighbours workers in the order of their IDs and those that the caller
+// knows to be dead, and counts the others.
+func TestNeighbours(t *testing.T) {
+	s := open(t, "cache_statement")
+	const workers = store.MaxNeighbours + 8
+	at := now(t, s)
+	var ids []uuid.UUID
+	for i := range workers {
+		id := uuid.UUID{0: byte(i), 15: 1}
+		ids = append(ids, id)
+		if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// All of them seem to have taken their lock, which nobody holds.
+	if _, err := s.userPool.Exec(t.Context(), "UPDATE durable.worker SET attended_at = started_at, server_started_at = pg_postmaster_start_time()"); err != nil {
+		t.Fatal(err)
+	}
+	self := ids[10]
+	peers, err := s.DeadWorkers(t.Context(), self, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if peers.Live != workers-1 || peers.Before != 10 {
+		t.Errorf("%d others, %d of them before", peers.Live, peers.Before)
+	}
+	want := append(slices.Clone(ids[11:]), ids[:store.MaxNeighbours-(workers-11)]...)
+	known := sortedUUIDs(want)
+	if !slices.Equal(sortedUUIDs(peers.Dead), known) {
+		t.Errorf("dead: %v, want the next %d", peers.Dead, store.MaxNeighbours)
+	}
+	if peers, err = s.DeadWorkers(t.Context(), self, known); err != nil {
+		t.Fatal(err)
+	}
+	if len(peers.Dead) != workers-1 || peers.Live != workers-1-len(known) {
+		t.Errorf("%d dead, %d others, if %d are known", len(peers.Dead), peers.Live, len(known))
+	}
+}
+
+func sortedUUIDs(ids []uuid.UUID) []uuid.UUID {
+	return slices.SortedFunc(slices.Values(ids), store.CompareUUIDs)
 }

@@ -25,7 +25,7 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	if err != nil {
 		return s.wrapError(ctx, what, err)
 	}
-	defer conn.Release()
+	defer s.release(pool, conn)
 	outer := ctx
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	var batch pgx.Batch
@@ -63,9 +63,44 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	return s.wrapError(outer, what, err)
 }
 
-// acquire takes a connection of the pool. It does not wait for a host that hangs for longer than the
-// search for another host takes.
+// gateOf returns the gate of a pool, or nil.
+func (s *database) gateOf(pool *pgxpool.Pool) *connGate {
+	if pool == s.enginePool {
+		return s.engineGate
+	}
+	return nil
+}
+
+// release returns a connection of acquire to its pool.
+func (s *database) release(pool *pgxpool.Pool, conn *pgxpool.Conn) {
+	conn.Release()
+	s.gateOf(pool).leave()
+}
+
+// acquire takes a connection of the pool. While the server has no connection left for the pool, acquire waits for one that the pool
+// has, if there is one.
 func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	gate := s.gateOf(pool)
+	for {
+		if err := gate.enter(ctx); err != nil {
+			return nil, err
+		}
+		conn, err := s.acquireInGate(ctx, pool)
+		if err == nil {
+			return conn, nil
+		}
+		gate.leave()
+		open := int(pool.Stat().AcquiredConns())
+		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
+			return nil, err
+		}
+		gate.freeze(open)
+	}
+}
+
+// acquireInGate takes a connection of the pool. It does not wait for a host that hangs for longer than the
+// search for another host takes.
+func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	for retried := false; ; {
 		waiting, over := s.hosts.trackCall(ctx, "", false)
 		conn, err := pool.Acquire(waiting)

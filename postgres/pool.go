@@ -23,6 +23,7 @@ func (s *database) openPools(ctx context.Context) error {
 	if s.enginePool, err = s.newPool(ctx, engineConns); err != nil {
 		return err
 	}
+	s.engineGate = newConnGate(engineConns)
 	if s.heartbeatPool, err = s.newPool(ctx, heartbeatConns); err != nil {
 		s.enginePool.Close()
 		return err
@@ -67,6 +68,8 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	cfg.MaxConns = conns
 	cfg.MinConns = 0
 	cfg.MinIdleConns = 0
+	cfg.MaxConnIdleTime = min(cfg.MaxConnIdleTime, connIdleTime)
+	cfg.HealthCheckPeriod = min(cfg.HealthCheckPeriod, connIdleTime/3)
 	// These hooks are meant for the user's sessions.
 	cfg.PrepareConn = nil
 	cfg.BeforeAcquire = nil //lint:ignore SA1019 deprecated, but still called if it is set

@@ -28,6 +28,7 @@ type database struct {
 	withoutListen    bool          // see WithoutListen
 	trustedOwners    []string      // see OwnedBy
 	enginePool       *pgxpool.Pool
+	engineGate       *connGate // of enginePool
 	heartbeatPool    *pgxpool.Pool
 	connectListener  func(context.Context) (*pgx.Conn, error) // opens the session of Listen
 	hosts            *hosts                                   // nil if the URL names one

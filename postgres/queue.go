@@ -71,7 +71,7 @@ func (s *database) ResetQueue(ctx context.Context, c store.OperatorCall) (bool, 
 func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
-		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
+		batch.Queue(s.statements.notify, notifyChannel(s.schema), queuesPayload)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			changed = true

@@ -20,7 +20,7 @@ func (s *database) runTransaction(ctx context.Context, what, lockTimeout string,
 	if err != nil {
 		return s.wrapError(ctx, what, err)
 	}
-	defer conn.Release()
+	defer s.release(s.enginePool, conn)
 	outer := ctx
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	defer func() {

@@ -13,7 +13,7 @@ import (
 // RecordVersion implements store.Store. It uses the pool of the heartbeats, so that no other work can delay it.
 func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (known store.KnownVersions, err error) {
 	records := store.IsOrderedVersion(r.Version)
-	err = s.runBatch(ctx, s.heartbeatPool, "record the version", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.idleHeartbeatPool(), "record the version", func(batch *pgx.Batch) {
 		if records {
 			batch.Queue(s.statements.versionsDeleteOld, pgTime(r.Now.Add(-store.VersionRetention)))
 			batch.Queue(s.statements.versionRecord, textsOf(r.Workflows), timeArray{len(r.FirstSeen), func(i int) *time.Time { return &r.FirstSeen[i] }}, r.Version,

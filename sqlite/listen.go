@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,16 +101,25 @@ func (s *database) waitForPoll(ctx context.Context) bool {
 }
 
 // DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
-func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
 	workers, err := s.Workers(ctx)
 	if err != nil {
-		return nil, err
+		return store.Peers{}, err
 	}
-	var dead []uuid.UUID
+	var peers store.Peers
 	for _, w := range workers {
-		if w.ID != self && s.workerLocks.isDead(w.ID) {
-			dead = append(dead, w.ID)
+		if w.ID == self {
+			continue
+		}
+		if s.workerLocks.isDead(w.ID) {
+			peers.Dead = append(peers.Dead, w.ID)
+		}
+		if !slices.Contains(known, w.ID) {
+			peers.Live++
+			if store.CompareUUIDs(w.ID, self) < 0 {
+				peers.Before++
+			}
 		}
 	}
-	return dead, nil
+	return peers, nil
 }

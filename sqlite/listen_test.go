@@ -86,11 +86,11 @@ func TestDeadWorkers(t *testing.T) {
 	}
 	dead := func(self uuid.UUID) []uuid.UUID {
 		t.Helper()
-		ids, err := s.DeadWorkers(t.Context(), self)
+		peers, err := s.DeadWorkers(t.Context(), self, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ids
+		return peers.Dead
 	}
 	attend(t, other, alive, store.HintClaim)
 	_, leave := attend(t, other, left, store.HintClaim)

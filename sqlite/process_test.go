@@ -207,15 +207,15 @@ func TestKilledWorkerIsDead(t *testing.T) {
 	if _, err := os.Stat(s.workerLocks.path(worker)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
-	if dead, err := s.DeadWorkers(t.Context(), uuid.Nil); err != nil || len(dead) > 0 {
-		t.Fatal(dead, err)
+	if peers, err := s.DeadWorkers(t.Context(), uuid.Nil, nil); err != nil || len(peers.Dead) > 0 {
+		t.Fatal(peers.Dead, err)
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = p.cmd.Wait()
-	if dead, err := s.DeadWorkers(t.Context(), uuid.Nil); err != nil || len(dead) != 1 || dead[0] != worker {
-		t.Fatal(dead, err)
+	if peers, err := s.DeadWorkers(t.Context(), uuid.Nil, nil); err != nil || len(peers.Dead) != 1 || peers.Dead[0] != worker {
+		t.Fatal(peers.Dead, err)
 	}
 	hints, _ := attend(t, s, uuid.New(), store.HintClaim)
 	creator := startHelper(t, "create", s.path)

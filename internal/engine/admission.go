@@ -39,9 +39,9 @@ type queueAdmitter struct {
 
 	lastClaimGates lastClaimGates // owned by claimLoop
 
-	testRequested atomic.Bool   // a test's probe has requested a look at all queues
-	checksBegun   atomic.Uint64 // how many looks at all queues have begun
-	checksEnded   atomic.Uint64 // number of the latest of them that has ended without an error
+	rowsChanged atomic.Bool   // the rows are to be read again, and all queues to be looked at
+	checksBegun atomic.Uint64 // how many looks at all queues have begun
+	checksEnded atomic.Uint64 // number of the latest of them that has ended without an error
 }
 
 // admissionQueues is what the worker needs of the rows of all queues. It does not change.
@@ -102,6 +102,12 @@ func (a *queueAdmitter) addRequest(queue string, left bool) {
 	}
 	a.requestedQueues[queue] = a.requestedQueues[queue] || left
 	delete(a.claimed, queue)
+	a.wakeLoop.notify()
+}
+
+// rereadRows has the rows read again, and all queues looked at.
+func (a *queueAdmitter) rereadRows() {
+	a.rowsChanged.Store(true)
 	a.wakeLoop.notify()
 }
 
@@ -192,7 +198,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		look := false
 		select {
 		case <-a.wakeLoop:
-			if look = a.testRequested.Swap(false); look {
+			if look = a.rowsChanged.Swap(false); look {
 				w.e.queues.invalidate()
 			}
 		case <-poll.C:
@@ -205,8 +211,12 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		number := uint64(0)
 		if look {
 			number = a.checksBegun.Add(1)
-			poll.Reset(maxQueuePoll/2 + rand.N(maxQueuePoll/2))
-			_, err = w.readQueues(ctx)
+			every := maxQueuePoll/2 + rand.N(maxQueuePoll/2)
+			var rows *admissionQueues
+			if rows, err = w.readQueues(ctx); err == nil && len(rows.names) == 0 {
+				every = w.fleet.pollInterval(every) // a notification tells of the first row
+			}
+			poll.Reset(every)
 		}
 		began := time.Now()
 		queues, left, all, kept := a.takeRequested(look, !time.Now().Before(allAfter))

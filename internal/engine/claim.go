@@ -47,6 +47,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 			}
 			continue
 		}
+		pace.maxPoll = w.fleet.claimPoll(&w.e.cfg, w.e.clock.Now(), got.nextDue)
 		if pace.noteSuccess(got.runCount, got.reachedLimit); !got.reachedLimit {
 			w.awaitWork(ctx, pace.pollDelay, got.nextDue)
 		}
@@ -164,7 +165,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	}
 }
 
-// awaitWork waits for a hint, for the next due time, or for the poll interval.
+// awaitWork waits for a hint, for the next due time, or for the poll interval. After a hint for all workers it waits for its turn.
 func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Time) {
 	if !next.IsZero() {
 		if left := w.e.clock.Until(next); left < poll-time.Millisecond { // left may be the longest duration there is, so nothing may be added to it here
@@ -175,6 +176,13 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	defer t.Stop()
 	select {
 	case <-w.claimHints:
+	case <-w.sharedClaimHints:
+		t.Reset(min(poll, w.fleet.hintDelay(w.e.clock.Now())))
+		select {
+		case <-w.claimHints:
+		case <-t.C:
+		case <-ctx.Done():
+		}
 	case <-t.C:
 	case <-ctx.Done():
 	}

@@ -8,7 +8,7 @@ import (
 // claimPace decides how many runs the next claim takes at most, and how long claimLoop waits before it.
 type claimPace struct {
 	maxLimit int           // the largest limit: Config.ClaimLimit
-	maxPoll  time.Duration // the longest poll: Config.Poll
+	maxPoll  time.Duration // the longest poll: Config.Poll, or that of fleet.claimPoll
 
 	limit      int           // how many runs the next claim takes at most
 	full       bool          // all slots are taken, or the last claim took as many runs as its limit
@@ -28,7 +28,11 @@ func (p *claimPace) noteSuccess(runs int, full bool) {
 	if runs > 0 {
 		p.pollDelay = shortestPoll
 	} else {
-		p.pollDelay = min(p.maxPoll, shortestPoll+rand.N(3*p.pollDelay))
+		next := shortestPoll + rand.N(3*p.pollDelay)
+		if p.pollDelay >= p.maxPoll*3/4 { // it stays long
+			next = p.maxPoll - rand.N(p.maxPoll/4+1)
+		}
+		p.pollDelay = min(p.maxPoll, next)
 	}
 }
 

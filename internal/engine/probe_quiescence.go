@@ -77,7 +77,7 @@ func (e *Engine) WakeAll() {
 		w.hintWorkers()
 		w.scheduleHints.notify()
 		w.foldHints.notify()
-		w.queueAdmitter.testRequested.Store(true)
+		w.queueAdmitter.rowsChanged.Store(true)
 		w.queueAdmitter.wakeLoop.notify()
 	}
 	e.results.Recheck()

@@ -47,7 +47,7 @@ func (w *worker) foldLoop(ctx context.Context) {
 		if len(due) > 0 {
 			continue
 		}
-		w.awaitDue(ctx, w.foldHints, w.e.cfg.Poll, next)
+		w.awaitDue(ctx, w.foldHints, w.fleet.pollInterval(w.e.cfg.Poll), next)
 	}
 }
 

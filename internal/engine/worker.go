@@ -48,7 +48,10 @@ type worker struct {
 	signalCounts  signalCountQueue
 	endedRuns     endedRuns
 
+	fleet fleet
+
 	claimHints           notifier // a run may be claimable
+	sharedClaimHints     notifier // likewise; all workers have been told
 	notificationsPending notifier // a run in memory may have a control request, or may have been woken
 	scheduleHints        notifier // a schedule was changed
 	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
@@ -65,7 +68,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claimHints: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		claimHints: newNotifier(), sharedClaimHints: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, signalCounts: signalCountQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -326,12 +329,17 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 func (w *worker) presenceLoop(ctx context.Context) {
 	hear := func(h store.WakeHint) {
 		switch h {
+		case store.HintListening, store.HintDeaf:
+			w.fleet.listening.Store(h == store.HintListening)
 		case store.HintNotification:
 			w.notificationsPending.notify()
 		case store.HintAdmitted:
-			w.claimHints.notify()
+			w.sharedClaimHints.notify()
+		case store.HintQueues:
+			w.queueAdmitter.rereadRows()
 		default:
-			w.hintWorkers()
+			w.sharedClaimHints.notify()
+			w.queueAdmitter.requestAllPasses()
 		}
 	}
 	if err := w.e.store.Listen(ctx, w.id, hear); err != nil && ctx.Err() == nil {

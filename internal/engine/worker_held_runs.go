@@ -27,7 +27,7 @@ func (w *worker) heldRunsLoop(ctx context.Context) {
 		if err := w.tryHeldRuns(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug("could not try the runs that are held", telemetry.KeyError, err)
 		}
-		if !sleepCtx(ctx, min(w.e.cfg.Lease/3, maxHeldRunsInterval)) {
+		if !sleepCtx(ctx, w.fleet.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
 			return
 		}
 	}

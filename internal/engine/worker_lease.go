@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -13,7 +14,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// deadWorkerQueryInterval is the time between two queries for dead workers. A worker counts as dead only if two queries in a
+// deadWorkerQueryInterval is the shortest time between two queries for dead workers, and the time after which a query is repeated that has
+// found one. A worker counts as dead only if two queries in a
 // row report it, because its connection may just be reopening.
 const deadWorkerQueryInterval = 120 * time.Millisecond
 
@@ -161,17 +163,22 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 	expired := make(map[uuid.UUID]time.Time)
 	wait := deadWorkerQueryInterval
 	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
-		dead, err := w.e.store.DeadWorkers(ctx, w.id)
+		peers, err := w.e.store.DeadWorkers(ctx, w.id, slices.Collect(maps.Keys(expired)))
 		if err != nil {
 			wait = min(2*wait, w.e.cfg.Lease/2)
 			continue
 		}
-		wait = deadWorkerQueryInterval
+		w.fleet.note(&peers)
+		wait = w.fleet.neighbourInterval()
 		var sure []uuid.UUID
-		seen := make(map[uuid.UUID]bool, len(dead))
-		for _, id := range dead {
+		seen := make(map[uuid.UUID]bool, len(peers.Dead))
+		for _, id := range peers.Dead {
 			seen[id] = true
-			if suspects[id] && time.Since(expired[id]) > reExpireAfter {
+			if time.Since(expired[id]) <= reExpireAfter {
+				continue
+			}
+			wait = deadWorkerQueryInterval // to be sure, or to find others behind this one
+			if suspects[id] {
 				sure = append(sure, id)
 			}
 		}

@@ -188,7 +188,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			var waiting []store.PermitLineKey
 			waiting, err = w.waitingLines(ctx)
 			p.checkLinesNow(waiting, w.e.clock.Now())
-			every := w.e.cfg.Lease / 3
+			every := w.fleet.pollInterval(w.e.cfg.Lease / 3)
 			if len(waiting) > 0 || err != nil {
 				every = min(every, permitLineCheckInterval)
 			}

@@ -40,7 +40,7 @@ type unservedSighting struct {
 func (w *worker) unexecutedLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, minUnexecutedInterval)
 	seen := make(map[store.QueueWorkflow]*unservedSighting)
-	for sleepCtx(ctx, every) {
+	for sleepCtx(ctx, w.fleet.pollInterval(every)) {
 		places, err := w.findUnexecuted(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)

@@ -77,7 +77,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 		if w.fireSchedules(ctx, faulty.readyToRetry(due, time.Now()), faulty) {
 			continue
 		}
-		w.awaitDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.e.cfg.Poll), next)
+		w.awaitDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.fleet.pollInterval(w.e.cfg.Poll)), next)
 	}
 }
 

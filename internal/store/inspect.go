@@ -123,9 +123,12 @@ type WakeHint uint8
 
 // The hints.
 const (
-	HintClaim        WakeHint = 1 // a run may be claimable
-	HintAdmitted     WakeHint = 4 // a run may be claimable, because an admission gave it a place
-	HintNotification WakeHint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
+	HintClaim        WakeHint = 1  // a run may be claimable
+	HintAdmitted     WakeHint = 4  // a run may be claimable, because an admission gave it a place
+	HintQueues       WakeHint = 8  // a row of a queue was changed
+	HintListening    WakeHint = 16 // from now on, the hints arrive, unless the connection fails
+	HintDeaf         WakeHint = 32 // they may not arrive
+	HintNotification WakeHint = 2  // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
 )
 
 // Notifications is the result of Store.Notifications: the changes to the runs that a worker executes.

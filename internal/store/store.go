@@ -171,14 +171,26 @@ type Store interface {
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their
 	// leases have not expired. It only speeds up a takeover: a store that cannot detect dead workers
-	// returns none, and their leases expire.
-	DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error)
+	// returns none, and their leases expire. It may check only the MaxNeighbours workers that follow self in the order of
+	// their IDs, because every worker makes this call. It does not count the workers in known, which the caller knows to
+	// be dead, and always checks them.
+	DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (Peers, error)
 
 	// Name returns the kind of database: "postgres" or "sqlite".
 	Name() string
 
 	// Close releases every connection that the store opened itself.
 	Close() error
+}
+
+// MaxNeighbours is how many workers one call of DeadWorkers has to check at least, if there are so many.
+const MaxNeighbours = 32
+
+// Peers is the result of Store.DeadWorkers.
+type Peers struct {
+	Dead   []uuid.UUID
+	Live   int // how many other workers show that they are alive, or have died too recently for the caller to know
+	Before int // how many of them have a lower ID than the caller
 }
 
 // SerialCommitter is a Store that executes concurrent commits one after the other.

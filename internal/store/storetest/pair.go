@@ -218,11 +218,11 @@ func pairDead(b *bed, s store.Store) {
 	other.renew(self)
 	dead := func() []uuid.UUID {
 		b.Helper()
-		dead, err := s.DeadWorkers(b.ctx, self.Worker.ID)
+		peers, err := s.DeadWorkers(b.ctx, self.Worker.ID, nil)
 		if err != nil {
-			b.Fatalf("Dead: %v", err)
+			b.Fatalf("DeadWorkers: %v", err)
 		}
-		return dead
+		return peers.Dead
 	}
 	for range 20 {
 		if got := dead(); len(got) != 0 {
@@ -244,7 +244,7 @@ func pairDead(b *bed, s store.Store) {
 
 func pairNeverAttended(b *bed, s store.Store) {
 	b.renew(b.heartbeat())
-	if got, err := s.DeadWorkers(b.ctx, uuid.New()); err != nil || len(got) != 0 {
+	if got, err := s.DeadWorkers(b.ctx, uuid.New(), nil); err != nil || len(got.Dead) != 0 {
 		b.Errorf("dead: got %v, %v, want nobody: a worker without a presence may live", got, err)
 	}
 }

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Every worker of a database polls for the same things, so with many workers each of them polls less often, and all of them
+// together as often as before. That needs working notifications: without them, each worker finds only by its polls what the others
+// are too busy to take.
+
+const (
+	// maxPollFactor is how many times less often a worker of a large fleet polls than a lone one, for what any worker may do.
+	maxPollFactor = 10
+	// maxClaimPollFactor is the same for claims, because not every worker may execute the same workflows.
+	maxClaimPollFactor = 5
+	// A worker checks its neighbours every neighbourCheckInterval for each worker that lives, so that many workers together check
+	// each of them about as often as few do.
+	neighbourCheckInterval = 40 * time.Millisecond
+	maxNeighbourInterval   = 2 * time.Second
+	// After a notification that a run may be claimable, each idle worker waits hintStep for each worker of the fleet, at most
+	// maxHintStep, for the one before it. The first usually takes the run.
+	hintStep    = 100 * time.Microsecond
+	maxHintStep = 4 * time.Millisecond
+	// hintTurn is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
+	hintTurn = 10 * time.Millisecond
+)
+
+// fleet is what a worker knows of the other workers of its database.
+type fleet struct {
+	listening atomic.Bool  // notifications arrive
+	others    atomic.Int32 // live workers, without this one
+	before    atomic.Int32 // how many of them have a lower ID
+}
+
+// note records the result of a check for dead workers.
+func (f *fleet) note(p *store.Peers) {
+	f.others.Store(int32(p.Live))
+	f.before.Store(int32(p.Before))
+}
+
+// pollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
+func (f *fleet) pollInterval(d time.Duration) time.Duration {
+	if !f.listening.Load() {
+		return d
+	}
+	return max(d, min(d*time.Duration(f.others.Load()+1)/2, maxPollFactor*d))
+}
+
+// claimPoll returns the longest wait between two claims, when the next run of the worker's workflows is due at the given time; zero:
+// never. If such a run is executed anywhere, its lease ends soon, and the poll is that of a lone worker: the run may begin to wait for
+// a short time, and its own worker may be too busy to take it then.
+func (f *fleet) claimPoll(cfg *Config, now, due time.Time) time.Duration {
+	if !due.IsZero() && due.Sub(now) <= max(cfg.Lease, maxClaimPollFactor*cfg.Poll) {
+		return cfg.Poll
+	}
+	return min(f.pollInterval(cfg.Poll), maxClaimPollFactor*cfg.Poll)
+}
+
+// neighbourInterval returns the time between two checks for dead workers.
+func (f *fleet) neighbourInterval() time.Duration {
+	n := time.Duration(f.others.Load() + 1)
+	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourInterval))
+}
+
+// hintDelay returns how long this worker waits before it claims after a notification for all workers. The order of the workers is
+// that of their IDs, from another one on in each hintTurn.
+func (f *fleet) hintDelay(now time.Time) time.Duration {
+	n := int64(f.others.Load() + 1)
+	turn := (int64(f.before.Load()) + now.UnixNano()/int64(hintTurn)) % n
+	return time.Duration(turn) * min(time.Duration(n)*hintStep, maxHintStep)
+}

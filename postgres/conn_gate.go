@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// connGrowWait is how long a call waits for a connection before the pool opens a further one, which takes longer than most calls.
+	connGrowWait = 20 * time.Millisecond
+	// connIdleTime is how long a connection is kept that nothing uses.
+	connIdleTime = 15 * time.Second
+	// connShrinkInterval is the time between two decisions how many connections are needed.
+	connShrinkInterval = 10 * time.Second
+	// connFreezeTime is how long no further connection is opened after the server has refused one.
+	connFreezeTime = time.Minute
+)
+
+// connGate bounds how many calls use a pool at the same time, and so how many connections it opens. The bound grows while calls wait,
+// and shrinks when they no longer do. So a worker without work keeps one connection, although its loops sometimes make their calls at
+// the same moment.
+type connGate struct {
+	max int
+
+	mu          sync.Mutex
+	bound       int
+	inUse       int
+	changedAt   time.Time     // when inUse changed
+	used        time.Duration // the sum of the times for which connections were in use since judgedAt
+	judgedAt    time.Time
+	frozenUntil time.Time
+	waiting     []chan struct{} // closed when the call may use the pool; in the order of arrival
+}
+
+func newConnGate(most int) *connGate {
+	now := time.Now()
+	return &connGate{max: most, bound: 1, changedAt: now, judgedAt: now}
+}
+
+// enter waits until the caller may use the pool. After nil, the caller must call leave. A nil gate bounds nothing.
+func (g *connGate) enter(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	if g.inUse < g.bound && len(g.waiting) == 0 {
+		g.use(1)
+		g.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	g.waiting = append(g.waiting, turn)
+	g.mu.Unlock()
+	patience := time.NewTimer(connGrowWait)
+	defer patience.Stop()
+	for {
+		select {
+		case <-turn:
+			return nil
+		case <-patience.C:
+			g.grow()
+			patience.Reset(connGrowWait)
+		case <-ctx.Done():
+			g.mu.Lock()
+			i := slices.Index(g.waiting, turn)
+			if i >= 0 {
+				g.waiting = slices.Delete(g.waiting, i, i+1)
+			}
+			g.mu.Unlock()
+			if i < 0 {
+				g.leave()
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// leave ends what enter began.
+func (g *connGate) leave() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.use(-1)
+	g.admit()
+}
+
+// admit lets calls in up to the bound. g.mu is held.
+func (g *connGate) admit() {
+	for len(g.waiting) > 0 && g.inUse < g.bound {
+		close(g.waiting[0])
+		g.waiting = slices.Delete(g.waiting, 0, 1)
+		g.use(1)
+	}
+}
+
+// grow raises the bound by one, because a call has waited for too long.
+func (g *connGate) grow() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.bound < g.max && time.Now().After(g.frozenUntil) {
+		g.bound++
+		g.admit()
+	}
+}
+
+// use changes how many calls use the pool. Once in connShrinkInterval it lowers the bound to twice the mean number of calls since the
+// last time. g.mu is held.
+func (g *connGate) use(change int) {
+	now := time.Now()
+	g.used += time.Duration(g.inUse) * now.Sub(g.changedAt)
+	g.changedAt = now
+	g.inUse += change
+	if window := now.Sub(g.judgedAt); window >= connShrinkInterval {
+		needed := int(math.Ceil(2*float64(g.used)/float64(window) + 0.5))
+		g.bound = max(1, min(g.bound, needed))
+		g.used, g.judgedAt = 0, now
+	}
+}
+
+// freeze keeps the bound at the number of connections that there are, because the server has refused a further one.
+func (g *connGate) freeze(conns int) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.bound, g.frozenUntil = max(1, min(g.bound, conns)), time.Now().Add(connFreezeTime)
+}

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A gate admits one call, and a further one each time that calls have waited for connGrowWait, up to its maximum.
+func TestConnGateGrowsWhileCallsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newConnGate(3)
+		began := time.Now()
+		for i := range 3 {
+			if err := g.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != time.Duration(i)*connGrowWait {
+				t.Errorf("call %d was admitted after %v", i, took)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a fourth call was admitted: %v", err)
+		}
+		admitted := make(chan error)
+		go func() { admitted <- g.enter(t.Context()) }()
+		synctest.Wait()
+		g.leave()
+		if err := <-admitted; err != nil || g.inUse != 3 {
+			t.Errorf("the next call got %v; %d calls are in", err, g.inUse)
+		}
+	})
+}
+
+// A gate whose calls no longer overlap shrinks to one connection, and one in full use does not shrink.
+func TestConnGateShrinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newConnGate(3)
+		for range 3 {
+			if err := g.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * connShrinkInterval)
+		g.leave()
+		if g.bound != 3 {
+			t.Errorf("a bound of %d while all connections were in use", g.bound)
+		}
+		g.leave()
+		g.leave()
+		for range 3 {
+			time.Sleep(connShrinkInterval)
+			if err := g.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			g.leave()
+		}
+		if g.bound != 1 || g.inUse != 0 {
+			t.Errorf("a bound of %d without load, %d calls are in", g.bound, g.inUse)
+		}
+	})
+}
+
+// After the server has refused a connection, calls wait for those that there are, until connFreezeTime is over.
+func TestConnGateFreezes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newConnGate(3)
+		for range 2 {
+			if err := g.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.leave()
+		g.freeze(1)
+		began := time.Now()
+		if err := g.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < connFreezeTime || took > connFreezeTime+2*connGrowWait {
+			t.Errorf("a call was admitted after %v", took)
+		}
+	})
+}
+
+// While the server has no connection left, calls share those that there are, a worker renews its leases on them, and the error of a
+// call without any names the fix.
+func TestServerWithoutConnectionsLeft(t *testing.T) {
+	server, err := pgtest.Start(t.Context(), pgtest.Options{NoSync: true, Settings: map[string]string{"max_connections": "10"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	s, err := openDatabase(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	at := now(t, s) // the pool of the engine has one connection
+	s.userPool.Reset()
+	for {
+		conn, err := pgx.Connect(t.Context(), server.URL())
+		if hasSQLState(err, stateTooManyConns) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+	}
+	done := make(chan error)
+	const calls = 20
+	for range calls {
+		go func() {
+			_, err := s.QueueRows(t.Context())
+			done <- err
+		}()
+	}
+	for range calls {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	s.heartbeatPool.Reset()
+	beat := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "w", StartedAt: at}, LeaseUntil: at, Leases: []store.Lease{{Run: uuid.New()}}}
+	if _, err := s.Renew(t.Context(), beat); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.acquireUserConn(t.Context()); !hasSQLState(err, stateTooManyConns) {
+		t.Errorf("a pool without any connection got %v", err)
+	}
+	if err := s.wrapError(t.Context(), "call", &pgconn.PgError{Code: stateTooManyConns}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "raise max_connections") {
+		t.Errorf("the error does not name the fix: %v", err)
+	}
+}

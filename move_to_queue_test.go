@@ -50,11 +50,14 @@ func TestSetPriorityAndMoveToQueueChangeWhatIsNext(t *testing.T) {
 			t.Errorf("the moved run is %+v", b)
 		}
 		changes := make(map[string]string)
-		for _, event := range orFail(e.Events(ctx, durable.Page{}))(t) {
-			if event.Type == durable.EventMovedToQueue || event.Type == durable.EventPriorityChanged {
-				changes[event.ID] = fmt.Sprint(event.Type, " ", event.Old, " ", event.New, " ", event.Actor, " ", event.Reason)
+		waitFor(t, func() bool { // events wait for older transactions of other tests
+			for _, event := range orFail(e.Events(ctx, durable.Page{}))(t) {
+				if event.Type == durable.EventMovedToQueue || event.Type == durable.EventPriorityChanged {
+					changes[event.ID] = fmt.Sprint(event.Type, " ", event.Old, " ", event.New, " ", event.Actor, " ", event.Reason)
+				}
 			}
-		}
+			return len(changes) >= 4
+		})
 		if len(changes) != 4 || changes["b"] != "moved mail other ada " || changes["d"] != "priority 0 2 ada so" {
 			t.Errorf("the events are %q", changes)
 		}
@@ -144,14 +147,16 @@ func TestMoveToQueueSurvivesALostResult(t *testing.T) {
 		if r := orFail(worker.Get(ctx, "r"))(t); r.Queue != "other" || r.Status != durable.StatusCompleted {
 			t.Errorf("the run is %+v", r)
 		}
-		moves := 0
-		for _, event := range orFail(worker.Events(ctx, durable.Page{}))(t) {
-			if event.Type == durable.EventMovedToQueue {
-				moves++
+		var types []durable.EventType
+		waitFor(t, func() bool { // events wait for older transactions of other tests
+			types = nil
+			for _, event := range orFail(worker.Events(ctx, durable.Page{}))(t) {
+				types = append(types, event.Type)
 			}
-		}
-		if moves != 1 {
-			t.Errorf("%d events of one move", moves)
+			return slices.Contains(types, durable.EventCompleted)
+		})
+		if moves := slices.DeleteFunc(types, func(x durable.EventType) bool { return x != durable.EventMovedToQueue }); len(moves) != 1 {
+			t.Errorf("%d events of one move", len(moves))
 		}
 	})
 }

@@ -247,11 +247,17 @@ func TestExportsAreEncoded(t *testing.T) {
 	})
 }
 
-// brokenCodec cannot encode a payload that contains the text.
-type brokenCodec struct{ text string }
+// brokenCodec cannot encode a payload that contains the text. It panics instead of an error if it is to.
+type brokenCodec struct {
+	text   string
+	panics bool
+}
 
 func (c brokenCodec) Encode(_ durable.PayloadSlot, b []byte) ([]byte, error) {
 	if strings.Contains(string(b), c.text) {
+		if c.panics {
+			panic("the key server is away")
+		}
 		return nil, errors.New("the key server is away")
 	}
 	return b, nil
@@ -259,20 +265,48 @@ func (c brokenCodec) Encode(_ durable.PayloadSlot, b []byte) ([]byte, error) {
 
 func (c brokenCodec) Decode(_ durable.PayloadSlot, b []byte) ([]byte, error) { return b, nil }
 
-// What a codec cannot encode is not written: a caller gets ErrRejected, and a run is held.
+// What a codec cannot encode is not written: a caller gets ErrRejected, and a run is held. A panic is no better and no worse than an error.
 func TestACodecThatFails(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
-		x := new(letter)
-		e := engineAsGiven(t, s, durable.Config{
-			Workflows: []durable.Definition{x.define()}, Codec: brokenCodec{"written"}, ParkAfter: time.Millisecond, Patience: 50 * time.Millisecond,
-		})
-		defer running(t, e)()
-		if _, err := x.define().Start(within(t), e, "written", durable.ID("refused")); !errors.Is(err, durable.ErrRejected) {
-			t.Errorf("a start: %v", err)
+		for _, panics := range []bool{false, true} {
+			x := new(letter)
+			e := engineAsGiven(t, s, durable.Config{
+				Workflows: []durable.Definition{x.define()}, Codec: brokenCodec{"written", panics}, ParkAfter: time.Millisecond, Patience: 50 * time.Millisecond,
+			})
+			stop := running(t, e)
+			if _, err := x.define().Start(within(t), e, "written", durable.ID("refused")); !errors.Is(err, durable.ErrRejected) || !strings.Contains(err.Error(), "key server") {
+				t.Errorf("a start: %v", err)
+			}
+			if _, err := x.define().Start(within(t), e, "hello", durable.ID("a")); err != nil {
+				t.Fatal(err)
+			}
+			awaitHeld(t, e, "the key server is away")
+			stop()
+			must(t)(e.Terminate(within(t), "a"))
+			if _, err := e.Delete(within(t), "a"); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := x.define().Start(within(t), e, "hello", durable.ID("a")); err != nil {
+	})
+}
+
+// panickingDecoder panics when it decodes.
+type panickingDecoder struct{ brokenCodec }
+
+func (panickingDecoder) Decode(durable.PayloadSlot, []byte) ([]byte, error) {
+	panic("not this version")
+}
+
+// A codec that panics while it decodes holds the run, and harms no other one.
+func TestACodecThatPanicsInDecode(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := new(letter)
+		x.waiting(t, s, brokenCodec{text: "nothing of the kind"})
+		e := x.withCodec(t, s, panickingDecoder{brokenCodec{text: "nothing of the kind"}})
+		running(t, e)
+		if err := e.Signal(within(t), "a", "send", "by air"); err != nil {
 			t.Fatal(err)
 		}
-		awaitHeld(t, e, "the key server is away")
+		awaitHeld(t, e, "not this version")
 	})
 }

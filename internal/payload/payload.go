@@ -115,7 +115,7 @@ func Seal(c Codec, slot Slot, plain []byte) ([]byte, error) {
 	if err := Problem(plain); err != nil { // stored again, it would be lost
 		return nil, fmt.Errorf("encode the %v: %w", slot, err)
 	}
-	body, err := c.Encode(slot, plain)
+	body, err := call(c.Encode, slot, plain)
 	if err != nil {
 		return nil, fmt.Errorf("encode the %v: %w", slot, err)
 	}
@@ -139,7 +139,7 @@ func Open(c Codec, slot Slot, stored []byte) ([]byte, error) {
 	body, slot, err := split(slot, stored)
 	var plain []byte
 	if err == nil {
-		plain, err = c.Decode(slot, body)
+		plain, err = call(c.Decode, slot, body)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode the %v: %w", slot, err)
@@ -148,6 +148,16 @@ func Open(c Codec, slot Slot, stored []byte) ([]byte, error) {
 		plain = []byte{}
 	}
 	return plain, nil
+}
+
+// call calls a method of a codec, and returns an error if it panics: the goroutine may be one that works for all runs.
+func call(f func(Slot, []byte) ([]byte, error), slot Slot, in []byte) (out []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, fmt.Errorf("%w: the codec panicked: %v", ErrUnreadable, v)
+		}
+	}()
+	return f(slot, in)
 }
 
 // split returns the codec's bytes and the slot to which they are bound, for a payload that is stored in the given slot.

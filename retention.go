@@ -39,7 +39,8 @@ type Retention struct {
 	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If it
 	// returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again in a later
 	// sweep. It may be called several times with the same run, in several processes, and its effects should be idempotent.
-	// Its context ends when [Engine.Run] ends. Nil: there is no archive.
+	// Its context ends when [Engine.Run] ends. If the engine has a [Config.Codec], payloads are encoded, see
+	// [Engine.DecodeExport]; a run with a payload that cannot be decoded is not deleted. Nil: there is no archive.
 	Archive func(ctx context.Context, run *Exported) error
 }
 

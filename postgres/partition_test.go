@@ -104,7 +104,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_state.sql", ownershipEndKeys(end)},
 		{"run_finish.sql", runFinishArgs(end)},
 		{"run_end_ownership.sql", append(ownershipEndArgs(end), "channel")},
-		{"run_hold_after_rejected_write.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil)},
+		{"run_hold_after_rejected_write.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil, false)},
 		{"run_by_id.sql", []any{
 			int2Array{1, func(int) int16 { return store.ShardOf(run.UUID) }},
 			newUUIDArray([]uuid.UUID{run.UUID}),

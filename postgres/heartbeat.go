@@ -83,7 +83,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	}
 	if s.rewindDetector.withoutPooler.Load() {
 		s.rewindDetector.advancePosition(at)
-	} else if err := s.checkPosition(ctx, at, floor, s.roundTripOn(ctx, pool)); err != nil { // a pooler may lead to another server now
+	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
 	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
@@ -102,11 +102,17 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	return pulse, nil
 }
 
-// roundTripOn returns a roundTripFunc that uses a new transaction for each call, on the pool.
-func (s *database) roundTripOn(ctx context.Context, pool *pgxpool.Pool) roundTripFunc {
-	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.runBatch(ctx, pool, what, fill, read)
+// checkPositionWith calls checkPosition with a connection of the pool. It acquires the connection first: a connection that has to be
+// opened is checked too, and would wait for ever for the check that waits for it.
+func (s *database) checkPositionWith(ctx context.Context, pool *pgxpool.Pool, at, floor logPosition) error {
+	conn, err := s.acquire(ctx, pool)
+	if err != nil {
+		return s.wrapError(ctx, "look where the database is", err)
 	}
+	defer s.release(pool, conn)
+	return s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+		return s.runBatchOn(ctx, conn, what, fill, read)
+	})
 }
 
 // readLostLeases returns the leases that are no longer held. It reads them with a new snapshot.

@@ -26,10 +26,16 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 		return s.wrapError(ctx, what, err)
 	}
 	defer s.release(pool, conn)
+	return s.runBatchOn(ctx, conn, what, fill, read)
+}
+
+// runBatchOn is runBatch on a connection that the caller has acquired.
+func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	outer := ctx
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	var batch pgx.Batch
 	fill(&batch)
+	var err error
 	if own := connStateOf(conn.Conn()); own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
 	} else if note := noteDescribedStatements(conn.Conn(), &batch); note != nil {

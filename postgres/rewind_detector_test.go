@@ -20,7 +20,7 @@ func goneBack(t *testing.T, s *database, move func(logPosition) logPosition) err
 	if was.timeline == 0 || was.position == 0 {
 		t.Fatalf("the database is at %v", was)
 	}
-	return s.checkPosition(t.Context(), move(was), was, s.roundTripOn(t.Context(), s.enginePool))
+	return s.checkPositionWith(t.Context(), s.heartbeatPool, move(was), was) // a pool without a connection
 }
 
 func earlier(p logPosition) logPosition { return logPosition{p.timeline, p.position - 1} }

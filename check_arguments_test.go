@@ -62,6 +62,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 				"Export":     func() error { _, err := e.Export(ctx, "x"); return err },
 				"Workers":    func() error { _, err := e.Workers(ctx); return err },
 				"Events":     func() error { _, err := e.Events(ctx, durable.Page{}); return err },
+				"Latest":     func() error { _, err := e.LatestEvents(ctx, durable.Page{}); return err },
 				"Watch": func() error {
 					for _, err := range e.WatchEvents(ctx, "") {
 						return err

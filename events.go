@@ -79,6 +79,31 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read events: %w", err)
 	}
+	return publicEvents(rows), nil
+}
+
+// LatestEvents returns a page of the events before p.Cursor, which is the [Event.Cursor] of an event, the newest first. An empty cursor
+// starts at the newest event that [Engine.Events] can return. It returns [ErrInvalidCursor] for a text that is no cursor, and
+// [ErrInvalidConfig] for a limit that is not from 0 to 1000.
+func (e *Engine) LatestEvents(ctx context.Context, p Page) ([]Event, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	limit, err := p.limit()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.inner.Store().EventsBefore(ctx, p.Cursor, limit)
+	switch {
+	case errors.Is(err, store.ErrBadData):
+		return nil, fmt.Errorf("%w: %.40q: pass the Cursor of an Event of this database", ErrInvalidCursor, p.Cursor)
+	case err != nil:
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return publicEvents(rows), nil
+}
+
+func publicEvents(rows []store.Event) []Event {
 	events := make([]Event, len(rows))
 	for i, r := range rows {
 		events[i] = Event{
@@ -89,7 +114,7 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 			events[i].Name = naming.Display(r.Name)
 		}
 	}
-	return events, nil
+	return events
 }
 
 const (

@@ -111,6 +111,24 @@ func ExampleEngine_Events() {
 	// Grace completed
 }
 
+func ExampleEngine_LatestEvents() {
+	store, remove := temporary()
+	defer remove()
+	greet := durable.Define("greet", func(_ *durable.Ctx, name string) (string, error) { return "hello, " + name, nil })
+	engine := newEngine(store, greet)
+	ctx := context.Background()
+	for _, name := range []string{"Ada", "Grace"} {
+		if _, err := greet.Call(ctx, engine, name, durable.ID(name)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	events, err := engine.LatestEvents(ctx, durable.Page{Limit: 1})
+	for _, event := range events {
+		fmt.Println(event.ID, event.Type, err)
+	}
+	// Output: Grace completed <nil>
+}
+
 func ExampleEngine_Export() {
 	store, remove := temporary()
 	defer remove()

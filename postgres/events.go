@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -66,22 +67,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 				return err
 			}
 		}
-		return eachRow(res, func(rows pgx.Rows) error {
-			var txid string
-			var e store.Event
-			err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child,
-				&e.Actor, &e.Reason, &e.Old, &e.New)
-			if err != nil {
-				return err
-			}
-			at := eventCursor{run: e.Run, kind: int16(e.Type), at: e.At.UnixMicro()}
-			if at.txid, err = strconv.ParseUint(txid, 10, 64); err != nil {
-				return err
-			}
-			e.Cursor = at.String()
-			events = append(events, e)
-			return nil
-		})
+		return readEvents(res, &events)
 	})
 	if err != nil {
 		return nil, err
@@ -90,4 +76,39 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 		return nil, fmt.Errorf("postgres: events after %q: %w: %w", after, store.ErrBadData, store.ErrRestored)
 	}
 	return events, nil
+}
+
+// EventsBefore implements store.OverviewStore.
+func (s *database) EventsBefore(ctx context.Context, before string, limit int) (events []store.Event, err error) {
+	to, err := parseEventCursor(before)
+	if err != nil || limit <= 0 {
+		return nil, err
+	}
+	if before == "" {
+		to = eventCursor{txid: math.MaxUint64, run: uuid.Max, kind: math.MaxInt16}
+	}
+	err = s.runBatch(ctx, s.enginePool, "read events", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.eventsPageBefore, strconv.FormatUint(to.txid, 10), pgUUID(to.run), to.kind, int32(min(limit, 1<<30)))
+	}, func(res statementResults) error { return readEvents(res, &events) })
+	return events, err
+}
+
+// readEvents appends the events of a page.
+func readEvents(res statementResults, events *[]store.Event) error {
+	return eachRow(res, func(rows pgx.Rows) error {
+		var txid string
+		var e store.Event
+		err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child,
+			&e.Actor, &e.Reason, &e.Old, &e.New)
+		if err != nil {
+			return err
+		}
+		at := eventCursor{run: e.Run, kind: int16(e.Type), at: e.At.UnixMicro()}
+		if at.txid, err = strconv.ParseUint(txid, 10, 64); err != nil {
+			return err
+		}
+		e.Cursor = at.String()
+		*events = append(*events, e)
+		return nil
+	})
 }

@@ -32,7 +32,7 @@ type statements struct {
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
 	runByID, runStatuses, history, now, notifications                                                                                               string
 	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
-	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventCursorValid                        string
+	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid      string
 	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                string
 	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
 	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
@@ -125,6 +125,7 @@ func loadStatements(schema string) statements {
 		runTree:                         text("run_tree.sql"),
 		runTreeCounts:                   text("run_tree_counts.sql"),
 		eventsPage:                      text("events_page.sql"),
+		eventsPageBefore:                text("events_page_before.sql"),
 		eventCursorValid:                text("event_cursor_valid.sql"),
 		runByName:                       text("run_by_name.sql"),
 		stepInsert:                      text("step_insert.sql"),

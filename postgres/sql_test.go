@@ -104,6 +104,7 @@ var plans = map[string][]string{
 	"run_tree.sql":                            {"run_child", "run_pkey", "step_pkey"},
 	"run_tree_counts.sql":                     {"run_child", "run_pkey", "step_pkey"},
 	"events_page.sql":                         {"event_pkey", "run_pkey"},
+	"events_page_before.sql":                  {"event_pkey", "run_pkey"},
 	"run_by_name.sql":                         {"run_name"},
 	"step_insert.sql":                         {"run_pkey"},
 	"step_insert_one.sql":                     {"run_pkey"},

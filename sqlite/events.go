@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -28,22 +29,44 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 	if limit <= 0 {
 		return nil, nil
 	}
-	var events []store.Event
-	err = s.read(ctx, "events", func(x executor) error {
-		if after != "" {
-			if err := checkCursor(x, from, at); err != nil {
-				return err
-			}
+	return s.readEvents(ctx, func(x executor) error {
+		if after == "" {
+			return nil
 		}
-		err := x.query(qEventsPage, func(v []driver.Value) error {
-			c := columnReader{values: v}
-			id := c.int()
-			e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
-			e.Actor, e.Reason, e.Old, e.New = c.text(), c.text(), c.text(), c.text()
-			e.Cursor = formatCursor(id, e.At.UnixMicro())
-			events = append(events, e)
-			return c.err
-		}, from, int64(limit))
+		return checkCursor(x, from, at)
+	}, qEventsPage, from, limit)
+}
+
+// EventsBefore implements store.OverviewStore.
+func (s *database) EventsBefore(ctx context.Context, before string, limit int) ([]store.Event, error) {
+	to, _, err := parseCursor(before)
+	if err != nil {
+		return nil, s.wrapError("events", err)
+	}
+	if limit <= 0 {
+		return nil, nil
+	}
+	if before == "" {
+		to = math.MaxInt64
+	}
+	return s.readEvents(ctx, func(executor) error { return nil }, qEventsPageBefore, to, limit)
+}
+
+// readEvents returns a page of events, after a check.
+func (s *database) readEvents(ctx context.Context, check func(executor) error, page queryID, cursor int64, limit int) (events []store.Event, err error) {
+	err = s.read(ctx, "events", func(x executor) error {
+		err := check(x)
+		if err == nil {
+			err = x.query(page, func(v []driver.Value) error {
+				c := columnReader{values: v}
+				id := c.int()
+				e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
+				e.Actor, e.Reason, e.Old, e.New = c.text(), c.text(), c.text(), c.text()
+				e.Cursor = formatCursor(id, e.At.UnixMicro())
+				events = append(events, e)
+				return c.err
+			}, cursor, int64(limit))
+		}
 		for i := range events {
 			if err == nil && i%contextCheckInterval == 0 {
 				err = ctx.Err()

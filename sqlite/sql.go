@@ -53,6 +53,7 @@ const (
 	qNextRunWithUnreceivedSignal
 	qEventInsert
 	qEventsPage
+	qEventsPageBefore
 	qEventLast
 	qEventCursorValid
 	qTagSet

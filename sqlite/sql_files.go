@@ -77,6 +77,7 @@ func sqlFile(q queryID) string {
 		qNextRunWithUnreceivedSignal:     "next_run_with_unreceived_signal.sql",
 		qEventInsert:                     "event_insert.sql",
 		qEventsPage:                      "events_page.sql",
+		qEventsPageBefore:                "events_page_before.sql",
 		qEventCursorValid:                "event_cursor_valid.sql",
 		qTagSet:                          "tag_set.sql",
 		qTagDelete:                       "tag_delete.sql",

@@ -74,7 +74,7 @@ func apiEvents(v *view, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := v.eventList(p)
+	all, _, err := v.eventList(p, v.engine.Events)
 	return all, err
 }
 

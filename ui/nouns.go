@@ -37,16 +37,16 @@ func (s *server) workers(w http.ResponseWriter, r *http.Request, v *view) error 
 // eventsData is what the list of events shows.
 type eventsData struct {
 	Events []durable.Event
-	Next   string // the address of the later events; empty: these are the last
+	Next   string // the address of the earlier events; empty: these are the first
 }
 
-// events lists events from a cursor on, the oldest first.
+// events lists the events before a cursor, the newest first.
 func (s *server) events(w http.ResponseWriter, r *http.Request, v *view) error {
 	p, err := parsePage(r.URL.Query(), 100)
 	if err != nil {
 		return err
 	}
-	all, next, err := v.eventList(p)
+	all, next, err := v.eventList(p, v.engine.LatestEvents)
 	if err != nil {
 		return err
 	}

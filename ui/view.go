@@ -89,13 +89,13 @@ func (v *view) visibleAmong(f durable.Filter) (durable.Filter, bool) {
 	return intersect(f, v.visible(v.request))
 }
 
-// eventList returns the events of a page that are visible, and the cursor of the next page; empty: this is the last. An event tells of
+// eventList returns the events of a page that read returns and that are visible, and the cursor of the next page; empty: this is the last. An event tells of
 // its run only the workflow, so if [Visible] has other conditions, no event is visible.
-func (v *view) eventList(p durable.Page) (visible []durable.Event, next string, err error) {
+func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (visible []durable.Event, next string, err error) {
 	if err := v.mayRead(Action{}); err != nil {
 		return nil, "", err
 	}
-	all, err := v.engine.Events(v.ctx(), p)
+	all, err := read(v.ctx(), p)
 	if err != nil {
 		return nil, "", err
 	}

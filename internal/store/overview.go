@@ -16,6 +16,10 @@ type OverviewStore interface {
 	// counts in ranges of an index, up to most runs in each; see StatusCount.
 	StatusCounts(ctx context.Context, now time.Time, most int) ([]StatusCount, error)
 
+	// EventsBefore returns up to limit events before the cursor, the newest first, of those that Events can return. An empty cursor
+	// starts at the newest one. It returns ErrBadData if the text is no cursor of this store.
+	EventsBefore(ctx context.Context, before string, limit int) ([]Event, error)
+
 	// LastEvent returns the cursor of the newest event that Events can return; empty if there is none.
 	LastEvent(ctx context.Context) (string, error)
 }

@@ -19,6 +19,7 @@ var events = []test{
 	{"what an order does", eventOrders},
 	{"a cursor resumes", eventCursor},
 	{"a text that is no cursor", eventBadCursor},
+	{"the newest first", eventsBackwards},
 	{"nothing of a commit that failed", eventFailed},
 	{"of commits at the same time", func(b *bed) { raceEvents(b, b.s) }},
 }
@@ -252,4 +253,38 @@ func raceEvents(b *bed, s store.Store) {
 		}
 	}
 	wantUUIDs(b, "told of", got, append(want, last.UUID))
+}
+
+// eventsBackwards reads all events from the newest on, in pages, and gets those of Events in the opposite order.
+func eventsBackwards(b *bed) {
+	var last uuid.UUID
+	for range 7 {
+		r := b.started("")
+		b.commitRun(b.finish(r.UUID, epochAt(1)))
+		last = r.UUID
+	}
+	want := b.tail(last, 100)
+	slices.Reverse(want)
+	for _, limit := range []int{1, 3, 100} {
+		var got []store.Event
+		for before := ""; ; {
+			page, err := b.s.EventsBefore(b.ctx, before, limit)
+			if err != nil || len(page) > limit {
+				b.Fatalf("EventsBefore %q: %d events, %v", before, len(page), err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			got, before = append(got, page...), page[len(page)-1].Cursor
+		}
+		if !slices.Equal(got, want) {
+			b.Errorf("in pages of %d: %+v, want %+v", limit, got, want)
+		}
+	}
+	if _, err := b.s.EventsBefore(b.ctx, "no cursor", 1); !errors.Is(err, store.ErrBadData) {
+		b.Errorf("a text that is no cursor: %v", err)
+	}
+	if page, err := b.s.EventsBefore(b.ctx, "", 0); err != nil || len(page) > 0 {
+		b.Errorf("no event: %v, %v", page, err)
+	}
 }

@@ -20,8 +20,8 @@ func eventsCommand(f *frame) []*cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "events", GroupID: groupLook, Args: cobra.NoArgs,
-		Short: "List changes of runs, the oldest first, or follow them",
-		Long: "List the changes of runs that end, are paused or are repaired, the oldest first.\n" +
+		Short: "List the latest changes of runs, or follow them",
+		Long: "List the latest changes of runs that end, are paused or are repaired, in the order in which they came.\nWith --cursor, the changes after that event are listed.\n" +
 			"With --follow and without --cursor, only changes from now on are shown. Interrupt the command to end it.",
 		Example: "  durable events -f -o jsonl\n  durable events --type failed,expired -n 0",
 	}
@@ -45,6 +45,9 @@ func eventsCommand(f *frame) []*cobra.Command {
 		if limit < 0 {
 			return usage("--limit is %d: use a positive number, or 0 for all", limit)
 		}
+		if cursor == "" && limit > 0 {
+			return latestEvents(ctx, s, limit, matches)
+		}
 		return listEvents(ctx, s, cursor, limit, matches)
 	})}
 }
@@ -54,6 +57,34 @@ var eventTypes = []string{
 	string(durable.EventLeaseLost), string(durable.EventMovedToQueue), string(durable.EventPriorityChanged), string(durable.EventRepaired), string(durable.EventContinued), string(durable.EventDeleted),
 }
 
+// latestEvents writes the latest events, in the order in which they came.
+func latestEvents(ctx context.Context, s *session, limit int, matches func(*durable.Event) bool) error {
+	var shown []durable.Event
+	for cursor := ""; ; {
+		page, err := s.engine.LatestEvents(ctx, durable.Page{Cursor: cursor, Limit: mostPerPage})
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if !matches(&page[i]) {
+				continue
+			}
+			if len(shown) == limit {
+				s.say("there are earlier events: use --limit")
+				page = nil
+				break
+			}
+			shown = append(shown, page[i])
+		}
+		if len(page) < mostPerPage {
+			slices.Reverse(shown)
+			return print(s.printer, shown, func(e *durable.Event) string { return e.ID }, eventColumns(s.printer))
+		}
+		cursor = page[len(page)-1].Cursor
+	}
+}
+
+// listEvents writes the events after a cursor.
 func listEvents(ctx context.Context, s *session, cursor string, limit int, matches func(*durable.Event) bool) error {
 	var shown []durable.Event
 	for {

@@ -115,12 +115,12 @@ CREATE TABLE durable.worker (
 -- Views for users of psql: states as words, payloads as JSON.
 
 -- A payload as JSON. One that a codec has encoded begins with the byte C0, with which no UTF-8 text begins; of it, the
--- size in bytes is shown.
-CREATE FUNCTION durable.payload_json(payload bytea) RETURNS json LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN pg_catalog.substring(payload, 1, 1) OPERATOR(pg_catalog.=) '\xc0'::bytea
-                THEN pg_catalog.json_build_object('encoded', pg_catalog.length(payload))
-                ELSE pg_catalog.convert_from(payload, 'UTF8')::json END
-$$;
+-- size in bytes is shown. The body is not a string: its names are bound here, not with the search_path of whoever reads
+-- a view.
+CREATE FUNCTION durable.payload_json(payload bytea) RETURNS json LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN substring(payload, 1, 1) = '\xc0'::bytea
+            THEN json_build_object('encoded', length(payload))
+            ELSE convert_from(payload, 'UTF8')::json END;
 
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,

@@ -145,7 +145,7 @@ func newHoled(t *testing.T, runs int, lease, pace time.Duration) *holed {
 	t.Helper()
 	h := &holed{db: fresh(t, "postgres"), l: newLedger(t), file: filepath.Join(t.TempDir(), "go"), lease: lease, pace: pace}
 	h.p = newProxy(t, h.db.Where)
-	h.p.watch(`worker AS w (queues, workflows, id`) // how worker_upsert.sql begins, the heartbeat; only the renewals' connection sends it
+	h.p.watch(`SET wake_at = $5::timestamptz`) // in lease_extend.sql; only the connection for renewals sends it, while a heartbeat without leases may go on any
 	h.client = engineOn(t, h.db.openIn(t), durable.Config{})
 	cut := h.db
 	cut.Where = h.p.url(t, cut.Where)

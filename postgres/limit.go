@@ -119,6 +119,19 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 	return lines, err
 }
 
+// DeleteUnusedLines implements store.LimitStore.
+func (s *database) DeleteUnusedLines(ctx context.Context, q store.UnusedLinesQuery) (lines store.UnusedLines, err error) {
+	err = s.runBatch(ctx, s.enginePool, "delete unused lines", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.permitUnusedLinesDelete, q.After.Limit, q.After.Key, pgTime(q.UsedBefore), pgTime(q.Now), int32(q.Limit))
+	}, func(res statementResults) error {
+		lines = store.UnusedLines{} // discard the row of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			return rows.Scan(&lines.Next.Limit, &lines.Next.Key, (*intValue)(&lines.Deleted))
+		})
+	})
+	return lines, err
+}
+
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {

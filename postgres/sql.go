@@ -37,7 +37,7 @@ type statements struct {
 	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
 	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
 	permitLineLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitLinesRead, permitRequestsRead                             string
-	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted                                                                                string
+	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted, permitUnusedLinesDelete                                                       string
 	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                               string
 	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
 	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
@@ -190,6 +190,7 @@ func loadStatements(schema string) statements {
 		permitUpsert:                    text("permit_upsert.sql"),
 		permitOffer:                     text("permit_offer.sql"),
 		permitLineUpdateGranted:         text("permit_line_update_granted.sql"),
+		permitUnusedLinesDelete:         text("permit_unused_lines_delete.sql"),
 		permitWaitingLines:              text("permit_waiting_lines.sql"),
 		permitsOfRun:                    text("permits_of_run.sql"),
 		limitDeclare:                    text("limit_declare.sql"),

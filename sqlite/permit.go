@@ -188,6 +188,27 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 	return lines, err
 }
 
+// DeleteUnusedLines implements store.LimitStore.
+func (s *database) DeleteUnusedLines(ctx context.Context, q store.UnusedLinesQuery) (lines store.UnusedLines, err error) {
+	err = s.read(ctx, "read lines", func(x executor) error {
+		lines = store.UnusedLines{} // drops what a failed attempt read
+		return x.query(qPermitLinesPage, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			lines.Next = store.PermitLineKey{Limit: c.text(), Key: c.text()}
+			return c.err
+		}, q.After.Limit, q.After.Key, int64(q.Limit))
+	})
+	if err != nil || lines.Next == (store.PermitLineKey{}) {
+		return lines, err
+	}
+	err = s.write(ctx, "delete unused lines", func(x executor) error {
+		n, err := x.exec(qPermitUnusedLinesDelete, q.After.Limit, q.After.Key, lines.Next.Limit, lines.Next.Key, bindTime(q.UsedBefore), bindTime(q.Now), bindTime(q.Now))
+		lines.Deleted = int(n)
+		return err
+	})
+	return lines, err
+}
+
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.read(ctx, "read permits", func(x executor) error {

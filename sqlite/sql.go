@@ -104,6 +104,8 @@ const (
 	qPermitUpsert
 	qPermitLineUpdateGranted
 	qPermitNextWaitingLine
+	qPermitLinesPage
+	qPermitUnusedLinesDelete
 	qQueueMoveRunRead
 	qQueueMoveRunUpdate
 	qQueueMovePlaceWrite

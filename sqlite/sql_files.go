@@ -121,6 +121,8 @@ func sqlFile(q queryID) string {
 		qPermitUpsert:                    "permit_upsert.sql",
 		qPermitLineUpdateGranted:         "permit_line_update_granted.sql",
 		qPermitNextWaitingLine:           "permit_next_waiting_line.sql",
+		qPermitLinesPage:                 "permit_lines_page.sql",
+		qPermitUnusedLinesDelete:         "permit_unused_lines_delete.sql",
 		qAdmitQueueRead:                  "admit_queue_read.sql",
 		qAdmitHasWork:                    "admit_has_work.sql",
 		qAdmitNextCheckTime:              "admit_next_check_time.sql",

@@ -264,11 +264,14 @@ type LimitStore interface {
 	// and key.
 	WaitingLines(ctx context.Context, after PermitLineKey, limit int) ([]PermitLineKey, error)
 
+	// DeleteUnusedLines deletes lines that nobody has used for long; see UnusedLinesQuery.
+	DeleteUnusedLines(ctx context.Context, q UnusedLinesQuery) (UnusedLines, error)
+
 	// ChangeLimit declares a limit or sets its bounds.
 	ChangeLimit(ctx context.Context, c LimitChange) error
 
-	// DeleteLimit removes a limit's row, with what an operator has set. Its lines stay. It reports whether
-	// there was a row.
+	// DeleteLimit removes a limit's row, with what an operator has set. Its lines stay until DeleteUnusedLines. It
+	// reports whether there was a row.
 	DeleteLimit(ctx context.Context, name string) (bool, error)
 
 	// ResetLimit removes the bounds of an operator, so that those that code has declared apply. It reports
@@ -281,6 +284,22 @@ type LimitStore interface {
 	// PermitsOf returns the permits of the run's steps, with how many steps are before each of those that
 	// wait.
 	PermitsOf(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
+}
+
+// UnusedLinesQuery selects lines whose deletion changes nothing: no step executes or waits in them, and by Now their rates
+// are no longer used up, and they are no longer closed. Lines that were used since UsedBefore stay, so that a clock that goes back by
+// less than that finds the latest time of the line. A line that another transaction has locked stays too.
+type UnusedLinesQuery struct {
+	After      PermitLineKey // the line that was read last before; zero: begin with the first one
+	UsedBefore time.Time
+	Now        time.Time
+	Limit      int // the largest number of lines that are read
+}
+
+// UnusedLines is the result of an UnusedLinesQuery.
+type UnusedLines struct {
+	Deleted int
+	Next    PermitLineKey // for the next query; zero: there is no further line
 }
 
 // QueuedPermit is the permit of one step, and its place in the line.

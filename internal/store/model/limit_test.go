@@ -81,6 +81,7 @@ func TestLimitsKeepTheirBounds(t *testing.T) {
 			"change":   l.action(func() { l.single(l.change()) }),
 			"run":      l.action(func() { l.single(l.changeRun()) }),
 			"together": l.action(l.together),
+			"sweep":    l.action(func() { l.single(l.sweep()) }),
 		})
 		l.drain()
 	})
@@ -324,6 +325,15 @@ func (l *limitCheck) anyRun() *store.Run {
 		return nil
 	}
 	return pick(l.check, "run", runs)
+}
+
+// sweep deletes lines that nobody uses.
+func (l *limitCheck) sweep() (string, call) {
+	q := store.UnusedLinesQuery{UsedBefore: l.now.Add(-4 * time.Second), Now: l.now, Limit: 10}
+	return "sweep", func(ctx context.Context, s store.Store) error {
+		_, err := s.DeleteUnusedLines(ctx, q)
+		return err
+	}
 }
 
 func (l *limitCheck) claim(until time.Time) (string, call) {

@@ -30,6 +30,7 @@ var permits = []test{
 	{"a step behind an offer asks when the rate allows it", permitBehindOffer},
 	{"a rate that is raised applies at once, and one that is lowered too", permitRateChanged},
 	{"a line whose limit was deleted goes on", permitUnbounded},
+	{"lines that nobody uses are deleted", permitUnusedLines},
 }
 
 // ask returns the request of a step of the run.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -62,4 +63,50 @@ func permitUnbounded(b *bed) {
 	b.asks(b.in(2*time.Second), second, third)
 	b.wantAsk("the first in line", second, store.Written)
 	b.wantAsk("the next", third, store.Locked)
+}
+
+func permitUnusedLines(b *bed) {
+	settings := store.LimitSettings{Concurrent: 2, Rate: 1, Period: 3 * time.Second, Burst: 2}
+	var asks []*store.PermitRequest
+	for i, r := range b.runsNamed(5) {
+		a := b.ask(r, settings)
+		a.Key = fmt.Sprint("k", i)
+		asks = append(asks, a)
+	}
+	held, spent, later, waits := asks[0], asks[1], asks[3], asks[4]
+	waits.Key = held.Key
+	held.Units, spent.Units = 2, 2
+	if n := b.asks(b.now, held, spent, asks[2]); n != 3 {
+		b.Fatalf("%d of 3 were granted", n)
+	}
+	b.asks(b.now, waits)
+	b.gives(b.now, spent, asks[2])
+	b.asks(b.in(4*time.Second), later)
+	b.gives(b.in(4*time.Second), later)
+	sweep := func(what string, at time.Time, want int) {
+		b.Helper()
+		q, deleted := store.UnusedLinesQuery{UsedBefore: at.Add(-time.Second), Now: at, Limit: 3}, 0
+		for {
+			got, err := b.s.DeleteUnusedLines(b.ctx, q)
+			if err != nil {
+				b.Fatalf("DeleteUnusedLines: %v", err)
+			}
+			deleted += got.Deleted
+			if q.After = got.Next; q.After == (store.PermitLineKey{}) {
+				break
+			}
+		}
+		if deleted != want {
+			b.Errorf("%s: %d lines were deleted, want %d", what, deleted, want)
+		}
+	}
+	sweep("while the rates are used up", b.in(2*time.Second), 0)
+	sweep("one rate is free again", b.in(4*time.Second), 1) // that of k2; k1 has used up six seconds
+	sweep("the other one too", b.in(6500*time.Millisecond), 1)
+	sweep("that of the last key too", b.in(8*time.Second), 1)
+	sweep("a step executes, and one waits", b.in(50*time.Second), 0)
+	b.wantAsk("a step that waits in a line that stays", waits, store.Locked)
+	asks[2].Attempt = 2
+	b.asks(b.in(8*time.Second), asks[2])
+	b.wantAsk("a deleted line", asks[2], store.Written)
 }

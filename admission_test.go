@@ -37,7 +37,7 @@ func enqueue(t *testing.T, s durable.Store, workflow, id, key string, priority i
 	uuid, name := store.NewRootIdentity(id)
 	w := &store.StartWrite{
 		Run: store.Run{
-			UUID: uuid, Name: name, Workflow: workflow, Queue: boundedQueue, Priority: priority, Gate: store.GateArrived,
+			UUID: uuid, Name: name, Workflow: workflow, Queue: boundedQueue, Priority: priority, Admission: store.AdmissionPending,
 			Status: store.Pending, Input: []byte("1"), CreatedAt: now, WakeAt: now,
 		},
 		Place: &store.QueuePlace{Run: uuid, Queue: boundedQueue, Key: key, Weight: 1, Priority: priority, State: store.PlaceOutside, Root: true},

@@ -39,7 +39,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 			if err := s.Admit(ctx, &a); err != nil {
 				t.Fatal(err)
 			}
-			more = a.More || a.Busy
+			more = a.More || a.QueueLocked
 		}
 		for name, run := range runs {
 			if p := orFail(client.Get(ctx, run.ID()))(t).Place; p == nil || p.State != durable.PlacePassing {
@@ -48,7 +48,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		claims := orFail(s.Claim(ctx, store.ClaimQuery{ // its worker dies at once
 			Worker: uuid.New(), Nonce: 7, Now: now, LeaseUntil: now.Add(time.Millisecond), Limit: 2,
-			Filter: store.NewClaimFilter([]string{"w"}, nil), QueueGates: store.NewQueueGates([]string{"mail"}, nil, nil),
+			Filter: store.NewClaimFilter([]string{"w"}, nil), QueueRules: store.NewQueueClaimRules([]string{"mail"}, nil, nil),
 		}))(t)
 		if len(claims.Runs) != 2 {
 			t.Fatalf("%d runs were claimed, want 2", len(claims.Runs))

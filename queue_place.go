@@ -107,7 +107,7 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, Open: p.Root && p.Begun,
 		Since: p.ArrivedAt, StartBy: p.StartBy,
 	}
-	if p.Gate == store.GateFree && p.State == store.PlaceOutside { // the queue has no settings, and the place only has a time
+	if p.Admission == store.AdmissionNotNeeded && p.State == store.PlaceOutside { // the queue has no settings, and the place only has a time
 		at.Queue = r.Queue
 	}
 	if at.State == PlaceOutside {

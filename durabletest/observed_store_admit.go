@@ -13,7 +13,7 @@ func (s *observedStore) Admit(ctx context.Context, a *store.QueueAdmission) erro
 	return s.callUnlessDead(func() error {
 		for {
 			err := s.Store.Admit(ctx, a)
-			if err == nil && a.Busy && ctx.Err() == nil {
+			if err == nil && a.QueueLocked && ctx.Err() == nil {
 				time.Sleep(minPollInterval)
 				continue
 			}

@@ -85,7 +85,7 @@ func (g *gatedAdmissions) Admit(ctx context.Context, a *store.QueueAdmission) er
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.shut {
-		a.Busy = true
+		a.QueueLocked = true
 		return nil
 	}
 	return g.Store.Admit(ctx, a)

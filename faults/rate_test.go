@@ -38,7 +38,7 @@ func (b *beginnings) add(name string, at time.Time, n int) {
 func (b *beginnings) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	err := b.Store.Admit(ctx, a)
 	if err == nil {
-		b.add("queue "+a.Queue, a.At, a.Admitted)
+		b.add("queue "+a.Queue, a.AdmittedAt, a.Admitted)
 	}
 	return err
 }

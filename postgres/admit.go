@@ -17,7 +17,7 @@ import (
 // trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
 // one reads the line and the keys, one writes, and one commits.
 func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
-	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
+	a.QueueLocked, a.More, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnseenRuns(ctx, a.Queue)
 	if err != nil {
 		return err
@@ -29,17 +29,17 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 			return err
 		}
 		idle := false
-		if idle, a.Again = q.HasNothingToDo(s.rewindDetector.timelineText()); idle {
+		if idle, a.NextPassAt = q.HasNothingToDo(s.rewindDetector.timelineText()); idle {
 			return nil
 		}
 		takesBack = q.ExceedsBounds()
 	}
 	return s.runTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
 		q := newQueueState(a)
-		if a.Busy, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.Busy {
+		if a.QueueLocked, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.QueueLocked {
 			return err
 		}
-		if now := s.rewindDetector.timelineText(); now != "" && q.Begun != "" && q.Begun != now {
+		if now := s.rewindDetector.timelineText(); now != "" && q.Timeline != "" && q.Timeline != now {
 			if q.Now, err = s.clockInTx(ask, q.Now); err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		}
 		plan := q.Plan(s.rewindDetector.timelineText(), a.Lease)
 		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
-		a.Finish(&plan)
+		a.CopyResults(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
 	})
 }
@@ -75,17 +75,17 @@ type queueRowScanner struct {
 func (r *queueRowScanner) scanTargets() []any {
 	q := r.state
 	return []any{
-		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.Paid), (*timeValue)(&q.Shut), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Begun,
+		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.RateUsedUntil), (*timeValue)(&q.ClosedUntil), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Timeline,
 		&r.turns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
 	}
 }
 
 func (r *queueRowScanner) decodeState() error {
 	q := r.state
-	copy(q.Turns[:], r.turns)
-	q.Recorded, q.Applied = r.settings.String, r.applied.String
+	copy(q.LatestTurns[:], r.turns)
+	q.RecordedSettings, q.AppliedSettings = r.settings.String, r.applied.String
 	q.Clock = r.now
-	settings, err := store.DecodeQueueSettings(q.Recorded)
+	settings, err := store.DecodeQueueSettings(q.RecordedSettings)
 	if err == nil && settings != nil {
 		q.Settings = *settings
 	}
@@ -105,7 +105,7 @@ func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			row := queueRowScanner{state: q}
-			err := rows.Scan(append(row.scanTargets(), &q.Found, &q.Unclaimed, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
+			err := rows.Scan(append(row.scanTargets(), &q.HasWork, &q.HasUnclaimed, &q.HasRunsInLine[0], &q.HasRunsInLine[1], &q.HasRunsInLine[2], (*timeValue)(&q.NextDueAt))...)
 			if err == nil {
 				err = row.decodeState()
 			}
@@ -159,7 +159,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 		for _, runs := range kinds {
 			q.AddRuns(runs)
 		}
-		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.Next)) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.NextDueAt)) })
 	})
 	return busy, err
 }
@@ -167,7 +167,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 // readLine reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
 // that a pass decides about: those of the runs that were read, of the line, and those to be looked at.
 func (s *database) readLine(ask roundTripFunc, q *store.QueueState) error {
-	room := q.LineLimit()
+	room := q.MaxRunsToReadInLine()
 	line := newLineReader(q, room, spareInLine)
 	var look []string
 	keys := keyReader{q: q, names: q.KeysOfRuns(nil)}
@@ -224,14 +224,14 @@ func (s *database) readLine(ask roundTripFunc, q *store.QueueState) error {
 }
 
 const (
-	lineParts           = len(store.LineParts)
+	lineParts           = len(store.WaitingRunsRanges)
 	spareInLine         = 4  // runs that are read and locked beyond those for which there is room
 	maxLockedRunsInLine = 32 // the same, if other transactions have locked some of them
 )
 
 var (
-	partsBegun = boolArray{lineParts, func(i int) bool { return store.LineParts[i].Begun }}
-	partsRoot  = boolArray{lineParts, func(i int) bool { return store.LineParts[i].Root }}
+	partsBegun = boolArray{lineParts, func(i int) bool { return store.WaitingRunsRanges[i].Begun }}
+	partsRoot  = boolArray{lineParts, func(i int) bool { return store.WaitingRunsRanges[i].Root }}
 )
 
 // lineReader reads the beginning of each part of a queue's line, and locks its runs.
@@ -287,8 +287,8 @@ func (l *lineReader) isShort(room int) bool {
 
 // add adds what was read to the queue.
 func (l *lineReader) add() {
-	for i, part := range store.LineParts {
-		l.q.AddLine(part, l.parts[i], l.rows[i] >= l.limit)
+	for i, part := range store.WaitingRunsRanges {
+		l.q.AddRunsInLine(part, l.parts[i], l.rows[i] >= l.limit)
 	}
 }
 
@@ -305,7 +305,7 @@ func (s *database) queueKeys(batch *pgx.Batch, k *keyReader) {
 	}
 	arg := textArray{len(k.names), func(i int) *string { return &k.names[i] }}
 	batch.Queue(s.statements.admitKeysRead, k.q.Name, arg)
-	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, partsBegun, partsRoot, int32(store.MaxRunsReadBehindKey))
 }
 
 // read reads the results of the statements of queueKeys.
@@ -342,7 +342,7 @@ func (k *keyReader) read(res statementResults) error {
 	})
 	for p, n := range read {
 		if key := q.Keys[k.names[p.key-1]]; key != nil {
-			key.AddBehind(store.LineParts[p.part-1], runs[p], cut[p] || n >= store.MaxBehindRead)
+			key.AddRunsBehindKey(store.WaitingRunsRanges[p.part-1], runs[p], cut[p] || n >= store.MaxRunsReadBehindKey)
 		}
 	}
 	return err
@@ -359,25 +359,25 @@ func scanAdmissionRun(rows pgx.Rows, q *store.QueueState, before ...any) (r stor
 
 // admissionRunRow scans the columns of a run and its place that may be NULL.
 type admissionRunRow struct {
-	gate, status, control, priority, state pgtype.Int2
-	started, root, begun                   pgtype.Bool
-	key                                    pgtype.Text
-	weight                                 pgtype.Int4
-	turn                                   pgtype.Int8
+	admission, status, control, priority, state pgtype.Int2
+	started, root, begun                        pgtype.Bool
+	key                                         pgtype.Text
+	weight                                      pgtype.Int4
+	turn                                        pgtype.Int8
 }
 
 func (s *admissionRunRow) scanTargets(r *store.AdmissionRun) []any {
 	return []any{
-		(*uuidValue)(&r.Run), &s.gate, &s.started, &s.status, &s.control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
+		(*uuidValue)(&r.Run), &s.admission, &s.started, &s.status, &s.control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
 		&s.key, &s.weight, &s.priority, &s.state, &s.root, &s.begun, &s.turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy),
 	}
 }
 
 // fillRun sets the fields of the run from the scanned columns.
 func (s *admissionRunRow) fillRun(r *store.AdmissionRun) {
-	r.Gate, r.Started, r.Status, r.Control = store.LaneGate(s.gate.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
+	r.Admission, r.Started, r.Status, r.Control = store.Admission(s.admission.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
 	r.Weight = 1
-	if r.Known = s.key.Valid; r.Known {
+	if r.HasPlace = s.key.Valid; r.HasPlace {
 		r.Key, r.Weight, r.Priority, r.State = s.key.String, s.weight.Int32, s.priority.Int16, store.PlaceState(s.state.Int16)
 		r.Root, r.Begun, r.Turn = s.root.Bool, s.begun.Bool, s.turn.Int64
 	}
@@ -388,10 +388,10 @@ func scanKey(rows pgx.Rows) (*store.QueueKeyState, error) {
 	k := new(store.QueueKeyState)
 	var turns, levels []int64
 	var lined, begun, children int
-	err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, &levels, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
+	err := rows.Scan(&k.Key, (*timeValue)(&k.RateUsedUntil), (*timeValue)(&k.CheckAt), &turns, &levels, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
 		(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.Behind))
-	copy(k.Turns[:], turns)
-	copy(k.Levels[:], levels)
-	k.Lined = [3]int{begun, children, lined - begun - children}
+	copy(k.LatestTurns[:], turns)
+	copy(k.InLineByPriority[:], levels)
+	k.InLine = [3]int{begun, children, lined - begun - children}
 	return k, err
 }

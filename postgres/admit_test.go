@@ -51,7 +51,7 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	count("line", "admit_runs_in_line.sql", queue, partsBegun, partsRoot, int32(10))
 	count("look", "admit_keys_to_check.sql", queue, at, int32(store.MaxKeysRead))
 	count("keys", "admit_keys_read.sql", queue, keys)
-	count("behind", "admit_runs_behind_key.sql", queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	count("behind", "admit_runs_behind_key.sql", queue, keys, partsBegun, partsRoot, int32(store.MaxRunsReadBehindKey))
 	return buffers
 }
 
@@ -82,8 +82,8 @@ func TestAnAdmissionReadsABoundedNumberOfRows(t *testing.T) {
 		), counted AS (SELECT shard, id, row_number() OVER () AS n FROM made)
 		INSERT INTO durable.place (shard, run_id, queue, key, state, priority, root, turn, arrived_at)
 		SELECT shard, id, $2, 'key-' || n % 10, 2 + n % 2, 0, true, n, now() FROM counted`,
-			n, queue, int64(store.ClaimLaneOf(queue, "flow", "", 0).WithGate(store.GateInLine)))
-		exec(`INSERT INTO durable.queue_key (queue, key, lined, behind)
+			n, queue, int64(store.ClaimLaneOf(queue, "flow", "", 0).WithAdmission(store.AdmissionInLine)))
+		exec(`INSERT INTO durable.queue_key (queue, key, in_line, behind)
 			SELECT $1, 'key-' || n, $2::integer / 20, $2::integer / 20 FROM generate_series(0, 9) AS n`, queue, n)
 	}
 	many := func(queue string, n int) { // keys with nothing to do

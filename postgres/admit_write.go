@@ -16,9 +16,9 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	var placed, ended []store.AdmissionRun
 	for i := range runs {
 		switch r := &runs[i]; {
-		case !r.PlaceEnds():
+		case !r.LosesPlace():
 			placed = append(placed, *r)
-		case r.Known:
+		case r.HasPlace:
 			ended = append(ended, *r)
 		}
 	}
@@ -43,7 +43,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 		if deletes {
 			batch.Queue(s.statements.admitKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
 		}
-		if found && plan.LookAll {
+		if found && plan.CheckAllKeys {
 			batch.Queue(s.statements.admitKeysMarkAllToCheck, q.Name, pgTime(q.Now))
 		}
 		if found {
@@ -76,7 +76,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 				return err
 			}
 		}
-		for _, sent := range []bool{deletes, found && plan.LookAll} { // a key may never have had a row
+		for _, sent := range []bool{deletes, found && plan.CheckAllKeys} { // a key may never have had a row
 			if sent {
 				if _, err := res.Exec(); err != nil {
 					return err
@@ -129,7 +129,7 @@ func expectReturned(res statementResults, what string, n int) error {
 func admittedArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return append(seenKeys(runs),
-		int2Array{n, func(i int) int16 { return int16(runs[i].Gate) }},
+		int2Array{n, func(i int) int16 { return int16(runs[i].Admission) }},
 		int2Array{n, func(i int) int16 { return int16(runs[i].Status) }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].WakeAt }},
 	)
@@ -162,8 +162,8 @@ func placeArgs(queue string, runs []store.AdmissionRun) []any {
 
 func queueArgs(q *store.QueueState) []any {
 	return []any{
-		q.Name, nullText(&q.Applied), pgTime(q.Clock), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
-		q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open),
+		q.Name, nullText(&q.AppliedSettings), pgTime(q.Clock), pgTime(q.RateUsedUntil), pgTime(q.ClosedUntil), q.Timeline,
+		q.LatestTurns[0], q.LatestTurns[1], q.LatestTurns[2], q.LatestTurns[3], q.LatestTurns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open),
 	}
 }
 
@@ -172,21 +172,21 @@ func keyArgs(queue string, keys []store.QueueKeyState) []any {
 	args := []any{
 		queue,
 		textArray{n, func(i int) *string { return &keys[i].Key }},
-		timeArray{n, func(i int) *time.Time { return &keys[i].Paid }},
-		timeArray{n, func(i int) *time.Time { return &keys[i].LookAt }},
+		timeArray{n, func(i int) *time.Time { return &keys[i].RateUsedUntil }},
+		timeArray{n, func(i int) *time.Time { return &keys[i].CheckAt }},
 	}
 	for level := range len(store.PerPriority{}) {
-		args = append(args, int8Array{n, func(i int) int64 { return keys[i].Turns[level] }})
+		args = append(args, int8Array{n, func(i int) int64 { return keys[i].LatestTurns[level] }})
 	}
 	for level := range len(store.PerPriority{}) {
-		args = append(args, int8Array{n, func(i int) int64 { return keys[i].Levels[level] }})
+		args = append(args, int8Array{n, func(i int) int64 { return keys[i].InLineByPriority[level] }})
 	}
 	for _, count := range []func(*store.QueueKeyState) int{
 		func(k *store.QueueKeyState) int { return k.Use.Executing },
 		func(k *store.QueueKeyState) int { return k.Use.Open },
-		func(k *store.QueueKeyState) int { return k.Lined[0] + k.Lined[1] + k.Lined[2] },
-		func(k *store.QueueKeyState) int { return k.Lined[0] },
-		func(k *store.QueueKeyState) int { return k.Lined[1] },
+		func(k *store.QueueKeyState) int { return k.InLine[0] + k.InLine[1] + k.InLine[2] },
+		func(k *store.QueueKeyState) int { return k.InLine[0] },
+		func(k *store.QueueKeyState) int { return k.InLine[1] },
 		func(k *store.QueueKeyState) int { return k.Behind },
 	} {
 		args = append(args, int4Array{n, func(i int) int32 { return int32(count(&keys[i])) }})

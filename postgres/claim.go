@@ -52,7 +52,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
 	arrival := time.Time{} // NULL: the claim takes no runs of other versions
-	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueGates, q.Versions)
+	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueRules, q.Versions)
 	if plan.foreign {
 		arrival = q.Versions.LatestArrival()
 	}
@@ -61,7 +61,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
-			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyBegun), newLaneArray(plan.nextLanes), textsOf(plan.nextVersions))
+			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), textsOf(plan.nextVersions))
 		batch.Queue(s.statements.claimHistories, int64(historyBytes(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
@@ -80,7 +80,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
-				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, CheckpointsAtLastCrash: int(progress), Passing: passing})
+				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, CheckpointsAtLastCrash: int(progress), BypassesQueue: passing})
 			}
 			return err
 		})

@@ -20,12 +20,12 @@ const forgetLanesAfter = time.Minute
 type knownLanes struct {
 	mu         sync.Mutex
 	lanes      []knownLane // in the order of the lanes
-	learnedAt  time.Time
+	laneReadAt time.Time
 	lastSearch time.Time // when somebody looked for unknown lanes last
 
-	claimFilter  *store.ClaimFilter // whose lanes are in own
-	queueGates   *store.QueueGates  // likewise
-	versions     *store.VersionGates
+	claimFilter  *store.ClaimFilter     // whose lanes are in own
+	queueRules   *store.QueueClaimRules // likewise
+	versions     *store.VersionClaimRules
 	claimedLanes []knownLane // by priority, the higher first, and in the order of the last claim
 }
 
@@ -43,19 +43,19 @@ type claimLanes struct {
 	foreign            bool              // some of them have runs of other versions
 	nextLanes          []store.ClaimLane // for each of them, the lane of its runs when they are claimed
 	nextVersions       []string          // and their version; empty: each keeps its own
-	onlyBegun          []bool            // for each of them, whether the claim takes only runs that were executed before
+	onlyStarted        []bool            // for each of them, whether the claim takes only runs that were executed before
 	noneKnown          bool              // nothing was known
 }
 
 // newClaimLanes returns the arguments for the next claim.
-func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueGates, versions *store.VersionGates) claimLanes {
+func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueClaimRules, versions *store.VersionClaimRules) claimLanes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.learnedAt) > forgetLanesAfter {
+	if time.Since(l.laneReadAt) > forgetLanesAfter {
 		return claimLanes{gapStarts: []store.ClaimLane{store.FirstLane}, gapEnds: []store.ClaimLane{store.LastLane}, noneKnown: true}
 	}
-	if l.claimFilter != served || l.queueGates != gated || l.versions != versions {
-		l.claimFilter, l.queueGates, l.versions, l.claimedLanes = served, gated, versions, nil
+	if l.claimFilter != served || l.queueRules != gated || l.versions != versions {
+		l.claimFilter, l.queueRules, l.versions, l.claimedLanes = served, gated, versions, nil
 		for _, k := range l.lanes {
 			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version) {
 				l.claimedLanes = append(l.claimedLanes, k)
@@ -65,10 +65,10 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	}
 	p := l.laneGaps()
 	n := len(l.claimedLanes)
-	p.claimable, p.onlyBegun, p.nextLanes, p.nextVersions = make([]store.ClaimLane, 0, n), make([]bool, 0, n), make([]store.ClaimLane, 0, n), make([]string, 0, n)
+	p.claimable, p.onlyStarted, p.nextLanes, p.nextVersions = make([]store.ClaimLane, 0, n), make([]bool, 0, n), make([]store.ClaimLane, 0, n), make([]string, 0, n)
 	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
-		p.claimable, p.onlyBegun = append(p.claimable, k.lane), append(p.onlyBegun, gated.OnlyBegun(k.lane, k.queue))
+		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.OnlyStartedRuns(k.lane, k.queue))
 		lane, version := versions.Claimed(k.lane, k.queue, k.workflow, k.version, k.priority)
 		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
 		p.foreign = p.foreign || versions.IsForeign(k.version)
@@ -103,7 +103,7 @@ func (l *knownLanes) lanesWithUnseenRuns(queue string) (lanes []store.ClaimLane)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.lanes {
-		if k.queue == queue && k.lane.Gate() == store.GateFree {
+		if k.queue == queue && k.lane.Admission() == store.AdmissionNotNeeded {
 			lanes = append(lanes, k.lane)
 		}
 	}
@@ -119,9 +119,9 @@ func (l *knownLanes) add(p *claimLanes, found []knownLane) {
 		return
 	}
 	if p.noneKnown {
-		l.lanes, l.learnedAt = nil, time.Now()
+		l.lanes, l.laneReadAt = nil, time.Now()
 	}
-	l.claimFilter, l.queueGates, l.versions, l.claimedLanes = nil, nil, nil, nil
+	l.claimFilter, l.queueRules, l.versions, l.claimedLanes = nil, nil, nil, nil
 	l.lanes = append(l.lanes, found...)
 	byLane := func(a, b knownLane) int { return cmp.Compare(a.lane, b.lane) }
 	slices.SortFunc(l.lanes, byLane)

@@ -29,7 +29,7 @@ type connGate struct {
 	bound       int
 	inUse       int
 	changedAt   time.Time     // when inUse changed
-	used        time.Duration // the sum of the times for which connections were in use since judgedAt
+	used        time.Duration // the sum of the times for which connections were in use since computedAt
 	judgedAt    time.Time
 	frozenUntil time.Time
 	waiting     []chan struct{} // closed when the call may use the pool; in the order of arrival

@@ -20,7 +20,7 @@ const foldLockTimeout = "100ms"
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.startFoldKeysByLookAt, int32(limit))
+		batch.Queue(s.statements.startFoldKeysDue, int32(limit))
 		batch.Queue(s.statements.startFoldKeysRunEnded, int32(limit))
 	}, func(res statementResults) error {
 		due, next = nil, time.Time{}
@@ -56,7 +56,7 @@ func (s *database) FoldOfWaiting(ctx context.Context, run uuid.UUID) (row *store
 			return eachRow(res, func(rows pgx.Rows) error {
 				row = new(store.Fold)
 				var after, waiting pgtype.UUID
-				err := rows.Scan(&row.Workflow, &row.Key, (*int16)(&row.Kind), (*timeValue)(&row.LookAt), &after, &waiting, &row.State)
+				err := rows.Scan(&row.Workflow, &row.Key, (*int16)(&row.Kind), (*timeValue)(&row.CheckAt), &after, &waiting, &row.State)
 				row.AfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
 				return err
 			})
@@ -137,7 +137,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 		err := eachRow(res, func(rows pgx.Rows) error {
 			row := &store.Fold{FoldKey: c.Key}
 			var after, waiting pgtype.UUID
-			err := rows.Scan((*timeValue)(&row.LookAt), &after, &waiting, &row.State, &row.Input)
+			err := rows.Scan((*timeValue)(&row.CheckAt), &after, &waiting, &row.State, &row.Input)
 			row.AfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
 			state.Row = row
 			return err
@@ -183,7 +183,7 @@ func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.Fo
 		if row.AfterRun.Valid {
 			shard = store.ShardOf(row.AfterRun.UUID)
 		}
-		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.AfterRun.UUID, Valid: row.AfterRun.Valid},
+		args = append(args, pgTime(row.CheckAt), shard, pgtype.UUID{Bytes: row.AfterRun.UUID, Valid: row.AfterRun.Valid},
 			pgtype.UUID{Bytes: row.WaitingRun.UUID, Valid: row.WaitingRun.Valid}, row.State, row.Input)
 	}
 	n := 0

@@ -107,7 +107,7 @@ func (l *lender) empty(ctx context.Context, lent lentStores) error {
 	}
 	for _, s := range lent.stores {
 		s.knownLanes.mu.Lock()
-		s.knownLanes.lanes, s.knownLanes.learnedAt, s.knownLanes.claimFilter, s.knownLanes.claimedLanes = nil, time.Time{}, nil, nil
+		s.knownLanes.lanes, s.knownLanes.laneReadAt, s.knownLanes.claimFilter, s.knownLanes.claimedLanes = nil, time.Time{}, nil, nil
 		s.knownLanes.mu.Unlock()
 		s.rewindDetector.mu.Lock()
 		clear(s.rewindDetector.heldRuns)

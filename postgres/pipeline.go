@@ -69,8 +69,8 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 	return s.wrapError(outer, what, err)
 }
 
-// gateOf returns the gate of a pool, or nil.
-func (s *database) gateOf(pool *pgxpool.Pool) *connGate {
+// connGateOf returns the gate of a pool, or nil.
+func (s *database) connGateOf(pool *pgxpool.Pool) *connGate {
 	if pool == s.enginePool {
 		return s.engineGate
 	}
@@ -80,13 +80,13 @@ func (s *database) gateOf(pool *pgxpool.Pool) *connGate {
 // release returns a connection of acquire to its pool.
 func (s *database) release(pool *pgxpool.Pool, conn *pgxpool.Conn) {
 	conn.Release()
-	s.gateOf(pool).leave()
+	s.connGateOf(pool).leave()
 }
 
 // acquire takes a connection of the pool. While the server has no connection left for the pool, acquire waits for one that the pool
 // has, if there is one.
 func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
-	gate := s.gateOf(pool)
+	gate := s.connGateOf(pool)
 	for {
 		if err := gate.enter(ctx); err != nil {
 			return nil, err

@@ -119,7 +119,7 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 	var declared, version, set, by, reason, pausedBy, pauseReason, change pgtype.Text
 	err = rows.Scan(&q.Name, &declared, &version, (*timeValue)(&q.DeclaredAt), &set, &by, &reason, (*timeValue)(&q.SetAt),
 		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.Open), (*intValue)(&q.Waiting), (*intValue)(&q.Behind),
-		(*timeValue)(&q.OldestDue), (*timeValue)(&q.Paid), &change)
+		(*timeValue)(&q.OldestDue), (*timeValue)(&q.RateUsedUntil), &change)
 	if err != nil {
 		return q, err
 	}
@@ -147,10 +147,10 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 		place = nil // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{Run: run}}
-			var gate pgtype.Int2
+			var admission pgtype.Int2
 			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.Begun, &place.Turn,
-				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &gate, (*intValue)(&place.Before))
-			place.Gate = store.LaneGate(gate.Int16)
+				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &admission, (*intValue)(&place.Before))
+			place.Admission = store.Admission(admission.Int16)
 			return err
 		})
 	})

@@ -53,7 +53,7 @@ type statements struct {
 	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                   string
 	scheduleCompactedFiresRead, scheduleCompactedFiresUpsert, scheduleCompactedFiresDeleteAll                                                       string
 	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
-	startFoldKeysByLookAt, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                           string
+	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
@@ -236,7 +236,7 @@ func loadStatements(schema string) statements {
 		startFoldKeyInsert:              text("start_fold_key_insert.sql"),
 		startFoldKeyUpdate:              text("start_fold_key_update.sql"),
 		startFoldKeyDelete:              text("start_fold_key_delete.sql"),
-		startFoldKeysByLookAt:           text("start_fold_keys_by_look_at.sql"),
+		startFoldKeysDue:                text("start_fold_keys_due.sql"),
 		startFoldKeysRunEnded:           text("start_fold_keys_run_ended.sql"),
 		startFoldRunStates:              text("start_fold_run_states.sql"),
 		startFoldRunRelease:             text("start_fold_run_release.sql"),

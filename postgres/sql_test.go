@@ -140,7 +140,7 @@ var plans = map[string][]string{
 	"start_fold_key_insert.sql":               nil,
 	"start_fold_key_update.sql":               {"fold_pkey"},
 	"start_fold_key_delete.sql":               {"fold_pkey"},
-	"start_fold_keys_by_look_at.sql":          {"fold_look"},
+	"start_fold_keys_due.sql":                 {"fold_look"},
 	"start_fold_keys_run_ended.sql":           {"fold_after", "run_pkey"},
 	"start_fold_run_states.sql":               {"run_pkey"},
 	"start_fold_run_release.sql":              {"run_pkey"},

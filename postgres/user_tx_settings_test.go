@@ -66,7 +66,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	owned := running(uuid.New(), at)
 	begin(t, s, &store.StartWrite{Run: owned})
 	placed := pending(at)
-	placed.Gate = store.GateArrived
+	placed.Admission = store.AdmissionPending
 	for range 2 { // the second time everything exists
 		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.StartWrite{{Run: plain}}) })
 		in(func(tx pgx.Tx) error {
@@ -86,7 +86,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 				Key: store.FoldKey{Workflow: "w", Key: "k", Kind: store.FoldSingleton}, Name: plain.Name,
 				Runs: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
 				Plan: func(store.FoldState) *store.FoldWrite {
-					return &store.FoldWrite{Row: store.Fold{LookAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
+					return &store.FoldWrite{Row: store.Fold{CheckAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
 				},
 			})
 		})

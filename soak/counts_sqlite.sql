@@ -1,32 +1,32 @@
--- Returns the queues and keys whose counts differ from their places, and the places that differ from the gate of their run.
+-- Returns the queues and keys whose counts differ from their places, and the places that differ from the admission state of their run.
 WITH counted AS (
   SELECT queue, key,
     count(*) FILTER (WHERE state = 4) AS executing,
     count(*) FILTER (WHERE state > 0 AND root AND begun) AS open,
-    count(*) FILTER (WHERE state = 2) AS lined,
-    count(*) FILTER (WHERE state = 2 AND begun) AS lined_begun,
-    count(*) FILTER (WHERE state = 2 AND NOT begun AND NOT root) AS lined_children,
+    count(*) FILTER (WHERE state = 2) AS in_line,
+    count(*) FILTER (WHERE state = 2 AND begun) AS in_line_begun,
+    count(*) FILTER (WHERE state = 2 AND NOT begun AND NOT root) AS in_line_children,
     json_array(count(*) FILTER (WHERE state = 2 AND priority = -2),
       count(*) FILTER (WHERE state = 2 AND priority = -1),
       count(*) FILTER (WHERE state = 2 AND priority = 0),
       count(*) FILTER (WHERE state = 2 AND priority = 1),
-      count(*) FILTER (WHERE state = 2 AND priority = 2)) AS levels,
+      count(*) FILTER (WHERE state = 2 AND priority = 2)) AS in_line_by_priority,
     count(*) FILTER (WHERE state = 3) AS behind
   FROM durable_place
   GROUP BY queue, key
 ), whole AS (
-  SELECT queue, sum(executing) AS executing, sum(open) AS open, sum(lined + behind) AS waiting FROM counted GROUP BY queue
+  SELECT queue, sum(executing) AS executing, sum(open) AS open, sum(in_line + behind) AS waiting FROM counted GROUP BY queue
 )
 SELECT printf('queue %s counts %d executing, %d open, %d waiting, and its places are %d, %d, %d', q.name, q.executing, q.open, q.waiting, w.executing, w.open, w.waiting)
 FROM durable_queue AS q LEFT JOIN whole AS w ON w.queue = q.name
 WHERE (q.executing, q.open, q.waiting) <> (coalesce(w.executing, 0), coalesce(w.open, 0), coalesce(w.waiting, 0))
 UNION ALL
 SELECT printf('key %s of queue %s counts %d %d %d %d %d %d, and its places are %d %d %d %d %d %d', coalesce(k.key, c.key), coalesce(k.queue, c.queue),
-  k.executing, k.open, k.lined, k.lined_begun, k.lined_children, k.behind, c.executing, c.open, c.lined, c.lined_begun, c.lined_children, c.behind)
+  k.executing, k.open, k.in_line, k.in_line_begun, k.in_line_children, k.behind, c.executing, c.open, c.in_line, c.in_line_begun, c.in_line_children, c.behind)
 FROM durable_queue_key AS k FULL JOIN counted AS c ON c.queue = k.queue AND c.key = k.key
-WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.lined, 0), coalesce(k.lined_begun, 0), coalesce(k.lined_children, 0), coalesce(k.levels, '[0,0,0,0,0]'), coalesce(k.behind, 0))
-  <> (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.lined, 0), coalesce(c.lined_begun, 0), coalesce(c.lined_children, 0), coalesce(c.levels, '[0,0,0,0,0]'), coalesce(c.behind, 0))
+WHERE (coalesce(k.executing, 0), coalesce(k.open, 0), coalesce(k.in_line, 0), coalesce(k.in_line_begun, 0), coalesce(k.in_line_children, 0), coalesce(k.in_line_by_priority, '[0,0,0,0,0]'), coalesce(k.behind, 0))
+  <> (coalesce(c.executing, 0), coalesce(c.open, 0), coalesce(c.in_line, 0), coalesce(c.in_line_begun, 0), coalesce(c.in_line_children, 0), coalesce(c.in_line_by_priority, '[0,0,0,0,0]'), coalesce(c.behind, 0))
 UNION ALL
-SELECT printf('run %s has a place in state %d of queue %s, and gate %d', hex(p.run_id), p.state, p.queue, r.lane & 7)
+SELECT printf('run %s has a place in state %d of queue %s, and admission state %d', hex(p.run_id), p.state, p.queue, r.lane & 7)
 FROM durable_place AS p JOIN durable_queue AS q ON q.name = p.queue JOIN durable_run AS r ON r.id = p.run_id
 WHERE p.state > 0 AND NOT (p.state = 1 AND r.lane & 3 = 0) AND (r.lane & 3 <> CASE p.state WHEN 1 THEN 1 WHEN 2 THEN 3 WHEN 3 THEN 3 ELSE 2 END OR p.state = 5 AND r.lane & 4 = 0)

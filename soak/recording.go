@@ -79,7 +79,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 func (s *recordingStore) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	err := s.Store.Admit(ctx, a)
 	if err == nil && a.Admitted > 0 {
-		s.ledger.add(entry{Kind: kAdmit, Step: a.Queue, Attempt: a.Admitted, Value: a.At.Format(time.RFC3339Nano)})
+		s.ledger.add(entry{Kind: kAdmit, Step: a.Queue, Attempt: a.Admitted, Value: a.AdmittedAt.Format(time.RFC3339Nano)})
 	}
 	return err
 }

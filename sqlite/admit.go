@@ -13,7 +13,7 @@ import (
 // Admit implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
 // never takes the write lock, which is the lock of every queue.
 func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
-	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
+	a.QueueLocked, a.More, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	idle := false
 	err := s.read(ctx, "look at a queue", func(x executor) error {
 		strays, err := s.lanesWithUnseenRuns(ctx, x, a.Queue)
@@ -22,7 +22,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		}
 		q, err := readQueueSummary(x, a, strays)
 		if err == nil {
-			idle, a.Again = q.HasNothingToDo("")
+			idle, a.NextPassAt = q.HasNothingToDo("")
 		}
 		return err
 	})
@@ -50,7 +50,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 				return err
 			}
 		}
-		a.Finish(&plan)
+		a.CopyResults(&plan)
 		if plan.Admitted > 0 || q.Deleted {
 			x.addHint(store.HintAdmitted)
 		}
@@ -64,20 +64,20 @@ func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found 
 	err = x.query(qAdmitQueueRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		found = true
-		q.Recorded, q.Applied = c.text(), c.text()
+		q.RecordedSettings, q.AppliedSettings = c.text(), c.text()
 		q.Clock = c.time()
-		q.Paid, q.Shut, q.PausedAt, q.Deleted = c.time(), c.time(), c.time(), c.int() != 0
+		q.RateUsedUntil, q.ClosedUntil, q.PausedAt, q.Deleted = c.time(), c.time(), c.time(), c.int() != 0
 		turns := c.text()
 		q.Use = store.QueueUse{Waiting: int(c.int()), Executing: int(c.int()), Open: int(c.int())}
 		if c.err != nil {
 			return c.err
 		}
-		settings, err := store.DecodeQueueSettings(q.Recorded)
+		settings, err := store.DecodeQueueSettings(q.RecordedSettings)
 		if err == nil && settings != nil {
 			q.Settings = *settings
 		}
 		if err == nil {
-			err = json.Unmarshal([]byte(turns), &q.Turns)
+			err = json.Unmarshal([]byte(turns), &q.LatestTurns)
 		}
 		return err
 	}, a.Queue)
@@ -92,10 +92,10 @@ func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimL
 	}
 	err = x.query(qAdmitHasWork, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		q.Found = c.int() != 0 || len(strays) > 0
-		q.Unclaimed = c.int() != 0
-		for i := range q.Lined {
-			q.Lined[i] = c.int() != 0
+		q.HasWork = c.int() != 0 || len(strays) > 0
+		q.HasUnclaimed = c.int() != 0
+		for i := range q.HasRunsInLine {
+			q.HasRunsInLine[i] = c.int() != 0
 		}
 		return c.err
 	}, a.Queue, bindTime(q.Now), bindTime(q.Now.Add(-store.UnclaimedAfter)))
@@ -108,7 +108,7 @@ func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimL
 func readNext(x executor, q *store.QueueState) error {
 	return x.query(qAdmitNextCheckTime, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		q.Next = c.time()
+		q.NextDueAt = c.time()
 		return c.err
 	}, q.Name, bindTime(q.Now))
 }
@@ -124,7 +124,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 			return readAdmissionRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
-	takesBack, unclaimedSince := q.TakesBack(), q.Now.Add(-store.UnclaimedAfter)
+	takesBack, unclaimedSince := q.MayTakeRunsBack(), q.Now.Add(-store.UnclaimedAfter)
 	if takesBack {
 		unclaimedSince = q.Now
 	}
@@ -168,8 +168,8 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	if err := readNext(x, q); err != nil {
 		return err
 	}
-	limit := q.LineLimit()
-	for _, part := range store.LineParts {
+	limit := q.MaxRunsToReadInLine()
+	for _, part := range store.WaitingRunsRanges {
 		var runs []store.AdmissionRun
 		if limit > 0 {
 			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
@@ -177,7 +177,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 				return err
 			}
 		}
-		q.AddLine(part, runs, len(runs) >= limit)
+		q.AddRunsInLine(part, runs, len(runs) >= limit)
 	}
 	return readKeys(x, q)
 }
@@ -202,15 +202,15 @@ func readKeys(x executor, q *store.QueueState) error {
 			continue
 		}
 		q.Keys[key] = k
-		for _, part := range store.LineParts {
+		for _, part := range store.WaitingRunsRanges {
 			if k.Behind == 0 {
 				break
 			}
-			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxBehindRead))
+			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
 			if err != nil {
 				return err
 			}
-			k.AddBehind(part, runs, len(runs) >= store.MaxBehindRead)
+			k.AddRunsBehindKey(part, runs, len(runs) >= store.MaxRunsReadBehindKey)
 		}
 	}
 	return nil
@@ -232,11 +232,11 @@ func readAdmissionRuns(x executor, q *store.QueueState, what queryID, args ...dr
 func (c *columnReader) seenRun() store.AdmissionRun {
 	r := store.AdmissionRun{
 		QueuePlace: store.QueuePlace{Run: c.uuid()},
-		Gate:       store.LaneGate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
+		Admission:  store.Admission(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
 		WakeAt: c.time(), Deadline: c.time(),
 	}
 	r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
-	if r.Known = c.int() != 0; !r.Known {
+	if r.HasPlace = c.int() != 0; !r.HasPlace {
 		c.skip(9)
 		return r
 	}
@@ -250,18 +250,18 @@ func readKey(x executor, queue, key string) (k *store.QueueKeyState, err error) 
 	err = x.query(qAdmitKeyRead, func(v []driver.Value) error {
 		k = &store.QueueKeyState{}
 		c := columnReader{values: v}
-		k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
+		k.Key, k.RateUsedUntil, k.CheckAt = c.text(), c.time(), c.time()
 		turns, levels := c.text(), c.text()
 		k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
 		lined, begun, children := int(c.int()), int(c.int()), int(c.int())
-		k.Lined, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
+		k.InLine, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
 		if c.err != nil {
 			return c.err
 		}
-		if err := json.Unmarshal([]byte(turns), &k.Turns); err != nil {
+		if err := json.Unmarshal([]byte(turns), &k.LatestTurns); err != nil {
 			return err
 		}
-		return json.Unmarshal([]byte(levels), &k.Levels)
+		return json.Unmarshal([]byte(levels), &k.InLineByPriority)
 	}, queue, key)
 	return k, err
 }
@@ -274,12 +274,12 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 			return ctx.Err()
 		}
 		r := &plan.Runs[i]
-		n, err := x.exec(qAdmitRunUpdate, int64(r.Gate), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
+		n, err := x.exec(qAdmitRunUpdate, int64(r.Admission), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
 		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
 			return err
 		}
-		if r.PlaceEnds() {
-			if n, err = x.exec(qAdmitPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.Known || err != nil {
+		if r.LosesPlace() {
+			if n, err = x.exec(qAdmitPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.HasPlace || err != nil {
 				if err := checkOneRow("deleting the place of run", r.Run, n, err); err != nil {
 					return err
 				}
@@ -307,7 +307,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 			return err
 		}
 	}
-	if plan.LookAll {
+	if plan.CheckAllKeys {
 		if _, err := x.exec(qAdmitKeysMarkAllToCheck, bindTime(q.Now), q.Name); err != nil {
 			return err
 		}
@@ -327,14 +327,14 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 
 // writeKey writes the counts of a key.
 func writeKey(x executor, queue string, k *store.QueueKeyState) error {
-	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.Paid), bindTime(k.LookAt), priorityText(k.Turns), priorityText(k.Levels),
-		int64(k.Use.Executing), int64(k.Use.Open), int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
+	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), priorityText(k.LatestTurns), priorityText(k.InLineByPriority),
+		int64(k.Use.Executing), int64(k.Use.Open), int64(k.InLine[0]+k.InLine[1]+k.InLine[2]), int64(k.InLine[0]), int64(k.InLine[1]), int64(k.Behind))
 	return checkOneQueueRow("writing a key", queue, n, err)
 }
 
 // writeCounts writes the counts of a queue.
 func writeCounts(x executor, q *store.QueueState) error {
-	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Clock), bindTime(q.Paid), bindTime(q.Shut), priorityText(q.Turns),
+	n, err := x.exec(qAdmitQueueUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), priorityText(q.LatestTurns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
 	return checkOneQueueRow("writing the row", q.Name, n, err)
 }

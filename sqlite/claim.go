@@ -97,7 +97,7 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 		if err != nil {
 			return nil, err
 		}
-		if one.Passing = d.passing; ok {
+		if one.BypassesQueue = d.bypassesQueue; ok {
 			claimed = append(claimed, one)
 		}
 	}
@@ -106,10 +106,10 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 
 // dueRun is a run that a claim may take.
 type dueRun struct {
-	id      uuid.UUID
-	passing bool            // its gate is store.GatePassing
-	lane    store.ClaimLane // when it is claimed
-	version string          // when it is claimed; empty: unchanged
+	id            uuid.UUID
+	bypassesQueue bool            // its admission state is store.AdmissionBypassed
+	lane          store.ClaimLane // when it is claimed
+	version       string          // when it is claimed; empty: unchanged
 }
 
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
@@ -120,12 +120,12 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		}
 		lane, version := q.Versions.Claimed(l.lane, l.queue, l.workflow, l.version, l.priority)
 		leastEpoch := int64(0)
-		if q.QueueGates.OnlyBegun(l.lane, l.queue) {
+		if q.QueueRules.OnlyStartedRuns(l.lane, l.queue) {
 			leastEpoch = 1
 		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
-			due = append(due, dueRun{c.uuid(), l.lane.Gate() == store.GatePassing, lane, version})
+			due = append(due, dueRun{c.uuid(), l.lane.Admission() == store.AdmissionBypassed, lane, version})
 			return c.err
 		}, int64(l.lane), bindTime(q.Now), leastEpoch, int64(limit-len(due)))
 		if err != nil {

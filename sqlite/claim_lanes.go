@@ -58,7 +58,7 @@ func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveL
 		switch {
 		case err != nil:
 			return nil, time.Time{}, err
-		case !q.QueueGates.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow) || !q.Versions.Allows(l.queue, l.workflow, l.version):
+		case !q.QueueRules.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow) || !q.Versions.Allows(l.queue, l.workflow, l.version):
 		case l.earliestWake.After(q.Now):
 			next = earlierTime(next, l.earliestWake)
 		default:

@@ -45,7 +45,7 @@ func (s *database) FoldOfWaiting(ctx context.Context, run uuid.UUID) (row *store
 		row = nil // drops what a failed attempt read
 		return x.query(qStartFoldKeyOfWaiting, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			row = &store.Fold{FoldKey: c.foldKey(), LookAt: c.time(), AfterRun: c.nullUUID(), WaitingRun: c.nullUUID(), State: slices.Clone(c.bytes())}
+			row = &store.Fold{FoldKey: c.foldKey(), CheckAt: c.time(), AfterRun: c.nullUUID(), WaitingRun: c.nullUUID(), State: slices.Clone(c.bytes())}
 			return c.err
 		}, bindUUID(run))
 	})
@@ -81,7 +81,7 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 	if w.Delete {
 		_, err = x.exec(qStartFoldKeyDelete, key...)
 	} else {
-		_, err = x.exec(qStartFoldKeyUpsert, append(key, bindTime(w.Row.LookAt), bindNullUUID(w.Row.AfterRun), bindNullUUID(w.Row.WaitingRun), bindBytes(w.Row.State), bindBytes(w.Row.Input))...)
+		_, err = x.exec(qStartFoldKeyUpsert, append(key, bindTime(w.Row.CheckAt), bindNullUUID(w.Row.AfterRun), bindNullUUID(w.Row.WaitingRun), bindBytes(w.Row.State), bindBytes(w.Row.Input))...)
 	}
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 	err = x.query(qStartFoldKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}
 		state.Row = &store.Fold{
-			FoldKey: c.Key, LookAt: at.time(), AfterRun: at.nullUUID(), WaitingRun: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
+			FoldKey: c.Key, CheckAt: at.time(), AfterRun: at.nullUUID(), WaitingRun: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
 		}
 		return at.err
 	}, c.Key.Workflow, c.Key.Key, int64(c.Key.Kind))

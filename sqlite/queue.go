@@ -122,7 +122,7 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 	set := c.text()
 	q.SetBy, q.SetReason, q.SetAt = c.text(), c.text(), c.time()
 	q.PausedAt, q.PausedBy, q.PauseReason = c.time(), c.text(), c.text()
-	q.Executing, q.Open, q.Waiting, q.Behind, q.OldestDue, q.Paid = int(c.int()), int(c.int()), int(c.int()), int(c.int()), c.time(), c.time()
+	q.Executing, q.Open, q.Waiting, q.Behind, q.OldestDue, q.RateUsedUntil = int(c.int()), int(c.int()), int(c.int()), int(c.int()), c.time(), c.time()
 	change := c.text()
 	if c.err != nil {
 		return q, c.err
@@ -151,7 +151,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
 				Root: c.int() != 0, Begun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
-			}, Gate: store.LaneGate(c.int()), Before: int(c.int())}
+			}, Admission: store.Admission(c.int()), Before: int(c.int())}
 			return c.err
 		}, bindShard(run), bindUUID(run), int64(store.MaxBefore))
 	})

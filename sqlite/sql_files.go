@@ -172,7 +172,7 @@ func sqlFile(q queryID) string {
 		qStartFoldKeyOfWaiting:           "start_fold_key_of_waiting.sql",
 		qStartFoldKeyUpsert:              "start_fold_key_upsert.sql",
 		qStartFoldKeyDelete:              "start_fold_key_delete.sql",
-		qStartFoldKeysDue:                "start_fold_keys_by_look_at.sql",
+		qStartFoldKeysDue:                "start_fold_keys_due.sql",
 		qStartFoldKeysRunEnded:           "start_fold_keys_run_ended.sql",
 		qStartFoldRunState:               "start_fold_run_state.sql",
 		qStartFoldRunRelease:             "start_fold_run_release.sql",

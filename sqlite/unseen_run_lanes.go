@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// unseenRunLanes are the lanes of the gate store.GateFree. In a queue with a row, their runs are strays.
+// unseenRunLanes are the lanes with store.AdmissionNotNeeded. In a queue with a row, their runs are strays.
 type unseenRunLanes struct {
 	mu      sync.Mutex
 	byQueue map[string][]store.ClaimLane
@@ -35,7 +35,7 @@ func (s *database) lanesWithUnseenRuns(ctx context.Context, x executor, queue st
 			if err != nil {
 				return nil, err
 			}
-			if l.lane.Gate() == store.GateFree {
+			if l.lane.Admission() == store.AdmissionNotNeeded {
 				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
 			}
 		}

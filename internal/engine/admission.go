@@ -31,13 +31,13 @@ type queueAdmitter struct {
 	wakeLoop notifier
 	rows     atomic.Pointer[admissionQueues] // nil: not read yet
 
-	mu              sync.Mutex
-	allRequested    bool            // all queues are to be looked at
-	requestedQueues map[string]bool // those to be looked at; whether a run has left each of them since its last pass ended
-	claimed         map[string]int  // how many runs of each queue were claimed since it was to be looked at
-	passing         string          // the queue of the pass that is in progress; empty: none
+	mu                 sync.Mutex
+	allRequested       bool            // all queues are to be looked at
+	requestedQueues    map[string]bool // those to be looked at; whether a run has left each of them since its last pass ended
+	claimedSincePass   map[string]int  // how many runs of each queue were claimed since it was to be looked at
+	queueOfCurrentPass string          // the queue of the pass that is in progress; empty: none
 
-	lastClaimGates lastClaimGates // owned by claimLoop
+	lastQueueRules lastQueueRules // owned by claimLoop
 
 	rowsChanged atomic.Bool   // the rows are to be read again, and all queues to be looked at
 	checksBegun atomic.Uint64 // how many looks at all queues have begun
@@ -52,11 +52,11 @@ type admissionQueues struct {
 	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
-// lastClaimGates is what the last claim left out.
-type lastClaimGates struct {
+// lastQueueRules is what the last claim left out.
+type lastQueueRules struct {
 	rows         *admissionQueues
 	fullQueues   []string
-	gated        *store.QueueGates
+	rules        *store.QueueClaimRules
 	limitLowered bool // it left out queues from which it might have taken some runs
 }
 
@@ -64,29 +64,29 @@ type lastClaimGates struct {
 // some of them are claimed. Runs that end have their queue looked at anyway.
 const claimsPerPass = store.MaxAdmitted / 8
 
-// runClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
-func (a *queueAdmitter) runClaimed(queue string) {
+// noteRunClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
+func (a *queueAdmitter) noteRunClaimed(queue string) {
 	if !a.hasRow(queue) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.claimed == nil {
-		a.claimed = make(map[string]int)
+	if a.claimedSincePass == nil {
+		a.claimedSincePass = make(map[string]int)
 	}
-	if a.claimed[queue]++; a.claimed[queue] >= claimsPerPass {
-		a.addRequest(queue, false)
+	if a.claimedSincePass[queue]++; a.claimedSincePass[queue] >= claimsPerPass {
+		a.requestPass(queue, false)
 	}
 }
 
-// runLeft has the queue looked at, if it has a row, because a run of it has ended or waits.
-func (a *queueAdmitter) runLeft(queue string) {
+// noteRunLeftQueue has the queue looked at, if it has a row, because a run of it has ended or waits.
+func (a *queueAdmitter) noteRunLeftQueue(queue string) {
 	if !a.hasRow(queue) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.addRequest(queue, a.passing != queue) // the pass in progress may have seen the run
+	a.requestPass(queue, a.queueOfCurrentPass != queue) // the pass in progress may have seen the run
 }
 
 // hasRow reports whether the queue has a row.
@@ -95,18 +95,18 @@ func (a *queueAdmitter) hasRow(queue string) bool {
 	return rows != nil && slices.Contains(rows.names, queue)
 }
 
-// addRequest has the queue looked at. a.mu is held.
-func (a *queueAdmitter) addRequest(queue string, left bool) {
+// requestPass has the queue looked at. a.mu is held.
+func (a *queueAdmitter) requestPass(queue string, left bool) {
 	if a.requestedQueues == nil {
 		a.requestedQueues = make(map[string]bool)
 	}
 	a.requestedQueues[queue] = a.requestedQueues[queue] || left
-	delete(a.claimed, queue)
+	delete(a.claimedSincePass, queue)
 	a.wakeLoop.notify()
 }
 
-// rereadRows has the rows read again, and all queues looked at.
-func (a *queueAdmitter) rereadRows() {
+// requestRowsRead has the rows read again, and all queues looked at.
+func (a *queueAdmitter) requestRowsRead() {
 	a.rowsChanged.Store(true)
 	a.wakeLoop.notify()
 }
@@ -293,17 +293,17 @@ func (p *admissionTimer) set(c clock.Clock, again map[string]time.Time, wanted n
 	})
 }
 
-// setPassing records which queue a pass is in progress over.
-func (a *queueAdmitter) setPassing(queue string) {
+// setQueueOfCurrentPass records which queue a pass is in progress over.
+func (a *queueAdmitter) setQueueOfCurrentPass(queue string) {
 	a.mu.Lock()
-	a.passing = queue
+	a.queueOfCurrentPass = queue
 	a.mu.Unlock()
 }
 
 // admit makes passes over a queue, which a run may just have left. It returns when the queue is to be looked at again, or zero.
 func (w *worker) admit(ctx context.Context, queue string, left bool) (again time.Time, err error) {
-	w.queueAdmitter.setPassing(queue)
-	defer w.queueAdmitter.setPassing("")
+	w.queueAdmitter.setQueueOfCurrentPass(queue)
+	defer w.queueAdmitter.setQueueOfCurrentPass("")
 	for range maxConsecutivePasses {
 		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Hinted: left}
 		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
@@ -312,24 +312,24 @@ func (w *worker) admit(ctx context.Context, queue string, left bool) (again time
 		switch {
 		case err != nil:
 			return time.Time{}, err
-		case pass.Busy:
+		case pass.QueueLocked:
 			return pass.Now.Add(lockedQueueRecheckDelay), nil
 		}
 		if pass.Admitted > 0 {
 			w.claimHints.notify()
 		}
 		if !pass.More {
-			return pass.Again, nil
+			return pass.NextPassAt, nil
 		}
 		left = true // there is certainly something to do
 	}
 	return w.e.clock.Now(), nil
 }
 
-// setClaimGates sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
+// setQueueRules sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
 // a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from
 // which it could take fewer runs than its limit. The next claim takes from them. Nothing of a paused queue begins.
-func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped bool) {
+func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (capped bool) {
 	a := &w.queueAdmitter
 	rows := a.rows.Load()
 	if rows == nil {
@@ -346,7 +346,7 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 	if len(rows.perWorker) > 0 {
 		executing := make(map[string]int)
 		for _, r := range w.loadedRuns.all() {
-			if !r.passing {
+			if !r.bypassesQueue {
 				executing[r.row.Queue]++
 			}
 		}
@@ -360,16 +360,16 @@ func (w *worker) setClaimGates(ctx context.Context, q *store.ClaimQuery) (capped
 			}
 		}
 	}
-	if capped = len(few) > 0 && !a.lastClaimGates.limitLowered; capped {
+	if capped = len(few) > 0 && !a.lastQueueRules.limitLowered; capped {
 		full = append(full, few...)
 	} else {
 		q.Limit = least
 	}
 	slices.Sort(full)
-	if a.lastClaimGates.rows != rows || !slices.Equal(a.lastClaimGates.fullQueues, full) {
-		a.lastClaimGates.rows, a.lastClaimGates.fullQueues, a.lastClaimGates.gated = rows, full, store.NewQueueGates(rows.live, full, rows.paused)
+	if a.lastQueueRules.rows != rows || !slices.Equal(a.lastQueueRules.fullQueues, full) {
+		a.lastQueueRules.rows, a.lastQueueRules.fullQueues, a.lastQueueRules.rules = rows, full, store.NewQueueClaimRules(rows.live, full, rows.paused)
 	}
-	a.lastClaimGates.limitLowered = capped
-	q.QueueGates = a.lastClaimGates.gated
+	a.lastQueueRules.limitLowered = capped
+	q.QueueRules = a.lastQueueRules.rules
 	return capped
 }

@@ -86,7 +86,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
-	capped := w.setClaimGates(ctx, &q)
+	capped := w.setQueueRules(ctx, &q)
 	claims, err := w.claimKnownVersions(ctx, &q)
 	if err != nil {
 		return claimResult{}, err
@@ -98,7 +98,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			continue
 		}
 		w.startExecution(c, w.waitedForClaim(&c.Run, q.Now), free)
-		w.queueAdmitter.runClaimed(c.Run.Queue)
+		w.queueAdmitter.noteRunClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }
@@ -107,7 +107,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 // the versions and claims again.
 func (w *worker) claimKnownVersions(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, err error) {
 	for range maxVersionRetries {
-		if q.Versions, err = w.versionGates(ctx, q.Now); err != nil {
+		if q.Versions, err = w.versionRules(ctx, q.Now); err != nil {
 			return claims, err
 		}
 		if claims, err = w.executeClaim(ctx, q); err != nil || !claims.NewVersions {

@@ -300,7 +300,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 			rows[i].Run.Deadline = rows[i].Run.WakeAt.Add(q.Timeout)
 		}
 		rows[i].Tags = q.Tags
-		q.setPlace(&rows[i])
+		q.setQueuePlace(&rows[i])
 		starts[i] = &rows[i]
 	}
 	return starts, spans

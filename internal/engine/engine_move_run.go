@@ -25,7 +25,7 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMo
 	}
 	m.Run = row.UUID
 	if m.Queue != "" && m.Queue != row.Queue {
-		if m.Gated, err = e.takesRun(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
+		if m.NeedsPlace, err = e.takesRun(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
 			return fmt.Errorf("%s run %q: %w", verb, ref, err)
 		}
 	}
@@ -39,7 +39,7 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMo
 		return &StateError{Ref: ref, Verb: verb, Status: m.Found.Status, Control: m.Found.Control, Expiring: m.Found.HasExpired(m.Now), Begun: m.Found.Epoch.Count > 0}
 	}
 	if !m.IsUnneeded() {
-		e.reportMove(m)
+		e.logMovedRun(m)
 		e.worker().hintWorkers()
 	}
 	return nil
@@ -62,8 +62,8 @@ func (e *Engine) takesRun(ctx context.Context, queue string, at time.Time, root 
 	return true, err
 }
 
-// reportMove logs a change of a run's queue or priority.
-func (e *Engine) reportMove(m *store.QueueMove) {
+// logMovedRun logs a change of a run's queue or priority.
+func (e *Engine) logMovedRun(m *store.QueueMove) {
 	queue, priority := m.Found.Name, m.Found.RowPriority
 	if m.Queue != "" {
 		queue = m.Queue

@@ -29,7 +29,7 @@ type run struct {
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
-	passing bool // it counts for no bound of its queue; see store.GatePassing. Never changed
+	bypassesQueue bool // it counts for no bound of its queue; see store.AdmissionBypassed. Never changed
 
 	runContexts
 
@@ -41,7 +41,7 @@ type run struct {
 	endIsWritten atomic.Bool  // the end of this ownership is being written, which happens once
 	slot         slots.Slot
 
-	queuePlace atomic.Pointer[store.QueuedRun] // what readPlace has read
+	queuePlace atomic.Pointer[store.QueuedRun] // what readQueuePlace has read
 
 	wokenInMemory atomic.Bool // the run was woken here; its waits may not have checked the database since
 
@@ -87,7 +87,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
 	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.HistoryRest, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
-	r.passing = c.Passing
+	r.bypassesQueue = c.BypassesQueue
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.traceparent, r.isTraced = span, column, span.IsRecording()

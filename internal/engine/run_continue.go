@@ -139,7 +139,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	r.warnUncalledSteps()
 	r.logger().Debug("a run continues as new", telemetry.KeyGeneration, p.Runs[0].Number+1)
 	if p.Runs[0].Owner.Valid {
-		r.w.executeNext(r, &store.ClaimedRun{Run: row, History: p.Runs[0].Write, Passing: r.passing})
+		r.w.executeNext(r, &store.ClaimedRun{Run: row, History: p.Runs[0].Write, BypassesQueue: r.bypassesQueue})
 	} else {
 		r.w.hintWorkers()
 	}

@@ -13,16 +13,16 @@ import (
 // else is recorded, so that later ones do not look again.
 func (r *run) clearStartBy() bool {
 	noted := r.row.Control&store.HasStartBy != 0
-	if !noted && !r.mayHavePassedQueue() {
+	if !noted && !r.mayBypassQueue() {
 		return true
 	}
-	own, err := r.readPlace()
+	own, err := r.readQueuePlace()
 	switch {
 	case err != nil:
 		r.suspendAfterFailedWrite("begin the run", "", err)
 		return false
 	case own.State == store.PlacePassing && r.row.Control&store.CancelRequested == 0:
-		return r.endPassedRun(own)
+		return r.endBypassingRun(own)
 	case !noted:
 		return true
 	}
@@ -46,8 +46,8 @@ func (r *run) clearStartBy() bool {
 	return false
 }
 
-// mayHavePassedQueue reports whether the queue may have let the run through without a place because its deadline is over.
-func (r *run) mayHavePassedQueue() bool {
+// mayBypassQueue reports whether the queue may have let the run through without a place because its deadline is over.
+func (r *run) mayBypassQueue() bool {
 	if r.deadline.expiryTime().IsZero() {
 		return false
 	}
@@ -59,10 +59,10 @@ func (r *run) mayHavePassedQueue() bool {
 // expiringRunPoll is how often a run that is to expire is looked at.
 const expiringRunPoll = 5 * time.Millisecond
 
-// endPassedRun handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
+// endBypassingRun handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
 // be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
 // registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
-func (r *run) endPassedRun(own *store.QueuedRun) bool {
+func (r *run) endBypassingRun(own *store.QueuedRun) bool {
 	at := r.deadline.expiryTime()
 	if !own.Begun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
 		if !r.isForcedToEnd() {

@@ -81,7 +81,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 		return found && !row.Deleted
 	}
 	for range maxFoldChecks {
-		l := &fold.Look{Key: key, Now: e.clock.Now(), Gated: gated}
+		l := &fold.Check{Key: key, Now: e.clock.Now(), NeedsPlace: gated}
 		seen := false
 		change := l.Change(true)
 		plan := change.Plan

@@ -23,7 +23,7 @@ var (
 func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
 	rows, _ := e.queues.rows(ctx)
-	if len(rows) == 0 && !anyNeedsRow(requests) {
+	if len(rows) == 0 && !anyNeedsQueueRow(requests) {
 		return nil
 	}
 	var fresh *queueRowSnapshot
@@ -31,7 +31,7 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	for i := range requests {
 		q := &requests[i]
 		row, found := rows[q.Queue]
-		if q.needsRow() && (!found || row.Deleted) {
+		if q.needsQueueRow() && (!found || row.Deleted) {
 			if fresh == nil { // the queue may be new
 				fresh = e.queues.rowsReadSince(ctx, began)
 				rows = fresh.byName
@@ -62,12 +62,12 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 	return nil
 }
 
-// needsRow reports whether the request has an option for queues with settings.
-func (q *StartRequest) needsRow() bool { return q.GroupKey != "" && !q.inherited }
+// needsQueueRow reports whether the request has an option for queues with settings.
+func (q *StartRequest) needsQueueRow() bool { return q.GroupKey != "" && !q.inherited }
 
-func anyNeedsRow(requests []StartRequest) bool {
+func anyNeedsQueueRow(requests []StartRequest) bool {
 	for i := range requests {
-		if requests[i].needsRow() {
+		if requests[i].needsQueueRow() {
 			return true
 		}
 	}
@@ -124,8 +124,8 @@ func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests
 	return n, err
 }
 
-// setPlace sets the gate and the place of a run that needs one.
-func (q *StartRequest) setPlace(s *store.StartWrite) {
+// setQueuePlace sets the admission state and the place of a run that needs one.
+func (q *StartRequest) setQueuePlace(s *store.StartWrite) {
 	if !q.enqueued && q.StartBy <= 0 {
 		return
 	}
@@ -134,7 +134,7 @@ func (q *StartRequest) setPlace(s *store.StartWrite) {
 		Run: r.UUID, Queue: r.Queue, Key: q.GroupKey, Weight: max(1, q.Weight), Priority: r.Priority, State: store.PlaceOutside, Root: !q.child,
 	}
 	if q.enqueued {
-		r.Gate = store.GateArrived
+		r.Admission = store.AdmissionPending
 	}
 	if q.StartBy > 0 {
 		r.Control, s.Place.StartBy = store.HasStartBy, r.WakeAt.Add(q.StartBy)
@@ -153,15 +153,15 @@ func (r *run) inheritQueue(q *StartRequest) error {
 	if !q.enqueued || q.GroupKey != "" || q.Queue != r.row.Queue {
 		return nil
 	}
-	own, err := r.readPlace()
+	own, err := r.readQueuePlace()
 	if err == nil && own != nil {
 		q.GroupKey, q.Weight, q.inherited = own.Key, own.Weight, true
 	}
 	return err
 }
 
-// readPlace returns the place of this run, or nil. The key in it does not change.
-func (r *run) readPlace() (*store.QueuedRun, error) {
+// readQueuePlace returns the place of this run, or nil. The key in it does not change.
+func (r *run) readQueuePlace() (*store.QueuedRun, error) {
 	if p := r.queuePlace.Load(); p != nil {
 		return p, nil
 	}

@@ -245,7 +245,7 @@ func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
 	w.loadedRuns.remove(r)
 	r.slot.Leave()
-	w.queueAdmitter.runLeft(r.row.Queue)
+	w.queueAdmitter.noteRunLeftQueue(r.row.Queue)
 }
 
 // executing reports whether the run is in this worker's memory, and is not suspended.
@@ -337,7 +337,7 @@ func (w *worker) presenceLoop(ctx context.Context) {
 		case store.HintAdmitted:
 			w.sharedClaimHints.notify()
 		case store.HintQueues:
-			w.queueAdmitter.rereadRows()
+			w.queueAdmitter.requestRowsRead()
 		default:
 			w.sharedClaimHints.notify()
 			w.queueAdmitter.requestAllPasses()

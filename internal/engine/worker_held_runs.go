@@ -68,7 +68,7 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 		return err
 	}
 	q := w.newClaimQuery()
-	if q.Versions, err = w.versionGates(claiming, q.Now); err != nil {
+	if q.Versions, err = w.versionRules(claiming, q.Now); err != nil {
 		return err
 	}
 	if _, pinned := w.e.pinned[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version) {

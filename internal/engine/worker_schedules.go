@@ -198,7 +198,7 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
 	}
 	row, found := e.queues.cachedRows()[s.Queue]
-	(&StartRequest{GroupKey: s.GroupKey, Weight: s.Weight, enqueued: found && !row.Deleted}).setPlace(start)
+	(&StartRequest{GroupKey: s.GroupKey, Weight: s.Weight, enqueued: found && !row.Deleted}).setQueuePlace(start)
 	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
 	return start
 }

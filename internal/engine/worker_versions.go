@@ -14,8 +14,8 @@ import (
 // A run does not go backwards: what a version of the code has started or executed is not claimed by a version that was first seen
 // earlier, while a worker of its own or of a later version lives, and for a minute after. Each worker records its version in the
 // database when it begins, before it starts or claims a run, and then from time to time. It keeps what it knows of the others as
-// store.VersionGates, which go with each claim. Before a claim takes runs of another version, it looks in the same statement
-// whether a version has arrived that the gates do not know, so a new version has its runs from the first one on.
+// store.VersionClaimRules, which go with each claim. Before a claim takes runs of another version, it looks in the same statement
+// whether a version has arrived that the rules do not know, so a new version has its runs from the first one on.
 
 // maxVersionRetries is how often in a row a claim reads the versions again because one has arrived.
 const maxVersionRetries = 3
@@ -26,14 +26,14 @@ const maxVersionGap = 4 * store.VersionReportInterval
 
 // knownVersions is what a worker knows of the versions of its workflows.
 type knownVersions struct {
-	gates atomic.Pointer[store.VersionGates]
+	rules atomic.Pointer[store.VersionClaimRules]
 
-	mu          sync.Mutex // held while the worker reports its version
-	firstSeen   map[string]time.Time
-	reportedAt  time.Time
-	judgedAt    time.Time          // at this time, the gates say which versions live
-	trustedFrom time.Time          // until then, judgedAt does not advance: perhaps nobody could report
-	logged      map[[2]string]bool // the workflows and versions whose takeover was logged
+	mu              sync.Mutex // held while the worker reports its version
+	firstSeen       map[string]time.Time
+	reportedAt      time.Time
+	rulesComputedAt time.Time          // the time for which the rules tell which versions live
+	trustedFrom     time.Time          // until then, computedAt does not advance: perhaps nobody could report
+	logged          map[[2]string]bool // the workflows and versions whose takeover was logged
 }
 
 // version returns the version of the program: Config.Version, or the name of the build. The name is empty if it is a hash and no
@@ -90,14 +90,14 @@ func (w *worker) reportVersion(ctx context.Context) error {
 		v.trustedFrom = now.Add(2 * store.VersionReportInterval) // the others report first
 	}
 	if v.reportedAt = now; !now.Before(v.trustedFrom) {
-		v.judgedAt = now
+		v.rulesComputedAt = now
 	}
-	gates := store.NewVersionGates(report.Version, known, w.e.pinned, v.judgedAt)
-	if !gates.ChangesAt.IsZero() && gates.ChangesAt.Before(v.trustedFrom) {
-		gates.ChangesAt = v.trustedFrom
+	rules := store.NewVersionClaimRules(report.Version, known, w.e.pinned, v.rulesComputedAt)
+	if !rules.ChangesAt.IsZero() && rules.ChangesAt.Before(v.trustedFrom) {
+		rules.ChangesAt = v.trustedFrom
 	}
-	if before := v.gates.Swap(gates); before != nil && gates.Differs(before) {
-		w.logReleased(gates.Released(before))
+	if before := v.rules.Swap(rules); before != nil && rules.Differs(before) {
+		w.logReleased(rules.Released(before))
 		w.claimHints.notify()
 	}
 	return nil
@@ -119,17 +119,17 @@ func (w *worker) logReleased(released []store.VersionSighting) {
 	}
 }
 
-// versionGates returns the gates for a claim at the time now. If runs of other versions may be free by then, it reads the versions
+// versionRules returns the rules for a claim at the time now. If runs of other versions may be free by then, it reads the versions
 // first.
-func (w *worker) versionGates(ctx context.Context, now time.Time) (*store.VersionGates, error) {
-	gates := w.versions.gates.Load()
-	if gates != nil && (gates.ChangesAt.IsZero() || now.Before(gates.ChangesAt)) {
-		return gates, nil
+func (w *worker) versionRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
+	rules := w.versions.rules.Load()
+	if rules != nil && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
+		return rules, nil
 	}
 	if err := w.reportVersion(ctx); err != nil {
 		return nil, err
 	}
-	return w.versions.gates.Load(), nil
+	return w.versions.rules.Load(), nil
 }
 
 // VersionWait is why no worker claims a due run: workers of its version, or of a later one, live or lived a short time ago.
@@ -156,7 +156,7 @@ func (e *Engine) VersionWaitOf(ctx context.Context, r *store.Run, now time.Time)
 		if o := &live[i]; o.State != store.WorkerRunning || !o.Serves(r.Queue, r.Workflow) {
 			continue
 		}
-		until, kept := store.NewVersionGates(live[i].Version, known, e.pinned, now).KeptUntil(r.Queue, r.Workflow, r.Version)
+		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinned, now).ReservedUntil(r.Queue, r.Workflow, r.Version)
 		if !kept {
 			return nil, nil
 		}

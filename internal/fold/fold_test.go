@@ -52,9 +52,9 @@ func (f *table) start(spec Spec, call string) *Start {
 	return p
 }
 
-func (f *table) look() *Look {
+func (f *table) look() *Check {
 	f.Helper()
-	l := &Look{Key: store.FoldKey{Workflow: "w", Key: "k", Kind: f.row.Kind}, Now: f.now}
+	l := &Check{Key: store.FoldKey{Workflow: "w", Key: "k", Kind: f.row.Kind}, Now: f.now}
 	f.apply(l.Change(true))
 	return l
 }
@@ -111,8 +111,8 @@ func TestAStartOfAStepThatCountsAsOlderIsRemembered(t *testing.T) {
 		first := f.newStart(spec, "a step")
 		first.Change().Plan(store.FoldState{}) // another transaction creates the row
 		other := f.start(spec, "")
-		due := f.row.LookAt
-		if f.apply(first.Change()); first.Result != other.Result || first.Created != nil || !f.row.LookAt.Equal(due) {
+		due := f.row.CheckAt
+		if f.apply(first.Change()); first.Result != other.Result || first.Created != nil || !f.row.CheckAt.Equal(due) {
 			t.Fatalf("%v: it leads to %v, created %v, the row %+v; want %v", spec.Kind, first.Result, first.Created, f.row, other.Result)
 		}
 		f.set(other.Result, store.Completed)
@@ -151,7 +151,7 @@ func TestARowIsDeletedWhenNothingNeedsIt(t *testing.T) {
 	f := newTable(t)
 	run := f.start(join, "").Result
 	f.now = f.now.Add(Keep)
-	if f.look(); f.row == nil || !f.row.LookAt.Equal(f.now.Add(Keep)) {
+	if f.look(); f.row == nil || !f.row.CheckAt.Equal(f.now.Add(Keep)) {
 		t.Fatalf("the row of a live run: %+v", f.row)
 	}
 	f.set(run, store.Completed)
@@ -177,11 +177,11 @@ func TestARowIsDeletedWhenNothingNeedsIt(t *testing.T) {
 func TestARowThatDoesNotDecode(t *testing.T) {
 	f := newTable(t)
 	f.start(join, "")
-	f.row.State, f.row.LookAt = []byte("{"), f.now
+	f.row.State, f.row.CheckAt = []byte("{"), f.now
 	if p := f.start(join, ""); p.Err == nil || p.Created != nil {
 		t.Errorf("a start: %v", p.Err)
 	}
-	if l := f.look(); l.Err == nil || !f.row.LookAt.After(f.now) || string(f.row.State) != "{" {
+	if l := f.look(); l.Err == nil || !f.row.CheckAt.After(f.now) || string(f.row.State) != "{" {
 		t.Errorf("a look: %v, %+v", l.Err, f.row)
 	}
 }
@@ -194,12 +194,12 @@ func TestADueFoldKeyCancelsBeforeItReleases(t *testing.T) {
 	live := f.start(replace, "").Result
 	old := f.start(replace, "").Result
 	last := f.start(replace, "").Result
-	if l := f.look(); len(l.Cancels) != 2 || l.Cancels[0] != old || l.Cancels[1] != live || f.row.LookAt.After(f.now) {
+	if l := f.look(); len(l.Cancels) != 2 || l.Cancels[0] != old || l.Cancels[1] != live || f.row.CheckAt.After(f.now) {
 		t.Fatalf("%+v, the row %+v", l, f.row)
 	}
 	f.set(old, store.Cancelled)
 	f.runs[live] = store.FoldRun{Status: store.Running, Control: store.CancelRequested}
-	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.AfterRun.UUID != live || !f.row.LookAt.After(f.now) {
+	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.AfterRun.UUID != live || !f.row.CheckAt.After(f.now) {
 		t.Fatalf("%+v, the row %+v", l, f.row)
 	}
 	f.set(live, store.Cancelled)

@@ -130,7 +130,7 @@ func (p *Start) joinNewest(at store.FoldState, s *state) {
 	run := s.newest()
 	if p.join(at, run); p.Call != "" {
 		s.remember(p.Call, run)
-		p.put(at, s, at.Row.LookAt, nil)
+		p.put(at, s, at.Row.CheckAt, nil)
 	}
 }
 
@@ -181,31 +181,31 @@ func (p *Start) singleton(at store.FoldState, s *state, now time.Time, repeated 
 		p.join(at, run)
 		if p.Call != "" {
 			s.remember(p.Call, run)
-			p.put(at, s, p.lookAt(at, now), nil)
+			p.put(at, s, p.nextCheckAt(at, now), nil)
 		}
 	default:
 		if waits {
 			s.Cancels = append(s.Cancels, s.Waiting)
 		}
 		own := p.create(!live, s)
-		lookAt := now.Add(Keep)
+		checkAt := now.Add(Keep)
 		if s.Waiting = own.Run.UUID; !live {
 			s.Live, s.Waiting = own.Run.UUID, uuid.Nil
 		}
 		if live || waits {
-			lookAt, p.Due = now, now // there is a run to cancel
+			checkAt, p.Due = now, now // there is a run to cancel
 		}
 		s.remember(p.Call, own.Run.UUID)
-		p.put(at, s, lookAt, own)
+		p.put(at, s, checkAt, own)
 	}
 }
 
-// lookAt returns when a worker looks at the row if this start changes nothing about that.
-func (p *Start) lookAt(at store.FoldState, now time.Time) time.Time {
-	if at.Row == nil || at.Row.LookAt.After(now) {
+// nextCheckAt returns when a worker checks the row if this start changes nothing about that.
+func (p *Start) nextCheckAt(at store.FoldState, now time.Time) time.Time {
+	if at.Row == nil || at.Row.CheckAt.After(now) {
 		return now.Add(Keep)
 	}
-	return at.Row.LookAt // it is due
+	return at.Row.CheckAt // it is due
 }
 
 func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated bool) {
@@ -257,7 +257,7 @@ func (p *Start) sample(at store.FoldState, s *state, now time.Time) {
 }
 
 // put sets what is written.
-func (p *Start) put(at store.FoldState, s *state, lookAt time.Time, own *store.StartWrite) {
+func (p *Start) put(at store.FoldState, s *state, checkAt time.Time, own *store.StartWrite) {
 	var after uuid.UUID
 	var input []byte
 	if p.Kind == store.FoldSingleton && s.Waiting != uuid.Nil {
@@ -266,5 +266,5 @@ func (p *Start) put(at store.FoldState, s *state, lookAt time.Time, own *store.S
 	if at.Row != nil && own == nil {
 		input = at.Row.Input
 	}
-	p.write = &store.FoldWrite{Row: s.row(p.key(), lookAt, after, input), Start: own}
+	p.write = &store.FoldWrite{Row: s.row(p.key(), checkAt, after, input), Start: own}
 }

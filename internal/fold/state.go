@@ -105,9 +105,9 @@ func decode(row *store.Fold) (s state, err error) {
 }
 
 // row returns the row with this state.
-func (s *state) row(k store.FoldKey, lookAt time.Time, after uuid.UUID, input []byte) store.Fold {
+func (s *state) row(k store.FoldKey, checkAt time.Time, after uuid.UUID, input []byte) store.Fold {
 	return store.Fold{
-		FoldKey: k, LookAt: lookAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
+		FoldKey: k, CheckAt: checkAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
 		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: s.text(), Input: input,
 	}
 }

@@ -19,23 +19,23 @@ type QueueAdmission struct {
 	// need not look first.
 	Hinted bool
 
-	// Busy is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
+	// QueueLocked is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
 	// again soon.
-	Busy     bool
-	Again    time.Time // when there is more to do although nothing else happens; zero: no time is known
-	More     bool      // there is more to do now
-	Admitted int       // runs that became claimable
-	At       time.Time // when they did, by the queue's clock, which never goes back
+	QueueLocked bool
+	NextPassAt  time.Time // when there is more to do although nothing else happens; zero: no time is known
+	More        bool      // there is more to do now
+	Admitted    int       // runs that became claimable
+	AdmittedAt  time.Time // when they did, by the queue's clock, which never goes back
 }
 
 // lockedRunsRecheckDelay is when a queue is looked at again in which other transactions have locked the runs that come next.
 const lockedRunsRecheckDelay = 100 * time.Millisecond
 
-// Finish copies the results of the plan into the QueueAdmission.
-func (a *QueueAdmission) Finish(plan *AdmissionPlan) {
-	a.More, a.Again, a.Admitted, a.At = plan.More, plan.Again, plan.Admitted, plan.At
-	if a.More && len(plan.Runs) == 0 && !plan.LookAll {
-		a.More, a.Again = false, a.Now.Add(lockedRunsRecheckDelay)
+// CopyResults copies the results of the plan into the QueueAdmission.
+func (a *QueueAdmission) CopyResults(plan *AdmissionPlan) {
+	a.More, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.More, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
+	if a.More && len(plan.Runs) == 0 && !plan.CheckAllKeys {
+		a.More, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
 	}
 }
 
@@ -55,14 +55,14 @@ const (
 	// MaxRunsRead is how many runs of each kind a store reads for one pass; see QueueState.AddRuns.
 	MaxRunsRead = 500
 
-	// MaxBehindRead is how many runs behind one key, in each of its lines, a store reads for one pass.
-	MaxBehindRead = 20
+	// MaxRunsReadBehindKey is how many runs behind one key, in each of its lines, a store reads for one pass.
+	MaxRunsReadBehindKey = 20
 
-	// MaxKeysRead is how many keys a store reads for one pass because their LookAt has come.
+	// MaxKeysRead is how many keys a store reads for one pass because their CheckAt has come.
 	MaxKeysRead = 100
 
-	// turnLength is what a turn adds for a run of weight 1.
-	turnLength = 1_000_000
+	// turnOfWeightOne is what a turn adds for a run of weight 1.
+	turnOfWeightOne = 1_000_000
 )
 
 // The range of priorities.
@@ -82,28 +82,28 @@ func (t *PerPriority) ofPriority(priority int16) *int64 {
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.
 type QueueState struct {
 	QueueRow
-	Now   time.Time   // of the pass; it may be before that of an earlier one
-	Clock time.Time   // of the rates, with Paid and Shut; Now, but never before that of an earlier pass
-	Paid  time.Time   // up to this time the rate is used up
-	Shut  time.Time   // nothing begins before this time
-	Begun string      // the point of the database's history at the last admission; empty: unknown
-	Turns PerPriority // of the runs that were admitted last
-	Use   QueueUse
+	Now           time.Time   // of the pass; it may be before that of an earlier one
+	Clock         time.Time   // of RateUsedUntil and ClosedUntil; Now, but never before that of an earlier pass
+	RateUsedUntil time.Time   // the rate is used up until this time
+	ClosedUntil   time.Time   // nothing begins before this time
+	Timeline      string      // the timeline of the database at the last admission; empty: unknown
+	LatestTurns   PerPriority // of the run that was admitted last, for each priority
+	Use           QueueUse
 
-	Recorded string // the recorded settings
-	Applied  string // the recorded settings at the last admission
+	RecordedSettings string // the recorded settings
+	AppliedSettings  string // the recorded settings at the last admission
 
 	// A store sets these fields before it locks the queue, to find out whether a pass would change anything. It sets
 	// Next in each pass.
-	Found     bool      // a run has departed, is due without a place, or is a stray, or the time of an admitted run is over, or a key is to be looked at
-	Unclaimed bool      // a run is admitted that was never executed
-	Lined     [3]bool   // whether there is a run in the line of each class
-	Next      time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
+	HasWork       bool      // a run has departed, is due without a place, or is a stray, or the time of an admitted run is over, or a key is to be looked at
+	HasUnclaimed  bool      // a run is admitted that was never executed
+	HasRunsInLine [3]bool   // whether there is a run in the line of each class
+	NextDueAt     time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
 
-	Admitted int              // runs that are admitted and not claimed yet
-	Runs     []AdmissionRun   // see Add
-	Line     [3]QueueLineHead // the runs in line of each class, at most LineLimit
-	Keys     map[string]*QueueKeyState
+	Admitted    int                 // runs that are admitted and not claimed yet
+	Runs        []AdmissionRun      // see Add
+	FirstInLine [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
+	Keys        map[string]*QueueKeyState
 
 	seen map[uuid.UUID]struct{}
 	more bool
@@ -111,7 +111,7 @@ type QueueState struct {
 
 // AddRuns adds runs of one kind that the store has read, at most MaxRunsRead. The kinds are: runs that have left the queue or wait,
 // runs that are due and not admitted, runs that entered the queue before it had settings, runs that are admitted and not claimed
-// (see TakesBack), and, if the queue is deleted, runs that still have a row in table place. The same run may be added for two kinds.
+// (see MayTakeRunsBack), and, if the queue is deleted, runs that still have a row in table place. The same run may be added for two kinds.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seen == nil {
 		s.seen = make(map[uuid.UUID]struct{}, len(runs))
@@ -125,8 +125,8 @@ func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	}
 }
 
-// LineLimit returns how many runs of each line a pass needs at most.
-func (s *QueueState) LineLimit() int {
+// MaxRunsToReadInLine returns how many runs of each line a pass needs at most.
+func (s *QueueState) MaxRunsToReadInLine() int {
 	n := MaxAdmitted - s.Admitted
 	if s.Settings.Executing > 0 {
 		room := s.Settings.Executing - s.Use.Executing
@@ -144,7 +144,7 @@ func (s *QueueState) LineLimit() int {
 // checkpoint named EndRecordName, and calls MarkEnding for those.
 func (s *QueueState) StartedRuns() (ids []uuid.UUID) {
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Started && r.Gate == GateArrived && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
+		if r := &s.Runs[i]; r.Started && r.Admission == AdmissionPending && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
 			ids = append(ids, r.Run)
 		}
 	}
@@ -155,7 +155,7 @@ func (s *QueueState) StartedRuns() (ids []uuid.UUID) {
 func (s *QueueState) MarkEnding(run uuid.UUID) {
 	for i := range s.Runs {
 		if s.Runs[i].Run == run {
-			s.Runs[i].Ends = true
+			s.Runs[i].IsEnding = true
 		}
 	}
 }
@@ -167,9 +167,9 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 	for i := range s.Runs {
 		keys = append(keys, s.Runs[i].Key)
 	}
-	for class := range s.Line {
-		for i := range s.Line[class].Runs {
-			keys = append(keys, s.Line[class].Runs[i].Key)
+	for class := range s.FirstInLine {
+		for i := range s.FirstInLine[class].Runs {
+			keys = append(keys, s.FirstInLine[class].Runs[i].Key)
 		}
 	}
 	slices.Sort(keys)
@@ -179,103 +179,103 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 // HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. again is the
 // time from which a pass may change something although no run starts, ends or becomes due.
 func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
-	if s.Found || s.Deleted || s.Applied != s.Recorded || s.Unclaimed && s.ExceedsBounds() || begun != "" && s.Begun != begun {
+	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.Timeline != begun {
 		return false, time.Time{}
 	}
 	s.advance()
 	a := admissionPlanner{QueueState: s}
-	a.passAgainAt(s.Next)
+	a.scheduleNextPass(s.NextDueAt)
 	if s.Settings.Executing == 0 || s.Use.Executing < s.Settings.Executing {
-		for class, lined := range s.Lined {
+		for class, lined := range s.HasRunsInLine {
 			if lined && a.canAdmitClass(class) {
 				return false, time.Time{}
 			}
 		}
 	}
-	return true, a.plan.Again
+	return true, a.plan.NextPassAt
 }
 
-// advance sets the clock for this pass, and cuts what was used of the rates; see cutToBurst.
+// advance sets the clock for this pass, and cuts what was used of the rates; see capAtBurst.
 func (s *QueueState) advance() {
 	s.Clock = laterTime(s.Clock, s.Now)
-	s.Paid = s.Settings.Rate.cutToBurst(s.Paid, s.Clock)
+	s.RateUsedUntil = s.Settings.Rate.capAtBurst(s.RateUsedUntil, s.Clock)
 	for _, k := range s.Keys {
-		k.Paid = s.Settings.KeyRate.cutToBurst(k.Paid, s.Clock)
+		k.RateUsedUntil = s.Settings.KeyRate.capAtBurst(k.RateUsedUntil, s.Clock)
 	}
 }
 
 // AdmissionRun is a run of the queue, locked by the admission.
 type AdmissionRun struct {
 	QueuePlace
-	Known    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
-	Gate     LaneGate
-	Started  bool // it was executed
-	Ends     bool // it has recorded how it ends, and only executes its compensations
-	Status   Status
-	Control  ControlBits
-	WakeAt   time.Time
-	Deadline time.Time
+	HasPlace  bool // the run has a place; otherwise it was started by a process that did not know the queue's row
+	Admission Admission
+	Started   bool // it was executed
+	IsEnding  bool // it has recorded how it ends, and only executes its compensations
+	Status    Status
+	Control   ControlBits
+	WakeAt    time.Time
+	Deadline  time.Time
 }
 
 // WaitsInLine reports whether the run is still in line, and its time there is not over. A store also returns runs
 // with a place in line that have departed or are due.
 func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
-	return r.Gate == GateInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
+	return r.Admission == AdmissionInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }
 
-// PlaceEnds reports whether the place of the run is deleted instead of written, because the run has ended. A run that leaves a
+// LosesPlace reports whether the place of the run is deleted instead of written, because the run has ended. A run that leaves a
 // queue which is being deleted keeps its row, with its key: the queue may get settings again.
-func (r *AdmissionRun) PlaceEnds() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
+func (r *AdmissionRun) LosesPlace() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
 
-// lineClass tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
+// admissionClass tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
 // needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
 // to be open.
-func (p *QueuePlace) lineClass() int {
+func (p *QueuePlace) admissionClass() int {
 	switch {
 	case p.Begun:
 		return 0
 	case !p.Root:
 		return 1
 	}
-	return rootClass
+	return newRootClass
 }
 
-// rootClass is the class of roots that have not begun, the last one.
-const rootClass = 2
+// newRootClass is the class of roots that have not begun, the last one.
+const newRootClass = 2
 
-// QueueLineHead is the beginning of a line: those of its runs that no other transaction has locked.
-type QueueLineHead struct {
+// FirstWaitingRuns is the beginning of a line: those of its runs that no other transaction has locked.
+type FirstWaitingRuns struct {
 	Runs []AdmissionRun
 	More bool // the line is longer
 }
 
-// QueueLinePart is the part of a line that a store reads in one range of an index.
-type QueueLinePart struct{ Begun, Root bool }
+// WaitingRunsRange is the part of a line that a store reads in one range of an index.
+type WaitingRunsRange struct{ Begun, Root bool }
 
-// LineParts are the parts of all lines.
-var LineParts = [...]QueueLinePart{{true, true}, {true, false}, {false, false}, {false, true}}
+// WaitingRunsRanges are the parts of all lines.
+var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {false, false}, {false, true}}
 
-// AddLine adds the first runs of one part of the queue's line. The argument more reports whether the part contains further runs.
-func (s *QueueState) AddLine(part QueueLinePart, runs []AdmissionRun, more bool) {
-	s.Line[part.lineClass()].mergeRuns(runs, more, comparePlaces)
+// AddRunsInLine adds the first runs of one part of the queue's line. The argument more reports whether the part contains further runs.
+func (s *QueueState) AddRunsInLine(part WaitingRunsRange, runs []AdmissionRun, more bool) {
+	s.FirstInLine[part.admissionClass()].mergeRuns(runs, more, comparePlaces)
 }
 
-// AddBehind adds the first runs of one part of the runs that wait behind the key. The argument more reports whether the part
+// AddRunsBehindKey adds the first runs of one part of the runs that wait behind the key. The argument more reports whether the part
 // contains further runs.
-func (k *QueueKeyState) AddBehind(part QueueLinePart, runs []AdmissionRun, more bool) {
-	k.First[part.lineClass()].mergeRuns(runs, more, compareBehind)
+func (k *QueueKeyState) AddRunsBehindKey(part WaitingRunsRange, runs []AdmissionRun, more bool) {
+	k.FirstBehindKey[part.admissionClass()].mergeRuns(runs, more, compareBehind)
 }
 
-func (p QueueLinePart) lineClass() int {
-	return (&QueuePlace{Begun: p.Begun, Root: p.Root}).lineClass()
+func (p WaitingRunsRange) admissionClass() int {
+	return (&QueuePlace{Begun: p.Begun, Root: p.Root}).admissionClass()
 }
 
 // mergeRuns adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
-func (w *QueueLineHead) mergeRuns(runs []AdmissionRun, more bool, compare func(a, b *QueuePlace) int) {
+func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare func(a, b *QueuePlace) int) {
 	less := func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) }
 	all := slices.Concat(w.Runs, runs)
 	slices.SortFunc(all, less)
-	for _, part := range []QueueLineHead{*w, {runs, more}} {
+	for _, part := range []FirstWaitingRuns{*w, {runs, more}} {
 		if !part.More {
 			continue
 		}
@@ -292,27 +292,27 @@ func (w *QueueLineHead) mergeRuns(runs []AdmissionRun, more bool, compare func(a
 
 // QueueKeyState is the row of a group key.
 type QueueKeyState struct {
-	Key    string
-	Paid   time.Time
-	LookAt time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
-	Turns  PerPriority
-	Use    QueueUse         // Waiting does not count
-	Lined  [3]int           // runs in the line of the queue, by class
-	Levels PerPriority      // the same runs, by priority
-	Behind int              // runs behind them
-	First  [3]QueueLineHead // of those behind, by class, at most MaxBehindRead
+	Key              string
+	RateUsedUntil    time.Time
+	CheckAt          time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
+	LatestTurns      PerPriority
+	Use              QueueUse            // Waiting does not count
+	InLine           [3]int              // runs in the line of the queue, by class
+	InLineByPriority PerPriority         // the same runs, by priority
+	Behind           int                 // runs behind them
+	FirstBehindKey   [3]FirstWaitingRuns // of those behind, by class, at most MaxRunsReadBehindKey
 
 	changed bool
 }
 
 // AdmissionPlan is what an admission changes.
 type AdmissionPlan struct {
-	Runs       []AdmissionRun // whose place, gate, status and WakeAt are written
-	Keys       []QueueKeyState
-	DeleteKeys []string
-	Again      time.Time // when more can be admitted although nothing else happens; zero: no time is known
-	More       bool      // there is more to do now
-	Admitted   int       // runs that became claimable
-	At         time.Time // when they did
-	LookAll    bool      // the settings have changed: all keys that runs wait behind are to be looked at
+	Runs         []AdmissionRun // whose place, admission, status and WakeAt are written
+	Keys         []QueueKeyState
+	DeleteKeys   []string
+	NextPassAt   time.Time // when more can be admitted although nothing else happens; zero: no time is known
+	More         bool      // there is more to do now
+	Admitted     int       // runs that became claimable
+	AdmittedAt   time.Time // when they did
+	CheckAllKeys bool      // the settings have changed: all keys that runs wait behind are to be looked at
 }

@@ -36,57 +36,57 @@ type admissionPlanner struct {
 // longer, if the period of a rate is.
 func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	s.advance()
-	if s.Begun != "" && begun != "" && begun != s.Begun {
-		s.Shut = s.Clock.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
+	if s.Timeline != "" && begun != "" && begun != s.Timeline {
+		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
 	}
 	if begun != "" {
-		s.Begun = begun
+		s.Timeline = begun
 	}
 	a := &admissionPlanner{QueueState: s, written: make(map[uuid.UUID]int)}
-	a.plan.At = s.Clock
+	a.plan.AdmittedAt = s.Clock
 	for i := range s.Runs {
-		a.decideRun(&s.Runs[i])
+		a.planRun(&s.Runs[i])
 	}
 	if !s.Deleted { // otherwise judge has let through those in line, too
-		a.takeBack()
+		a.takeBackUnclaimedRuns()
 		for _, k := range s.Keys {
 			a.moveIntoLine(k)
 		}
 		a.admitInOrder()
 	}
 	a.finishKeys()
-	a.passAgainAt(s.Next)
+	a.scheduleNextPass(s.NextDueAt)
 	for i := range a.plan.Runs {
-		if r := &a.plan.Runs[i]; r.Gate == GateArrived || r.Gate == GateInLine {
-			a.passAgainAt(r.WakeAt)
+		if r := &a.plan.Runs[i]; r.Admission == AdmissionPending || r.Admission == AdmissionInLine {
+			a.scheduleNextPass(r.WakeAt)
 		}
 	}
-	a.plan.LookAll = s.Applied != s.Recorded
-	a.plan.More = a.plan.More || s.more || a.plan.LookAll
-	s.Applied = s.Recorded
+	a.plan.CheckAllKeys = s.AppliedSettings != s.RecordedSettings
+	a.plan.More = a.plan.More || s.more || a.plan.CheckAllKeys
+	s.AppliedSettings = s.RecordedSettings
 	return a.plan
 }
 
-// decideRun decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
-func (a *admissionPlanner) decideRun(r *AdmissionRun) {
+// planRun decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
+func (a *admissionPlanner) planRun(r *AdmissionRun) {
 	due := !r.WakeAt.IsZero() && !r.WakeAt.After(a.Now)
 	over := !r.Deadline.IsZero() && !r.Deadline.After(a.Now) || !r.Begun && !r.StartBy.IsZero() && !r.StartBy.After(a.Now)
 	switch {
 	case r.Status.IsTerminal():
 		a.uncountRun(r)
 		a.removePlace(r)
-	case r.Gate >= GateAdmitted && r.Status != Pending && r.Status != Running:
+	case r.Admission >= AdmissionGranted && r.Status != Pending && r.Status != Running:
 		a.uncountRun(r)
 		a.waitUntilDue(r)
-		if due && r.Gate == GateArrived {
-			a.decideRun(r)
+		if due && r.Admission == AdmissionPending {
+			a.planRun(r)
 			return
 		}
-	case r.Gate.HasPlace():
-		a.decideAdmitted(r)
+	case r.Admission.IsAdmitted():
+		a.planAdmittedRun(r)
 		return
 	case a.Deleted:
-		if r.Gate == GateInLine {
+		if r.Admission == AdmissionInLine {
 			r.WakeAt = a.Now
 		}
 		a.uncountRun(r)
@@ -94,22 +94,22 @@ func (a *admissionPlanner) decideRun(r *AdmissionRun) {
 	case r.Status == Running: // the run began before its queue had a row
 		a.countOpen(r)
 		a.countExecuting(r)
-	case r.Gate == GateFree && r.Started && !r.Begun: // likewise
+	case r.Admission == AdmissionNotNeeded && r.Started && !r.Begun: // likewise
 		a.countOpen(r)
-		a.decideRun(r)
+		a.planRun(r)
 		return
-	case !due && r.Gate != GateInLine:
+	case !due && r.Admission != AdmissionInLine:
 		a.waitUntilDue(r)
-	case over || r.Ends || r.Control&CancelRequested != 0:
+	case over || r.IsEnding || r.Control&CancelRequested != 0:
 		a.uncountRun(r)
-		r.State, r.Gate, r.Status, r.WakeAt = PlacePassing, GatePassing, Pending, a.Now
+		r.State, r.Admission, r.Status, r.WakeAt = PlacePassing, AdmissionBypassed, Pending, a.Now
 		a.plan.Admitted++
-	case r.Gate == GateInLine:
+	case r.Admission == AdmissionInLine:
 		r.WakeAt = r.expiryTime() // something else woke it
 		if r.State == PlaceInLine {
-			a.Line[r.lineClass()].addRun(*r, comparePlaces)
+			a.FirstInLine[r.admissionClass()].addRun(*r, comparePlaces)
 		} else {
-			a.changedKey(r.Key).First[r.lineClass()].addRun(*r, compareBehind)
+			a.changedKey(r.Key).FirstBehindKey[r.admissionClass()].addRun(*r, compareBehind)
 		}
 	default:
 		a.putBehindKey(r)
@@ -124,7 +124,7 @@ func (a *admissionPlanner) removePlace(r *AdmissionRun) {
 		a.changedKey(r.Key).Use.Open--
 	}
 	keepsTime := !r.Begun && !r.StartBy.IsZero() && !r.Status.IsTerminal()
-	r.State, r.Gate, r.Begun = PlaceGone, GateFree, false // if the queue is set again, what lives counts anew
+	r.State, r.Admission, r.Begun = PlaceGone, AdmissionNotNeeded, false // if the queue is set again, what lives counts anew
 	if keepsTime {
 		r.State = PlaceOutside // its place has the time by which it begins
 	}
@@ -136,7 +136,7 @@ func (a *admissionPlanner) waitUntilDue(r *AdmissionRun) {
 		a.removePlace(r)
 		return
 	}
-	r.State, r.Gate = PlaceOutside, GateArrived
+	r.State, r.Admission = PlaceOutside, AdmissionPending
 }
 
 // uncountRun takes a run out of the counts of its state.
@@ -148,7 +148,7 @@ func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
 		k.Use.Executing--
 	case PlaceInLine:
 		a.Use.Waiting--
-		k.countLined(r, -1)
+		k.countInLine(r, -1)
 	case PlaceBehind:
 		a.Use.Waiting--
 		k.Behind--
@@ -168,7 +168,7 @@ func (a *admissionPlanner) countOpen(r *AdmissionRun) {
 func (a *admissionPlanner) countExecuting(r *AdmissionRun) {
 	a.Use.Executing++
 	a.changedKey(r.Key).Use.Executing++
-	r.State, r.Gate = PlaceExecuting, GateAdmitted
+	r.State, r.Admission = PlaceExecuting, AdmissionGranted
 }
 
 // expiryTime returns when a run in line expires, or zero.
@@ -184,31 +184,31 @@ func (a *admissionPlanner) admitInOrder() {
 	s := &a.Settings
 	for a.canExecute() {
 		best := -1
-		for class := range a.Line {
-			w := &a.Line[class]
-			if len(w.Runs) > 0 && a.canAdmitClass(class) && (best < 0 || comparePlaces(&w.Runs[0].QueuePlace, &a.Line[best].Runs[0].QueuePlace) < 0) {
+		for class := range a.FirstInLine {
+			w := &a.FirstInLine[class]
+			if len(w.Runs) > 0 && a.canAdmitClass(class) && (best < 0 || comparePlaces(&w.Runs[0].QueuePlace, &a.FirstInLine[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
 		if best < 0 {
 			break
 		}
-		r := a.Line[best].Runs[0]
-		a.Line[best].Runs = a.Line[best].Runs[1:]
+		r := a.FirstInLine[best].Runs[0]
+		a.FirstInLine[best].Runs = a.FirstInLine[best].Runs[1:]
 		k := a.changedKey(r.Key)
-		k.countLined(&r, -1)
+		k.countInLine(&r, -1)
 		if !a.hasRoom(k, best, 0) {
 			k.Behind++
 			r.State = PlaceBehind
-			k.First[best].addRun(r, compareBehind)
+			k.FirstBehindKey[best].addRun(r, compareBehind)
 			a.addToPlan(&r)
 			continue
 		}
 		if !r.Begun && s.Rate.Count > 0 {
-			a.Paid = s.Rate.payUnits(a.Paid, a.Clock, 1)
+			a.RateUsedUntil = s.Rate.useUnits(a.RateUsedUntil, a.Clock, 1)
 		}
 		if !r.Begun && s.KeyRate.Count > 0 {
-			k.Paid = s.KeyRate.payUnits(k.Paid, a.Clock, 1)
+			k.RateUsedUntil = s.KeyRate.useUnits(k.RateUsedUntil, a.Clock, 1)
 		}
 		a.countOpen(&r)
 		a.countExecuting(&r)
@@ -216,15 +216,15 @@ func (a *admissionPlanner) admitInOrder() {
 		a.Admitted++
 		a.plan.Admitted++
 		r.WakeAt = a.Now
-		turn := a.Turns.ofPriority(r.Priority)
+		turn := a.LatestTurns.ofPriority(r.Priority)
 		*turn = max(*turn, r.Turn)
 		a.addToPlan(&r)
 		if k.Behind > 0 {
 			a.moveIntoLine(k)
 		}
 	}
-	for class := range a.Line {
-		if w := &a.Line[class]; len(w.Runs) == 0 && w.More && a.canExecute() && a.canAdmitClass(class) {
+	for class := range a.FirstInLine {
+		if w := &a.FirstInLine[class]; len(w.Runs) == 0 && w.More && a.canExecute() && a.canAdmitClass(class) {
 			a.plan.More = true
 		}
 	}
@@ -243,22 +243,22 @@ func (a *admissionPlanner) canAdmitClass(class int) bool {
 		return true
 	case !a.PausedAt.IsZero():
 		return false
-	case a.Shut.After(a.Clock):
-		a.passAgainAt(a.Shut)
+	case a.ClosedUntil.After(a.Clock):
+		a.scheduleNextPass(a.ClosedUntil)
 		return false
-	case class == rootClass && s.Open > 0 && a.Use.Open >= s.Open:
+	case class == newRootClass && s.Open > 0 && a.Use.Open >= s.Open:
 		return false
-	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.Paid, a.Clock) == 0:
-		a.passAgainAt(s.Rate.timeWhenFree(a.Paid, 1))
+	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.RateUsedUntil, a.Clock) == 0:
+		a.scheduleNextPass(s.Rate.timeWhenFree(a.RateUsedUntil, 1))
 		return false
 	}
 	return true
 }
 
-// passAgainAt records when there is more to do.
-func (a *admissionPlanner) passAgainAt(at time.Time) {
-	if !at.IsZero() && (a.plan.Again.IsZero() || at.Before(a.plan.Again)) {
-		a.plan.Again = at
+// scheduleNextPass records when there is more to do.
+func (a *admissionPlanner) scheduleNextPass(at time.Time) {
+	if !at.IsZero() && (a.plan.NextPassAt.IsZero() || at.Before(a.plan.NextPassAt)) {
+		a.plan.NextPassAt = at
 	}
 }
 

@@ -15,12 +15,12 @@ func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	k := a.changedKey(r.Key)
 	k.Behind++
 	a.Use.Waiting++
-	r.State, r.Gate, r.Status, r.WakeAt = PlaceBehind, GateInLine, Pending, r.expiryTime()
-	k.First[r.lineClass()].addRun(*r, compareBehind)
+	r.State, r.Admission, r.Status, r.WakeAt = PlaceBehind, AdmissionInLine, Pending, r.expiryTime()
+	k.FirstBehindKey[r.admissionClass()].addRun(*r, compareBehind)
 }
 
 // addRun adds a run, unless others that are not known may be before it.
-func (w *QueueLineHead) addRun(r AdmissionRun, compare func(a, b *QueuePlace) int) {
+func (w *FirstWaitingRuns) addRun(r AdmissionRun, compare func(a, b *QueuePlace) int) {
 	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) })
 	if i < len(w.Runs) || !w.More {
 		w.Runs = slices.Insert(w.Runs, i, r)
@@ -31,22 +31,22 @@ func (w *QueueLineHead) addRun(r AdmissionRun, compare func(a, b *QueuePlace) in
 func (a *admissionPlanner) moveIntoLine(k *QueueKeyState) {
 	for k.Behind > 0 {
 		best := -1
-		for class := range k.First {
-			w := &k.First[class]
-			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promisedRoom(class, w.Runs[0].Priority)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.First[best].Runs[0].QueuePlace) < 0) {
+		for class := range k.FirstBehindKey {
+			w := &k.FirstBehindKey[class]
+			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promisedRoom(class, w.Runs[0].Priority)) && (best < 0 || compareBehind(&w.Runs[0].QueuePlace, &k.FirstBehindKey[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
 		if best < 0 {
 			return
 		}
-		r := k.First[best].Runs[0]
-		k.First[best].Runs = k.First[best].Runs[1:]
+		r := k.FirstBehindKey[best].Runs[0]
+		k.FirstBehindKey[best].Runs = k.FirstBehindKey[best].Runs[1:]
 		r.State, r.Turn = PlaceInLine, a.nextTurn(k, best, &r)
 		k.Behind--
-		k.countLined(&r, 1)
+		k.countInLine(&r, 1)
 		k.changed = true
-		a.Line[best].addRun(r, comparePlaces)
+		a.FirstInLine[best].addRun(r, comparePlaces)
 		a.addToPlan(&r)
 	}
 }
@@ -54,24 +54,24 @@ func (a *admissionPlanner) moveIntoLine(k *QueueKeyState) {
 // nextTurn returns the turn of a run of the class that enters the line, and records it. Runs that have begun and children take the
 // turns of their key from the present one on. Otherwise they would wait until all roots of their key that are in line have begun.
 func (a *admissionPlanner) nextTurn(k *QueueKeyState, class int, r *AdmissionRun) int64 {
-	length := turnLength / int64(max(1, r.Weight))
-	now, latest := *a.Turns.ofPriority(r.Priority), k.Turns.ofPriority(r.Priority)
+	length := turnOfWeightOne / int64(max(1, r.Weight))
+	now, latest := *a.LatestTurns.ofPriority(r.Priority), k.LatestTurns.ofPriority(r.Priority)
 	next := max(now, *latest) + length
-	if class == rootClass {
+	if class == newRootClass {
 		*latest = next
 		return next
 	}
 	before := int64(0) // of this key, in line
-	for _, lined := range k.Lined[:rootClass] {
+	for _, lined := range k.InLine[:newRootClass] {
 		before += int64(lined)
 	}
 	return min(next, now+(before+1)*length)
 }
 
-// countLined counts a run that enters the line or leaves it.
-func (k *QueueKeyState) countLined(r *AdmissionRun, n int) {
-	k.Lined[r.lineClass()] += n
-	*k.Levels.ofPriority(r.Priority) += int64(n)
+// countInLine counts a run that enters the line or leaves it.
+func (k *QueueKeyState) countInLine(r *AdmissionRun, n int) {
+	k.InLine[r.admissionClass()] += n
+	*k.InLineByPriority.ofPriority(r.Priority) += int64(n)
 }
 
 // promisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
@@ -80,11 +80,11 @@ func (k *QueueKeyState) countLined(r *AdmissionRun, n int) {
 // its turn.
 func (k *QueueKeyState) promisedRoom(class int, priority int16) int {
 	classes, priorities := 0, 0
-	for _, lined := range k.Lined[:class+1] {
+	for _, lined := range k.InLine[:class+1] {
 		classes += lined
 	}
 	for p := priority; p <= HighestPriority; p++ {
-		priorities += int(*k.Levels.ofPriority(p))
+		priorities += int(*k.InLineByPriority.ofPriority(p))
 	}
 	return min(classes, priorities)
 }
@@ -98,9 +98,9 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 		return true
 	case s.KeyExecuting > 0 && k.Use.Executing+promised >= s.KeyExecuting:
 		return false
-	case class == rootClass && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
+	case class == newRootClass && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
 		return false
-	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.Paid, a.Clock) <= promised:
+	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
 		return false
 	}
 	return true
@@ -123,18 +123,18 @@ func (a *admissionPlanner) changedKey(key string) *QueueKeyState {
 // finishKeys decides when those behind each key are looked at again, and which rows are not needed any more.
 func (a *admissionPlanner) finishKeys() {
 	for _, k := range a.Keys {
-		before := k.LookAt
-		k.LookAt = a.nextCheckOf(k)
+		before := k.CheckAt
+		k.CheckAt = a.nextCheckOf(k)
 		switch {
-		case !k.LookAt.IsZero() && !k.LookAt.After(a.Now):
+		case !k.CheckAt.IsZero() && !k.CheckAt.After(a.Now):
 			a.plan.More = true
-		case !k.LookAt.IsZero():
-			a.passAgainAt(k.LookAt)
+		case !k.CheckAt.IsZero():
+			a.scheduleNextPass(k.CheckAt)
 		}
 		switch {
-		case k.Use.Executing == 0 && k.Use.Open == 0 && k.Lined == [3]int{} && k.Behind == 0 && k.LookAt.IsZero():
+		case k.Use.Executing == 0 && k.Use.Open == 0 && k.InLine == [3]int{} && k.Behind == 0 && k.CheckAt.IsZero():
 			a.plan.DeleteKeys = append(a.plan.DeleteKeys, k.Key)
-		case k.changed || !k.LookAt.Equal(before):
+		case k.changed || !k.CheckAt.Equal(before):
 			a.plan.Keys = append(a.plan.Keys, *k)
 		}
 	}
@@ -147,16 +147,16 @@ func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 	rate := a.Settings.KeyRate
 	var allowed time.Time // by the rate
 	if rate.Count > 0 {
-		allowed = rate.timeWhenFree(k.Paid, 1)
+		allowed = rate.timeWhenFree(k.RateUsedUntil, 1)
 	}
 	switch {
-	case k.Behind == 0 && k.Paid.After(a.Clock):
-		return k.Paid // until then the row keeps the time
+	case k.Behind == 0 && k.RateUsedUntil.After(a.Clock):
+		return k.RateUsedUntil // until then the row keeps the time
 	case k.Behind == 0:
 		return time.Time{}
 	}
-	for class := range k.First {
-		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class, HighestPriority)) {
+	for class := range k.FirstBehindKey {
+		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class, HighestPriority)) {
 			return a.Now // more of them are to be read
 		}
 	}

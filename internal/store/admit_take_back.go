@@ -9,11 +9,11 @@ import (
 // workers have slots, no run waits for so long, so that the look reads no row.
 const UnclaimedAfter = time.Second
 
-// TakesBack reports whether a pass may take runs back that are admitted and that no worker has claimed: the queue is paused, or has
+// MayTakeRunsBack reports whether a pass may take runs back that are admitted and that no worker has claimed: the queue is paused, or has
 // more runs than its bounds allow, or its settings have changed, so that its keys may have too many. A store then reads those that
 // were never executed. A store always reads those whose time is over.
-func (s *QueueState) TakesBack() bool {
-	return s.ExceedsBounds() || !s.Deleted && s.Applied != s.Recorded
+func (s *QueueState) MayTakeRunsBack() bool {
+	return s.ExceedsBounds() || !s.Deleted && s.AppliedSettings != s.RecordedSettings
 }
 
 // ExceedsBounds reports whether the queue is paused, or has more runs than its bounds allow.
@@ -22,14 +22,14 @@ func (s *QueueState) ExceedsBounds() bool {
 		s.Settings.Open > 0 && s.Use.Open > s.Settings.Open)
 }
 
-// decideAdmitted decides about a run with a place. It lets the run pass if its time was over before a worker has claimed it.
-func (a *admissionPlanner) decideAdmitted(r *AdmissionRun) {
+// planAdmittedRun decides about a run with a place. It lets the run pass if its time was over before a worker has claimed it.
+func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
 	over := func(at time.Time) bool { return !at.IsZero() && !at.After(a.Now) }
 	switch {
-	case a.Deleted || r.Gate != GateAdmitted || r.Status != Pending || r.State != PlaceExecuting: // claimable, or executed
+	case a.Deleted || r.Admission != AdmissionGranted || r.Status != Pending || r.State != PlaceExecuting: // claimable, or executed
 	case over(r.Deadline) || !r.Started && over(r.StartBy):
 		a.uncountAdmitted(r)
-		r.State, r.Gate, r.WakeAt = PlacePassing, GatePassing, a.Now
+		r.State, r.Admission, r.WakeAt = PlacePassing, AdmissionBypassed, a.Now
 		a.plan.Admitted++
 		a.addToPlan(r)
 	case !r.Started:
@@ -52,26 +52,26 @@ func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
 	r.Begun = false
 }
 
-// takeBack returns admitted runs that no worker has claimed to the line, with their old turns, as long as there are too many. The
+// takeBackUnclaimedRuns returns admitted runs that no worker has claimed to the line, with their old turns, as long as there are too many. The
 // last in the order of the line go first. What they have taken of a rate stays used.
-func (a *admissionPlanner) takeBack() {
+func (a *admissionPlanner) takeBackUnclaimedRuns() {
 	slices.SortFunc(a.unclaimed, func(x, y AdmissionRun) int { return comparePlaces(&y.QueuePlace, &x.QueuePlace) })
 	for i := range a.unclaimed {
 		r := &a.unclaimed[i]
-		if !a.isTooMany(r) {
+		if !a.exceedsBoundOf(r) {
 			continue
 		}
 		a.uncountAdmitted(r)
 		a.Use.Waiting++
-		a.changedKey(r.Key).countLined(r, 1)
-		r.State, r.Gate, r.WakeAt = PlaceInLine, GateInLine, r.expiryTime()
-		a.Line[r.lineClass()].addRun(*r, comparePlaces)
+		a.changedKey(r.Key).countInLine(r, 1)
+		r.State, r.Admission, r.WakeAt = PlaceInLine, AdmissionInLine, r.expiryTime()
+		a.FirstInLine[r.admissionClass()].addRun(*r, comparePlaces)
 		a.addToPlan(r)
 	}
 }
 
-// isTooMany reports whether the queue is paused, or has more runs than a bound that concerns the run allows.
-func (a *admissionPlanner) isTooMany(r *AdmissionRun) bool {
+// exceedsBoundOf reports whether the queue is paused, or has more runs than a bound that concerns the run allows.
+func (a *admissionPlanner) exceedsBoundOf(r *AdmissionRun) bool {
 	s := &a.Settings
 	exceeded := func(use QueueUse, executing, open int) bool {
 		return executing > 0 && use.Executing > executing || r.Root && open > 0 && use.Open > open

@@ -31,7 +31,7 @@ func (q *queueInMemory) start(key string, priority int16, weight int32, root boo
 	q.next++
 	r := &AdmissionRun{
 		QueuePlace: QueuePlace{Queue: "q", Key: key, Weight: weight, Priority: priority, State: PlaceOutside, Root: root},
-		Known:      true, Gate: GateArrived, Status: Pending, WakeAt: q.state.Now,
+		HasPlace:   true, Admission: AdmissionPending, Status: Pending, WakeAt: q.state.Now,
 	}
 	binary.BigEndian.PutUint64(r.Run[8:], q.next)
 	q.runs[r.Run] = r
@@ -50,9 +50,9 @@ func (q *queueInMemory) sorted(pass func(*AdmissionRun) bool) (runs []AdmissionR
 }
 
 // head returns the beginning of a line.
-func head(runs []AdmissionRun, limit int, compare func(a, b *QueuePlace) int) QueueLineHead {
+func head(runs []AdmissionRun, limit int, compare func(a, b *QueuePlace) int) FirstWaitingRuns {
 	slices.SortFunc(runs, func(a, b AdmissionRun) int { return compare(&a.QueuePlace, &b.QueuePlace) })
-	return QueueLineHead{Runs: slices.Clone(runs[:min(len(runs), limit)]), More: len(runs) > limit}
+	return FirstWaitingRuns{Runs: slices.Clone(runs[:min(len(runs), limit)]), More: len(runs) > limit}
 }
 
 // pass is one admission.
@@ -60,30 +60,30 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s := q.state
 	due := func(r *AdmissionRun) bool { return !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) }
 	read := func(r *AdmissionRun) bool {
-		departed := r.Gate > GateFree && r.Status.IsTerminal() || r.Gate >= GateAdmitted && (r.Status == Waiting || r.Status == Paused)
-		unclaimed := r.Gate == GateAdmitted && r.Status == Pending
-		return departed || unclaimed || due(r) && !r.Gate.HasPlace() || r.Gate == GateFree && r.Status == Running
+		departed := r.Admission > AdmissionNotNeeded && r.Status.IsTerminal() || r.Admission >= AdmissionGranted && (r.Status == Waiting || r.Status == Paused)
+		unclaimed := r.Admission == AdmissionGranted && r.Status == Pending
+		return departed || unclaimed || due(r) && !r.Admission.IsAdmitted() || r.Admission == AdmissionNotNeeded && r.Status == Running
 	}
 	s.Runs = q.sorted(read)
 	s.Runs = s.Runs[:min(len(s.Runs), limit)]
-	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Gate == GateAdmitted && r.Status == Pending && due(r) }))
-	for class := range s.Line {
-		s.Line[class] = head(q.sorted(func(r *AdmissionRun) bool {
-			return r.State == PlaceInLine && r.lineClass() == class && r.Status == Pending && !due(r)
+	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending && due(r) }))
+	for class := range s.FirstInLine {
+		s.FirstInLine[class] = head(q.sorted(func(r *AdmissionRun) bool {
+			return r.State == PlaceInLine && r.admissionClass() == class && r.Status == Pending && !due(r)
 		}), limit, comparePlaces)
 	}
 	s.Keys = make(map[string]*QueueKeyState)
 	for key, k := range q.keys {
-		touched := slices.ContainsFunc(s.Runs, func(r AdmissionRun) bool { return r.Key == key }) || !k.LookAt.IsZero() && !k.LookAt.After(s.Now)
-		for class := range s.Line {
-			touched = touched || slices.ContainsFunc(s.Line[class].Runs, func(r AdmissionRun) bool { return r.Key == key })
+		touched := slices.ContainsFunc(s.Runs, func(r AdmissionRun) bool { return r.Key == key }) || !k.CheckAt.IsZero() && !k.CheckAt.After(s.Now)
+		for class := range s.FirstInLine {
+			touched = touched || slices.ContainsFunc(s.FirstInLine[class].Runs, func(r AdmissionRun) bool { return r.Key == key })
 		}
 		if !touched {
 			continue
 		}
-		for class := range k.First {
-			k.First[class] = head(q.sorted(func(r *AdmissionRun) bool {
-				return r.State == PlaceBehind && r.Key == key && r.lineClass() == class && r.Status == Pending && !due(r)
+		for class := range k.FirstBehindKey {
+			k.FirstBehindKey[class] = head(q.sorted(func(r *AdmissionRun) bool {
+				return r.State == PlaceBehind && r.Key == key && r.admissionClass() == class && r.Status == Pending && !due(r)
 			}), limit, compareBehind)
 		}
 		s.Keys[key] = &k
@@ -94,13 +94,13 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		q.runs[r.Run] = &r
 	}
 	for _, k := range plan.Keys {
-		k.First, k.changed = [3]QueueLineHead{}, false
+		k.FirstBehindKey, k.changed = [3]FirstWaitingRuns{}, false
 		q.keys[k.Key] = k
 	}
 	for _, key := range plan.DeleteKeys {
 		delete(q.keys, key)
 	}
-	s.Runs, s.Line, s.Keys, s.Admitted = nil, [3]QueueLineHead{}, nil, 0
+	s.Runs, s.FirstInLine, s.Keys, s.Admitted = nil, [3]FirstWaitingRuns{}, nil, 0
 	q.state = s
 	return plan
 }
@@ -132,7 +132,7 @@ func (q *queueInMemory) check() error {
 			all.Executing, k.Use.Executing = all.Executing+1, k.Use.Executing+1
 		case PlaceInLine:
 			all.Waiting++
-			k.countLined(r, 1)
+			k.countInLine(r, 1)
 		case PlaceBehind:
 			all.Waiting, k.Behind = all.Waiting+1, k.Behind+1
 		}
@@ -144,8 +144,8 @@ func (q *queueInMemory) check() error {
 		return fmt.Errorf("counted %+v, recorded %+v", all, q.state.Use)
 	}
 	for key, k := range keys {
-		if r := q.keys[key]; k.Use != r.Use || k.Lined != r.Lined || k.Levels != r.Levels || k.Behind != r.Behind {
-			return fmt.Errorf("key %q: counted %+v %v %d, recorded %+v %v %d", key, k.Use, k.Lined, k.Behind, r.Use, r.Lined, r.Behind)
+		if r := q.keys[key]; k.Use != r.Use || k.InLine != r.InLine || k.InLineByPriority != r.InLineByPriority || k.Behind != r.Behind {
+			return fmt.Errorf("key %q: counted %+v %v %d, recorded %+v %v %d", key, k.Use, k.InLine, k.Behind, r.Use, r.InLine, r.Behind)
 		}
 	}
 	s := q.state.Settings
@@ -166,7 +166,7 @@ func (q *queueInMemory) idle() error {
 	if q.state.Settings.Executing > 0 && q.state.Use.Executing >= s.Executing || !q.state.PausedAt.IsZero() {
 		return nil
 	}
-	if len(q.sorted(func(r *AdmissionRun) bool { return r.Gate == GateAdmitted && r.Status == Pending })) >= MaxAdmitted {
+	if len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending })) >= MaxAdmitted {
 		return nil
 	}
 	for _, r := range q.runs {
@@ -174,13 +174,13 @@ func (q *queueInMemory) idle() error {
 			continue
 		}
 		k := q.keys[r.Key]
-		class := r.lineClass()
+		class := r.admissionClass()
 		switch {
 		case class == 2 && s.Open > 0 && q.state.Use.Open >= s.Open,
-			class > 0 && s.Rate.Count > 0 && s.Rate.freeUnitsAt(q.state.Paid, q.state.Now) == 0,
+			class > 0 && s.Rate.Count > 0 && s.Rate.freeUnitsAt(q.state.RateUsedUntil, q.state.Now) == 0,
 			r.Key != "" && s.KeyExecuting > 0 && k.Use.Executing >= s.KeyExecuting,
 			r.Key != "" && class == 2 && s.KeyOpen > 0 && k.Use.Open >= s.KeyOpen,
-			r.Key != "" && class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.Paid, q.state.Now) == 0:
+			r.Key != "" && class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.RateUsedUntil, q.state.Now) == 0:
 			continue
 		}
 		return fmt.Errorf("run %v of key %q, class %d, waits although there is room: %+v, key %+v", r.Run, r.Key, class, q.state.Use, k)
@@ -190,7 +190,7 @@ func (q *queueInMemory) idle() error {
 
 // claim executes the admitted runs.
 func (q *queueInMemory) claim() (claimed []*AdmissionRun) {
-	for _, r := range q.sorted(func(r *AdmissionRun) bool { return r.Gate.HasPlace() && r.Status == Pending }) {
+	for _, r := range q.sorted(func(r *AdmissionRun) bool { return r.Admission.IsAdmitted() && r.Status == Pending }) {
 		run := q.runs[r.Run]
 		run.Status, run.Started, run.WakeAt = Running, true, q.state.Now.Add(time.Hour)
 		claimed = append(claimed, run)
@@ -282,7 +282,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 
 // A store may not know the point of the database's history. That alone is nothing to do.
 func TestQueueIsIdleThoughItsHistoryIsUnknown(t *testing.T) {
-	s := QueueState{Begun: "1/A0"}
+	s := QueueState{Timeline: "1/A0"}
 	if idle, _ := s.HasNothingToDo(""); !idle {
 		t.Error("each look at the queue would write")
 	}

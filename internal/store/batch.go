@@ -41,7 +41,7 @@ type StartWrite struct {
 	ParentEpoch Epoch
 	Tags        []Tag // set if the run is created; keys differ
 	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It
-	// is written if the run is created. Run.Gate and Run.Control are as the place needs them. Nil: none.
+	// is written if the run is created. Run.Admission and Run.Control are as the place needs them. Nil: none.
 	Place *QueuePlace
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
@@ -252,11 +252,11 @@ func CrashedTooOftenReason(crashes int16) string {
 // of its priority by one claim only. A priority with due runs at all times delays the lower ones forever.
 type ClaimQuery struct {
 	Worker     uuid.UUID
-	Nonce      uint32        // the nonce of the claimed runs' epochs; each claim draws a new one
-	Filter     *ClaimFilter  // what the worker claims; a claim reads no other runs
-	QueueGates *QueueGates   // the queues with a row; nil: none
-	Versions   *VersionGates // which runs belong to other versions; nil: none, and claimed runs keep their versions
-	Limit      int           // the maximal number of runs
+	Nonce      uint32             // the nonce of the claimed runs' epochs; each claim draws a new one
+	Filter     *ClaimFilter       // what the worker claims; a claim reads no other runs
+	QueueRules *QueueClaimRules   // the queues with a row; nil: none
+	Versions   *VersionClaimRules // which runs belong to other versions; nil: none, and claimed runs keep their versions
+	Limit      int                // the maximal number of runs
 	// MaxMaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
 	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no other
 	// suspect counts a crash.
@@ -313,7 +313,7 @@ type ClaimedRun struct {
 	// CheckpointsAtLastCrash is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
 	CheckpointsAtLastCrash int
-	Passing                bool // its gate is GatePassing
+	BypassesQueue          bool // its admission state is AdmissionBypassed
 }
 
 // UnreadHistory tells whether a history has more checkpoints than were read, and the name of the next one.

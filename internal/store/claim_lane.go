@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ClaimLane identifies the runs of one queue, workflow, version, priority and gate. Versions without a place in the order of
+// ClaimLane identifies the runs of one queue, workflow, version, priority and admission state. Versions without a place in the order of
 // versions (see IsOrderedVersion) are all the same here. It leads the index by which claims
 // find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
 //
@@ -24,28 +24,28 @@ const (
 	LastLane  ClaimLane = math.MaxInt64
 )
 
-// LaneGate tells whether the queue of a run permits a claim. It is the three lowest bits of the lane. The numbers
+// Admission tells whether the queue of a run permits a claim. It is the three lowest bits of the lane. The numbers
 // are stored.
-type LaneGate int8
+type Admission int8
 
-// The gates. Claims take runs of GateFree, GateAdmitted and GatePassing only. SQL tests the lowest bit (the run waits for an
+// The admission states. Claims take runs of AdmissionNotNeeded, AdmissionGranted and AdmissionBypassed only. SQL tests the lowest bit (the run waits for an
 // admission) and the two lowest bits (2: the run was admitted, or passes).
 const (
-	GateFree     LaneGate = 0 // the queue has no row: a claim may take the run when it is due
-	GateArrived  LaneGate = 1 // the queue has a row, and an admission has to look at the run when it is due
-	GateAdmitted LaneGate = 2 // the run has a place in its queue: a claim may take it when it is due
-	GateInLine   LaneGate = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
-	GatePassing  LaneGate = 6 // as GateAdmitted, also for a worker that executes as many runs of the queue as it may
+	AdmissionNotNeeded Admission = 0 // the queue has no row: a claim may take the run when it is due
+	AdmissionPending   Admission = 1 // the queue has a row, and an admission has to look at the run when it is due
+	AdmissionGranted   Admission = 2 // the run has a place in its queue: a claim may take it when it is due
+	AdmissionInLine    Admission = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
+	AdmissionBypassed  Admission = 6 // as AdmissionGranted, also for a worker that executes as many runs of the queue as it may
 )
 
-// gateMask selects the bits of the gate.
-const gateMask = 7
+// admissionMask selects the bits of the admission state.
+const admissionMask = 7
 
 // StrayCheckInterval is how often an admission reads the lanes of the database again, to find runs that entered a queue before
 // its row was created.
 const StrayCheckInterval = time.Second
 
-// ClaimLaneOf returns the lane of a run with GateFree.
+// ClaimLaneOf returns the lane of a run with AdmissionNotNeeded.
 func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
@@ -58,22 +58,22 @@ func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
 	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>4) << 3
 }
 
-// ClaimLane returns the lane of the run, with its gate.
+// ClaimLane returns the lane of the run, with its admission state.
 func (r *Run) ClaimLane() ClaimLane {
 	if r.Unreleased {
 		return FoldLane
 	}
-	return ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithGate(r.Gate)
+	return ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission)
 }
 
-// Gate returns the gate of the lane.
-func (l ClaimLane) Gate() LaneGate { return LaneGate(l & gateMask) }
+// Admission returns the admission state in the lane.
+func (l ClaimLane) Admission() Admission { return Admission(l & admissionMask) }
 
-// WithGate returns the lane of the same runs with another gate.
-func (l ClaimLane) WithGate(g LaneGate) ClaimLane { return l&^gateMask | ClaimLane(g) }
+// WithAdmission returns the lane of the same runs with another admission state.
+func (l ClaimLane) WithAdmission(g Admission) ClaimLane { return l&^admissionMask | ClaimLane(g) }
 
-// HasPlace reports whether the run was admitted, or passes. It does not arrive again until it waits, is paused or ends.
-func (g LaneGate) HasPlace() bool { return g == GateAdmitted || g == GatePassing }
+// IsAdmitted reports whether the run was admitted, or passes. It does not arrive again until it waits, is paused or ends.
+func (g Admission) IsAdmitted() bool { return g == AdmissionGranted || g == AdmissionBypassed }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l ClaimLane) Claimable() bool { return l&1 == 0 }
@@ -94,52 +94,52 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	}
 }
 
-// QueueGates tells a claim which queues have settings, and from which of them the worker claims at present only some runs. It
+// QueueClaimRules tells a claim which queues have settings, and from which of them the worker claims at present only some runs. It
 // does not change. Nil means that no queue has a row.
-type QueueGates struct{ queues map[string]queueGate }
+type QueueClaimRules struct{ queues map[string]queueClaimRule }
 
-// queueGate tells which admitted runs of a queue the worker claims. It always claims runs that need no place.
-type queueGate int8
+// queueClaimRule tells which admitted runs of a queue the worker claims. It always claims runs that need no place.
+type queueClaimRule int8
 
 const (
-	claimsAdmitted queueGate = iota
-	claimsBegun              // those that were executed before: the queue is paused
-	claimsPassing            // none: the worker executes as many runs of the queue as allowed
+	claimsAdmittedRuns  queueClaimRule = iota
+	claimsStartedRuns                  // those that were executed before: the queue is paused
+	claimsBypassingRuns                // none: the worker executes as many runs of the queue as allowed
 )
 
-// NewQueueGates returns the queues with a row that are not deleted. From the queues in full, the worker claims only runs that
+// NewQueueClaimRules returns the queues with a row that are not deleted. From the queues in full, the worker claims only runs that
 // need no place, because it already executes as many of their runs as allowed. From the queues in paused, it claims these and
 // runs that were executed before.
-func NewQueueGates(queues, full, paused []string) *QueueGates {
-	g := &QueueGates{make(map[string]queueGate, len(queues))}
+func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
+	g := &QueueClaimRules{make(map[string]queueClaimRule, len(queues))}
 	for _, q := range queues {
-		g.queues[q] = claimsAdmitted
+		g.queues[q] = claimsAdmittedRuns
 	}
 	for _, q := range paused {
-		g.queues[q] = claimsBegun
+		g.queues[q] = claimsStartedRuns
 	}
 	for _, q := range full {
-		g.queues[q] = claimsPassing
+		g.queues[q] = claimsBypassingRuns
 	}
 	return g
 }
 
-// AllowsClaim reports whether a claim may take runs of a lane in the queue. A run with GateFree in a queue with a row was started
+// AllowsClaim reports whether a claim may take runs of a lane in the queue. A run with AdmissionNotNeeded in a queue with a row was started
 // by a process that did not know the row yet. No claim takes such a run before an admission has decided about it.
-func (g *QueueGates) AllowsClaim(l ClaimLane, queue string) bool {
+func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	if !l.Claimable() {
 		return false
 	}
 	if g == nil {
 		return true
 	}
-	gate, found := g.queues[queue]
-	return !found || gate != claimsPassing && l.Gate() == GateAdmitted || l.Gate() == GatePassing
+	rule, found := g.queues[queue]
+	return !found || rule != claimsBypassingRuns && l.Admission() == AdmissionGranted || l.Admission() == AdmissionBypassed
 }
 
-// OnlyBegun reports whether a claim may take only those runs of a lane in the queue that were executed before.
-func (g *QueueGates) OnlyBegun(l ClaimLane, queue string) bool {
-	return g != nil && l.Gate() == GateAdmitted && g.queues[queue] == claimsBegun
+// OnlyStartedRuns reports whether a claim may take only those runs of a lane in the queue that were executed before.
+func (g *QueueClaimRules) OnlyStartedRuns(l ClaimLane, queue string) bool {
+	return g != nil && l.Admission() == AdmissionGranted && g.queues[queue] == claimsStartedRuns
 }
 
 // ClaimFilter tells which runs a worker claims: those of its workflows, in all queues or in some. It does not

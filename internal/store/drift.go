@@ -19,7 +19,7 @@ type DriftStore interface {
 	HeldRuns(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)
 
 	// ClaimHeld claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. The run gets
-	// the version of the worker, see VersionGates.VersionAfterClaim. The run was read before: it is not claimed if its queue,
+	// the version of the worker, see VersionClaimRules.VersionAfterClaim. The run was read before: it is not claimed if its queue,
 	// priority or version has changed. The
 	// result has no history. A run that needs a place in its queue is not claimed, but becomes Pending at q.Now. The
 	// result is nil if the run is not held any more, or is paused.

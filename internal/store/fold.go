@@ -14,7 +14,7 @@ type FoldStore interface {
 	// It reads everything again if the transaction is retried.
 	ChangeFold(ctx context.Context, c *FoldChange) error
 
-	// DueFolds returns the keys of up to limit rows whose LookAt is now or earlier, and of up to limit rows whose run
+	// DueFolds returns the keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose run
 	// After has ended or was removed. next is when the next of the others is due; zero: none is.
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
 
@@ -55,8 +55,8 @@ func (k FoldKey) Shard() int16 { return ShardOfName(k.Workflow + "\x00" + k.Key)
 // Fold is one row of the fold table.
 type Fold struct {
 	FoldKey
-	LookAt     time.Time     // when a worker looks at the row
-	AfterRun   uuid.NullUUID // a worker also looks at the row when this run has ended
+	CheckAt    time.Time     // when a worker checks the row
+	AfterRun   uuid.NullUUID // a worker also checks the row when this run has ended
 	WaitingRun uuid.NullUUID // the run that is not released yet
 	State      []byte        // what the engine records; in its encoding, which is a JSON object
 	Input      []byte        // of a run that waits, if it is another than the run was started with; else nil
@@ -121,4 +121,4 @@ type FoldRelease struct {
 }
 
 // FoldLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.
-var FoldLane = ClaimLaneOf("", "", "", 0).WithGate(GateArrived)
+var FoldLane = ClaimLaneOf("", "", "", 0).WithAdmission(AdmissionPending)

@@ -111,7 +111,7 @@ type RequestingRun struct {
 // Plan decides which steps of the line get a permit, and sets the outcomes of the requests. The argument begun is the present
 // timeline of the database.
 func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfRequestingSteps, begun string) PermitPlan {
-	plan := PermitPlan{RateUsedUntil: l.Settings.rate().cutToBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
+	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
 	}
@@ -263,7 +263,7 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 			free.take(units, true)
 			a.Outcome, a.GrantedAt = Written, l.Now
 			if rate.Count > 0 {
-				plan.RateUsedUntil = rate.payUnits(plan.RateUsedUntil, l.Now, units)
+				plan.RateUsedUntil = rate.useUnits(plan.RateUsedUntil, l.Now, units)
 			}
 			p.Status, p.GrantedAt = PermitHeld, l.Now
 			plan.replaceOrAdd(p.Permit, l.Settings.Concurrent > 0)

@@ -13,9 +13,9 @@ import (
 //
 // Nobody but an admission locks the row of a queue or of a key. A start, a wake or an end changes the row of
 // its run only:
-//   - A start writes GateArrived, and the row of the place with PlaceOutside.
-//   - An admission gives places to arrived runs (GateAdmitted), or puts them in line (GateInLine).
-//   - A claim takes runs of GateAdmitted. A wait, a pause and an end leave the gate as it is: the next
+//   - A start writes AdmissionPending, and the row of the place with PlaceOutside.
+//   - An admission gives places to arrived runs (AdmissionGranted), or puts them in line (AdmissionInLine).
+//   - A claim takes runs of AdmissionGranted. A wait, a pause and an end leave the admission state as it is: the next
 //     admission finds the run and takes its place back. Until then the run counts, so that a bound is
 //     never exceeded.
 //
@@ -61,9 +61,9 @@ type Queue struct {
 	LastChange      *OperatorChange // nil: no operator has changed the queue
 
 	QueueUse
-	OldestDue time.Time     // since when the longest waiting run has been due; zero: none waits
-	Paid      time.Time     // up to this time the rate is used up
-	Keys      []QueueKeyUse // the keys with the most waiting runs, at most MaxQueueKeys
+	OldestDue     time.Time     // since when the longest waiting run has been due; zero: none waits
+	RateUsedUntil time.Time     // up to this time the rate is used up
+	Keys          []QueueKeyUse // the keys with the most waiting runs, at most MaxQueueKeys
 }
 
 // MaxQueueKeys is the largest length of Queue.Keys.
@@ -156,8 +156,8 @@ const MaxBefore = 10_000
 // QueuedRun is the queue place of a run, with what [Engine.Get] shows about it.
 type QueuedRun struct {
 	QueuePlace
-	Gate   LaneGate // of the run
-	Before int      // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
+	Admission Admission // of the run
+	Before    int       // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
 }
 
 // QueueStore keeps queues with settings. QueueAdmitter is the part that gives places to runs.
@@ -251,7 +251,7 @@ func (q *Queue) WaitsFor(now time.Time) string {
 		return "executing"
 	case s.Open > 0 && q.Open >= s.Open:
 		return "open"
-	case s.Rate.Count > 0 && q.Paid.Sub(now) > s.Rate.Period/time.Duration(s.Rate.Count)*time.Duration(s.Rate.Burst-1):
+	case s.Rate.Count > 0 && q.RateUsedUntil.Sub(now) > s.Rate.Period/time.Duration(s.Rate.Count)*time.Duration(s.Rate.Burst-1):
 		return "rate"
 	}
 	return ""

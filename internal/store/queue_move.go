@@ -14,13 +14,13 @@ import (
 // run then arrives in its queue like one that was just started. It keeps the time at which it is due, its deadline, its StartBy
 // and its group key. The units of a rate that it has used stay used.
 type QueueMove struct {
-	Run      uuid.UUID
-	Queue    string // empty: it keeps its queue
-	Gated    bool   // Queue has a row, so the run needs a place there
-	Priority *int16 // nil: it keeps its priority
-	Now      time.Time
-	Actor    string // who requests it, and why
-	Reason   string
+	Run        uuid.UUID
+	Queue      string // empty: it keeps its queue
+	NeedsPlace bool   // Queue has a row, so the run needs a place there
+	Priority   *int16 // nil: it keeps its priority
+	Now        time.Time
+	Actor      string // who requests it, and why
+	Reason     string
 
 	// Outcome is Written, also if the run has the queue and the priority already, whatever its state: a call whose
 	// result was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
@@ -91,11 +91,11 @@ func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 	case r.Status != Pending && r.Status != Paused, r.Epoch.Count > 0, r.Control&CancelRequested != 0, r.HasExpired(m.Now):
 		return nil
 	}
-	m.Outcome, p.HasPlace = Written, r.Known
+	m.Outcome, p.HasPlace = Written, r.HasPlace
 	was := r.AdmissionRun
-	if p.Moved || r.Gate == GateInLine {
+	if p.Moved || r.Admission == AdmissionInLine {
 		p.removeFromOldQueue(q, &found.AdmissionRun)
-		if r.Status == Pending && was.Gate >= GateAdmitted {
+		if r.Status == Pending && was.Admission >= AdmissionGranted {
 			r.WakeAt = m.Now
 			if !was.ArrivedAt.IsZero() {
 				r.WakeAt = was.ArrivedAt // when it was due first
@@ -103,11 +103,11 @@ func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 		}
 	}
 	if p.Moved {
-		p.addToNewQueue(m.Gated)
+		p.addToNewQueue(m.NeedsPlace)
 	}
 	r.Queue = r.Name
 	if r.Lane != FoldLane { // a worker that releases the run sets the lane
-		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.Version, r.RowPriority).WithGate(r.Gate)
+		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.Version, r.RowPriority).WithAdmission(r.Admission)
 	}
 	return p
 }
@@ -115,7 +115,7 @@ func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 // removeFromOldQueue takes the run, as it was found, out of its place or its line, so that it arrives again.
 func (p *QueueMovePlan) removeFromOldQueue(q *QueueState, was *AdmissionRun) {
 	r := &p.Run
-	if q != nil && r.Known {
+	if q != nil && r.HasPlace {
 		a, before := &admissionPlanner{QueueState: q}, q.Use
 		a.uncountRun(was)
 		if p.Moved {
@@ -123,10 +123,10 @@ func (p *QueueMovePlan) removeFromOldQueue(q *QueueState, was *AdmissionRun) {
 		}
 		if q.Use != before {
 			p.Key = a.changedKey(r.Key)
-			p.Key.LookAt = q.Now // an admission looks who is next
+			p.Key.CheckAt = q.Now // an admission looks who is next
 		}
 	}
-	r.State, r.Gate, r.Turn, r.ArrivedAt = PlaceOutside, GateArrived, 0, time.Time{}
+	r.State, r.Admission, r.Turn, r.ArrivedAt = PlaceOutside, AdmissionPending, 0, time.Time{}
 }
 
 // addToNewQueue brings the run into its new queue.
@@ -135,10 +135,10 @@ func (p *QueueMovePlan) addToNewQueue(gated bool) {
 	r.Begun, r.Turn, r.ArrivedAt = false, 0, time.Time{}
 	switch {
 	case gated:
-		r.State, r.Gate, p.HasPlace = PlaceOutside, GateArrived, true
+		r.State, r.Admission, p.HasPlace = PlaceOutside, AdmissionPending, true
 	case r.StartBy.IsZero():
-		r.State, r.Gate = PlaceGone, GateFree
+		r.State, r.Admission = PlaceGone, AdmissionNotNeeded
 	default:
-		r.State, r.Gate = PlaceOutside, GateFree // its place has the time by which it begins
+		r.State, r.Admission = PlaceOutside, AdmissionNotNeeded // its place has the time by which it begins
 	}
 }

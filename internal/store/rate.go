@@ -34,18 +34,18 @@ func (r Rate) timeWhenFree(paid time.Time, units int) time.Time {
 	return paid.Add(time.Duration(units-r.Burst) * r.interval())
 }
 
-// payUnits returns up to when the rate is used up, after units were granted now.
-func (r Rate) payUnits(paid, now time.Time, units int) time.Time {
+// useUnits returns up to when the rate is used up, after units were granted now.
+func (r Rate) useUnits(paid, now time.Time, units int) time.Time {
 	return laterTime(paid, now).Add(time.Duration(units) * r.interval())
 }
 
-// cutToBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
+// capAtBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
 // burst. After a change it is cut to that, so that a raised rate applies at once.
-func (r Rate) cutToBurst(paid, now time.Time) time.Time {
+func (r Rate) capAtBurst(paid, now time.Time) time.Time {
 	if r.Count == 0 {
 		return paid
 	}
-	if most := r.payUnits(now, now, r.Burst); paid.After(most) {
+	if most := r.useUnits(now, now, r.Burst); paid.After(most) {
 		return most
 	}
 	return paid

@@ -21,9 +21,9 @@ func TestARaisedRateOfAQueueAppliesAtOnce(t *testing.T) {
 		if n := q.state.Use.Executing; n != 10 {
 			t.Fatalf("%s: %d runs begin, want the burst of 10", what, n)
 		}
-		q.state.Settings, q.state.Recorded = settings(fast), "raised"
+		q.state.Settings, q.state.RecordedSettings = settings(fast), "raised"
 		k := q.keys["a"]
-		k.LookAt = q.state.Now // as a store sets it for all keys when LookAll is set
+		k.CheckAt = q.state.Now // as a store sets it for all keys when CheckAllKeys is set
 		q.keys["a"] = k
 		q.settle(t, 100)
 		q.state.Now = q.state.Now.Add(200 * time.Millisecond)
@@ -37,7 +37,7 @@ func TestARaisedRateOfAQueueAppliesAtOnce(t *testing.T) {
 func TestARateOfALongPeriodBounds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := Rate{Count: 1_000_000, Period: time.Duration(math.MaxInt64).Truncate(time.Microsecond), Burst: 1}
-	if paid := r.payUnits(time.Time{}, now, 1); r.freeUnitsAt(paid, now) != 0 || r.freeUnitsAt(paid, now.Add(3*time.Hour)) != 1 {
+	if paid := r.useUnits(time.Time{}, now, 1); r.freeUnitsAt(paid, now) != 0 || r.freeUnitsAt(paid, now.Add(3*time.Hour)) != 1 {
 		t.Errorf("1,000,000 in 292 years are one per %v", r.interval())
 	}
 }

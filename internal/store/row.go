@@ -124,24 +124,24 @@ func (s StepStatus) String() string {
 // Users call what addresses a run its ID, which is the name of a root and the UUID of a child; see Address.
 // The columns of the UUID and the name are id and name.
 type Run struct {
-	UUID     uuid.UUID
-	Parent   uuid.NullUUID // not valid for a root
-	Name     string        // with its scope, if it is a child's
-	Workflow string
-	Version  string // of the code that started it; for information only
-	Queue    string
-	Priority int16    // runs with a higher one are claimed first
-	Gate     LaneGate // of a run that is started; it is not read, see Store.PlaceOf
-	Status   Status
-	Epoch    Epoch // the count begins at 1 if the worker that starts the run executes it
-	Owner    uuid.NullUUID
-	Crashes  int16 // claims after a lost lease since the last new checkpoint
-	Input    []byte
-	Output   []byte // nil unless Completed
-	Error    []byte // nil unless Failed, Cancelled or Expired; in the engine's encoding
-	Reason   string // why it is paused, or held
-	Trace    string // W3C traceparents of the span that started it and of its last segment
-	Detached bool   // a child that continues when its parent ends
+	UUID      uuid.UUID
+	Parent    uuid.NullUUID // not valid for a root
+	Name      string        // with its scope, if it is a child's
+	Workflow  string
+	Version   string // of the code that started it; for information only
+	Queue     string
+	Priority  int16     // runs with a higher one are claimed first
+	Admission Admission // of a run that is started; it is not read, see Store.PlaceOf
+	Status    Status
+	Epoch     Epoch // the count begins at 1 if the worker that starts the run executes it
+	Owner     uuid.NullUUID
+	Crashes   int16 // claims after a lost lease since the last new checkpoint
+	Input     []byte
+	Output    []byte // nil unless Completed
+	Error     []byte // nil unless Failed, Cancelled or Expired; in the engine's encoding
+	Reason    string // why it is paused, or held
+	Trace     string // W3C traceparents of the span that started it and of its last segment
+	Detached  bool   // a child that continues when its parent ends
 
 	// Unreleased is for Start only: no claim takes the run until a FoldRelease has released it.
 	Unreleased bool

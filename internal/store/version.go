@@ -70,15 +70,15 @@ type VersionStore interface {
 	Versions(ctx context.Context, workflows []string) (KnownVersions, error)
 }
 
-// VersionGates tells a claim which runs belong to other versions of the code. It does not change. Nil means that the versions of
+// VersionClaimRules tells a claim which runs belong to other versions of the code. It does not change. Nil means that the versions of
 // runs decide nothing, and that a claim does not record its own.
-type VersionGates struct {
-	own       string
-	arrival   time.Time
-	workflows map[string]*workflowVersions
+type VersionClaimRules struct {
+	ownVersion    string
+	latestArrival time.Time
+	workflows     map[string]*workflowVersions
 	// ChangesAt is when some of these runs may be claimed unless their versions show another sign of life; zero: never.
-	ChangesAt time.Time
-	judgedAt  time.Time
+	ChangesAt  time.Time
+	computedAt time.Time
 }
 
 // workflowVersions are the versions of one workflow.
@@ -98,9 +98,9 @@ const MinPinnedSilence = 3 * VersionReportInterval
 // VersionReportInterval is how often a worker records that its version lives.
 const VersionReportInterval = 10 * time.Second
 
-// NewVersionGates returns what the known versions mean for a worker of the version own at the time now.
-func NewVersionGates(own string, known KnownVersions, pinned PinnedWorkflows, now time.Time) *VersionGates {
-	g := &VersionGates{own: own, arrival: known.LatestArrival, workflows: make(map[string]*workflowVersions), judgedAt: now}
+// NewVersionClaimRules returns what the known versions mean for a worker of the version own at the time now.
+func NewVersionClaimRules(own string, known KnownVersions, pinned PinnedWorkflows, now time.Time) *VersionClaimRules {
+	g := &VersionClaimRules{ownVersion: own, latestArrival: known.LatestArrival, workflows: make(map[string]*workflowVersions), computedAt: now}
 	for workflow, grace := range pinned {
 		g.workflows[workflow] = &workflowVersions{pinned: true, grace: grace}
 	}
@@ -115,7 +115,7 @@ func NewVersionGates(own string, known KnownVersions, pinned PinnedWorkflows, no
 	for _, w := range g.workflows {
 		for i := range w.sightings {
 			s := &w.sightings[i]
-			if until := w.until(s); s.Version != own && until.After(now) && (g.ChangesAt.IsZero() || until.Before(g.ChangesAt)) {
+			if until := w.reservedUntil(s); s.Version != own && until.After(now) && (g.ChangesAt.IsZero() || until.Before(g.ChangesAt)) {
 				g.ChangesAt = until
 			}
 		}
@@ -123,8 +123,8 @@ func NewVersionGates(own string, known KnownVersions, pinned PinnedWorkflows, no
 	return g
 }
 
-// until returns how long a sighting keeps runs from other versions.
-func (w *workflowVersions) until(s *VersionSighting) time.Time {
+// reservedUntil returns how long a sighting keeps runs from other versions.
+func (w *workflowVersions) reservedUntil(s *VersionSighting) time.Time {
 	if w.pinned {
 		return s.LastSeen.Add(max(w.grace, MinPinnedSilence))
 	}
@@ -149,11 +149,11 @@ func isLater(version string, first time.Time, other string, otherFirst time.Time
 	return version > other
 }
 
-// KeptUntil returns until when runs of a version are kept from this worker, and whether they are at present. Of a pinned
+// ReservedUntil returns until when runs of a version are kept from this worker, and whether they are at present. Of a pinned
 // workflow, they are kept while a worker of that very version lives. Of another workflow, they are kept from earlier versions while
 // a worker of that version or of a later one lives. Only workers that serve the queue count.
-func (g *VersionGates) KeptUntil(queue, workflow, version string) (until time.Time, kept bool) {
-	if g == nil || version == g.own || !IsOrderedVersion(version) {
+func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (until time.Time, kept bool) {
+	if g == nil || version == g.ownVersion || !IsOrderedVersion(version) {
 		return time.Time{}, false
 	}
 	w := g.workflows[workflow]
@@ -161,8 +161,8 @@ func (g *VersionGates) KeptUntil(queue, workflow, version string) (until time.Ti
 		return time.Time{}, false
 	}
 	first, seen := w.firstSeen(version)
-	ownFirst, ownSeen := w.firstSeen(g.own)
-	if !seen || !w.pinned && (!ownSeen || !isLater(version, first, g.own, ownFirst)) {
+	ownFirst, ownSeen := w.firstSeen(g.ownVersion)
+	if !seen || !w.pinned && (!ownSeen || !isLater(version, first, g.ownVersion, ownFirst)) {
 		return time.Time{}, false
 	}
 	for i := range w.sightings {
@@ -171,54 +171,54 @@ func (g *VersionGates) KeptUntil(queue, workflow, version string) (until time.Ti
 			continue
 		}
 		if s.Version == version || !w.pinned && isLater(s.Version, s.FirstSeen, version, first) {
-			if at := w.until(s); at.After(until) {
+			if at := w.reservedUntil(s); at.After(until) {
 				until = at
 			}
 		}
 	}
-	return until, until.After(g.judgedAt)
+	return until, until.After(g.computedAt)
 }
 
 // Allows reports whether the worker may claim runs of a version of the workflow in the queue.
-func (g *VersionGates) Allows(queue, workflow, version string) bool {
-	_, kept := g.KeptUntil(queue, workflow, version)
+func (g *VersionClaimRules) Allows(queue, workflow, version string) bool {
+	_, kept := g.ReservedUntil(queue, workflow, version)
 	return !kept
 }
 
 // IsForeign reports whether runs with this version are of another version that has a place in the order.
-func (g *VersionGates) IsForeign(version string) bool {
-	return g != nil && version != g.own && IsOrderedVersion(version)
+func (g *VersionClaimRules) IsForeign(version string) bool {
+	return g != nil && version != g.ownVersion && IsOrderedVersion(version)
 }
 
-// LatestArrival returns the latest arrival of a version that these gates know.
-func (g *VersionGates) LatestArrival() time.Time {
-	if g == nil || g.arrival.IsZero() {
+// LatestArrival returns the latest arrival of a version that these rules know.
+func (g *VersionClaimRules) LatestArrival() time.Time {
+	if g == nil || g.latestArrival.IsZero() {
 		return time.Unix(0, 0).UTC() // before any
 	}
-	return g.arrival
+	return g.latestArrival
 }
 
 // VersionAfterClaim returns which version a run of this version has when the worker has claimed it. A run keeps the version of
 // its starter if its workflow is pinned, and any version with a place in the order if the worker's has none.
-func (g *VersionGates) VersionAfterClaim(workflow, version string) string {
+func (g *VersionClaimRules) VersionAfterClaim(workflow, version string) string {
 	switch {
 	case g == nil:
 		return version
-	case IsOrderedVersion(version) && (!IsOrderedVersion(g.own) || g.isPinned(workflow)):
+	case IsOrderedVersion(version) && (!IsOrderedVersion(g.ownVersion) || g.isPinned(workflow)):
 		return version
-	case g.own == "":
+	case g.ownVersion == "":
 		return version
 	}
-	return g.own
+	return g.ownVersion
 }
 
-func (g *VersionGates) isPinned(workflow string) bool {
+func (g *VersionClaimRules) isPinned(workflow string) bool {
 	w := g.workflows[workflow]
 	return w != nil && w.pinned
 }
 
-// Released returns the versions of each workflow whose runs the gates before kept from the worker, and these do not.
-func (g *VersionGates) Released(before *VersionGates) (released []VersionSighting) {
+// Released returns the versions of each workflow whose runs the rules before reserved for other workers, and these rules do not.
+func (g *VersionClaimRules) Released(before *VersionClaimRules) (released []VersionSighting) {
 	if g == nil || before == nil {
 		return nil
 	}
@@ -235,21 +235,21 @@ func (g *VersionGates) Released(before *VersionGates) (released []VersionSightin
 
 // Claimed returns the lane that the runs of a lane get when the worker claims them, and their version. An empty version means that
 // each run keeps its own.
-func (g *VersionGates) Claimed(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
+func (g *VersionClaimRules) Claimed(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
 	after := g.VersionAfterClaim(workflow, version)
-	if after == version && (g == nil || after != g.own) {
+	if after == version && (g == nil || after != g.ownVersion) {
 		return lane, ""
 	}
-	return ClaimLaneOf(queue, workflow, after, priority).WithGate(lane.Gate()), after
+	return ClaimLaneOf(queue, workflow, after, priority).WithAdmission(lane.Admission()), after
 }
 
-// Held returns the lane, with GateFree, and the version of a held run when the worker has claimed it.
-func (g *VersionGates) Held(r *Run) (ClaimLane, string) {
+// Held returns the lane, with AdmissionNotNeeded, and the version of a held run when the worker has claimed it.
+func (g *VersionClaimRules) Held(r *Run) (ClaimLane, string) {
 	version := g.VersionAfterClaim(r.Workflow, r.Version)
 	return ClaimLaneOf(r.Queue, r.Workflow, version, r.Priority), version
 }
 
-// Differs reports whether the gates may decide otherwise than the ones before.
-func (g *VersionGates) Differs(before *VersionGates) bool {
-	return !g.arrival.Equal(before.arrival) || !g.ChangesAt.Equal(before.ChangesAt)
+// Differs reports whether these rules may decide otherwise than the rules before.
+func (g *VersionClaimRules) Differs(before *VersionClaimRules) bool {
+	return !g.latestArrival.Equal(before.latestArrival) || !g.ChangesAt.Equal(before.ChangesAt)
 }

@@ -1,6 +1,6 @@
 -- Returns the first $5 runs of each part ($3, $4) of those behind the keys $2 of the queue, and locks them. The columns of
 -- runs that another transaction has locked are NULL.
-SELECT item.ordinal, part.ordinal, p.run_id, r.gate, r.started, r.status, r.control, r.wake_at, r.deadline_at, p.root, p.priority,
+SELECT item.ordinal, part.ordinal, p.run_id, r.admission, r.started, r.status, r.control, r.wake_at, r.deadline_at, p.root, p.priority,
        p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by
 FROM unnest($2::text[]) WITH ORDINALITY AS item(key, ordinal)
 CROSS JOIN LATERAL (
@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
     LIMIT $5::integer
 ) AS p
 LEFT JOIN LATERAL (
-    SELECT r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.shard = p.shard AND r.id = p.run_id
     FOR UPDATE SKIP LOCKED

@@ -8,14 +8,14 @@ WITH mine AS MATERIALIZED (
     SELECT q.deleted, q.paused_at IS NOT NULL OR q.applied IS DISTINCT FROM coalesce(q.chosen, q.declared) OR $7::boolean AS takes_back
     FROM durable.queue AS q WHERE q.name = $1::text AND NOT $5::boolean FOR UPDATE SKIP LOCKED
 ), departed AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4))
       AND ($5::boolean OR EXISTS (SELECT FROM mine))
     LIMIT $4::integer
     FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at <= $2::timestamptz
       AND ($5::boolean OR EXISTS (SELECT FROM mine))
@@ -26,7 +26,7 @@ WITH mine AS MATERIALIZED (
     SELECT r.*
     FROM unnest($3::bigint[]) AS stray(lane)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
         WHERE r.lane = stray.lane AND r.wake_at IS NOT NULL
         ORDER BY r.wake_at
@@ -39,7 +39,7 @@ WITH mine AS MATERIALIZED (
     SELECT r.*
     FROM durable.place AS p
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
         WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1
         FOR UPDATE SKIP LOCKED
@@ -47,7 +47,7 @@ WITH mine AS MATERIALIZED (
     WHERE ($5::boolean OR EXISTS (SELECT FROM mine WHERE mine.deleted)) AND p.queue = $1::text AND p.state > 0 AND p.state < 4
     LIMIT $4::integer
 ), unclaimed AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 7)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 7 = 2 AND r.status = 1
       AND r.wake_at <= CASE WHEN (SELECT mine.takes_back FROM mine) THEN $2::timestamptz ELSE $6::timestamptz END
@@ -58,7 +58,7 @@ WITH mine AS MATERIALIZED (
     LIMIT $4::integer
     FOR UPDATE OF r SKIP LOCKED
 )
-SELECT s.kind, s.id, s.gate, s.started, s.status, s.control, s.wake_at, s.deadline_at, s.is_root, s.priority,
+SELECT s.kind, s.id, s.admission, s.started, s.status, s.control, s.wake_at, s.deadline_at, s.is_root, s.priority,
        p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by
 FROM (
     SELECT 1 AS kind, departed.* FROM departed

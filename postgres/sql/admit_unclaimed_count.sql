@@ -9,4 +9,4 @@ SELECT (
            ) AS unclaimed
        ),
        least((SELECT min(r.wake_at) FROM durable.run AS r WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at > $2::timestamptz),
-             (SELECT min(k.look_at) FROM durable.queue_key AS k WHERE k.queue = $1::text AND k.look_at > $2::timestamptz));
+             (SELECT min(k.check_at) FROM durable.queue_key AS k WHERE k.queue = $1::text AND k.check_at > $2::timestamptz));

@@ -1,6 +1,6 @@
 -- Claims a run that is held for drift (control 16) and not paused (1, 2), as claim_runs.sql claims a due one: the worker $4 owns it
--- until $5, with the nonce $3. A run that needs a place in its queue (the gate of its lane is not 0) becomes pending (1) instead,
--- and due at $6. It gets the version $8 and, apart from its gate, the lane $7. The run was read before, with the queue $9, the
+-- until $5, with the nonce $3. A run that needs a place in its queue (the admission state in its lane is not 0) becomes pending (1) instead,
+-- and due at $6. It gets the version $8 and, apart from its admission state, the lane $7. The run was read before, with the queue $9, the
 -- priority $10 and the version $11. It returns the run, or no row.
 UPDATE durable.run AS r
 SET status = CASE WHEN r.lane & 7 = 0 THEN 2 ELSE 1 END,

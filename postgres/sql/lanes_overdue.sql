@@ -29,5 +29,5 @@ CROSS JOIN LATERAL (
     ORDER BY r.wake_at
     LIMIT 1
 ) AS longest
-WHERE lane.lane & 1 = 0 -- gates 0 and 2
+WHERE lane.lane & 1 = 0 -- admission 0 or 2
 LIMIT $3::integer;

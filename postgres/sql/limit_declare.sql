@@ -1,6 +1,6 @@
 -- Records the bounds that code of version $7 declares. They apply unless an operator has set others. A version
 -- that declared the limit before a newer one did changes nothing. $9 is the timeline of the database.
-INSERT INTO durable.step_limit AS l (name, concurrent, rate, period_us, burst, declared, declared_version, declared_at, begun)
+INSERT INTO durable.step_limit AS l (name, concurrent, rate, period_us, burst, declared, declared_version, declared_at, timeline)
 VALUES ($1::text, $2::integer, $3::integer, $4::bigint, $5::integer, $6::text, $7::text, $8::timestamptz, $9::text)
 ON CONFLICT (name) DO UPDATE
 SET concurrent = CASE WHEN l.chosen IS NULL THEN excluded.concurrent ELSE l.concurrent END,

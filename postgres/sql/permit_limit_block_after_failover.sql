@@ -2,13 +2,13 @@
 -- length of a lease ($4, in microseconds), and at least for one period of the rate, because lines of theirs, with what
 -- they had granted, may be lost.
 UPDATE durable.step_limit AS l
-SET begun = $2::text, shut_until = item.shut_until
+SET timeline = $2::text, closed_until = item.closed_until
 FROM (
     SELECT f.name,
-           CASE WHEN f.begun = '' THEN f.shut_until
-                ELSE $3::timestamptz + greatest(f.period_us, $4::bigint) * interval '1 microsecond' END AS shut_until
+           CASE WHEN f.timeline = '' THEN f.closed_until
+                ELSE $3::timestamptz + greatest(f.period_us, $4::bigint) * interval '1 microsecond' END AS closed_until
     FROM durable.step_limit AS f
-    WHERE f.name = ANY ($1::text[]) AND f.begun <> $2::text
+    WHERE f.name = ANY ($1::text[]) AND f.timeline <> $2::text
     ORDER BY f.name
     FOR UPDATE
 ) AS item

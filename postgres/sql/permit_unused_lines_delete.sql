@@ -12,7 +12,7 @@ WITH part AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT FROM durable.limit_line AS l
         WHERE l.limit_name = part.limit_name AND l.key = part.key AND l.now_at < $3::timestamptz
-          AND (l.paid_at IS NULL OR l.paid_at <= $4::timestamptz) AND (l.shut_until IS NULL OR l.shut_until <= $4::timestamptz)
+          AND (l.rate_used_until IS NULL OR l.rate_used_until <= $4::timestamptz) AND (l.closed_until IS NULL OR l.closed_until <= $4::timestamptz)
           AND NOT EXISTS (SELECT FROM durable.permit AS p WHERE p.limit_name = l.limit_name AND p.key = l.key)
         FOR UPDATE SKIP LOCKED
     ) AS free

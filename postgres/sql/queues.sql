@@ -1,7 +1,7 @@
 -- Returns all queues with their counts, and when the run that has waited for the longest time to begin was
 -- due.
 SELECT q.name, q.declared, q.declared_version, q.declared_at, q.chosen, q.chosen_by, q.chosen_reason, q.chosen_at,
-       q.paused_at, q.paused_by, q.pause_reason, q.executing, q.open, q.waiting, coalesce(keys.behind, 0)::bigint, oldest.arrived_at, q.paid_at,
+       q.paused_at, q.paused_by, q.pause_reason, q.executing, q.open, q.waiting, coalesce(keys.behind, 0)::bigint, oldest.arrived_at, q.rate_used_until,
        q.last_change
 FROM durable.queue AS q
 LEFT JOIN LATERAL (

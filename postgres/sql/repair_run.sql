@@ -3,7 +3,7 @@
 -- run had not ended, it keeps its deadline. The event, of the type $20, has the numbers of both generations. It returns
 -- the run.
 --
--- A run that passed its queue (gate 6) to end has no place that counts. It arrives anew (1), without the time by which it had
+-- A run that passed its queue (admission 6) to end has no place that counts. It arrives anew (1), without the time by which it had
 -- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended.
 WITH changed AS (
     UPDATE durable.run AS r

@@ -89,13 +89,13 @@ FROM durable.fire;
 CREATE TABLE durable.step_limit (
     declared_at      timestamptz,
     chosen_at        timestamptz,
-    shut_until       timestamptz,                 -- nothing is granted before, under any key
+    closed_until     timestamptz,                 -- nothing is granted before, under any key
     period_us        bigint  NOT NULL DEFAULT 0,  -- of the rate, in microseconds
     concurrent       integer NOT NULL DEFAULT 0,  -- units that are held at once; 0: no bound
     rate             integer NOT NULL DEFAULT 0,  -- units that are granted per period; 0: no bound
     burst            integer NOT NULL DEFAULT 0,
     name             text COLLATE "C" NOT NULL PRIMARY KEY,
-    begun            text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline when a step last asked; empty: unknown
+    timeline         text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline when a step last asked; empty: unknown
     declared         text,
     declared_version text COLLATE "C",
     older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before
@@ -108,11 +108,11 @@ CREATE TABLE durable.step_limit (
 -- One line for each limit and key. Who grants permits locks the row of the line.
 CREATE TABLE durable.limit_line (
     now_at     timestamptz NOT NULL,          -- the latest time at which permits were granted; it never goes back
-    paid_at    timestamptz,                   -- up to this time the rate is used up
-    shut_until timestamptz,                   -- nothing is granted before
+    rate_used_until timestamptz,              -- the rate is used up until this time
+    closed_until timestamptz,                 -- nothing is granted before
     limit_name text COLLATE "C" NOT NULL,
     key        text COLLATE "C" NOT NULL,
-    begun      text COLLATE "C" NOT NULL,     -- the database's timeline when the line was last used; empty: unknown
+    timeline   text COLLATE "C" NOT NULL,     -- the database's timeline when the line was last used; empty: unknown
     PRIMARY KEY (limit_name, key)
 );
 
@@ -149,8 +149,8 @@ FROM durable.permit AS p;
 -- declared and chosen are JSON; chosen applies if there is one.
 CREATE TABLE durable.queue (
     now_at           timestamptz NOT NULL,         -- the latest time of an admission; it never goes back
-    paid_at          timestamptz,                  -- up to this time the rate is used up
-    shut_until       timestamptz,                  -- nothing begins before
+    rate_used_until  timestamptz,                  -- the rate is used up until this time
+    closed_until     timestamptz,                  -- nothing begins before
     declared_at      timestamptz,
     chosen_at        timestamptz,
     paused_at        timestamptz,                  -- NULL: not paused
@@ -160,7 +160,7 @@ CREATE TABLE durable.queue (
     open             integer NOT NULL DEFAULT 0,   -- places that are open
     deleted          boolean NOT NULL DEFAULT false,
     name             text COLLATE "C" NOT NULL PRIMARY KEY,
-    begun            text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline at the last admission; empty: unknown
+    timeline         text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline at the last admission; empty: unknown
     applied          text,                         -- the settings at the last admission
     declared         text,
     declared_version text COLLATE "C",
@@ -175,22 +175,22 @@ CREATE TABLE durable.queue (
 
 -- The group keys of a queue that have something to count.
 CREATE TABLE durable.queue_key (
-    paid_at   timestamptz,
-    look_at   timestamptz,                         -- when an admission looks at those behind
+    rate_used_until timestamptz,
+    check_at  timestamptz,                         -- when an admission looks at those behind
     turns     bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- of its run that entered the line last, for each priority from -2
-    levels    bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- places with state 2, for each priority from -2
+    in_line_by_priority bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- places with state 2, for each priority from -2
     executing integer NOT NULL DEFAULT 0,
     open      integer NOT NULL DEFAULT 0,
-    lined     integer NOT NULL DEFAULT 0,          -- places with state 2
-    lined_begun integer NOT NULL DEFAULT 0,        -- of them, those that have begun
-    lined_children integer NOT NULL DEFAULT 0,     -- of them, children that have not begun
+    in_line   integer NOT NULL DEFAULT 0,          -- places with state 2
+    in_line_begun integer NOT NULL DEFAULT 0,      -- of them, those that have begun
+    in_line_children integer NOT NULL DEFAULT 0,   -- of them, children that have not begun
     behind    integer NOT NULL DEFAULT 0,          -- places with state 3
     queue     text COLLATE "C" NOT NULL,
     key       text COLLATE "C" NOT NULL,
     PRIMARY KEY (queue, key)
 );
 
-CREATE INDEX queue_key_look ON durable.queue_key (queue, look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX queue_key_look ON durable.queue_key (queue, check_at) WHERE check_at IS NOT NULL;
 
 -- The places of runs in queues with settings.
 CREATE TABLE durable.place (
@@ -241,11 +241,11 @@ CREATE INDEX run_admitted ON durable.run (queue, wake_at) WHERE lane & 7 = 2 AND
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key locks
 -- the row, and a worker that releases the run of a start that waits.
 CREATE TABLE durable.fold (
-    look_at     timestamptz NOT NULL,    -- when a worker looks at the row
+    check_at    timestamptz NOT NULL,    -- when a worker checks the row
     shard       smallint NOT NULL,
     kind        smallint NOT NULL,       -- 1 singleton 2 debounce 3 sample
     after_shard smallint,                -- of after_id
-    after_id    uuid,                    -- a worker also looks at the row when this run has ended
+    after_id    uuid,                    -- a worker also checks the row when this run has ended
     waiting_id  uuid,                    -- the run that is not released yet
     workflow    text COLLATE "C" NOT NULL,
     key         text COLLATE "C" NOT NULL,
@@ -255,7 +255,7 @@ CREATE TABLE durable.fold (
 );
 
 -- Workers look here for keys with something to do.
-CREATE INDEX fold_look ON durable.fold (look_at);
+CREATE INDEX fold_look ON durable.fold (check_at);
 CREATE INDEX fold_after ON durable.fold (after_id) WHERE after_id IS NOT NULL;
 
 -- What a run waits for is looked up here.
@@ -266,7 +266,7 @@ SELECT f.workflow, f.key,
        (ARRAY['singleton','debounce','sample'])[f.kind] AS kind,
        (f.state OPERATOR(pg_catalog.->>) 'live'::text)::uuid AS live_run,
        f.waiting_id AS waiting_run,
-       f.look_at, f.state, f.shard
-FROM (SELECT workflow, key, kind, look_at, shard, waiting_id, convert_from(state, 'UTF8')::json AS state FROM durable.fold) AS f;
+       f.check_at, f.state, f.shard
+FROM (SELECT workflow, key, kind, check_at, shard, waiting_id, convert_from(state, 'UTF8')::json AS state FROM durable.fold) AS f;
 
 INSERT INTO durable.migration (version, name) VALUES (3, '0003_flow.sql');

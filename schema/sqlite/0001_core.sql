@@ -22,7 +22,7 @@ CREATE TABLE durable_run (
     workflow    TEXT    NOT NULL,
     queue       TEXT    NOT NULL,
     priority    INTEGER NOT NULL DEFAULT 0, -- higher first
-    lane        INTEGER NOT NULL,       -- hash of queue, workflow and priority; its three lowest bits are the gate: 0 free 1 arrived 2 admitted 3 in line 6 passing
+    lane        INTEGER NOT NULL,       -- hash of queue, workflow and priority; its three lowest bits are the admission state: 0 not needed 1 pending 2 granted 3 in line 6 bypassed
     status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: increased by 1 at every claim; lower 32 bits: the nonce of the claim
     crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease, since the last new checkpoint

@@ -87,8 +87,8 @@ CREATE TABLE durable_limit_line (
     limit_name TEXT    NOT NULL,
     key        TEXT    NOT NULL,
     now_at     INTEGER NOT NULL, -- the latest time at which permits were granted; it never goes back
-    paid_at    INTEGER,          -- up to this time the rate is used up
-    shut_until INTEGER,          -- nothing is granted before
+    rate_used_until INTEGER,     -- the rate is used up until this time
+    closed_until INTEGER,        -- nothing is granted before
     PRIMARY KEY (limit_name, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -118,8 +118,8 @@ CREATE INDEX durable_permit_line ON durable_permit (limit_name, key, status, mis
 CREATE TABLE durable_queue (
     name             TEXT    NOT NULL PRIMARY KEY,
     now_at           INTEGER NOT NULL,             -- the latest time of an admission; it never goes back
-    paid_at          INTEGER,                      -- up to this time the rate is used up
-    shut_until       INTEGER,                      -- nothing begins before
+    rate_used_until  INTEGER,                      -- the rate is used up until this time
+    closed_until     INTEGER,                      -- nothing begins before
     turns            TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of the run that was admitted last, for each priority from -2
     waiting          INTEGER NOT NULL DEFAULT 0,   -- places with state 2 or 3
     executing        INTEGER NOT NULL DEFAULT 0,   -- places with state 4
@@ -144,20 +144,20 @@ CREATE TABLE durable_queue (
 CREATE TABLE durable_queue_key (
     queue     TEXT    NOT NULL,
     key       TEXT    NOT NULL,
-    paid_at   INTEGER,
-    look_at   INTEGER,                             -- when an admission looks at those behind
+    rate_used_until INTEGER,
+    check_at  INTEGER,                             -- when an admission looks at those behind
     turns     TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of its run that entered the line last, for each priority from -2
-    levels    TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: places with state 2, for each priority from -2
+    in_line_by_priority TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: places with state 2, for each priority from -2
     executing INTEGER NOT NULL DEFAULT 0,
     open      INTEGER NOT NULL DEFAULT 0,
-    lined     INTEGER NOT NULL DEFAULT 0,          -- places with state 2
-    lined_begun INTEGER NOT NULL DEFAULT 0,        -- of them, those that have begun
-    lined_children INTEGER NOT NULL DEFAULT 0,     -- of them, children that have not begun
+    in_line   INTEGER NOT NULL DEFAULT 0,          -- places with state 2
+    in_line_begun INTEGER NOT NULL DEFAULT 0,      -- of them, those that have begun
+    in_line_children INTEGER NOT NULL DEFAULT 0,   -- of them, children that have not begun
     behind    INTEGER NOT NULL DEFAULT 0,          -- places with state 3
     PRIMARY KEY (queue, key)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX durable_queue_key_look ON durable_queue_key (queue, look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX durable_queue_key_look ON durable_queue_key (queue, check_at) WHERE check_at IS NOT NULL;
 
 -- The places of runs in queues with settings.
 CREATE TABLE durable_place (
@@ -211,8 +211,8 @@ CREATE TABLE durable_fold (
     workflow TEXT    NOT NULL,
     key      TEXT    NOT NULL,
     kind     INTEGER NOT NULL, -- 1 singleton 2 debounce 3 sample
-    look_at  INTEGER NOT NULL, -- when a worker looks at the row
-    after_id BLOB,             -- a worker also looks at the row when this run has ended
+    check_at INTEGER NOT NULL, -- when a worker checks the row
+    after_id BLOB,             -- a worker also checks the row when this run has ended
     waiting_id BLOB,           -- the run that is not released yet
     state    BLOB    NOT NULL, -- JSON; see view durable_folds
     input    BLOB,             -- of the run that waits, if a later start has replaced its own
@@ -220,7 +220,7 @@ CREATE TABLE durable_fold (
 ) STRICT, WITHOUT ROWID;
 
 -- Workers look here for keys with something to do.
-CREATE INDEX durable_fold_look ON durable_fold (look_at);
+CREATE INDEX durable_fold_look ON durable_fold (check_at);
 CREATE INDEX durable_fold_after ON durable_fold (after_id) WHERE after_id IS NOT NULL;
 
 -- What a run waits for is looked up here.
@@ -230,5 +230,5 @@ CREATE VIEW durable_folds AS
 SELECT workflow, key,
        CASE kind WHEN 1 THEN 'singleton' WHEN 2 THEN 'debounce' WHEN 3 THEN 'sample' END AS kind,
        state ->> 'live' AS live_run, state ->> 'waiting' AS waiting_run,
-       strftime('%Y-%m-%dT%H:%M:%fZ', look_at / 1e6, 'unixepoch') AS look_at, state
-FROM (SELECT workflow, key, kind, look_at, CAST(state AS TEXT) AS state FROM durable_fold);
+       strftime('%Y-%m-%dT%H:%M:%fZ', check_at / 1e6, 'unixepoch') AS check_at, state
+FROM (SELECT workflow, key, kind, check_at, CAST(state AS TEXT) AS state FROM durable_fold);

@@ -4,7 +4,7 @@
 SELECT EXISTS (SELECT 1 FROM durable_run
                WHERE queue = ?1 AND lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4)))
            OR EXISTS (SELECT 1 FROM durable_run WHERE queue = ?1 AND lane & 1 = 1 AND wake_at IS NOT NULL AND wake_at <= ?2)
-           OR EXISTS (SELECT 1 FROM durable_queue_key WHERE queue = ?1 AND look_at IS NOT NULL AND look_at <= ?2)
+           OR EXISTS (SELECT 1 FROM durable_queue_key WHERE queue = ?1 AND check_at IS NOT NULL AND check_at <= ?2)
            OR EXISTS (SELECT 1 FROM durable_run AS r
                       WHERE r.queue = ?1 AND r.lane & 7 = 2 AND r.status = 1 AND r.wake_at <= ?3
                         AND (r.deadline_at <= ?2 OR r.epoch = 0 AND r.control & 8 <> 0 AND EXISTS (

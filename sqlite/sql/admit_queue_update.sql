@@ -1,4 +1,4 @@
 -- Writes the counts of a queue.
 UPDATE durable_queue
-SET applied = ?, now_at = ?, paid_at = ?, shut_until = ?, turns = ?, waiting = ?, executing = ?, open = ?
+SET applied = ?, now_at = ?, rate_used_until = ?, closed_until = ?, turns = ?, waiting = ?, executing = ?, open = ?
 WHERE name = ?;

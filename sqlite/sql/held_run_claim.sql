@@ -1,6 +1,6 @@
 -- Claims a run that is held for drift (control 16) and not paused (1, 2), as claim_run.sql claims a due one. A run that needs a
--- place in its queue (the gate of its lane is not 0) becomes pending (1) and due instead. It gets the version ?8 and, apart from its
--- gate, the lane ?7. The run was read before, with the queue ?9, the priority ?10 and the version ?11.
+-- place in its queue (the admission state in its lane is not 0) becomes pending (1) and due instead. It gets the version ?8 and, apart from its
+-- admission state, the lane ?7. The run was read before, with the queue ?9, the priority ?10 and the version ?11.
 UPDATE durable_run
 SET status = CASE WHEN lane & 7 THEN 1 ELSE 2 END,
     control = control & ~16,

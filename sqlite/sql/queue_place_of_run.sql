@@ -1,4 +1,4 @@
--- Selects the place of a run, the gate of the run, and how many runs are before it, of which a limited number is counted:
+-- Selects the place of a run, the admission state of the run, and how many runs are before it, of which a limited number is counted:
 -- those in its part of the queue's line (2), or, if it waits behind its key (3), those of its key.
 SELECT p.queue, p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by, r.lane & 7,
        CASE p.state
@@ -18,7 +18,7 @@ SELECT p.queue, p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p
                LIMIT ?3 + 0
            )
        )
-       WHEN 3 THEN coalesce((SELECT k.lined FROM durable_queue_key AS k WHERE k.queue = p.queue AND k.key = p.key), 0) + (
+       WHEN 3 THEN coalesce((SELECT k.in_line FROM durable_queue_key AS k WHERE k.queue = p.queue AND k.key = p.key), 0) + (
            SELECT count(*)
            FROM (
                SELECT 1 FROM durable_place AS q

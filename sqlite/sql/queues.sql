@@ -7,7 +7,7 @@ SELECT q.name, q.declared, q.declared_version, q.declared_at, q.chosen, q.chosen
            WHERE p.queue = q.name AND p.state < 4 AND NOT p.begun AND p.arrived_at IS NOT NULL AND p.state > 1
            ORDER BY p.arrived_at
            LIMIT 1
-       ), q.paid_at, q.last_change
+       ), q.rate_used_until, q.last_change
 FROM durable_queue AS q
 WHERE NOT q.deleted
 ORDER BY q.name;

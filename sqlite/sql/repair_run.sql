@@ -1,6 +1,6 @@
 -- Makes a run its next generation, if it still has the status ?3, the epoch ?4 and the control bits ?5. It begins with
 -- the epoch ?6, the status ?7, the control bits ?8 and the owner ?12. A run that continues (?13) has the input ?14. If
--- the run had not ended, it keeps its deadline. A run that passed its queue (gate 6) to end arrives anew (1). A run with a place (2) keeps it: the
+-- the run had not ended, it keeps its deadline. A run that passed its queue (admission 6) to end arrives anew (1). A run with a place (2) keeps it: the
 -- place counts until an admission sees that the run waits or has ended.
 UPDATE durable_run
 SET epoch = ?6, status = ?7, control = ?8, wake_at = ?9, deadline_at = CASE WHEN status < 5 THEN deadline_at ELSE ?10 END,

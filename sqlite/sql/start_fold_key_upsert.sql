@@ -1,12 +1,12 @@
 -- Writes the row of one key under which starts fold.
-INSERT INTO durable_fold (workflow, key, kind, look_at, after_id, waiting_id, state, input)
+INSERT INTO durable_fold (workflow, key, kind, check_at, after_id, waiting_id, state, input)
 VALUES (?, -- workflow
         ?, -- key
         ?, -- kind
-        ?, -- look_at
+        ?, -- check_at
         ?, -- after_id
         ?, -- waiting_id
         CAST(? AS BLOB), -- state
         CAST(? AS BLOB)) -- input
 ON CONFLICT (workflow, key, kind) DO UPDATE
-SET look_at = excluded.look_at, after_id = excluded.after_id, waiting_id = excluded.waiting_id, state = excluded.state, input = excluded.input;
+SET check_at = excluded.check_at, after_id = excluded.after_id, waiting_id = excluded.waiting_id, state = excluded.state, input = excluded.input;

@@ -123,7 +123,7 @@ func (f *foldCheck) look() {
 	}
 	for _, key := range due {
 		for range 4 {
-			l := &fold.Look{Key: key, Now: f.now}
+			l := &fold.Check{Key: key, Now: f.now}
 			f.single("a look", f.lookCall(l))
 			if l.Err != nil {
 				f.diverge("a look: %v", l.Err)
@@ -146,7 +146,7 @@ func (f *foldCheck) look() {
 	}
 }
 
-func (f *foldCheck) lookCall(l *fold.Look) call {
+func (f *foldCheck) lookCall(l *fold.Check) call {
 	return func(ctx context.Context, s store.Store) error {
 		err := s.ChangeFold(ctx, l.Change(false))
 		if err == nil {

@@ -305,7 +305,7 @@ func (f *foldCheck) together() {
 		text, do = f.changeRun()
 	case 1:
 		other = nil
-		l := &fold.Look{Key: f.key(), Now: f.now}
+		l := &fold.Check{Key: f.key(), Now: f.now}
 		text, do = "a look", f.lookCall(l)
 	}
 	text = fmt.Sprintf("%s\n and %s", s, text)

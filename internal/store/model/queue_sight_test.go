@@ -119,7 +119,7 @@ func (q *queueCheck) unclaimed(seen *queueSight) {
 	over := func(most, used int) bool { return most > 0 && used > most }
 	for _, r := range seen.runs {
 		p := seen.places[r.UUID]
-		if p == nil || p.State != store.PlaceExecuting || p.Gate != store.GateAdmitted || r.Status != store.Pending || r.WakeAt.After(q.now.Add(-store.UnclaimedAfter)) {
+		if p == nil || p.State != store.PlaceExecuting || p.Admission != store.AdmissionGranted || r.Status != store.Pending || r.WakeAt.After(q.now.Add(-store.UnclaimedAfter)) {
 			continue
 		}
 		if !r.Deadline.IsZero() && !r.Deadline.After(q.now) {

@@ -113,11 +113,11 @@ func (q *queueCheck) start() (string, call) {
 	}
 	key := pick(q.check, "key", []string{"", "a", "a", "b"})
 	if q.live && (key != "" || q.dice("knows", 6) > 0) {
-		w.Run.Gate, w.Place = store.GateArrived, q.place(&w.Run, key)
+		w.Run.Admission, w.Place = store.AdmissionPending, q.place(&w.Run, key)
 	} else {
 		q.strayed = true
 	}
-	return fmt.Sprintf("start %s with key %q and gate %d", shorten(id), key, w.Run.Gate), func(ctx context.Context, s store.Store) error {
+	return fmt.Sprintf("start %s with key %q and gate %d", shorten(id), key, w.Run.Admission), func(ctx context.Context, s store.Store) error {
 		mine := *w
 		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
 	}
@@ -154,7 +154,7 @@ func (q *queueCheck) child() (string, call) {
 	}
 	w := &store.StartWrite{Run: r, ParentEpoch: parent.Epoch}
 	if q.live {
-		w.Run.Gate, w.Place = store.GateArrived, q.place(&w.Run, pick(q.check, "key", []string{"", "a"}))
+		w.Run.Admission, w.Place = store.AdmissionPending, q.place(&w.Run, pick(q.check, "key", []string{"", "a"}))
 	} else {
 		q.strayed = true
 	}
@@ -207,7 +207,7 @@ func (q *queueCheck) claim() (string, call) {
 		Worker: workers[0], Nonce: q.nonce(), Filter: served[0], Limit: 1 + q.dice("limit", 4), MaxSuspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
 	}
 	if q.live {
-		c.QueueGates = store.NewQueueGates([]string{flowQueue}, nil, nil)
+		c.QueueRules = store.NewQueueClaimRules([]string{flowQueue}, nil, nil)
 	}
 	return fmt.Sprint("claim ", c.Limit), func(ctx context.Context, s store.Store) error {
 		_, err := s.Claim(ctx, c)
@@ -249,7 +249,7 @@ func (q *queueCheck) admit() {
 		if err := q.repeated(q.pass(&a), q.handle()); err != nil {
 			q.diverge("a pass: %v", err)
 		}
-		if !a.More && !a.Busy {
+		if !a.More && !a.QueueLocked {
 			seen := q.look()
 			q.idle(seen)
 			q.unclaimed(seen)

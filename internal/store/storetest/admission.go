@@ -91,7 +91,7 @@ func withPriority(n int16) func(*store.StartWrite) {
 	return func(w *store.StartWrite) { w.Run.Priority, w.Place.Priority = n, n }
 }
 
-func withoutPlace(w *store.StartWrite) { w.Run.Gate, w.Place = store.GateFree, nil }
+func withoutPlace(w *store.StartWrite) { w.Run.Admission, w.Place = store.AdmissionNotNeeded, nil }
 
 // admit makes passes until there is nothing more to do at the time, and checks the counts.
 func (q *queueBed) admit(at time.Time) (last store.QueueAdmission) {
@@ -101,7 +101,7 @@ func (q *queueBed) admit(at time.Time) (last store.QueueAdmission) {
 		if err := q.s.Admit(q.ctx, &last); err != nil {
 			q.Fatalf("Admit: %v", err)
 		}
-		if !last.More && !last.Busy {
+		if !last.More && !last.QueueLocked {
 			q.checkCounts()
 			return last
 		}
@@ -171,7 +171,7 @@ func (q *queueBed) claims(at time.Time) (ids []uuid.UUID) {
 	q.Helper()
 	query := q.query(at)
 	if !q.gone {
-		query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, nil)
+		query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	}
 	for _, c := range q.claim(query).Runs {
 		ids = append(ids, c.Run.UUID)
@@ -214,14 +214,14 @@ func (q *queueBed) waits(at time.Time, ids ...uuid.UUID) {
 	}
 }
 
-func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, gate store.LaneGate) {
+func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, admission store.Admission) {
 	q.Helper()
 	p := q.placeOf(id)
 	if p == nil {
 		p = &store.QueuedRun{}
 	}
-	if p.State != want || want != store.PlaceGone && p.Gate != gate {
-		q.Errorf("%s: the place is in state %d at gate %d, want %d at %d", what, p.State, p.Gate, want, gate)
+	if p.State != want || want != store.PlaceGone && p.Admission != admission {
+		q.Errorf("%s: the place is in state %d at admission %d, want %d at %d", what, p.State, p.Admission, want, admission)
 	}
 }
 
@@ -233,7 +233,7 @@ func admitExecuting(b *bed) {
 	}
 	q.begins("at first", q.in(time.Second), r[0], r[1])
 	q.begins("while they execute", q.in(time.Second))
-	q.wantState("in line", r[2], store.PlaceInLine, store.GateInLine)
+	q.wantState("in line", r[2], store.PlaceInLine, store.AdmissionInLine)
 	if before := q.placeOf(r[4]).Before; before != 2 {
 		q.Errorf("%d runs are before the last of three in line", before)
 	}
@@ -277,10 +277,10 @@ func admitOpen(b *bed) {
 	q.begins("while the first sleeps", q.in(time.Second), r[1])
 	q.waits(time.Time{}, r[1])
 	q.begins("while two are open", q.in(time.Second))
-	q.wantState("asleep", r[0], store.PlaceOutside, store.GateArrived)
+	q.wantState("asleep", r[0], store.PlaceOutside, store.AdmissionPending)
 	a := q.admit(q.in(time.Second))
-	if !a.Again.Equal(q.in(time.Minute)) {
-		q.Errorf("the next pass is at %v, want the time at which the first is due", a.Again)
+	if !a.NextPassAt.Equal(q.in(time.Minute)) {
+		q.Errorf("the next pass is at %v, want the time at which the first is due", a.NextPassAt)
 	}
 	q.begins("when it is due", q.in(time.Minute), r[0])
 	q.ends(r[0])
@@ -315,8 +315,8 @@ func admitRate(b *bed) {
 	r := q.starts(3, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	a := q.admit(q.in(time.Second))
-	if !a.Again.Equal(q.in(1500 * time.Millisecond)) {
-		q.Errorf("the next pass is %v later, want half a second", a.Again.Sub(q.in(time.Second)))
+	if !a.NextPassAt.Equal(q.in(1500 * time.Millisecond)) {
+		q.Errorf("the next pass is %v later, want half a second", a.NextPassAt.Sub(q.in(time.Second)))
 	}
 	q.begins("too early", q.in(1499*time.Millisecond))
 	q.begins("in time", q.in(1500*time.Millisecond), r[1])

@@ -27,7 +27,7 @@ func admitUrgentOfKey(b *bed) {
 	normal := q.start("")
 	urgent := q.start("a", withPriority(2))
 	q.admit(q.in(time.Second))
-	q.wantState("urgent", urgent, store.PlaceInLine, store.GateInLine)
+	q.wantState("urgent", urgent, store.PlaceInLine, store.AdmissionInLine)
 	for _, next := range []struct {
 		ends, begins int
 	}{{0, 3}, {3, 2}, {2, 1}} {

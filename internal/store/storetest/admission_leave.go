@@ -17,7 +17,7 @@ func admitPausedRun(b *bed) {
 	q.admit(q.in(time.Second))
 	q.ordered(store.VerbPause, r[0], r[1]) // one with a place, and one in line
 	q.begins("when two are paused", q.in(20*time.Second), r[2])
-	q.wantState("paused", r[1], store.PlaceOutside, store.GateArrived)
+	q.wantState("paused", r[1], store.PlaceOutside, store.AdmissionPending)
 	q.ordered(store.VerbResume, r[0], r[1])
 	q.begins("while another executes", q.in(20*time.Second))
 	q.ends(r[2])
@@ -35,14 +35,14 @@ func admitCancelled(b *bed) {
 	q.waits(q.in(2*time.Second), r[0])
 	q.begins("while it sleeps", q.in(time.Second), r[1])
 	q.admit(q.in(2 * time.Second)) // the first is in line again
-	q.wantState("awake", r[0], store.PlaceInLine, store.GateInLine)
+	q.wantState("awake", r[0], store.PlaceInLine, store.AdmissionInLine)
 	q.ordered(store.VerbCancel, r[0], r[2])
 	if s := q.row(r[2]).Status; s != store.Cancelled {
 		q.Errorf("a cancelled run that has not begun is %v", s)
 	}
 	q.begins("to compensate", q.in(20*time.Second), r[0])
-	q.wantState("cancelled in line", r[2], store.PlaceGone, store.GateFree)
-	q.wantState("compensating", r[0], store.PlacePassing, store.GatePassing)
+	q.wantState("cancelled in line", r[2], store.PlaceGone, store.AdmissionNotNeeded)
+	q.wantState("compensating", r[0], store.PlacePassing, store.AdmissionBypassed)
 	end := q.finish(r[0], q.row(r[0]).Epoch)
 	end.Status, end.Output = store.Cancelled, nil
 	wantOutcome(b, "the cancelled end", q.commitRun(end).Outcome, store.Written)
@@ -69,12 +69,12 @@ func admitExpired(b *bed) {
 	patient := q.start("", func(w *store.StartWrite) { w.Place.StartBy = q.in(time.Hour) })
 	q.begins("at first", q.in(time.Second), first)
 	a := q.admit(q.in(time.Second))
-	if !a.Again.Equal(q.in(30 * time.Second)) {
-		q.Errorf("the next pass is after %v, want the first deadline", a.Again.Sub(q.now))
+	if !a.NextPassAt.Equal(q.in(30 * time.Second)) {
+		q.Errorf("the next pass is after %v, want the first deadline", a.NextPassAt.Sub(q.now))
 	}
 	q.begins("at the deadline", q.in(30*time.Second), overdue)
 	q.begins("when it should have begun", q.in(time.Minute), late)
-	q.wantState("expiring", late, store.PlacePassing, store.GatePassing)
+	q.wantState("expiring", late, store.PlacePassing, store.AdmissionBypassed)
 	q.ends(first)
 	q.begins("when there is room", q.in(2*time.Minute), patient)
 }
@@ -90,7 +90,7 @@ func admitClockBack(b *bed) {
 	q.begins("when the time of the other has come", q.in(2*time.Second), r[1])
 	overdue := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Minute) })
 	q.admit(q.in(3 * time.Second))
-	q.wantState("before its deadline", overdue, store.PlaceInLine, store.GateInLine)
+	q.wantState("before its deadline", overdue, store.PlaceInLine, store.AdmissionInLine)
 	q.begins("at its deadline", q.in(time.Minute), overdue)
 }
 
@@ -99,8 +99,8 @@ func admitDeadline(b *bed) {
 	r := q.starts(2, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	wantOutcome(b, "the deadline", q.setDeadline(r[1], q.in(time.Minute)).Outcome, store.Written)
-	if a := q.admit(q.in(2 * time.Second)); !a.Again.Equal(q.in(time.Minute)) {
-		q.Errorf("the next pass is after %v, want the deadline", a.Again.Sub(q.now))
+	if a := q.admit(q.in(2 * time.Second)); !a.NextPassAt.Equal(q.in(time.Minute)) {
+		q.Errorf("the next pass is after %v, want the deadline", a.NextPassAt.Sub(q.now))
 	}
 	q.begins("at the deadline", q.in(time.Minute), r[1])
 }
@@ -111,7 +111,7 @@ func admitChildren(b *bed) {
 	q.begins("at first", q.in(time.Second), r[0])
 	parent := q.row(r[0])
 	child := q.child(parent, "child")
-	child.Queue, child.Gate = boundedQueue, store.GateArrived
+	child.Queue, child.Admission = boundedQueue, store.AdmissionPending
 	w := &store.StartWrite{Run: child, ParentEpoch: parent.Epoch, Place: &store.QueuePlace{Run: child.UUID, Queue: boundedQueue, Weight: 1}}
 	q.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	q.runs = append(q.runs, child.UUID)
@@ -143,9 +143,9 @@ func admitStrays(b *bed) {
 		q.Errorf("strays %v were claimed", got)
 	}
 	q.begins("while one that was executing executes", q.in(time.Second))
-	q.wantState("executing", executing, store.PlaceExecuting, store.GateAdmitted)
-	q.wantState("asleep", sleeping, store.PlaceOutside, store.GateArrived)
-	q.wantState("due", due, store.PlaceInLine, store.GateInLine)
+	q.wantState("executing", executing, store.PlaceExecuting, store.AdmissionGranted)
+	q.wantState("asleep", sleeping, store.PlaceOutside, store.AdmissionPending)
+	q.wantState("due", due, store.PlaceInLine, store.AdmissionInLine)
 	q.ends(executing)
 	q.begins("when it has ended", q.in(time.Second), due)
 	q.ends(due)
@@ -207,7 +207,7 @@ func admitDeletedStartBy(b *bed) {
 		q.Errorf("the queue has a row: %+v", row)
 	}
 	for _, id := range []uuid.UUID{lined, asleep} {
-		if p := q.placeOf(id); p == nil || !p.StartBy.Equal(by) || p.Gate != store.GateFree {
+		if p := q.placeOf(id); p == nil || !p.StartBy.Equal(by) || p.Admission != store.AdmissionNotNeeded {
 			q.Errorf("a run that has to begin by a time has the place %+v", p)
 		}
 	}
@@ -252,7 +252,7 @@ func admitSetAgain(b *bed) {
 	}
 	fresh := q.start("a")
 	q.begins("while two are open", q.in(2*time.Second))
-	q.wantState("executing", r[0], store.PlaceExecuting, store.GateAdmitted)
+	q.wantState("executing", r[0], store.PlaceExecuting, store.AdmissionGranted)
 	q.begins("when the other wakes", q.in(time.Minute), r[1])
 	q.ends(r[0])
 	q.begins("while one is open", q.in(time.Minute))
@@ -276,7 +276,7 @@ func admitLeftOut(b *bed) {
 	stranger := q.queued("stranger", q.now)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue}, nil)
+	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, []string{boundedQueue}, nil)
 	q.claimOne(query, stranger.UUID)
 	q.begins("of a worker that takes from the queue", q.in(time.Second), r...)
 }

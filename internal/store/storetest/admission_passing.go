@@ -13,7 +13,7 @@ import (
 func (q *queueBed) claimsWithoutRoom(at time.Time) (claimed []store.ClaimedRun) {
 	q.Helper()
 	query := q.query(at)
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, []string{boundedQueue}, nil)
+	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, []string{boundedQueue}, nil)
 	return q.claim(query).Runs
 }
 
@@ -29,14 +29,14 @@ func admitWithoutRoom(b *bed) {
 	late := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(3 * time.Second) })
 	q.ordered(store.VerbCancel, asleep, admitted, seen, dead)
 	at := q.in(2 * time.Hour) // the leases are over
-	q.wantState("cancelled where it was admitted", admitted, store.PlaceExecuting, store.GatePassing)
-	q.wantState("cancelled before an admission has seen that it waits", seen, store.PlaceExecuting, store.GatePassing)
+	q.wantState("cancelled where it was admitted", admitted, store.PlaceExecuting, store.AdmissionBypassed)
+	q.wantState("cancelled before an admission has seen that it waits", seen, store.PlaceExecuting, store.AdmissionBypassed)
 	q.admit(at)
-	q.wantState("cancelled while it slept", asleep, store.PlacePassing, store.GatePassing)
-	q.wantState("expiring", late, store.PlacePassing, store.GatePassing)
+	q.wantState("cancelled while it slept", asleep, store.PlacePassing, store.AdmissionBypassed)
+	q.wantState("expiring", late, store.PlacePassing, store.AdmissionBypassed)
 	got := make(map[uuid.UUID]bool)
 	for _, c := range q.claimsWithoutRoom(at) {
-		if got[c.Run.UUID] = true; !c.Passing {
+		if got[c.Run.UUID] = true; !c.BypassesQueue {
 			q.Errorf("the claimed run %s does not pass", c.Run.Name)
 		}
 	}
@@ -48,7 +48,7 @@ func admitWithoutRoom(b *bed) {
 	}
 	q.checkCounts()
 	rest := q.claim(q.query(at)).Runs
-	if len(rest) != 1 || rest[0].Run.UUID != other || rest[0].Passing {
+	if len(rest) != 1 || rest[0].Run.UUID != other || rest[0].BypassesQueue {
 		q.Errorf("a worker with room claims %+v, want the run that was not cancelled", rest)
 	}
 	for _, id := range []uuid.UUID{asleep, admitted, seen, dead} {
@@ -75,11 +75,11 @@ func admitEnding(b *bed) {
 	full := q.starts(1, "")[0]
 	q.begins("while both wait", q.in(2*time.Second), next, full)
 	q.admit(q.in(3 * time.Second))
-	q.wantState("ending", failed, store.PlacePassing, store.GatePassing)
-	q.wantState("asleep before", asleep, store.PlaceInLine, store.GateInLine)
+	q.wantState("ending", failed, store.PlacePassing, store.AdmissionBypassed)
+	q.wantState("asleep before", asleep, store.PlaceInLine, store.AdmissionInLine)
 	q.checkCounts()
 	claimed := q.claimsWithoutRoom(q.in(3 * time.Second))
-	if len(claimed) != 1 || claimed[0].Run.UUID != failed || !claimed[0].Passing {
+	if len(claimed) != 1 || claimed[0].Run.UUID != failed || !claimed[0].BypassesQueue {
 		q.Errorf("a worker without room claims %+v, want the run that ends", claimed)
 	}
 }
@@ -88,7 +88,7 @@ func admitEnding(b *bed) {
 func (q *queueBed) claimsWhilePaused(at time.Time) (claimed []uuid.UUID) {
 	q.Helper()
 	query := q.query(at)
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, []string{boundedQueue})
+	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, []string{boundedQueue})
 	for _, c := range q.claim(query).Runs {
 		claimed = append(claimed, c.Run.UUID)
 	}

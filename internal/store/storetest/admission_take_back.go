@@ -24,7 +24,7 @@ func admitPauseTakesBack(b *bed) {
 	q.pauseQueue(false)
 	q.begins("in a paused queue", q.in(2*time.Second), begun)
 	for _, id := range r {
-		q.wantState("taken back", id, store.PlaceInLine, store.GateInLine)
+		q.wantState("taken back", id, store.PlaceInLine, store.AdmissionInLine)
 	}
 	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 1, Open: 1, Waiting: 3}) {
 		q.Errorf("the queue counts %+v", use)
@@ -63,9 +63,9 @@ func admitLateWithoutRoom(b *bed) {
 	patient := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(2 * time.Hour) })
 	q.admit(q.in(time.Second))
 	q.admit(q.in(time.Hour))
-	q.wantState("late", late, store.PlacePassing, store.GatePassing)
-	q.wantState("overdue", overdue, store.PlacePassing, store.GatePassing)
-	q.wantState("in time", patient, store.PlaceExecuting, store.GateAdmitted)
+	q.wantState("late", late, store.PlacePassing, store.AdmissionBypassed)
+	q.wantState("overdue", overdue, store.PlacePassing, store.AdmissionBypassed)
+	q.wantState("in time", patient, store.PlaceExecuting, store.AdmissionGranted)
 	if got := q.claimsWithoutRoom(q.in(time.Hour)); len(got) != 2 {
 		q.Errorf("a worker without room claims %+v, want the two that expire", got)
 	}

@@ -27,16 +27,16 @@ func admitShiftedTimers(b *bed) {
 	q.admit(q.in(time.Second))
 	q.controlAt(q.in(10*time.Minute), store.VerbPause, seen)
 	q.admit(q.in(10 * time.Minute))
-	q.wantState("paused in line", seen, store.PlaceOutside, store.GateArrived)
+	q.wantState("paused in line", seen, store.PlaceOutside, store.AdmissionPending)
 	q.controlAt(q.in(20*time.Minute), store.VerbPause, unseen, first) // no admission sees this pause
 	q.controlAt(q.in(40*time.Minute), store.VerbResume, first, seen, unseen)
 	q.checkCounts()
-	if a := q.admit(q.in(40 * time.Minute)); !a.Again.Equal(q.in(80 * time.Minute)) {
-		q.Errorf("the next pass is after %v, want the first deadline, 20 minutes later than it was", a.Again.Sub(q.now))
+	if a := q.admit(q.in(40 * time.Minute)); !a.NextPassAt.Equal(q.in(80 * time.Minute)) {
+		q.Errorf("the next pass is after %v, want the first deadline, 20 minutes later than it was", a.NextPassAt.Sub(q.now))
 	}
-	q.wantState("resumed where it was admitted", first, store.PlaceExecuting, store.GateAdmitted)
-	q.wantState("resumed outside of the line", seen, store.PlaceInLine, store.GateInLine)
-	q.wantState("resumed in line", unseen, store.PlaceInLine, store.GateInLine)
+	q.wantState("resumed where it was admitted", first, store.PlaceExecuting, store.AdmissionGranted)
+	q.wantState("resumed outside of the line", seen, store.PlaceInLine, store.AdmissionInLine)
+	q.wantState("resumed in line", unseen, store.PlaceInLine, store.AdmissionInLine)
 	q.begins("after the old deadlines", q.in(70*time.Minute), first)
 	q.begins("at the first deadline", q.in(80*time.Minute), unseen)
 	q.begins("before the second deadline", q.in(89*time.Minute))
@@ -53,7 +53,7 @@ func admitEndedLeases(b *bed) {
 	r := q.starts(4, "a")
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, nil)
+	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
 		q.Fatalf("claimed %v, want two", ids(got))
 	}
@@ -64,7 +64,7 @@ func admitEndedLeases(b *bed) {
 	}
 	q.admit(q.in(2 * time.Second))
 	for _, id := range r[:2] {
-		q.wantState("of a dead worker", id, store.PlaceExecuting, store.GateAdmitted)
+		q.wantState("of a dead worker", id, store.PlaceExecuting, store.AdmissionGranted)
 	}
 	q.begins("after the end of the leases", q.in(2*time.Second), r[0], r[1])
 	q.ends(r[0])
@@ -110,11 +110,11 @@ func requeueAgainstAll(b *bed) {
 	}
 	admit := func(queue string) bool {
 		a := &store.QueueAdmission{Queue: queue, Now: at, Lease: time.Minute}
-		return failed("Admit", q.s.Admit(q.ctx, a)) || a.More || a.Busy
+		return failed("Admit", q.s.Admit(q.ctx, a)) || a.More || a.QueueLocked
 	}
 	claim := func() (got []uuid.UUID) {
 		query := q.query(at)
-		query.QueueGates = store.NewQueueGates(queues, nil, nil)
+		query.QueueRules = store.NewQueueClaimRules(queues, nil, nil)
 		result, err := q.s.Claim(q.ctx, query)
 		failed("Claim", err)
 		for _, c := range result.Runs {
@@ -133,7 +133,7 @@ func requeueAgainstAll(b *bed) {
 	}
 	repeatedly(1, func(x *rand.Rand, id uuid.UUID) {
 		p := int16(x.IntN(5) - 2)
-		failed("MoveRun", q.s.MoveRun(q.ctx, &store.QueueMove{Run: id, Queue: queues[x.IntN(2)], Gated: true, Priority: &p, Now: at}))
+		failed("MoveRun", q.s.MoveRun(q.ctx, &store.QueueMove{Run: id, Queue: queues[x.IntN(2)], NeedsPlace: true, Priority: &p, Now: at}))
 	})
 	repeatedly(2, func(x *rand.Rand, id uuid.UUID) {
 		o := q.newOrder([]store.Verb{store.VerbPause, store.VerbResume, store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}[x.IntN(6)], id)

@@ -197,7 +197,7 @@ func driftClaimed(b *bed) {
 func driftInQueue(b *bed) {
 	r := b.started("")
 	r2 := b.running("")
-	r2.Gate = store.GateAdmitted
+	r2.Admission = store.AdmissionGranted
 	b.commitStart(r2)
 	b.diverge(r2.UUID, r2.Epoch, "v2")
 	row := b.claimHeld(r2.UUID)

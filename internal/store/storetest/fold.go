@@ -59,14 +59,14 @@ func foldKept(b *bed) {
 		b.Errorf("an unknown key has %+v", row)
 	}
 	rows := []store.Fold{
-		{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, LookAt: b.in(time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, LookAt: b.in(-time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldSample}, LookAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
+		{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, CheckAt: b.in(time.Hour), State: []byte(`{}`)},
+		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, CheckAt: b.in(-time.Hour), State: []byte(`{}`)},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldSample}, CheckAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
 	}
-	rows[3].LookAt = b.in(time.Microsecond)
+	rows[3].CheckAt = b.in(time.Microsecond)
 	for _, row := range rows {
-		b.setFold(store.Fold{FoldKey: row.FoldKey, LookAt: b.in(time.Minute), State: []byte(`{"first":1}`)})
+		b.setFold(store.Fold{FoldKey: row.FoldKey, CheckAt: b.in(time.Minute), State: []byte(`{"first":1}`)})
 		b.setFold(row)
 	}
 	for _, row := range rows {
@@ -114,9 +114,9 @@ func foldDue(b *bed) {
 	live, ended := b.started("live"), b.started("ended")
 	b.commitRun(b.finish(ended.UUID, epochAt(1)))
 	for name, row := range map[string]store.Fold{
-		"past": {LookAt: b.in(-time.Hour)}, "now": {LookAt: b.now}, "later": {LookAt: b.in(time.Minute)}, "much later": {LookAt: b.in(time.Hour)},
-		"waits": {LookAt: b.in(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {LookAt: b.in(time.Hour), AfterRun: owner(ended.UUID)},
-		"run is gone": {LookAt: b.in(time.Hour), AfterRun: owner(uuid.New())},
+		"past": {CheckAt: b.in(-time.Hour)}, "now": {CheckAt: b.now}, "later": {CheckAt: b.in(time.Minute)}, "much later": {CheckAt: b.in(time.Hour)},
+		"waits": {CheckAt: b.in(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.in(time.Hour), AfterRun: owner(ended.UUID)},
+		"run is gone": {CheckAt: b.in(time.Hour), AfterRun: owner(uuid.New())},
 	} {
 		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldSample}
 		b.setFold(row)
@@ -136,7 +136,7 @@ func foldRace(b *bed) {
 			var err error
 			for range 100 { // a store returns ErrLocked soon, and the engine retries
 				err = b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
-					w := &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"n":"x"}`)}}
+					w := &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"n":"x"}`)}}
 					if s.Row != nil {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
 						return w
@@ -171,7 +171,7 @@ func foldAtomic(b *bed) {
 	defer cancel()
 	err := b.s.ChangeFold(ctx, &store.FoldChange{Key: foldKey, Plan: func(store.FoldState) *store.FoldWrite {
 		cancel() // as a process that dies
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.pending("a", b.now)}}
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.pending("a", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
@@ -186,7 +186,7 @@ func foldSeen(b *bed) {
 	live.Deadline, live.Priority = deadline, 2
 	b.commitStart(live)
 	child := b.started("parent")
-	b.setFold(store.Fold{FoldKey: foldKey, LookAt: b.now})
+	b.setFold(store.Fold{FoldKey: foldKey, CheckAt: b.now})
 	gone := uuid.New()
 	var got store.FoldState
 	for _, name := range []string{"", "live", "none", live.UUID.String()} {
@@ -219,7 +219,7 @@ func (b *bed) unreleased(name string) store.Run {
 	r := b.pending(name, time.Time{})
 	r.Unreleased = true
 	b.fold(foldKey, func(store.FoldState) *store.FoldWrite {
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
 	})
 	return r
 }
@@ -227,7 +227,7 @@ func (b *bed) unreleased(name string) store.Run {
 func (b *bed) releaseFold(r store.Run, input []byte) error {
 	return b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
-			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithGate(r.Gate),
+			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
 			WakeAt: b.in(time.Minute), Deadline: b.in(time.Hour), Input: input,
 		}}
 	}})

@@ -115,7 +115,7 @@ func forkInQueue(b *bed) {
 	wantOutcome(b, "the fork", b.forked(f), store.Written)
 	q.runs = append(q.runs, w.Run.UUID)
 	q.begins("while the forked run executes", q.in(time.Second))
-	q.wantState("the fork", w.Run.UUID, store.PlaceInLine, store.GateInLine)
+	q.wantState("the fork", w.Run.UUID, store.PlaceInLine, store.AdmissionInLine)
 	q.ends(first)
 	q.begins("when it has ended", q.in(time.Second), w.Run.UUID)
 	q.ends(w.Run.UUID)

@@ -69,7 +69,7 @@ func (b *bed) placeOf(run uuid.UUID) *store.QueuedRun {
 // arriving returns the start of a run in a queue with a row. It is not committed.
 func (b *bed) arriving(name, queue, key string) *store.StartWrite {
 	r := b.pending(name, b.now)
-	r.Queue, r.Gate = queue, store.GateArrived
+	r.Queue, r.Admission = queue, store.AdmissionPending
 	return &store.StartWrite{Run: r, Place: &store.QueuePlace{Run: r.UUID, Queue: queue, Key: key, Weight: 1, State: store.PlaceOutside, Root: true}}
 }
 
@@ -183,11 +183,11 @@ func queueStart(b *bed) {
 	for _, w := range []*store.StartWrite{first, plain, other} {
 		wantOutcome(b, "start of "+w.Run.Name, w.Outcome, store.Written)
 	}
-	want := store.QueuedRun{QueuePlace: *first.Place, Gate: store.GateArrived}
+	want := store.QueuedRun{QueuePlace: *first.Place, Admission: store.AdmissionPending}
 	if p := b.placeOf(first.Run.UUID); p == nil || !samePlace(*p, want) {
 		b.Errorf("the place is %+v, want %+v", p, want)
 	}
-	if p := b.placeOf(other.Run.UUID); p == nil || p.Key != "" || p.Gate != store.GateArrived {
+	if p := b.placeOf(other.Run.UUID); p == nil || p.Key != "" || p.Admission != store.AdmissionPending {
 		b.Errorf("the place without a key is %+v", p)
 	}
 	if p := b.placeOf(plain.Run.UUID); p != nil {
@@ -224,7 +224,7 @@ func samePlace(got, want store.QueuedRun) bool {
 func queueChild(b *bed) {
 	parent := b.started("parent")
 	kid := b.child(parent, "kid")
-	kid.Queue, kid.Gate, kid.Status, kid.Epoch, kid.Owner, kid.StartedAt, kid.WakeAt = "mail", store.GateArrived, store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.now
+	kid.Queue, kid.Admission, kid.Status, kid.Epoch, kid.Owner, kid.StartedAt, kid.WakeAt = "mail", store.AdmissionPending, store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.now
 	w := &store.StartWrite{Run: kid, ParentEpoch: epochAt(1), Place: &store.QueuePlace{Run: kid.UUID, Queue: "mail", Key: "acme", Weight: 1, State: store.PlaceOutside}}
 	fenced := *w
 	fenced.ParentEpoch = epochAt(7)
@@ -235,7 +235,7 @@ func queueChild(b *bed) {
 	}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	wantOutcome(b, "the child", w.Outcome, store.Written)
-	if p := b.placeOf(kid.UUID); p == nil || p.Key != "acme" || p.Gate != store.GateArrived {
+	if p := b.placeOf(kid.UUID); p == nil || p.Key != "acme" || p.Admission != store.AdmissionPending {
 		b.Errorf("the child has the place %+v", p)
 	}
 }
@@ -258,9 +258,9 @@ func queueDepth(b *bed) {
 }
 
 func queueStartBy(b *bed) {
-	for name, gate := range map[string]store.LaneGate{"free": store.GateFree, "admitted": store.GateAdmitted} {
+	for name, admission := range map[string]store.Admission{"free": store.AdmissionNotNeeded, "admitted": store.AdmissionGranted} {
 		w := b.arriving(name, "queue", "")
-		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.HasStartBy, b.in(time.Hour)
+		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.in(time.Hour)
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 		got := b.claimOne(b.query(b.in(time.Minute)), w.Run.UUID)
 		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.HasStartBy || p == nil || !p.StartBy.Equal(b.in(time.Hour)) {
@@ -273,22 +273,22 @@ func queueStartBy(b *bed) {
 				}
 			}
 		}
-		if p := b.placeOf(w.Run.UUID); b.row(w.Run.UUID).Control != 0 || (p == nil) != (gate == store.GateFree) {
+		if p := b.placeOf(w.Run.UUID); b.row(w.Run.UUID).Control != 0 || (p == nil) != (admission == store.AdmissionNotNeeded) {
 			b.Errorf("%s: control %d and the place %+v", name, b.row(w.Run.UUID).Control, p)
 		}
 	}
 }
 
 func queueStartByCancelled(b *bed) {
-	start := func(name string, gate store.LaneGate) *store.StartWrite {
+	start := func(name string, admission store.Admission) *store.StartWrite {
 		w := b.arriving(name, "queue", "")
-		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.HasStartBy, b.in(time.Hour)
+		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.in(time.Hour)
 		return w
 	}
-	begun := start("begun", store.GateFree) // its worker has died before it has removed the mark
+	begun := start("begun", store.AdmissionNotNeeded) // its worker has died before it has removed the mark
 	b.commit(&store.Batch{Starts: []*store.StartWrite{begun}})
 	b.claimOne(b.query(b.now), begun.Run.UUID)
-	free, ended, gated, unreleased := start("cancelled", store.GateFree), start("terminated", store.GateFree), start("in line", store.GateArrived), start("not released", store.GateFree)
+	free, ended, gated, unreleased := start("cancelled", store.AdmissionNotNeeded), start("terminated", store.AdmissionNotNeeded), start("in line", store.AdmissionPending), start("not released", store.AdmissionNotNeeded)
 	unreleased.Run.Unreleased, unreleased.Run.WakeAt = true, time.Time{}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{free, ended, gated, unreleased}})
 	b.ordered(store.VerbPause, free.Run.UUID)

@@ -30,7 +30,7 @@ func repairPassed(b *bed) {
 	q.begins("when the first sleeps", q.in(time.Minute), holder)
 	q.begins("when their times are over", at, unbegun, asleep)
 	for _, id := range []uuid.UUID{unbegun, asleep} {
-		q.wantState("to expire", id, store.PlacePassing, store.GatePassing)
+		q.wantState("to expire", id, store.PlacePassing, store.AdmissionBypassed)
 		q.expiresAndIsRepaired(at, id)
 	}
 	if got := q.claimsWithoutRoom(at); len(got) != 0 {
@@ -38,7 +38,7 @@ func repairPassed(b *bed) {
 	}
 	q.begins("while another run executes", at)
 	for _, id := range []uuid.UUID{unbegun, asleep} {
-		q.wantState("repaired", id, store.PlaceInLine, store.GateInLine)
+		q.wantState("repaired", id, store.PlaceInLine, store.AdmissionInLine)
 	}
 	q.ends(holder)
 	q.begins("when there is room", at, asleep) // it had begun before
@@ -57,7 +57,7 @@ func repairPlaceKept(b *bed) {
 	at := q.in(time.Minute)
 	q.begins("at first", at, r[0])
 	q.expiresAndIsRepaired(at, r[0])
-	q.wantState("repaired", r[0], store.PlaceExecuting, store.GateAdmitted)
+	q.wantState("repaired", r[0], store.PlaceExecuting, store.AdmissionGranted)
 	q.begins("after the repair", at, r[0])
 	q.ends(r[0])
 	q.begins("when it has ended", at, r[1])

@@ -46,7 +46,7 @@ func (b *bed) requeue(m *store.QueueMove) *store.QueueMove {
 
 func (b *bed) moved(run uuid.UUID, queue string, gated bool) {
 	b.Helper()
-	wantOutcome(b, "the move", b.requeue(&store.QueueMove{Run: run, Queue: queue, Gated: gated}).Outcome, store.Written)
+	wantOutcome(b, "the move", b.requeue(&store.QueueMove{Run: run, Queue: queue, NeedsPlace: gated}).Outcome, store.Written)
 }
 
 func (b *bed) prioritized(run uuid.UUID, p int16) {
@@ -109,7 +109,7 @@ func requeueRefused(b *bed) {
 	overdue.Deadline = b.in(-time.Minute)
 	b.commitStart(overdue)
 	late := b.arriving("late", boundedQueue, "")
-	late.Run.Gate, late.Run.Control, late.Place.StartBy = store.GateFree, store.HasStartBy, b.in(-time.Minute)
+	late.Run.Admission, late.Run.Control, late.Place.StartBy = store.AdmissionNotNeeded, store.HasStartBy, b.in(-time.Minute)
 	b.commit(&store.Batch{Starts: []*store.StartWrite{late}})
 	p := int16(1)
 	for _, r := range []store.Run{running, waiting, held, ended, cancelled, overdue, late.Run} {
@@ -134,7 +134,7 @@ func requeueLined(b *bed) {
 	q.begins("at first", q.in(time.Second), r[0])
 	q.prioritized(r[4], 2)
 	q.prioritized(r[1], -2)
-	q.wantState("until an admission sees it", r[4], store.PlaceOutside, store.GateArrived)
+	q.wantState("until an admission sees it", r[4], store.PlaceOutside, store.AdmissionPending)
 	q.checkCounts()
 	q.checkKeys(boundedQueue)
 	for i, want := range []int{4, 2, 3, 1} {
@@ -148,10 +148,10 @@ func requeueAdmittedPriority(b *bed) {
 	r := q.starts(2, "")
 	q.admit(q.in(time.Second))
 	q.prioritized(r[1], 2)
-	q.wantState("admitted", r[1], store.PlaceExecuting, store.GateAdmitted)
+	q.wantState("admitted", r[1], store.PlaceExecuting, store.AdmissionGranted)
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
-	query.Limit, query.QueueGates = 1, store.NewQueueGates([]string{boundedQueue}, nil, nil)
+	query.Limit, query.QueueRules = 1, store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	q.claimOne(query, r[1])
 	q.claimOne(query, r[0])
 	q.ends(r...)
@@ -165,7 +165,7 @@ func requeueAdmittedMoves(b *bed) {
 	q := b.bounded(store.QueueSettings{Executing: 1, Open: 1, KeyOpen: 1})
 	r := q.starts(2, "a")
 	q.admit(q.in(time.Second))
-	q.wantState("before", r[0], store.PlaceExecuting, store.GateAdmitted)
+	q.wantState("before", r[0], store.PlaceExecuting, store.AdmissionGranted)
 	q.changeQueue(store.QueueChange{Name: "elsewhere"})
 	q.moved(r[0], "elsewhere", true)
 	if p := q.placeOf(r[0]); p == nil || p.Queue != "elsewhere" || p.Key != "a" || p.Begun || p.State != store.PlaceOutside {
@@ -188,16 +188,16 @@ func requeueLinedMoves(b *bed) {
 	other := q.start("other")
 	r := q.starts(3, "a")
 	q.begins("at first", q.in(time.Second), other)
-	q.wantState("in line", r[0], store.PlaceInLine, store.GateInLine)
-	q.wantState("behind its key", r[2], store.PlaceBehind, store.GateInLine)
+	q.wantState("in line", r[0], store.PlaceInLine, store.AdmissionInLine)
+	q.wantState("behind its key", r[2], store.PlaceBehind, store.AdmissionInLine)
 	q.moved(r[0], "elsewhere", false)
 	q.moved(r[2], "elsewhere", false)
 	q.admit(q.in(time.Second))
 	q.checkKeys(boundedQueue)
-	q.wantState("the next", r[1], store.PlaceInLine, store.GateInLine)
-	q.wantState("moved", r[0], store.PlaceGone, store.GateFree)
+	q.wantState("the next", r[1], store.PlaceInLine, store.AdmissionInLine)
+	q.wantState("moved", r[0], store.PlaceGone, store.AdmissionNotNeeded)
 	query := q.query(q.in(time.Second))
-	query.QueueGates = store.NewQueueGates([]string{boundedQueue}, nil, nil)
+	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
 		q.Errorf("claimed %v, want the two that have moved", ids(got))
 	}
@@ -213,7 +213,7 @@ func requeueOutAndIn(b *bed) {
 	stray := q.start("", withoutPlace)
 	q.begins("at first", q.in(time.Second), first)
 	q.moved(r, "elsewhere", false)
-	if p := q.placeOf(r); p == nil || p.Queue != "elsewhere" || !p.StartBy.Equal(by) || p.Gate != store.GateFree {
+	if p := q.placeOf(r); p == nil || p.Queue != "elsewhere" || !p.StartBy.Equal(by) || p.Admission != store.AdmissionNotNeeded {
 		q.Errorf("the place of a run that has to begin by a time is %+v", p)
 	}
 	if row := q.row(r); row.Control != store.HasStartBy || row.Queue != "elsewhere" {
@@ -223,7 +223,7 @@ func requeueOutAndIn(b *bed) {
 	q.checkCounts()
 	q.moved(r, boundedQueue, true)
 	q.moved(stray, boundedQueue, true)
-	q.wantState("back", r, store.PlaceOutside, store.GateArrived)
+	q.wantState("back", r, store.PlaceOutside, store.AdmissionPending)
 	if p := q.placeOf(r); p.Key != "k" || !p.StartBy.Equal(by) || p.Queue != boundedQueue {
 		q.Errorf("its place is %+v", p)
 	}
@@ -279,7 +279,7 @@ func requeueChild(b *bed) {
 	q.begins("the parent", q.in(time.Second), root)
 	parent := q.row(root)
 	child := q.child(parent, "child")
-	child.Queue, child.Gate = boundedQueue, store.GateArrived
+	child.Queue, child.Admission = boundedQueue, store.AdmissionPending
 	w := &store.StartWrite{Run: child, ParentEpoch: parent.Epoch, Place: &store.QueuePlace{Run: child.UUID, Queue: boundedQueue, Weight: 1}}
 	q.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	stray := q.child(parent, "stray")

@@ -27,7 +27,7 @@ func requeueUnreleased(b *bed) {
 			more = a.More
 		}
 		query := b.query(at)
-		query.QueueGates = store.NewQueueGates([]string{"elsewhere"}, nil, nil)
+		query.QueueRules = store.NewQueueClaimRules([]string{"elsewhere"}, nil, nil)
 		for _, c := range b.claim(query).Runs {
 			got = append(got, c.Run.UUID)
 		}
@@ -46,7 +46,7 @@ func requeueUnreleased(b *bed) {
 	if row := b.row(r.UUID); !row.WakeAt.IsZero() {
 		b.Errorf("a release for another queue has changed the run: %+v", row)
 	}
-	r.Queue, r.Priority, r.Gate = "elsewhere", 1, store.GateArrived
+	r.Queue, r.Priority, r.Admission = "elsewhere", 1, store.AdmissionPending
 	if err := b.releaseFold(r, nil); err != nil {
 		b.Fatal(err)
 	}
@@ -83,13 +83,13 @@ func requeueRace(b *bed) {
 		if err := q.s.Admit(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
 			q.Errorf("Admit: %v", err)
 		}
-		return a.More || a.Busy
+		return a.More || a.QueueLocked
 	}
 	var mu sync.Mutex
 	claimed := make(map[uuid.UUID]string) // the queues in which the runs were claimed
 	claim := func() {
 		query := q.query(at)
-		query.Limit, query.QueueGates = 2, store.NewQueueGates([]string{boundedQueue, "elsewhere"}, nil, nil)
+		query.Limit, query.QueueRules = 2, store.NewQueueClaimRules([]string{boundedQueue, "elsewhere"}, nil, nil)
 		got, err := q.s.Claim(q.ctx, query)
 		if err != nil {
 			q.Errorf("Claim: %v", err)
@@ -108,7 +108,7 @@ func requeueRace(b *bed) {
 		wg.Go(func() {
 			for i := range q.runs {
 				id, p := q.runs[(i*7+n*11)%len(q.runs)], int16(i%5-2)
-				q.requeue(&store.QueueMove{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], Gated: true, Priority: &p})
+				q.requeue(&store.QueueMove{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], NeedsPlace: true, Priority: &p})
 			}
 		})
 		wg.Go(func() {

@@ -107,7 +107,7 @@ func (b *bed) claimAs(version string, at time.Time, pinned store.PinnedWorkflows
 		b.Fatal(err)
 	}
 	q := b.query(at)
-	q.Limit, q.Versions = 10, store.NewVersionGates(version, known, pinned, at)
+	q.Limit, q.Versions = 10, store.NewVersionClaimRules(version, known, pinned, at)
 	claims := b.claim(q)
 	if claims.NewVersions {
 		b.Error("a new version, though none has arrived")
@@ -173,7 +173,7 @@ func versionOfClaimedRun(b *bed) {
 func versionArrives(b *bed) {
 	known := b.report("v1", b.now)
 	q := b.query(b.now)
-	q.Versions = store.NewVersionGates("v1", known, nil, b.now)
+	q.Versions = store.NewVersionClaimRules("v1", known, nil, b.now)
 	b.ofVersion("v1")
 	b.report("v2", b.now)
 	if got := b.claim(q); got.NewVersions || len(got.Runs) != 1 {
@@ -211,7 +211,7 @@ func versionOfHeldRun(b *bed) {
 	r := b.started("")
 	b.diverge(r.UUID, r.Epoch, "v2")
 	q := b.query(b.in(time.Minute))
-	q.Versions = store.NewVersionGates("v1", known, nil, b.now)
+	q.Versions = store.NewVersionClaimRules("v1", known, nil, b.now)
 	before := b.row(r.UUID)
 	other := before
 	other.Queue = "moved"

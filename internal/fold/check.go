@@ -9,25 +9,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Look is what a worker does for one key: it releases the run that waits when its time has come, tells
+// Check is what a worker does for one key: it releases the run that waits when its time has come, tells
 // which runs are to be cancelled, and deletes the row when nothing needs it any more.
-type Look struct {
+type Check struct {
 	Key store.FoldKey
 	Now time.Time
-	// Gated reports whether a queue has settings, so that a run needs a place before it is claimed. Nil: none has.
-	Gated func(queue string) bool
+	// NeedsPlace reports whether a queue has settings, so that a run needs a place before it is claimed. Nil: none has.
+	NeedsPlace func(queue string) bool
 
 	// What Plan has decided:
 
-	Cancels  []uuid.UUID // the caller cancels them, and looks again
-	Released uuid.UUID   // the run that is released
-	Next     time.Time   // when the next look is due
-	Err      error
+	Cancels     []uuid.UUID // the caller cancels them, and checks the key again
+	Released    uuid.UUID   // the run that is released
+	NextCheckAt time.Time   // when the next check is due
+	Err         error
 }
 
 // Change returns the change of the row. If skip is true, it does not wait for another transaction that has
 // locked the row.
-func (l *Look) Change(skip bool) *store.FoldChange {
+func (l *Check) Change(skip bool) *store.FoldChange {
 	return &store.FoldChange{Key: l.Key, Skip: skip, Plan: l.Plan, Runs: func(row *store.Fold) []uuid.UUID {
 		s, _ := decode(row) // Plan returns the error
 		return s.runs()
@@ -35,8 +35,8 @@ func (l *Look) Change(skip bool) *store.FoldChange {
 }
 
 // Plan decides what happens to the row.
-func (l *Look) Plan(at store.FoldState) *store.FoldWrite {
-	l.Cancels, l.Released, l.Next, l.Err = nil, uuid.Nil, time.Time{}, nil
+func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
+	l.Cancels, l.Released, l.NextCheckAt, l.Err = nil, uuid.Nil, time.Time{}, nil
 	if at.Row == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (l *Look) Plan(at store.FoldState) *store.FoldWrite {
 		s.Live, s.Waiting, s.First, s.Due, s.Timeout, input = s.Waiting, uuid.Nil, 0, 0, 0, nil
 	}
 	if len(l.Cancels) > 0 {
-		l.Next = l.Now
+		l.NextCheckAt = l.Now
 		return nil // the row stays due until the cancels are recorded
 	}
 	var after uuid.UUID
@@ -85,14 +85,14 @@ func (l *Look) Plan(at store.FoldState) *store.FoldWrite {
 	case next <= micros(l.Now)+1:
 		next = micros(l.Now.Add(Keep)) // the run is still live
 	}
-	l.Next = time.UnixMicro(next)
-	if release == nil && s.Waiting == before.Waiting && len(s.Cancels) == len(before.Cancels) && at.Row.LookAt.Equal(l.Next) {
+	l.NextCheckAt = time.UnixMicro(next)
+	if release == nil && s.Waiting == before.Waiting && len(s.Cancels) == len(before.Cancels) && at.Row.CheckAt.Equal(l.NextCheckAt) {
 		return nil
 	}
 	if release != nil {
 		l.Released = release.Run
 	}
-	return &store.FoldWrite{Row: s.row(l.Key, l.Next, after, input), Release: release}
+	return &store.FoldWrite{Row: s.row(l.Key, l.NextCheckAt, after, input), Release: release}
 }
 
 // over reports whether no start of a sample counts any more.
@@ -102,15 +102,15 @@ func (s *state) over(now time.Time) bool {
 }
 
 // release returns the release of the run that waits.
-func (l *Look) release(at store.FoldState, s *state, input []byte) *store.FoldRelease {
+func (l *Check) release(at store.FoldState, s *state, input []byte) *store.FoldRelease {
 	run := at.Runs[s.Waiting]
 	due := time.UnixMicro(max(s.Due, micros(l.Now)))
 	r := &store.FoldRelease{
 		Run: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.ClaimLaneOf(run.Queue, l.Key.Workflow, run.Version, run.Priority),
 		WakeAt: due, Deadline: run.Deadline, Input: input,
 	}
-	if l.Gated != nil && l.Gated(run.Queue) {
-		r.Lane = r.Lane.WithGate(store.GateArrived)
+	if l.NeedsPlace != nil && l.NeedsPlace(run.Queue) {
+		r.Lane = r.Lane.WithAdmission(store.AdmissionPending)
 	}
 	if l.Key.Kind == store.FoldDebounce {
 		r.WakeAt = l.Now
@@ -121,9 +121,9 @@ func (l *Look) release(at store.FoldState, s *state, input []byte) *store.FoldRe
 	return r
 }
 
-// later returns a row that cannot be decoded, to be looked at again in an hour.
-func (l *Look) later(row *store.Fold) store.Fold {
+// later returns a row that cannot be decoded, to be checked again in an hour.
+func (l *Check) later(row *store.Fold) store.Fold {
 	again := *row
-	again.LookAt = l.Now.Add(time.Hour)
+	again.CheckAt = l.Now.Add(time.Hour)
 	return again
 }

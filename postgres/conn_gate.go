@@ -11,6 +11,10 @@ import (
 const (
 	// connGrowWait is how long a call waits for a connection before the pool opens a further one, which takes longer than most calls.
 	connGrowWait = 20 * time.Millisecond
+	// After connBusyCalls calls within connBusyTime, a call that finds no connection free does not wait before the pool opens a further
+	// one: the short waits of many calls add up.
+	connBusyCalls = 20
+	connBusyTime  = 200 * time.Millisecond
 	// connIdleTime is how long a connection is kept that nothing uses.
 	connIdleTime = 15 * time.Second
 	// connShrinkInterval is the time between two decisions how many connections are needed.
@@ -19,8 +23,8 @@ const (
 	connFreezeTime = time.Minute
 )
 
-// connGate bounds how many calls use a pool at the same time, and so how many connections it opens. The bound grows while calls wait,
-// and shrinks when they no longer do. So a worker without work keeps one connection, although its loops sometimes make their calls at
+// connGate bounds how many calls use a pool at the same time, and so how many connections it opens. The bound grows while calls wait
+// for long, or follow one another closely, and shrinks when they no longer do. So a worker without work keeps one connection, although its loops sometimes make their calls at
 // the same moment.
 type connGate struct {
 	max int
@@ -32,6 +36,9 @@ type connGate struct {
 	used        time.Duration // the sum of the times for which connections were in use since computedAt
 	judgedAt    time.Time
 	frozenUntil time.Time
+	countedFrom time.Time       // when the present interval of connBusyTime began
+	calls       int             // that began in it
+	busy        bool            // the interval before it had connBusyCalls calls, and ended when it began
 	waiting     []chan struct{} // closed when the call may use the pool; in the order of arrival
 }
 
@@ -46,6 +53,9 @@ func (g *connGate) enter(ctx context.Context) error {
 		return nil
 	}
 	g.mu.Lock()
+	if g.countCall() && g.inUse >= g.bound {
+		g.grow()
+	}
 	if g.inUse < g.bound && len(g.waiting) == 0 {
 		g.use(1)
 		g.mu.Unlock()
@@ -61,7 +71,9 @@ func (g *connGate) enter(ctx context.Context) error {
 		case <-turn:
 			return nil
 		case <-patience.C:
+			g.mu.Lock()
 			g.grow()
+			g.mu.Unlock()
 			patience.Reset(connGrowWait)
 		case <-ctx.Done():
 			g.mu.Lock()
@@ -98,10 +110,19 @@ func (g *connGate) admit() {
 	}
 }
 
-// grow raises the bound by one, because a call has waited for too long.
+// countCall counts a call, and reports whether calls follow one another closely. g.mu is held.
+func (g *connGate) countCall() bool {
+	now := time.Now()
+	if elapsed := now.Sub(g.countedFrom); elapsed >= connBusyTime {
+		g.busy = g.calls >= connBusyCalls && elapsed < 2*connBusyTime
+		g.countedFrom, g.calls = now, 0
+	}
+	g.calls++
+	return g.busy || g.calls >= connBusyCalls
+}
+
+// grow raises the bound by one. g.mu is held.
 func (g *connGate) grow() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.bound < g.max && time.Now().After(g.frozenUntil) {
 		g.bound++
 		g.admit()

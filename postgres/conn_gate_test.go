@@ -44,6 +44,46 @@ func TestConnGateGrowsWhileCallsWait(t *testing.T) {
 	})
 }
 
+// A gate whose calls follow one another closely admits the next one at once, up to its maximum, and no longer after a rest.
+func TestConnGateGrowsAtOnceWhileBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newConnGate(3)
+		hurried := func() {
+			t.Helper()
+			began := time.Now()
+			if err := g.enter(t.Context()); err != nil || time.Since(began) != 0 {
+				t.Fatalf("a call was admitted after %v: %v", time.Since(began), err)
+			}
+		}
+		for range connBusyCalls {
+			hurried()
+			g.leave()
+			time.Sleep(connBusyTime / connBusyCalls)
+		}
+		for range 3 {
+			hurried()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a fourth call was admitted: %v", err)
+		}
+		for range 3 {
+			g.leave()
+		}
+		for g.bound > 1 {
+			time.Sleep(connShrinkInterval)
+			hurried()
+			g.leave()
+		}
+		hurried()
+		began := time.Now()
+		if err := g.enter(t.Context()); err != nil || time.Since(began) != connGrowWait {
+			t.Fatalf("after a rest, a call was admitted after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // A gate whose calls no longer overlap shrinks to one connection, and one in full use does not shrink.
 func TestConnGateShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

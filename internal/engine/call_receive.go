@@ -82,7 +82,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.Now()
 	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
 	if recorded == nil {
-		w.row.Seq = w.s.nextSeq()
+		w.row.Seq = w.s.nextSeq(w.spec.CallSite)
 	} else {
 		w.row.Seq = recorded.Seq
 	}

@@ -143,7 +143,7 @@ func resultOf(s *store.Step) CallResult {
 func (t *stepTask) execute() (CallResult, error) {
 	t.attempt, t.firstBegan = 1, t.r.e.clock.Now()
 	if row := t.recorded; row == nil {
-		t.seq = t.s.nextSeq()
+		t.seq = t.s.nextSeq(t.spec.CallSite)
 	} else {
 		t.restoreFrom(row)
 		t.outcomeUnknown = row.Status == store.StepStarted && t.spec.AtMostOnce
@@ -307,7 +307,7 @@ func (t *stepTask) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, b
 // newStepWrite returns the checkpoint of the current attempt.
 func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
 	if t.seq == 0 {
-		t.seq = t.s.nextSeq()
+		t.seq = t.s.nextSeq(t.spec.CallSite)
 	}
 	w := &store.StepWrite{RowExists: t.hasRow, Step: store.Step{
 		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,

@@ -65,6 +65,37 @@ func TestGoroutinesDiffer(t *testing.T) {
 	t.Error("the stacks of all goroutines lack this one")
 }
 
+// entryOfCaller returns EntryAt of the place that calls it.
+//
+//go:noinline
+func entryOfCaller() uintptr {
+	var pcs [1]uintptr
+	runtime.Callers(2, pcs[:])
+	return EntryAt(pcs[0])
+}
+
+func inlined() uintptr { return entryOfCaller() }
+
+//go:noinline
+func caller(f func() uintptr) (own, fromInlined, fromOther uintptr) {
+	return entryOfCaller(), inlined(), f()
+}
+
+// TestEntryAt checks that a call site belongs to the function whose code it is in, and not to one that this function calls, or to a
+// function literal in it.
+func TestEntryAt(t *testing.T) {
+	own, fromInlined, fromOther := caller(func() uintptr { return entryOfCaller() })
+	if want := Entry(caller); own != want || fromInlined != want {
+		t.Errorf("calls in the function have the entries %x and, if inlined, %x, want %x", own, fromInlined, want)
+	}
+	if fromOther == 0 || fromOther == Entry(caller) || fromOther == Entry(TestEntryAt) {
+		t.Errorf("a call in a function literal has the entry %x", fromOther)
+	}
+	if EntryAt(0) != 0 {
+		t.Error("no call site has an entry")
+	}
+}
+
 // TestPosition checks that a position is a file without its folder, and a line.
 func TestPosition(t *testing.T) {
 	var pcs [1]uintptr

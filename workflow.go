@@ -13,7 +13,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
-	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -116,7 +115,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Pinned: w.pinned, PinnedGrace: w.grace, RetryRun: w.runRetries(), FunctionEntry: stack.Entry(w.fn), Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Pinned: w.pinned, PinnedGrace: w.grace, RetryRun: w.runRetries(), Function: w.fn, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(s.Diverged("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",

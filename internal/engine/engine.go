@@ -103,8 +103,8 @@ type WorkflowDefinition struct {
 	// ends. Nil: it ends at its first failure.
 	RetryRun func(failures int32) (time.Duration, bool)
 	Retired  map[string]bool // recorded calls that the code does not make any more
-	// FunctionEntry is stack.Entry of the user's function; see Scope.isOwnGoroutine. Zero: unknown.
-	FunctionEntry uintptr
+	// Function is the user's function; see Scope.isOwnGoroutine. Nil: unknown.
+	Function any
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)

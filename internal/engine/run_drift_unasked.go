@@ -81,7 +81,7 @@ func (s *Scope) isOwnGoroutine(callSite uintptr) bool {
 // isInFunction reports whether the call site is in the code of the workflow function.
 func (r *run) isInFunction(callSite uintptr) bool {
 	def := r.definition()
-	return def != nil && def.FunctionEntry != 0 && callSite != 0 && stack.EntryAt(callSite) == def.FunctionEntry
+	return def != nil && def.Function != nil && callSite != 0 && stack.EntryAt(callSite) == stack.Entry(def.Function)
 }
 
 // nextSeq returns the sequence number of a call that begins now.

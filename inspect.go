@@ -90,7 +90,7 @@ type OpenCall struct {
 	Until    time.Time // the end of a sleep, a backoff or a receive with Within; else zero
 	// LastFailure is the last attempt that failed or was interrupted; nil if there was none.
 	LastFailure *FailedAttempt
-	// Limit is the name of the [Limit] whose permit the step waits for, LimitKey the key of its line, and Before how many steps
+	// Limit is the name of the [Limit] whose permit the step waits for, LimitKey the key that the step gave, and Before how many steps
 	// are before it in the line. Limit is empty if the step waits for no permit.
 	Limit, LimitKey string
 	Before          int

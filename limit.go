@@ -179,8 +179,8 @@ const (
 	givenUnits
 )
 
-// LimitKey gives the key, for example a customer, whose own line the step waits in. The limit's bounds apply to each key
-// separately.
+// LimitKey gives the step a key, for example a customer. The limit's bounds apply to each key separately, and steps with one
+// key wait in a line of their own.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
 		o.markGiven(givenLimitKey, "LimitKey")
@@ -216,7 +216,7 @@ type LimitInfo struct {
 	LastChange      *OperatorChange // what an operator did last; nil: nothing
 
 	LimitUse
-	Keys []LimitKeyUse // the ten keys with the longest lines, of a limit with keys
+	Keys []LimitKeyUse // the ten keys for which most steps wait; empty for a limit without keys
 }
 
 // LimitUse is how much of a limit is in use.

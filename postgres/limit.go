@@ -60,7 +60,7 @@ func (s *database) changeLimit(ctx context.Context, what string, fill func(*pgx.
 
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
-	var use []store.PermitLineUse
+	var use []store.LimitKeyWithUse
 	err = s.runBatch(ctx, s.enginePool, "read limits", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.limits)
 		batch.Queue(s.statements.limitUsage, pgTime(now))
@@ -75,7 +75,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 			return err
 		}
 		return eachRow(res, func(rows pgx.Rows) error {
-			var u store.PermitLineUse
+			var u store.LimitKeyWithUse
 			err := rows.Scan(&u.Limit, &u.Key, (*intValue)(&u.Held), (*intValue)(&u.Offered), (*intValue)(&u.Waiting))
 			use = append(use, u)
 			return err
@@ -103,14 +103,14 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 	return l, err
 }
 
-// WaitingLines implements store.LimitStore.
-func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, limit int) (lines []store.PermitLineKey, err error) {
+// LimitKeysWithWaiters implements store.LimitStore.
+func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKey, limit int) (lines []store.LimitKey, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read lines", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.permitWaitingLines, after.Limit, after.Key, int32(limit))
+		batch.Queue(s.statements.limitKeysWithWaiters, after.Limit, after.Key, int32(limit))
 	}, func(res statementResults) error {
 		lines = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
-			var g store.PermitLineKey
+			var g store.LimitKey
 			err := rows.Scan(&g.Limit, &g.Key)
 			lines = append(lines, g)
 			return err
@@ -119,12 +119,12 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 	return lines, err
 }
 
-// DeleteUnusedLines implements store.LimitStore.
-func (s *database) DeleteUnusedLines(ctx context.Context, q store.UnusedLinesQuery) (lines store.UnusedLines, err error) {
+// DeleteUnusedLimitKeys implements store.LimitStore.
+func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimitKeysQuery) (lines store.UnusedLimitKeys, err error) {
 	err = s.runBatch(ctx, s.enginePool, "delete unused lines", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.permitUnusedLinesDelete, q.After.Limit, q.After.Key, pgTime(q.UsedBefore), pgTime(q.Now), int32(q.Limit))
+		batch.Queue(s.statements.limitKeysDeleteUnused, q.After.Limit, q.After.Key, pgTime(q.UsedBefore), pgTime(q.Now), int32(q.Limit))
 	}, func(res statementResults) error {
-		lines = store.UnusedLines{} // discard the row of a failed try
+		lines = store.UnusedLimitKeys{} // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan(&lines.Next.Limit, &lines.Next.Key, (*intValue)(&lines.Deleted))
 		})

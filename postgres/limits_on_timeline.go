@@ -20,7 +20,7 @@ type limitsOnTimeline struct {
 }
 
 // limitsNotOnTimeline returns the limits of lines, each once, that are not known to have the timeline.
-func (l *limitsOnTimeline) limitsNotOnTimeline(lines []store.PermitLine, timeline string) (names []string) {
+func (l *limitsOnTimeline) limitsNotOnTimeline(lines []store.LimitKeyState, timeline string) (names []string) {
 	if timeline == "" {
 		return nil
 	}

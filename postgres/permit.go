@@ -13,36 +13,36 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Permits implements store.LimitStore. One transaction locks the lines, reads them, and writes what
-// store.PermitLine.Plan has decided. It takes three round trips: one locks and reads, one writes, and one commits.
+// Permits implements store.LimitStore. One transaction locks the limit keys, reads them, and writes what
+// store.LimitKeyState.Plan has decided. It takes three round trips: one locks and reads, one writes, and one commits.
 func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
-	lineKeys := b.AllLines()
+	lineKeys := b.AllLimitKeys()
 	if len(lineKeys) == 0 {
 		return nil
 	}
 	var r *permitReader
 	err := s.runTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
-		r = &permitReader{lines: make([]store.PermitLine, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
+		r = &permitReader{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
-			r.lines[i].PermitLineKey = g
+			r.limitKeys[i].LimitKey = g
 		}
-		if err := s.lockLines(ask, b, r); err != nil {
+		if err := s.lockLimitKeys(ask, b, r); err != nil {
 			return err
 		}
 		again := b
 		for round := 1; ; round++ {
-			locked, err := s.writePermits(ask, again, r.lines, s.planPermits(again, r), r.lockedRuns)
+			locked, err := s.writePermits(ask, again, r.limitKeys, s.planPermits(again, r), r.lockedRuns)
 			if err != nil || len(locked) == 0 {
 				return err
 			}
 			for _, g := range locked {
-				b.RecheckLine(g, b.Now.Add(lockedRecheckDelay))
+				b.ScheduleRecheck(g, b.Now.Add(lockedRecheckDelay))
 			}
 			if round == maxOfferRounds {
 				return nil
 			}
-			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // those who ask have their outcomes
-			err = ask("read lines", func(batch *pgx.Batch) { s.queueLines(batch, again, r) }, func(res statementResults) error { return r.readLines(res, again) })
+			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // the requests have their outcomes
+			err = ask("read lines", func(batch *pgx.Batch) { s.queueReadLimitKeys(batch, again, r) }, func(res statementResults) error { return r.readLimitKeys(res, again) })
 			if err != nil {
 				return err
 			}
@@ -55,37 +55,37 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 }
 
 const (
-	lockedRecheckDelay = 100 * time.Millisecond // when a line is looked at again in which the run of a step was locked
+	lockedRecheckDelay = 100 * time.Millisecond // when a limit key is checked again if the run of a step was locked
 	maxOfferRounds     = 5                      // how often one transaction offers to the next in line instead
 )
 
-// permitReader holds what a transaction has read of its lines, which it has locked.
+// permitReader holds what a transaction has read of its limit keys, which it has locked.
 type permitReader struct {
-	lines      []store.PermitLine
-	requesting store.StateOfRequestingSteps
+	limitKeys  []store.LimitKeyState
+	requesting store.RequestingSteps
 	timeline   string             // of the database
 	limitNames []string           // that have a row
 	lockedRuns map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
-func (r *permitReader) lineLimits() textArray {
-	return textArray{len(r.lines), func(i int) *string { return &r.lines[i].Limit }}
+func (r *permitReader) limitNameArray() textArray {
+	return textArray{len(r.limitKeys), func(i int) *string { return &r.limitKeys[i].Limit }}
 }
 
-func (r *permitReader) keys() textArray {
-	return textArray{len(r.lines), func(i int) *string { return &r.lines[i].Key }}
+func (r *permitReader) keyArray() textArray {
+	return textArray{len(r.limitKeys), func(i int) *string { return &r.limitKeys[i].Key }}
 }
 
-// lockLines locks the lines, gives permits back, and reads the bounds of the limits, the lines and the asking steps.
-// Each statement of the round trip sees what was committed before it began, so the reads see the lines as they are locked.
-func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitReader) error {
-	at := make(map[store.PermitLineKey]int, len(r.lines))
-	for i := range r.lines {
-		at[r.lines[i].PermitLineKey] = i
+// lockLimitKeys locks the limit keys, gives permits back, and reads the bounds of the limits, the limit keys and the requesting steps.
+// Each statement of the round trip sees what was committed before it began, so the reads see the limit keys as they are locked.
+func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *permitReader) error {
+	at := make(map[store.LimitKey]int, len(r.limitKeys))
+	for i := range r.limitKeys {
+		at[r.limitKeys[i].LimitKey] = i
 	}
 	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
 	timeline := s.rewindDetector.timelineText()
-	unseen, now := s.limitsOnTimeline.limitsNotOnTimeline(r.lines, timeline), b.Now
+	unseen, now := s.limitsOnTimeline.limitsNotOnTimeline(r.limitKeys, timeline), b.Now
 	if len(unseen) > 0 {
 		var err error
 		if now, err = s.clockInTx(ask, now); err != nil {
@@ -93,22 +93,22 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 		}
 	}
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.permitLineLock, r.lineLimits(), r.keys(), pgTime(b.Now), timeline)
+		batch.Queue(s.statements.limitKeyLock, r.limitNameArray(), r.keyArray(), pgTime(b.Now), timeline)
 		if len(unseen) > 0 {
 			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.Lease.Microseconds())
 		}
 		if len(b.Returns) > 0 {
 			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.statements.permitLimitBounds, r.lineLimits())
-		s.queueLines(batch, b, r)
+		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray())
+		s.queueReadLimitKeys(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
-			var g store.PermitLineKey
-			var l store.PermitLine
+			var g store.LimitKey
+			var l store.LimitKeyState
 			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.Timeline)
-			l.PermitLineKey = g
-			r.lines[at[g]] = l
+			l.LimitKey = g
+			r.limitKeys[at[g]] = l
 			return err
 		})
 		for _, sent := range []bool{len(unseen) > 0, len(b.Returns) > 0} {
@@ -128,17 +128,17 @@ func (s *database) lockLines(ask roundTripFunc, b *store.PermitBatch, r *permitR
 		if err != nil {
 			return err
 		}
-		return r.readLines(res, b)
+		return r.readLimitKeys(res, b)
 	})
 	if err != nil {
 		return err
 	}
 	r.timeline, r.limitNames = timeline, slices.Collect(maps.Keys(bounds))
-	for i := range r.lines {
-		if until := shut[r.lines[i].Limit]; until.After(r.lines[i].ClosedUntil) {
-			r.lines[i].ClosedUntil = until
+	for i := range r.limitKeys {
+		if until := shut[r.limitKeys[i].Limit]; until.After(r.limitKeys[i].ClosedUntil) {
+			r.limitKeys[i].ClosedUntil = until
 		}
-		c := r.lines[i].SetBounds(bounds, b)
+		c := r.limitKeys[i].SetBounds(bounds, b)
 		if c == nil {
 			continue
 		}
@@ -160,9 +160,9 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 	return name, store.LimitSettings{Concurrent: int(concurrent), Rate: int(rate), Period: time.Duration(period) * time.Microsecond, Burst: int(burst)}, err
 }
 
-// queueLines adds the statements that read the lines and the asking steps.
-func (s *database) queueLines(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
-	batch.Queue(s.statements.permitLinesRead, r.lineLimits(), r.keys(), int32(store.MaxPermitsRead))
+// queueReadLimitKeys adds the statements that read the limit keys and the requesting steps.
+func (s *database) queueReadLimitKeys(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
+	batch.Queue(s.statements.permitsRead, r.limitNameArray(), r.keyArray(), int32(store.MaxPermitsRead))
 	if len(b.Requests) > 0 {
 		batch.Queue(s.statements.permitRequestsRead,
 			int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},
@@ -171,26 +171,26 @@ func (s *database) queueLines(batch *pgx.Batch, b *store.PermitBatch, r *permitR
 	}
 }
 
-// readLines reads the results of the statements of queueLines.
-func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) error {
-	for i := range r.lines {
-		r.lines[i].Permits = nil
+// readLimitKeys reads the results of the statements of queueReadLimitKeys.
+func (r *permitReader) readLimitKeys(res statementResults, b *store.PermitBatch) error {
+	for i := range r.limitKeys {
+		r.limitKeys[i].Permits = nil
 	}
-	r.requesting = store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
+	r.requesting = store.RequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
 	err := eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		var p store.PermitWithRun
 		var status, control pgtype.Int2
 		err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
-			&p.Missed, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
+			&p.MissedOffer, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
 			&status, (*epochValue)(&p.State.Epoch), &control, (*timeValue)(&p.Lease))
 		if err != nil {
 			return err
 		}
-		l := &r.lines[ordinal-1]
+		l := &r.limitKeys[ordinal-1]
 		p.Limit, p.Key = l.Limit, l.Key
 		p.State = runState(status, p.State.Epoch, control)
-		p.Busy = r.lockedRuns[p.Run]
+		p.RunLocked = r.lockedRuns[p.Run]
 		l.Permits = append(l.Permits, p)
 		return nil
 	})
@@ -216,22 +216,22 @@ func (r *permitReader) readLines(res statementResults, b *store.PermitBatch) err
 	})
 }
 
-// planPermits plans each line.
+// planPermits plans each limit key.
 func (s *database) planPermits(b *store.PermitBatch, r *permitReader) []store.PermitPlan {
-	plans := make([]store.PermitPlan, len(r.lines))
-	for i := range r.lines {
-		l := &r.lines[i]
+	plans := make([]store.PermitPlan, len(r.limitKeys))
+	for i := range r.limitKeys {
+		l := &r.limitKeys[i]
 		plans[i] = l.Plan(b, &r.requesting, s.rewindDetector.timelineText())
 		l.RateUsedUntil, l.ClosedUntil, l.Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.rewindDetector.timelineText()
 	}
 	return plans
 }
 
-// writePermits writes the plans of the lines. It adds the runs that another transaction has locked to busy, and
-// returns the lines in which they have got no offer.
+// writePermits writes the plans of the limit keys. It adds the runs that another transaction has locked to busy, and
+// returns the limit keys in which they have got no offer.
 func (s *database) writePermits(
-	ask roundTripFunc, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
-) (locked []store.PermitLineKey, err error) {
+	ask roundTripFunc, b *store.PermitBatch, lines []store.LimitKeyState, plans []store.PermitPlan, busy map[uuid.UUID]bool,
+) (locked []store.LimitKey, err error) {
 	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit
 	for i := range plans {
@@ -249,7 +249,7 @@ func (s *database) writePermits(
 			batch.Queue(s.statements.permitOffer, append(permitKeys(offers),
 				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), notifyChannel(s.schema))...)
 		}
-		batch.Queue(s.statements.permitLineUpdateGranted,
+		batch.Queue(s.statements.limitKeyUpdate,
 			textArray{n, func(i int) *string { return &lines[i].Limit }},
 			textArray{n, func(i int) *string { return &lines[i].Key }},
 			timeArray{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},
@@ -279,7 +279,7 @@ func (s *database) writePermits(
 	for _, p := range offers {
 		if err == nil && !woken[p.Run] {
 			busy[p.Run] = true
-			locked = append(locked, store.PermitLineKey{Limit: p.Limit, Key: p.Key})
+			locked = append(locked, store.LimitKey{Limit: p.Limit, Key: p.Key})
 		}
 	}
 	return locked, err
@@ -318,7 +318,7 @@ func permitArgs(items []store.Permit) []any {
 		int4Array{n, func(i int) int32 { return items[i].Attempt }},
 		int4Array{n, func(i int) int32 { return int32(items[i].Units) }},
 		int2Array{n, func(i int) int16 { return items[i].Priority }},
-		boolArray{n, func(i int) bool { return items[i].Missed }},
+		boolArray{n, func(i int) bool { return items[i].MissedOffer }},
 		timeArray{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].GrantedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Until }},
@@ -330,14 +330,14 @@ type permitRowScanner struct {
 	limit, key              pgtype.Text
 	status, priority        pgtype.Int2
 	attempt, units          pgtype.Int4
-	missed                  pgtype.Bool
+	missedOffer             pgtype.Bool
 	epoch                   store.Epoch
 	arrived, granted, until time.Time
 }
 
 func (p *permitRowScanner) scanTargets() []any {
 	return []any{
-		&p.limit, &p.key, &p.status, (*epochValue)(&p.epoch), &p.attempt, &p.units, &p.priority, &p.missed,
+		&p.limit, &p.key, &p.status, (*epochValue)(&p.epoch), &p.attempt, &p.units, &p.priority, &p.missedOffer,
 		(*timeValue)(&p.arrived), (*timeValue)(&p.granted), (*timeValue)(&p.until),
 	}
 }
@@ -345,7 +345,7 @@ func (p *permitRowScanner) scanTargets() []any {
 func (p *permitRowScanner) permit(run uuid.UUID, step string) store.Permit {
 	return store.Permit{
 		Limit: p.limit.String, Key: p.key.String, Run: run, Step: step, Status: store.PermitStatus(p.status.Int16), Epoch: p.epoch,
-		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, Missed: p.missed.Bool,
+		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, MissedOffer: p.missedOffer.Bool,
 		ArrivedAt: p.arrived, GrantedAt: p.granted, Until: p.until,
 	}
 }

@@ -48,7 +48,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		if err != nil || len(places) != 1 || places[0].Status != store.PermitOffered {
 			t.Errorf("behind a locked run: %+v, %v, want an offer", places, err)
 		}
-		if b.RecheckAt[store.PermitLineKey{Limit: "l"}].IsZero() {
+		if b.RecheckAt[store.LimitKey{Limit: "l"}].IsZero() {
 			t.Error("nobody looks at the line when the run is no longer locked")
 		}
 	})

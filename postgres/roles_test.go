@@ -23,20 +23,20 @@ var rights = map[schema.Role]map[string]string{
 	schema.Worker: {
 		"migration": "S", "secret": "S", "run": "SIUD", "step": "SIUD", "signal": "SIUD", "worker": "SIUD", "tag": "SIUD", "event": "SID",
 		"fold": "SIUD", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
-		"step_limit": "SIUD", "limit_line": "SIUD", "permit": "SIUD",
+		"step_limit": "SIUD", "limit_key": "SIUD", "permit": "SIUD",
 		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD", "generation": "SID", "divergence": "SIUD", "version": "SIUD",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
 		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "generation": "S", "generations": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
-		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
+		"step_limit": "SIUD", "limit_key": "S", "permit": "S",
 		"queue": "SIUD", "queue_key": "SIU", "place": "SID",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "fold": "SIU", "queue": "S", "place": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
-		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "generation": "S", "generations": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_line": "S", "permit": "S",
+		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "generation": "S", "generations": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_key": "S", "permit": "S",
 		"queue": "S", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},

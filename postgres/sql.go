@@ -36,9 +36,9 @@ type statements struct {
 	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                string
 	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
 	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
-	permitLineLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitLinesRead, permitRequestsRead                             string
-	permitDelete, permitUpsert, permitOffer, permitLineUpdateGranted, permitUnusedLinesDelete                                                       string
-	permitWaitingLines, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                               string
+	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                   string
+	permitDelete, permitUpsert, permitOffer, limitKeyUpdate, limitKeysDeleteUnused                                                                  string
+	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                             string
 	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
 	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
 	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                            string
@@ -180,18 +180,18 @@ func loadStatements(schema string) statements {
 		migrationVersion:                text("migration_version.sql"),
 		untrustedOwners:                 text("untrusted_owners.sql"),
 		userTxSyncCommit:                text("user_tx_sync_commit.sql"),
-		permitLineLock:                  text("permit_line_lock.sql"),
+		limitKeyLock:                    text("limit_key_lock.sql"),
 		permitReturn:                    text("permit_return.sql"),
 		permitLimitBlockAfterFailover:   text("permit_limit_block_after_failover.sql"),
 		permitLimitBounds:               text("permit_limit_bounds.sql"),
-		permitLinesRead:                 text("permit_lines_read.sql"),
+		permitsRead:                     text("permits_read.sql"),
 		permitRequestsRead:              text("permit_requests_read.sql"),
 		permitDelete:                    text("permit_delete.sql"),
 		permitUpsert:                    text("permit_upsert.sql"),
 		permitOffer:                     text("permit_offer.sql"),
-		permitLineUpdateGranted:         text("permit_line_update_granted.sql"),
-		permitUnusedLinesDelete:         text("permit_unused_lines_delete.sql"),
-		permitWaitingLines:              text("permit_waiting_lines.sql"),
+		limitKeyUpdate:                  text("limit_key_update.sql"),
+		limitKeysDeleteUnused:           text("limit_keys_delete_unused.sql"),
+		limitKeysWithWaiters:            text("limit_keys_with_waiters.sql"),
 		permitsOfRun:                    text("permits_of_run.sql"),
 		limitDeclare:                    text("limit_declare.sql"),
 		limitSet:                        text("limit_set.sql"),

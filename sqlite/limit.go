@@ -52,7 +52,7 @@ func (s *database) changeLimit(ctx context.Context, what string, q queryID, args
 
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
-	var use []store.PermitLineUse
+	var use []store.LimitKeyWithUse
 	err = s.read(ctx, "read limits", func(x executor) error {
 		limits, use = nil, nil // drops what a failed attempt read
 		err := x.query(qLimits, func(v []driver.Value) error {
@@ -65,9 +65,9 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 		}
 		return x.query(qLimitUsage, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			use = append(use, store.PermitLineUse{
-				PermitLineKey: store.PermitLineKey{Limit: c.text(), Key: c.text()},
-				LimitUse:      store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
+			use = append(use, store.LimitKeyWithUse{
+				LimitKey: store.LimitKey{Limit: c.text(), Key: c.text()},
+				LimitUse: store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
 			})
 			return c.err
 		}, bindTime(now))

@@ -11,18 +11,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Permits implements store.LimitStore. The write lock of the file is the lock of each line.
+// Permits implements store.LimitStore. The write lock of the file is the lock of each limit key.
 func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
-	keys := b.AllLines()
+	keys := b.AllLimitKeys()
 	if len(keys) == 0 {
 		return nil
 	}
 	return s.writeAndNotify(ctx, "grant permits", func(x *writeTx) error {
-		lines, err := returnAndReadLines(x, b, keys)
+		lines, err := returnPermitsAndReadLimitKeys(x, b, keys)
 		if err != nil {
 			return err
 		}
-		asked, err := readAskedPermits(x, b.Requests)
+		asked, err := readPermitsOfRequests(x, b.Requests)
 		if err != nil {
 			return err
 		}
@@ -39,18 +39,18 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	})
 }
 
-// returnAndReadLines gives permits back, and reads the lines as they are then.
-func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLineKey) ([]store.PermitLine, error) {
+// returnPermitsAndReadLimitKeys gives permits back, and reads the limit keys as they are then.
+func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []store.LimitKey) ([]store.LimitKeyState, error) {
 	for _, r := range b.Returns {
 		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
 			return nil, err
 		}
 	}
-	lines := make([]store.PermitLine, len(keys))
+	lines := make([]store.LimitKeyState, len(keys))
 	for i, g := range keys {
 		l := &lines[i]
-		l.PermitLineKey = g
-		err := x.query(qPermitLineLock, func(v []driver.Value) error {
+		l.LimitKey = g
+		err := x.query(qLimitKeyLock, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l.Now, l.RateUsedUntil, l.ClosedUntil = c.time(), c.time(), c.time()
 			return c.err
@@ -93,9 +93,9 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.PermitLin
 	return lines, nil
 }
 
-// readAskedPermits reads the permits that the asking steps have, and the states of their runs.
-func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfRequestingSteps, error) {
-	asked := &store.StateOfRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
+// readPermitsOfRequests reads the permits that the requesting steps have, and the states of their runs.
+func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.RequestingSteps, error) {
+	asked := &store.RequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
 	for _, a := range asks {
 		err := x.query(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -121,8 +121,8 @@ func readAskedPermits(x executor, asks []*store.PermitRequest) (*store.StateOfRe
 	return asked, nil
 }
 
-// writePlan writes what a plan has decided for one line.
-func writePlan(x *writeTx, l *store.PermitLine, plan *store.PermitPlan, now time.Time) error {
+// writePlan writes what a plan has decided for one limit key.
+func writePlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan, now time.Time) error {
 	for i := range plan.Delete {
 		p := &plan.Delete[i]
 		if _, err := x.exec(qPermitDelete, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key); err != nil {
@@ -143,20 +143,20 @@ func writePlan(x *writeTx, l *store.PermitLine, plan *store.PermitPlan, now time
 			return err
 		}
 	}
-	n, err := x.exec(qPermitLineUpdateGranted, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
+	n, err := x.exec(qLimitKeyUpdate, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
 	return checkOneRow("a line of limit "+l.Limit+" for", uuid.Nil, n, err)
 }
 
 func writePermit(x executor, p *store.Permit) error {
 	n, err := x.exec(qPermitUpsert, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.Number(), int64(p.Attempt),
-		int64(p.Units), int64(p.Priority), bindBool(p.Missed), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
+		int64(p.Units), int64(p.Priority), bindBool(p.MissedOffer), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
 	return checkOneRow("a permit for run", p.Run, n, err)
 }
 
 func scanPermit(c *columnReader) store.Permit {
 	return store.Permit{
 		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.EpochFromNumber(c.int()),
-		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), Missed: c.int() != 0,
+		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), MissedOffer: c.int() != 0,
 		ArrivedAt: c.time(), GrantedAt: c.time(), Until: c.time(),
 	}
 }
@@ -167,15 +167,15 @@ func scanBounds(c *columnReader) store.LimitSettings {
 	}
 }
 
-// WaitingLines implements store.LimitStore.
-func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, limit int) (lines []store.PermitLineKey, err error) {
+// LimitKeysWithWaiters implements store.LimitStore.
+func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKey, limit int) (lines []store.LimitKey, err error) {
 	err = s.read(ctx, "read lines", func(x executor) error {
 		lines = nil // drops what a failed attempt read
 		for len(lines) < limit {
 			found := false
-			err := x.query(qPermitNextWaitingLine, func(v []driver.Value) error {
+			err := x.query(qLimitKeyNextWithWaiters, func(v []driver.Value) error {
 				c := columnReader{values: v}
-				after, found = store.PermitLineKey{Limit: c.text(), Key: c.text()}, true
+				after, found = store.LimitKey{Limit: c.text(), Key: c.text()}, true
 				return c.err
 			}, after.Limit, after.Key)
 			if err != nil || !found {
@@ -188,21 +188,21 @@ func (s *database) WaitingLines(ctx context.Context, after store.PermitLineKey, 
 	return lines, err
 }
 
-// DeleteUnusedLines implements store.LimitStore.
-func (s *database) DeleteUnusedLines(ctx context.Context, q store.UnusedLinesQuery) (lines store.UnusedLines, err error) {
+// DeleteUnusedLimitKeys implements store.LimitStore.
+func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimitKeysQuery) (lines store.UnusedLimitKeys, err error) {
 	err = s.read(ctx, "read lines", func(x executor) error {
-		lines = store.UnusedLines{} // drops what a failed attempt read
-		return x.query(qPermitLinesPage, func(v []driver.Value) error {
+		lines = store.UnusedLimitKeys{} // drops what a failed attempt read
+		return x.query(qLimitKeysPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			lines.Next = store.PermitLineKey{Limit: c.text(), Key: c.text()}
+			lines.Next = store.LimitKey{Limit: c.text(), Key: c.text()}
 			return c.err
 		}, q.After.Limit, q.After.Key, int64(q.Limit))
 	})
-	if err != nil || lines.Next == (store.PermitLineKey{}) {
+	if err != nil || lines.Next == (store.LimitKey{}) {
 		return lines, err
 	}
 	err = s.write(ctx, "delete unused lines", func(x executor) error {
-		n, err := x.exec(qPermitUnusedLinesDelete, q.After.Limit, q.After.Key, lines.Next.Limit, lines.Next.Key, bindTime(q.UsedBefore), bindTime(q.Now), bindTime(q.Now))
+		n, err := x.exec(qLimitKeysDeleteUnused, q.After.Limit, q.After.Key, lines.Next.Limit, lines.Next.Key, bindTime(q.UsedBefore), bindTime(q.Now), bindTime(q.Now))
 		lines.Deleted = int(n)
 		return err
 	})

@@ -93,7 +93,7 @@ const (
 	qLeaseExpire
 	qTokenSigningKey
 	qTokenSigningKeyInsert
-	qPermitLineLock
+	qLimitKeyLock
 	qPermitReturn
 	qPermitLimitBounds
 	qPermitsInUse
@@ -102,10 +102,10 @@ const (
 	qPermitByStep
 	qPermitDelete
 	qPermitUpsert
-	qPermitLineUpdateGranted
-	qPermitNextWaitingLine
-	qPermitLinesPage
-	qPermitUnusedLinesDelete
+	qLimitKeyUpdate
+	qLimitKeyNextWithWaiters
+	qLimitKeysPage
+	qLimitKeysDeleteUnused
 	qQueueMoveRunRead
 	qQueueMoveRunUpdate
 	qQueueMovePlaceWrite

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	maxGrantAge      = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
-	maxGrantTries    = 10                     // then an older grant is used, because the database is that slow
-	lineWaitInMemory = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
+	maxGrantAge        = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
+	maxPermitTries     = 10                     // then an older grant is used, because the database is that slow
+	permitWaitInMemory = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
 )
 
 // PermitSpec names the limit from which each attempt of a step needs a permit.
 type PermitSpec struct {
 	Limit    string
-	Key      string // of the limit's line; may be empty
+	Key      string // the key under which the step waits; may be empty
 	Units    int    // at least 1
 	Settings store.LimitSettings
 }
@@ -44,7 +44,7 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 			giveBack()
 		}
 		aged := !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxGrantAge
-		if !aged || try == maxGrantTries {
+		if !aged || try == maxPermitTries {
 			return leave, nil
 		}
 		leave()
@@ -63,9 +63,9 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permitExchange.returnPermit(r, a) })
 	began := time.Now()
-	place := r.permitLines.addStep(store.PermitLineKey{Limit: p.Limit, Key: p.Key}, t.name)
-	defer r.permitLines.leaveLine(place)
-	defer r.w.permitExchange.leaveLocalLine(place)
+	place := r.permitWaits.addStep(store.LimitKey{Limit: p.Limit, Key: p.Key}, t.name)
+	defer r.permitWaits.endWait(place)
+	defer r.w.permitExchange.endLocalWait(place)
 	for {
 		if err := r.w.permitExchange.requestPermit(t.s.ctx, place, a); err != nil {
 			return t.endPermitWait(giveBack, err)
@@ -77,7 +77,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 				return time.Time{}, nil, err
 			}
 			r.e.telemetry.Permitted(r.ctx, p.Limit, time.Since(began))
-			if !a.Rated { // the bounds that apply, whatever the code declares
+			if !a.LimitHasRate { // the bounds that apply, whatever the code declares
 				return time.Time{}, giveBack, nil
 			}
 			return a.GrantedAt, giveBack, nil
@@ -96,7 +96,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			}
 		}
 		r.idleTracker.endBusy()
-		err := r.idleTracker.stayUntil(t.s, due, began.Add(min(lineWaitInMemory, r.e.cfg.ParkAfter)), place.mustAsk)
+		err := r.idleTracker.stayUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.mustRequest)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)
@@ -109,7 +109,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 func (t *stepTask) endPermitWait(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
 	left := t.s.checkOpen()
-	if left == nil && t.s.ctx.Err() == nil { // the database rejects the ask
+	if left == nil && t.s.ctx.Err() == nil { // the database rejects the request
 		r.suspendAfterFailedWrite("ask for the permit of step", t.name, err)
 		return time.Time{}, nil, ErrSuspended
 	}

@@ -48,7 +48,7 @@ type run struct {
 	deadline        runDeadline     // has a mutex of its own
 	idleTracker     idleTracker     // has a mutex of its own
 	waitingReceives waitingReceives // has a mutex of its own
-	permitLines     runPermitWaits  // has a mutex of its own
+	permitWaits     runPermitWaits  // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
 	// idle, but not the other way around.

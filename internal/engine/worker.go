@@ -126,7 +126,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	taking.Go(func() { w.foldLoop(begun) })
 	taking.Go(func() { w.admissionLoop(begun) })
 	taking.Go(func() { w.retentionLoop(begun) })
-	taking.Go(func() { w.unusedLinesLoop(begun) })
+	taking.Go(func() { w.unusedLimitKeysLoop(begun) })
 	if later {
 		taking.Go(func() { w.declareQueuesLater(begun) })
 	}

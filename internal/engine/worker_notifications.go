@@ -127,5 +127,5 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 func (r *run) recheckWaits() {
 	r.wokenInMemory.Store(true)
 	r.waitingReceives.wake()
-	r.permitLines.wake()
+	r.permitWaits.wake()
 }

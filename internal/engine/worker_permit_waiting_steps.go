@@ -10,36 +10,36 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// stepsWokenNext is how many further steps of a run ask when one of them is done with waiting.
-const stepsWokenNext = 2
+// stepsWokenWithNext is how many further steps of a run request their permits when one of them stops waiting.
+const stepsWokenWithNext = 2
 
-// runPermitWaits are the steps of one run that wait for permits, by line. What is free goes to those that are first in
-// the line, so only these ask when the run is woken: otherwise n steps would ask n times each.
+// runPermitWaits are the steps of one run that wait for permits, by limit key. What is free goes to those that are first in
+// the limit key, so only these send requests when the run is woken: otherwise n steps would send n requests each.
 type runPermitWaits struct {
-	mu    sync.Mutex
-	lines map[store.PermitLineKey][]*stepAwaitingPermit
+	mu         sync.Mutex
+	byLimitKey map[store.LimitKey][]*stepAwaitingPermit
 }
 
-// stepAwaitingPermit is one step that waits. It is asking until recordPlace is called, and after each wake.
+// stepAwaitingPermit is one step that waits. It is requesting until recordPlace is called, and after each wake.
 type stepAwaitingPermit struct {
-	run      *runPermitWaits
-	line     store.PermitLineKey
-	step     string
-	arrived  time.Time // zero: not known yet
-	isAsking bool
-	mustAsk  notifier // has a value when the step should ask
-	gone     bool     // it has left the local line; guarded by permitExchange.mu
+	run          *runPermitWaits
+	limitKey     store.LimitKey
+	step         string
+	arrivedAt    time.Time // zero: not known yet
+	isRequesting bool
+	mustRequest  notifier // has a value when the step should request its permit
+	gone         bool     // it has left the local limit key; guarded by permitExchange.mu
 }
 
-// addStep adds a step, which then asks.
-func (q *runPermitWaits) addStep(g store.PermitLineKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{run: q, line: g, step: step, isAsking: true, mustAsk: newNotifier()}
+// addStep adds a step, which then requests its permit.
+func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
+	s := &stepAwaitingPermit{run: q, limitKey: g, step: step, isRequesting: true, mustRequest: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.lines == nil {
-		q.lines = make(map[store.PermitLineKey][]*stepAwaitingPermit)
+	if q.byLimitKey == nil {
+		q.byLimitKey = make(map[store.LimitKey][]*stepAwaitingPermit)
 	}
-	q.lines[g] = append(q.lines[g], s)
+	q.byLimitKey[g] = append(q.byLimitKey[g], s)
 	return s
 }
 
@@ -47,80 +47,80 @@ func (q *runPermitWaits) addStep(g store.PermitLineKey, step string) *stepAwaiti
 func (q *runPermitWaits) recordPlace(s *stepAwaitingPermit, arrived time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s.isAsking = false
-	if s.arrived.Equal(arrived) {
+	s.isRequesting = false
+	if s.arrivedAt.Equal(arrived) {
 		return
 	}
 	q.remove(s)
-	s.arrived = arrived
-	line := q.lines[s.line]
+	s.arrivedAt = arrived
+	line := q.byLimitKey[s.limitKey]
 	i, _ := slices.BinarySearchFunc(line, s, comparePermitPlaces)
-	q.lines[s.line] = slices.Insert(line, i, s)
+	q.byLimitKey[s.limitKey] = slices.Insert(line, i, s)
 }
 
-// comparePermitPlaces orders as store.ComparePlaces does, with those last that have no place yet.
+// comparePermitPlaces orders as store.ComparePermits does, with those last that have no place yet.
 func comparePermitPlaces(a, b *stepAwaitingPermit) int {
 	switch {
-	case a.arrived.IsZero() && b.arrived.IsZero():
+	case a.arrivedAt.IsZero() && b.arrivedAt.IsZero():
 		return 0
-	case a.arrived.IsZero():
+	case a.arrivedAt.IsZero():
 		return 1
-	case b.arrived.IsZero():
+	case b.arrivedAt.IsZero():
 		return -1
 	}
-	return cmp.Or(a.arrived.Compare(b.arrived), strings.Compare(a.step, b.step))
+	return cmp.Or(a.arrivedAt.Compare(b.arrivedAt), strings.Compare(a.step, b.step))
 }
 
 func (q *runPermitWaits) remove(s *stepAwaitingPermit) {
-	line := q.lines[s.line]
+	line := q.byLimitKey[s.limitKey]
 	if i := slices.Index(line, s); i >= 0 {
-		q.lines[s.line] = slices.Delete(line, i, i+1)
+		q.byLimitKey[s.limitKey] = slices.Delete(line, i, i+1)
 	}
-	if len(q.lines[s.line]) == 0 {
-		delete(q.lines, s.line)
+	if len(q.byLimitKey[s.limitKey]) == 0 {
+		delete(q.byLimitKey, s.limitKey)
 	}
 }
 
-// leaveLine removes a step that no longer waits, and lets the next ones ask.
-func (q *runPermitWaits) leaveLine(s *stepAwaitingPermit) {
+// endWait removes a step that no longer waits, and lets the next ones request their permits.
+func (q *runPermitWaits) endWait(s *stepAwaitingPermit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)
-	left := stepsWokenNext
-	for _, next := range q.lines[s.line] {
-		if left == 0 || next.arrived.IsZero() {
+	left := stepsWokenWithNext
+	for _, next := range q.byLimitKey[s.limitKey] {
+		if left == 0 || next.arrivedAt.IsZero() {
 			return
 		}
-		if !next.isAsking {
-			next.isAsking = true
-			next.mustAsk.notify()
+		if !next.isRequesting {
+			next.isRequesting = true
+			next.mustRequest.notify()
 		}
 		left--
 	}
 }
 
-// wake lets the first of each line ask, and those whose ask may have been judged before what woke the run.
+// wake lets the first steps of each limit key send requests, and also those whose requests may have been decided before the event that woke the run.
 func (q *runPermitWaits) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, line := range q.lines {
+	for _, line := range q.byLimitKey {
 		for i, s := range line {
-			if i == 0 || s.isAsking {
-				s.isAsking = true
-				s.mustAsk.notify()
+			if i == 0 || s.isRequesting {
+				s.isRequesting = true
+				s.mustRequest.notify()
 			}
 		}
 	}
 }
 
-// wakeStep lets one step ask. It reports false if the step asks already, or no longer waits.
+// wakeStep lets one step request its permit. It returns false if the step is requesting already, or no longer waits.
 func (q *runPermitWaits) wakeStep(s *stepAwaitingPermit) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.isAsking || !slices.Contains(q.lines[s.line], s) {
+	if s.isRequesting || !slices.Contains(q.byLimitKey[s.limitKey], s) {
 		return false
 	}
-	s.isAsking = true
-	s.mustAsk.notify()
+	s.isRequesting = true
+	s.mustRequest.notify()
 	return true
 }

@@ -16,39 +16,39 @@ import (
 )
 
 const (
-	maxPermitRequests       = 500                   // asks that one transaction contains at most
-	maxLinesPerCall         = 100                   // lines that one transaction looks at
-	permitLineCheckInterval = time.Second           // between two looks at the lines, while a step waits in one
-	permitGatherTurns       = 3                     // scheduler turns without a further ask or return after which a call begins
-	permitTrialInterval     = 16                    // every such call waits for returns, to measure how many come
-	permitGatherTime        = time.Millisecond      // how long a call waits at most for asks and returns
+	maxPermitRequests       = 500                   // requests that one transaction contains at most
+	maxLimitKeysPerCall     = 100                   // limit keys that one transaction checks
+	limitKeyCheckInterval   = time.Second           // between two checks of all limit keys, while a step waits
+	permitGatherTurns       = 3                     // scheduler turns without a further request or return after which a call begins
+	returnRateProbeInterval = 16                    // every such call waits for returns, to measure how many come
+	permitGatherTime        = time.Millisecond      // how long a call waits at most for requests and returns
 	firstPermitRetryDelay   = 20 * time.Millisecond // first pause after a failed call
 	maxPermitRetryDelay     = time.Second           // longest such pause
 	permitTimeout           = 10 * time.Second      // of one call
 )
 
 // permitExchange exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
-// what steps ask for and give back while its last call is in progress.
+// what steps request and give back while its last call is in progress.
 type permitExchange struct {
 	wakeLoop notifier
 
 	mu                   sync.Mutex
 	requests             []*pendingPermitRequest
 	returns              []pendingPermitReturn
-	localPermitLines     localPermitLines
-	nextLineChecks       map[store.PermitLineKey]time.Time // when to look at lines; owned by permitLoop
-	warnedOfOlderWorkers bool                              // warnOfOlderWorkers was called; owned by permitLoop
-	granted              int                               // permits that the last call has granted; owned by permitLoop, as the next two
-	returnRate           float64                           // fraction of the granted permits that are returned before the next call; smoothed
+	localWaiters         localPermitWaiters
+	nextChecks           map[store.LimitKey]time.Time // when to check limit keys; owned by permitLoop
+	warnedOfOlderWorkers bool                         // warnOfOlderWorkers was called; owned by permitLoop
+	granted              int                          // permits that the last call has granted; owned by permitLoop, as the next two
+	returnRate           float64                      // fraction of the granted permits that are returned before the next call; smoothed
 	calls                int
 }
 
-// pendingPermitRequest is an ask that waits for its outcome.
+// pendingPermitRequest is a request that waits for its outcome.
 type pendingPermitRequest struct {
 	*store.PermitRequest
-	place *stepAwaitingPermit
-	ctx   context.Context // ends when the caller no longer waits
-	done  chan error
+	step *stepAwaitingPermit
+	ctx  context.Context // ends when the caller no longer waits
+	done chan error
 }
 
 // pendingPermitReturn is a permit that is to be given back. Once the run has left this process, its permits have
@@ -56,14 +56,14 @@ type pendingPermitRequest struct {
 type pendingPermitReturn struct {
 	store.PermitReturn
 	units int
-	r     *run
+	run   *run
 }
 
-// requestPermit asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
+// requestPermit requests the store for a permit and sets the outcome of the request. It keeps trying while the database is
 // unavailable, until ctx ends.
 func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingPermit, a *store.PermitRequest) error {
 	own := *a // the loop may still use it when this caller has left
-	q := &pendingPermitRequest{PermitRequest: &own, place: place, ctx: ctx, done: make(chan error, 1)}
+	q := &pendingPermitRequest{PermitRequest: &own, step: place, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
 	p.requests = append(p.requests, q)
 	p.mu.Unlock()
@@ -80,19 +80,19 @@ func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingP
 // returnPermit gives a permit or a place in a line back, soon.
 func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
-	p.returns = append(p.returns, pendingPermitReturn{a.Return(), a.Units, r})
+	p.returns = append(p.returns, pendingPermitReturn{a.NewReturn(), a.Units, r})
 	p.mu.Unlock()
 	p.wakeLoop.notify()
 }
 
 // gather lets other goroutines run before a call, so that the call contains more: steps that the last call has granted permits
-// return them, and then the first steps of their lines ask. So units go from one step to the next in one call. Without that, the
+// return them, and then the first waiting steps of the same limit keys request them. So units go from one step to the next in one call. Without that, the
 // store would offer them, which takes two more. If few of the granted permits were returned in time recently, because the steps
 // take longer, gather does not wait for them, except before every 16th call, to measure again.
 func (p *permitExchange) gather() {
 	began, want := time.Now(), 0
 	p.calls++
-	if p.granted > 0 && (p.returnRate >= 0.5 || p.calls%permitTrialInterval == 0) {
+	if p.granted > 0 && (p.returnRate >= 0.5 || p.calls%returnRateProbeInterval == 0) {
 		want = p.granted
 	}
 	p.awaitPending(began, want, p.countReturns)
@@ -100,12 +100,12 @@ func (p *permitExchange) gather() {
 		p.returnRate += (min(1, float64(p.countReturns())/float64(p.granted)) - p.returnRate) / 4
 		p.granted = 0
 	}
-	if woken := p.wakeForReturns(); woken > 0 {
-		p.awaitPending(began, p.countAsks()+woken, p.countAsks)
+	if woken := p.wakeLocalWaiters(); woken > 0 {
+		p.awaitPending(began, p.countRequests()+woken, p.countRequests)
 	}
 }
 
-// awaitPending yields to the scheduler until there are as many asks or returns as wanted, and none has been added in a few turns.
+// awaitPending yields to the scheduler until there are as many requests or returns as wanted, and none has been added in a few turns.
 func (p *permitExchange) awaitPending(began time.Time, want int, count func() int) {
 	seen := count()
 	for still := 0; (still < permitGatherTurns || seen < want) && time.Since(began) < permitGatherTime; still++ {
@@ -116,8 +116,8 @@ func (p *permitExchange) awaitPending(began time.Time, want int, count func() in
 	}
 }
 
-// countAsks returns how many asks the next call would contain.
-func (p *permitExchange) countAsks() int {
+// countRequests returns how many requests the next call would contain.
+func (p *permitExchange) countRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.requests)
@@ -130,24 +130,24 @@ func (p *permitExchange) countReturns() int {
 	return len(p.returns)
 }
 
-// takePending removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
-// have given back already what such an ask would be granted.
-func (p *permitExchange) takePending() (asks []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
+// takePending removes the next requests, and everything to give back. It drops the requests whose callers are gone: these
+// have given back already what such a request would be granted.
+func (p *permitExchange) takePending() (requests []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = slices.DeleteFunc(p.requests, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
 	n := min(len(p.requests), maxPermitRequests)
-	asks, returns = slices.Clone(p.requests[:n]), p.returns
+	requests, returns = slices.Clone(p.requests[:n]), p.returns
 	p.requests, p.returns = slices.Delete(p.requests, 0, n), nil
-	return asks, returns, len(p.requests) > 0
+	return requests, returns, len(p.requests) > 0
 }
 
 // requeuePending returns what a failed call did not do, except for callers that are gone.
-func (p *permitExchange) requeuePending(asks []*pendingPermitRequest, returns []pendingPermitReturn) {
+func (p *permitExchange) requeuePending(requests []*pendingPermitRequest, returns []pendingPermitReturn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left []*pendingPermitRequest
-	for _, a := range asks {
+	for _, a := range requests {
 		if a.ctx.Err() == nil {
 			left = append(left, a)
 		}
@@ -155,15 +155,15 @@ func (p *permitExchange) requeuePending(asks []*pendingPermitRequest, returns []
 	p.requests = append(left, p.requests...)
 	var owed []pendingPermitReturn
 	for _, r := range returns {
-		if r.r.ownedCtx.Err() == nil {
+		if r.run.ownedCtx.Err() == nil {
 			owed = append(owed, r)
 		}
 	}
 	p.returns = append(owed, p.returns...)
 }
 
-// permitLoop exchanges permits until ctx ends. It also looks at the lines in which steps wait, because the
-// holder of a permit may have died, and nobody else may ask: often while there are such lines, and else as
+// permitLoop exchanges permits until ctx ends. It also checks the limit keys for which steps wait, because the
+// holder of a permit may have died, and nobody else may send a request: often while there are such limit keys, and else as
 // often as leases are renewed.
 func (w *worker) permitLoop(ctx context.Context) {
 	p := &w.permitExchange
@@ -171,7 +171,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 	defer looks.Stop()
 	wait := firstPermitRetryDelay
 	for {
-		later := p.armLineCheck(w.e.clock)
+		later := p.armNextCheck(w.e.clock)
 		look := false
 		select {
 		case <-p.wakeLoop:
@@ -185,29 +185,29 @@ func (w *worker) permitLoop(ctx context.Context) {
 		later.Stop()
 		var err error
 		if look {
-			var waiting []store.PermitLineKey
-			waiting, err = w.waitingLines(ctx)
-			p.checkLinesNow(waiting, w.e.clock.Now())
+			var waiting []store.LimitKey
+			waiting, err = w.limitKeysWithWaiters(ctx)
+			p.checkLimitKeysNow(waiting, w.e.clock.Now())
 			every := w.fleet.pollInterval(w.e.cfg.Lease / 3)
 			if len(waiting) > 0 || err != nil {
-				every = min(every, permitLineCheckInterval)
+				every = min(every, limitKeyCheckInterval)
 			}
 			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
 		}
-		var lines []store.PermitLineKey
+		var limitKeys []store.LimitKey
 		if err == nil {
-			lines = p.dueLines(w.e.clock.Now())
+			limitKeys = p.takeDueChecks(w.e.clock.Now())
 		}
 		for more := true; more && err == nil; {
-			more, err = w.exchangePermits(ctx, lines)
-			lines = nil
+			more, err = w.exchangePermits(ctx, limitKeys)
+			limitKeys = nil
 		}
 		if err == nil {
 			wait = firstPermitRetryDelay
 			continue
 		}
 		if ctx.Err() == nil {
-			w.log.Warn("could not ask for permits, or give them back; trying again", telemetry.KeyError, err)
+			w.log.Warn("could not exchange permits; trying again", telemetry.KeyError, err)
 		}
 		if sleepCtx(ctx, wait/2+rand.N(wait)) {
 			wait = min(2*wait, maxPermitRetryDelay)
@@ -216,37 +216,37 @@ func (w *worker) permitLoop(ctx context.Context) {
 	}
 }
 
-// scheduleLineChecks remembers when to look at lines again.
-func (p *permitExchange) scheduleLineChecks(again map[store.PermitLineKey]time.Time) {
-	if p.nextLineChecks == nil {
-		p.nextLineChecks = make(map[store.PermitLineKey]time.Time)
+// scheduleChecks records when to check limit keys again.
+func (p *permitExchange) scheduleChecks(again map[store.LimitKey]time.Time) {
+	if p.nextChecks == nil {
+		p.nextChecks = make(map[store.LimitKey]time.Time)
 	}
-	maps.Copy(p.nextLineChecks, again)
+	maps.Copy(p.nextChecks, again)
 }
 
-// checkLinesNow remembers to look at the lines now.
-func (p *permitExchange) checkLinesNow(lines []store.PermitLineKey, now time.Time) {
-	p.scheduleLineChecks(nil)
-	for _, l := range lines {
-		p.nextLineChecks[l] = now
+// checkLimitKeysNow records that the limit keys must be checked now.
+func (p *permitExchange) checkLimitKeysNow(limitKeys []store.LimitKey, now time.Time) {
+	p.scheduleChecks(nil)
+	for _, l := range limitKeys {
+		p.nextChecks[l] = now
 	}
 }
 
-// dueLines removes and returns the lines to be looked at now.
-func (p *permitExchange) dueLines(now time.Time) (lines []store.PermitLineKey) {
-	for g, at := range p.nextLineChecks {
+// takeDueChecks removes and returns the limit keys to check now.
+func (p *permitExchange) takeDueChecks(now time.Time) (limitKeys []store.LimitKey) {
+	for g, at := range p.nextChecks {
 		if !at.After(now) {
-			lines = append(lines, g)
-			delete(p.nextLineChecks, g)
+			limitKeys = append(limitKeys, g)
+			delete(p.nextChecks, g)
 		}
 	}
-	return lines
+	return limitKeys
 }
 
-// armLineCheck wakes permitLoop when a line is to be looked at.
-func (p *permitExchange) armLineCheck(c clock.Clock) clock.Timer {
+// armNextCheck wakes permitLoop when a limit key must be checked.
+func (p *permitExchange) armNextCheck(c clock.Clock) clock.Timer {
 	var first time.Time
-	for _, at := range p.nextLineChecks {
+	for _, at := range p.nextChecks {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
@@ -262,60 +262,60 @@ type noTimer struct{}
 
 func (noTimer) Stop() bool { return false }
 
-// waitingLines returns the lines in which a step waits.
-func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitLineKey, err error) {
+// limitKeysWithWaiters returns the limit keys for which a step waits.
+func (w *worker) limitKeysWithWaiters(ctx context.Context) (limitKeys []store.LimitKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
-	var last store.PermitLineKey
+	var last store.LimitKey
 	for {
-		some, err := w.e.store.WaitingLines(ctx, last, maxLinesPerCall)
-		lines = append(lines, some...)
-		if err != nil || len(some) < maxLinesPerCall {
-			return lines, err
+		some, err := w.e.store.LimitKeysWithWaiters(ctx, last, maxLimitKeysPerCall)
+		limitKeys = append(limitKeys, some...)
+		if err != nil || len(some) < maxLimitKeysPerCall {
+			return limitKeys, err
 		}
 		last = some[len(some)-1]
 	}
 }
 
-// exchangePermits makes one call of Permits with what has gathered, and with the given lines, and reports whether
-// more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
-func (w *worker) exchangePermits(ctx context.Context, lines []store.PermitLineKey) (more bool, err error) {
+// exchangePermits makes one call of Permits with what has gathered, and with the given limit keys, and reports whether
+// more has gathered than one call takes. If the call fails, the limit keys are checked in the next one.
+func (w *worker) exchangePermits(ctx context.Context, limitKeys []store.LimitKey) (more bool, err error) {
 	p := &w.permitExchange
 	p.gather()
-	asks, returns, more := p.takePending()
-	if len(asks)+len(returns)+len(lines) == 0 {
+	requests, returns, more := p.takePending()
+	if len(requests)+len(returns)+len(limitKeys) == 0 {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
-	for len(lines) > maxLinesPerCall {
-		b := w.newPermitBatch(nil, nil, lines[:maxLinesPerCall])
+	for len(limitKeys) > maxLimitKeysPerCall {
+		b := w.newPermitBatch(nil, nil, limitKeys[:maxLimitKeysPerCall])
 		if err := w.e.store.Permits(ctx, b); err != nil {
-			p.requeuePending(asks, returns)
-			p.checkLinesNow(lines, b.Now)
+			p.requeuePending(requests, returns)
+			p.checkLimitKeysNow(limitKeys, b.Now)
 			return false, err
 		}
-		p.scheduleLineChecks(b.RecheckAt)
-		lines = lines[maxLinesPerCall:]
+		p.scheduleChecks(b.RecheckAt)
+		limitKeys = limitKeys[maxLimitKeysPerCall:]
 	}
-	b := w.newPermitBatch(asks, returns, lines)
+	b := w.newPermitBatch(requests, returns, limitKeys)
 	if err = w.e.store.Permits(ctx, b); err != nil {
-		p.checkLinesNow(lines, b.Now)
+		p.checkLimitKeysNow(limitKeys, b.Now)
 	}
 	switch {
 	case err == nil:
-		p.scheduleLineChecks(b.RecheckAt)
-		p.granted = p.recordOutcomes(asks)
+		p.scheduleChecks(b.RecheckAt)
+		p.granted = p.recordOutcomes(requests)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
-		p.requeuePending(asks, returns)
+		p.requeuePending(requests, returns)
 		return false, err
 	default: // the callers wait as for any write that the database rejects
 		p.requeuePending(nil, returns)
 	}
-	for _, a := range asks {
+	for _, a := range requests {
 		a.done <- err
 	}
-	if len(asks) > 0 && !p.warnedOfOlderWorkers {
+	if len(requests) > 0 && !p.warnedOfOlderWorkers {
 		p.warnedOfOlderWorkers = true
 		w.warnOfOlderWorkers(ctx)
 	}
@@ -330,9 +330,9 @@ func (w *worker) warnOfOlderWorkers(ctx context.Context) {
 	}
 }
 
-func (w *worker) newPermitBatch(asks []*pendingPermitRequest, returns []pendingPermitReturn, lines []store.PermitLineKey) *store.PermitBatch {
-	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Lines: lines}
-	for _, a := range asks {
+func (w *worker) newPermitBatch(requests []*pendingPermitRequest, returns []pendingPermitReturn, limitKeys []store.LimitKey) *store.PermitBatch {
+	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, LimitKeys: limitKeys}
+	for _, a := range requests {
 		b.Requests = append(b.Requests, a.PermitRequest)
 	}
 	for _, r := range returns {

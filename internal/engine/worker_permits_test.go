@@ -19,9 +19,9 @@ func TestAskOfALostCallerIsDropped(t *testing.T) {
 		t.Fatal("the ask ends with its caller")
 	}
 	p.returnPermit(nil, a)
-	asks, returns, _ := p.takePending()
-	if len(asks) != 0 || len(returns) != 1 {
-		t.Errorf("%d asks and %d returns, want only the return", len(asks), len(returns))
+	requests, returns, _ := p.takePending()
+	if len(requests) != 0 || len(returns) != 1 {
+		t.Errorf("%d requests and %d returns, want only the return", len(requests), len(returns))
 	}
 }
 
@@ -42,12 +42,12 @@ func (f *failingGrants) Permits(context.Context, *store.PermitBatch) error {
 
 // A line that is due is looked at again if the call that should have looked at it fails.
 func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
-	many := make([]store.PermitLineKey, maxLinesPerCall+1)
+	many := make([]store.LimitKey, maxLimitKeysPerCall+1)
 	for i := range many {
 		many[i].Key = string(rune('a' + i))
 	}
 	for what, c := range map[string]struct {
-		due      []store.PermitLineKey
+		due      []store.LimitKey
 		failures []error
 		left     int
 	}{
@@ -61,11 +61,11 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
 		w.e.clock.Set(time.Now(), time.Now())
 		now := w.e.clock.Now()
-		w.permitExchange.checkLinesNow(c.due, now)
-		if _, err := w.exchangePermits(t.Context(), w.permitExchange.dueLines(now)); (err == nil) != (c.left == 0) {
+		w.permitExchange.checkLimitKeysNow(c.due, now)
+		if _, err := w.exchangePermits(t.Context(), w.permitExchange.takeDueChecks(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}
-		if left := w.permitExchange.dueLines(now.Add(time.Hour)); len(left) != c.left {
+		if left := w.permitExchange.takeDueChecks(now.Add(time.Hour)); len(left) != c.left {
 			t.Errorf("%s: %d lines are to be looked at again, want %d", what, len(left), c.left)
 		}
 	}

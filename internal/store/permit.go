@@ -15,7 +15,8 @@ import (
 // A limit bounds the steps of all workers together: how many units executing steps hold at once, and how
 // many units are granted per period. An attempt of a step holds a permit while it executes. A step that
 // gets no permit waits in a line, which is in the database, so that neither memory nor a lease is needed
-// for it. Each limit has one line for each key that its steps name, and one for steps without a key.
+// for it. Each limit has one line for each key that its steps name, and one for steps without a key. A limit together with
+// one of these keys is called a limit key.
 
 // LimitSettings are the bounds of a limit. Zero means no bound.
 type LimitSettings struct {
@@ -56,7 +57,7 @@ type Limit struct {
 	LastChange      *OperatorChange // nil: no operator has changed the limit
 
 	LimitUse
-	Keys []LimitKeyUse // the keys with the longest lines, at most MaxLimitKeys
+	Keys []LimitKeyUse // the keys for which most steps wait, at most MaxLimitKeys
 }
 
 // MaxLimitKeys is the largest length of Limit.Keys.
@@ -105,18 +106,18 @@ const (
 
 // Permit is the row of a step at a limit. A step has at most one.
 type Permit struct {
-	Limit, Key string
-	Run        uuid.UUID
-	Step       string
-	Status     PermitStatus
-	Epoch      Epoch // of the execution that asked last
-	Attempt    int32
-	Units      int
-	Priority   int16
-	ArrivedAt  time.Time // when it entered the line; it keeps its place as long as it has the row
-	GrantedAt  time.Time // zero: not granted
-	Until      time.Time // the end of an offer
-	Missed     bool      // an offer ended unused: there is no further one until the step asks
+	Limit, Key  string
+	Run         uuid.UUID
+	Step        string
+	Status      PermitStatus
+	Epoch       Epoch // of the execution that requested it last
+	Attempt     int32
+	Units       int
+	Priority    int16
+	ArrivedAt   time.Time // when it entered the line; it keeps its place as long as it has the row
+	GrantedAt   time.Time // zero: not granted
+	Until       time.Time // the end of an offer
+	MissedOffer bool      // an offer ended unused: there is no further one until the step requests the permit again
 }
 
 // PermitRequest is the request of one attempt for a permit.
@@ -133,12 +134,12 @@ type PermitRequest struct {
 
 	// Outcome is Written if the attempt holds the permit, Locked if it is in line, and Fenced if the run is
 	// not running at the epoch.
-	Outcome   Outcome
-	GrantedAt time.Time // when the permit was granted
-	Rated     bool      // the limit has a rate, so that the grant must be used soon
-	RetryAt   time.Time // when the attempt should ask again; zero: its run will be woken
-	ArrivedAt time.Time // its place in the line, with Locked
-	State     RunState  // of the run, with Fenced
+	Outcome      Outcome
+	GrantedAt    time.Time // when the permit was granted
+	LimitHasRate bool      // the limit has a rate, so that the grant must be used soon
+	RetryAt      time.Time // when the attempt should repeat the request; zero: its run will be woken
+	ArrivedAt    time.Time // its place in the line, with Locked
+	State        RunState  // of the run, with Fenced
 }
 
 // PermitReturn gives back a permit, or gives up a place in the line. It changes nothing if another execution has the permit.
@@ -150,61 +151,61 @@ type PermitReturn struct {
 	Attempt    int32
 }
 
-// Return returns the PermitReturn that gives back the permit of the request, or its place in the line.
-func (a *PermitRequest) Return() PermitReturn {
+// NewReturn returns the PermitReturn that gives back the permit of the request, or its place in the line.
+func (a *PermitRequest) NewReturn() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
 // PermitBatch is the argument of one call of Permits. The call gives permits back, and grants free units to the requesting steps
 // and to the steps in line.
 type PermitBatch struct {
-	Now      time.Time
-	Lease    time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
-	Requests []*PermitRequest
-	Returns  []PermitReturn
-	Lines    []PermitLineKey // lines that are looked at although nobody asks
+	Now       time.Time
+	Lease     time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
+	Requests  []*PermitRequest
+	Returns   []PermitReturn
+	LimitKeys []LimitKey // to check although no step requests a permit for them
 
-	// RecheckAt is when to call Permits again for a line, because more units can be granted then. The store sets it together with
+	// RecheckAt is when to call Permits again for a limit key, because more units can be granted then. The store sets it together with
 	// the outcomes.
-	RecheckAt map[PermitLineKey]time.Time
+	RecheckAt map[LimitKey]time.Time
 }
 
-// RecheckLine records that more can be offered in a line at the given time.
-func (b *PermitBatch) RecheckLine(g PermitLineKey, at time.Time) {
+// ScheduleRecheck sets when more units of the limit key can be offered.
+func (b *PermitBatch) ScheduleRecheck(g LimitKey, at time.Time) {
 	if b.RecheckAt == nil {
-		b.RecheckAt = make(map[PermitLineKey]time.Time)
+		b.RecheckAt = make(map[LimitKey]time.Time)
 	}
 	b.RecheckAt[g] = at
 }
 
-// PermitLineKey identifies one line of waiting steps: a limit and a key, which may be empty.
-type PermitLineKey struct{ Limit, Key string }
+// LimitKey is a limit with one of the keys that steps name, which may be empty. Each has its own line of waiting steps.
+type LimitKey struct{ Limit, Key string }
 
-// AllLines returns the lines that the batch names, each once, in the order in which they are locked.
-func (b *PermitBatch) AllLines() []PermitLineKey {
-	keys := slices.Clone(b.Lines)
+// AllLimitKeys returns the limit keys that the batch names, each once, in the order in which they are locked.
+func (b *PermitBatch) AllLimitKeys() []LimitKey {
+	keys := slices.Clone(b.LimitKeys)
 	for _, a := range b.Requests {
-		keys = append(keys, PermitLineKey{a.Limit, a.Key})
+		keys = append(keys, LimitKey{a.Limit, a.Key})
 	}
 	for _, r := range b.Returns {
-		keys = append(keys, PermitLineKey{r.Limit, r.Key})
+		keys = append(keys, LimitKey{r.Limit, r.Key})
 	}
-	slices.SortFunc(keys, PermitLineKey.compare)
+	slices.SortFunc(keys, LimitKey.compare)
 	return slices.Compact(keys)
 }
 
-func (g PermitLineKey) compare(other PermitLineKey) int {
+func (g LimitKey) compare(other LimitKey) int {
 	return cmp.Or(strings.Compare(g.Limit, other.Limit), strings.Compare(g.Key, other.Key))
 }
 
-// PermitLineUse is how much of one line is in use.
-type PermitLineUse struct {
-	PermitLineKey
+// LimitKeyWithUse is a limit key with how much of it is in use.
+type LimitKeyWithUse struct {
+	LimitKey
 	LimitUse
 }
 
 // LimitsInUse fills in how much of each limit is in use. It ignores permits of a limit that has no row.
-func LimitsInUse(limits []Limit, use []PermitLineUse) []Limit {
+func LimitsInUse(limits []Limit, use []LimitKeyWithUse) []Limit {
 	at := make(map[string]*Limit, len(limits))
 	for i := range limits {
 		at[limits[i].Name] = &limits[i]
@@ -252,25 +253,25 @@ func DecodeLimitSettings(text string) (*LimitSettings, error) {
 
 // LimitStore keeps the limits on steps.
 type LimitStore interface {
-	// Permits changes the lines of all limits and keys that the batch names, in one transaction. It locks each line. So
+	// Permits changes the limit keys of all limits and keys that the batch names, in one transaction. It locks each limit key. So
 	// concurrent calls grant permits one after the other, and never more than are free. An offer of a permit to a waiting step
 	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the next in line gets the
-	// offer, and the line is to be looked at again soon.
+	// offer, and the limit key must be checked again soon.
 	//
 	// A permit ends with the lease of its attempt. A step of a paused run has no place in a line.
 	Permits(ctx context.Context, b *PermitBatch) error
 
-	// WaitingLines returns up to limit lines after the given one in which a step waits, ordered by limit
+	// LimitKeysWithWaiters returns up to limit limit keys after the given one for which a step waits, ordered by limit
 	// and key.
-	WaitingLines(ctx context.Context, after PermitLineKey, limit int) ([]PermitLineKey, error)
+	LimitKeysWithWaiters(ctx context.Context, after LimitKey, limit int) ([]LimitKey, error)
 
-	// DeleteUnusedLines deletes lines that nobody has used for long; see UnusedLinesQuery.
-	DeleteUnusedLines(ctx context.Context, q UnusedLinesQuery) (UnusedLines, error)
+	// DeleteUnusedLimitKeys deletes limit keys that nobody has used for long; see UnusedLimitKeysQuery.
+	DeleteUnusedLimitKeys(ctx context.Context, q UnusedLimitKeysQuery) (UnusedLimitKeys, error)
 
 	// ChangeLimit declares a limit or sets its bounds.
 	ChangeLimit(ctx context.Context, c LimitChange) error
 
-	// DeleteLimit removes a limit's row, with what an operator has set. Its lines stay until DeleteUnusedLines. It
+	// DeleteLimit removes a limit's row, with what an operator has set. Its limit keys stay until DeleteUnusedLimitKeys. It
 	// reports whether there was a row.
 	DeleteLimit(ctx context.Context, name string) (bool, error)
 
@@ -286,20 +287,20 @@ type LimitStore interface {
 	PermitsOf(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
 }
 
-// UnusedLinesQuery selects lines whose deletion changes nothing: no step executes or waits in them, and by Now their rates
+// UnusedLimitKeysQuery selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their rates
 // are no longer used up, and they are no longer closed. Lines that were used since UsedBefore stay, so that a clock that goes back by
-// less than that finds the latest time of the line. A line that another transaction has locked stays too.
-type UnusedLinesQuery struct {
-	After      PermitLineKey // the line that was read last before; zero: begin with the first one
+// less than that finds the latest time of the limit key. A limit key that another transaction has locked stays too.
+type UnusedLimitKeysQuery struct {
+	After      LimitKey // the limit key that was read last before; zero: begin with the first one
 	UsedBefore time.Time
 	Now        time.Time
-	Limit      int // the largest number of lines that are read
+	Limit      int // the largest number of limit keys that are read
 }
 
-// UnusedLines is the result of an UnusedLinesQuery.
-type UnusedLines struct {
+// UnusedLimitKeys is the result of an UnusedLimitKeysQuery.
+type UnusedLimitKeys struct {
 	Deleted int
-	Next    PermitLineKey // for the next query; zero: there is no further line
+	Next    LimitKey // for the next query; zero: there is no further limit key
 }
 
 // QueuedPermit is the permit of one step, and its place in the line.

@@ -13,34 +13,34 @@ import (
 // offerDuration is how long units are kept for a step whose run was woken.
 const offerDuration = 2 * time.Second
 
-// expiredLeaseRetryDelay is when a step asks again whose run has no lease at the moment. Such a step keeps its place.
+// expiredLeaseRetryDelay is when a step repeats its request if its run has no lease at the moment. The step keeps its place.
 const expiredLeaseRetryDelay = 500 * time.Millisecond
 
-// MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that have missed an
+// MaxPermitsRead is how many waiting permits of a limit key a store reads for one plan, and how many of those that have missed an
 // offer. Steps that have missed an offer are read separately, because the line may begin with any number of them if no worker
 // executes their runs.
 const MaxPermitsRead = 100
 
-// PermitLine is the state of one line, locked by the transaction that plans with it.
-type PermitLine struct {
-	PermitLineKey
-	Settings LimitSettings
-	Known    bool      // the limit has bounds; otherwise nothing is granted
-	Now      time.Time // the time of this transaction: never before an earlier one of this line
+// LimitKeyState is the state of one limit key, locked by the transaction that plans with it.
+type LimitKeyState struct {
+	LimitKey
+	Settings  LimitSettings
+	HasBounds bool      // the limit has bounds; otherwise nothing is granted
+	Now       time.Time // the time of this transaction: never before an earlier one of this limit key
 	// RateUsedUntil is the theoretical arrival time of the generic cell rate algorithm: the rate has been used up
 	// to this time. Source of the idea: ITU-T I.371.
 	RateUsedUntil time.Time
 	ClosedUntil   time.Time       // nothing is granted before this time
 	Permits       []PermitWithRun // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
-	Timeline      string          // the point of the database's history at which the line was last used; empty: unknown
+	Timeline      string          // the point of the database's history at which the limit key was last used; empty: unknown
 }
 
 // PermitWithRun is a permit with the state of its run.
 type PermitWithRun struct {
 	Permit
-	State RunState
-	Lease time.Time // when the lease of the run ends
-	Busy  bool      // another transaction has locked the run, so it cannot be woken now
+	State     RunState
+	Lease     time.Time // when the lease of the run ends
+	RunLocked bool      // another transaction has locked the run, so it cannot be woken now
 }
 
 // isInUse reports whether the permit is in use: its attempt executes, or may still do so.
@@ -48,46 +48,46 @@ func (p *PermitWithRun) isInUse(now time.Time) bool {
 	return p.Status == PermitHeld && p.State.Status == Running && p.State.Epoch == p.Epoch && p.Lease.After(now)
 }
 
-// hasPlace reports whether the step of the permit may stand in the line. A running run whose pause is requested keeps its places until
+// mayWait reports whether the step of the permit may stand in the line. A running run whose pause is requested keeps its places until
 // it has left memory, because its steps would not know that they have lost them if the run is resumed before.
-func (p *PermitWithRun) hasPlace() bool {
-	return p.State.Found && p.State.Status < Paused && (p.State.Status == Running || !p.isToPause())
+func (p *PermitWithRun) mayWait() bool {
+	return p.State.Found && p.State.Status < Paused && (p.State.Status == Running || !p.pauseRequested())
 }
 
-func (p *PermitWithRun) isToPause() bool { return p.State.Control&PausedMask != 0 }
+func (p *PermitWithRun) pauseRequested() bool { return p.State.Control&PausedMask != 0 }
 
 // wakeable reports whether the run of the step can be woken for an offer.
 func (p *PermitWithRun) wakeable() bool {
-	return !p.Missed && !p.Busy && !p.isToPause() && (p.State.Status == Running || p.State.Status == Waiting)
+	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && (p.State.Status == Running || p.State.Status == Waiting)
 }
 
-// PermitPlan is what a transaction changes in one line.
+// PermitPlan is what a transaction changes in one limit key.
 type PermitPlan struct {
 	Delete        []Permit
 	Write         []Permit // replaces the row of the step, if it has one
 	Offer         []Permit // as Write, if the run can be locked: it is woken
 	RateUsedUntil time.Time
 	ClosedUntil   time.Time
-	again         time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
+	nextOfferAt   time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
 }
 
-// ComparePlaces compares the places of two steps in a line: higher priorities come first, then earlier arrivals.
-func ComparePlaces(a, b *Permit) int {
+// ComparePermits compares the places of two steps in a line: higher priorities come first, then earlier arrivals.
+func ComparePermits(a, b *Permit) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
 		bytes.Compare(a.Run[:], b.Run[:]), strings.Compare(a.Step, b.Step),
 	)
 }
 
-// SetBounds sets the bounds of the line from the rows of the limits. If the limit has no row, SetBounds returns
+// SetBounds sets the bounds of the limit key from the rows of the limits. If the limit has no row, SetBounds returns
 // the declaration of a requesting step, which the store records.
-func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
-	if l.Settings, l.Known = rows[l.Limit]; l.Known {
+func (l *LimitKeyState) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
+	if l.Settings, l.HasBounds = rows[l.Limit]; l.HasBounds {
 		return nil
 	}
 	for _, a := range b.Requests {
 		if a.Limit == l.Limit {
-			l.Settings, l.Known = a.Settings, true
+			l.Settings, l.HasBounds = a.Settings, true
 			rows[l.Limit] = a.Settings
 			return &LimitChange{Name: l.Limit, Settings: a.Settings, Now: b.Now, Declare: true, Version: a.Version}
 		}
@@ -95,78 +95,78 @@ func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (d
 	return nil
 }
 
-// StateOfRequestingSteps is what a store has read of the asking steps: the permits that they have, in whatever line,
+// RequestingSteps is what a store has read of the requesting steps: the permits that they have, for whatever limit key,
 // and the states of their runs.
-type StateOfRequestingSteps struct {
+type RequestingSteps struct {
 	HeldPermits map[*PermitRequest]Permit
 	Runs        map[uuid.UUID]RequestingRun
 }
 
-// RequestingRun is the run of an asking step.
+// RequestingRun is the run of a requesting step.
 type RequestingRun struct {
 	State RunState
 	Lease time.Time // when the lease of the run ends
 }
 
-// Plan decides which steps of the line get a permit, and sets the outcomes of the requests. The argument begun is the present
+// Plan decides which steps of the line get a permit, and sets the outcomes of the requests. The argument timeline is the present
 // timeline of the database.
-func (l *PermitLine) Plan(b *PermitBatch, asked *StateOfRequestingSteps, begun string) PermitPlan {
+func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
 	}
-	var asks []*PermitRequest
-	asking := make(map[stepKey]*PermitRequest)
+	var requests []*PermitRequest
+	requesting := make(map[stepKey]*PermitRequest)
 	for _, a := range b.Requests {
-		if a.Limit == l.Limit && a.Key == l.Key && !l.fences(a, asked.Runs[a.Run].State) {
-			asks, asking[stepKey{a.Run, a.Step}] = append(asks, a), a
+		if a.Limit == l.Limit && a.Key == l.Key && !l.fencesRequest(a, steps.Runs[a.Run].State) {
+			requests, requesting[stepKey{a.Run, a.Step}] = append(requests, a), a
 		}
 	}
-	free, end := l.freeUnits(&plan), l.lastRead()
+	free, end := l.freeUnits(&plan), l.lastPermitRead()
 	var line []PermitWithRun
 	for i := range l.Permits {
 		p := &l.Permits[i]
-		a := asking[stepKey{p.Run, p.Step}]
+		a := requesting[stepKey{p.Run, p.Step}]
 		switch {
-		case p.Status == PermitHeld && a != nil: // judged with the asks
+		case p.Status == PermitHeld && a != nil: // decided with the requests
 		case p.isInUse(l.Now):
 			free.take(l.Settings.CapUnits(p.Units), false)
-		case p.Status == PermitHeld, !p.hasPlace():
+		case p.Status == PermitHeld, !p.mayWait():
 			plan.Delete = append(plan.Delete, p.Permit)
 		case a != nil:
-		case p.Status == PermitOffered && (p.isToPause() || l.yieldsToMissed(p, asks, asked)):
+		case p.Status == PermitOffered && (p.pauseRequested() || l.yieldsToEarlierStep(p, requests, steps)):
 			p.Status, p.Until = PermitWaiting, time.Time{}
 			plan.Write = append(plan.Write, p.Permit)
 			line = append(line, *p)
 		case p.Status == PermitOffered && p.Until.After(l.Now):
 			free.offer(l.Settings.CapUnits(p.Units))
 		case p.Status == PermitOffered:
-			p.Status, p.Until, p.Missed = PermitWaiting, time.Time{}, true
+			p.Status, p.Until, p.MissedOffer = PermitWaiting, time.Time{}, true
 			plan.Write = append(plan.Write, p.Permit)
 			line = append(line, *p)
 		default:
 			line = append(line, *p)
 		}
 	}
-	for _, a := range asks {
-		if p, wants := l.decideRequest(a, asked, free, &plan); wants && (end == nil || ComparePlaces(&p.Permit, end) <= 0) {
+	for _, a := range requests {
+		if p, wants := l.planRequest(a, steps, free, &plan); wants && (end == nil || ComparePermits(&p.Permit, end) <= 0) {
 			line = append(line, p)
 		}
 	}
-	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePlaces(&a.Permit, &b.Permit) })
-	l.grantInOrder(line, asking, free, &plan)
-	if !plan.again.IsZero() {
-		b.RecheckLine(l.PermitLineKey, plan.again)
+	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePermits(&a.Permit, &b.Permit) })
+	l.grantInOrder(line, requesting, free, &plan)
+	if !plan.nextOfferAt.IsZero() {
+		b.ScheduleRecheck(l.LimitKey, plan.nextOfferAt)
 	}
 	return plan
 }
 
-// yieldsToMissed reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
-// served first: of the steps of one run, those ask which are first in the line.
-func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitRequest, asked *StateOfRequestingSteps) bool {
-	return slices.ContainsFunc(asks, func(a *PermitRequest) bool {
-		had, known := asked.HeldPermits[a]
-		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
+// yieldsToEarlierStep reports whether an earlier step of the same run, which has missed its offer, requests its permit. Then the earlier
+// step is served first: of the steps of one run, only the first in the line request permits.
+func (l *LimitKeyState) yieldsToEarlierStep(p *PermitWithRun, requests []*PermitRequest, steps *RequestingSteps) bool {
+	return slices.ContainsFunc(requests, func(a *PermitRequest) bool {
+		had, known := steps.HeldPermits[a]
+		return a.Run == p.Run && known && had.MissedOffer && had.Limit == l.Limit && had.Key == l.Key && ComparePermits(&had, &p.Permit) < 0
 	})
 }
 
@@ -176,11 +176,11 @@ type stepKey struct {
 	step string
 }
 
-// lastRead returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
-func (l *PermitLine) lastRead() (last *Permit) {
+// lastPermitRead returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+func (l *LimitKeyState) lastPermitRead() (last *Permit) {
 	n := 0
 	for i := range l.Permits {
-		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.Missed {
+		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.MissedOffer {
 			last = p
 			n++
 		}
@@ -191,10 +191,10 @@ func (l *PermitLine) lastRead() (last *Permit) {
 	return new(*last) // the plan changes what was read
 }
 
-// fences reports whether the ask comes from an execution that has ended, and sets its outcome then. Such an ask changes nothing: the
+// fencesRequest reports whether the request comes from an execution that has ended, and sets its outcome then. Such a request changes nothing: the
 // step may have a permit of a later execution.
-func (l *PermitLine) fences(a *PermitRequest, state RunState) bool {
-	a.GrantedAt, a.RetryAt, a.State, a.Rated = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
+func (l *LimitKeyState) fencesRequest(a *PermitRequest, state RunState) bool {
+	a.GrantedAt, a.RetryAt, a.State, a.LimitHasRate = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if state.Found && state.Status == Running && state.Epoch == a.Epoch {
 		return false
 	}
@@ -202,14 +202,14 @@ func (l *PermitLine) fences(a *PermitRequest, state RunState) bool {
 	return true
 }
 
-// decideRequest judges one ask before anything is granted. It returns the place of the ask in the line, and false
-// if the ask has its outcome already.
-func (l *PermitLine) decideRequest(a *PermitRequest, asked *StateOfRequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
-	p, known := asked.HeldPermits[a]
-	run := asked.Runs[a.Run]
+// planRequest plans one request before anything is granted. It returns the place of the request in the line, and false
+// if the request has its outcome already.
+func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+	p, known := steps.HeldPermits[a]
+	run := steps.Runs[a.Run]
 	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.Lease.After(l.Now) {
 		free.take(l.Settings.CapUnits(p.Units), false)
-		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost
+		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier request was lost
 		return PermitWithRun{}, false
 	}
 	place := Permit{
@@ -226,9 +226,9 @@ func (l *PermitLine) decideRequest(a *PermitRequest, asked *StateOfRequestingSte
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
 // step that needs many units is not passed for ever.
-func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*PermitRequest, free *freeUnits, plan *PermitPlan) {
-	if !l.Known {
-		l.wakeFirst(line, plan)
+func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKey]*PermitRequest, free *freeUnits, plan *PermitPlan) {
+	if !l.HasBounds {
+		l.wakeFirstWaiter(line, plan)
 		return
 	}
 	rate := l.Settings.rate()
@@ -236,9 +236,9 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 	for i := range line {
 		p := &line[i]
 		units := l.Settings.CapUnits(p.Units)
-		a := asking[stepKey{p.Run, p.Step}]
+		a := requesting[stepKey{p.Run, p.Step}]
 		if a == nil && !p.wakeable() {
-			continue // it keeps its place, and is served when its run asks
+			continue // it keeps its place, and is served when its run requests the permit
 		}
 		if a != nil && !p.Lease.After(l.Now) { // its permit would end at once; the process renews the lease, or another one takes the run over
 			a.RetryAt = l.Now.Add(expiredLeaseRetryDelay)
@@ -247,7 +247,7 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 		if !blocked && !free.fits(units) {
 			blocked = true
 			if a == nil {
-				plan.again = l.nextOfferAt(free, units, plan)
+				plan.nextOfferAt = l.nextOfferAt(free, units, plan)
 			}
 		}
 		switch {
@@ -275,9 +275,9 @@ func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*Perm
 	}
 }
 
-// wakeFirst wakes the first in a line whose limit has no bounds, because they were deleted: it asks, and then those that
-// its code declares apply. Nothing is granted without an ask.
-func (l *PermitLine) wakeFirst(line []PermitWithRun, plan *PermitPlan) {
+// wakeFirstWaiter wakes the first step in a line whose limit has no bounds, because they were deleted. The step requests its
+// permit again, and then the bounds that its code declares apply. Nothing is granted without a request.
+func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, plan *PermitPlan) {
 	for i := range l.Permits {
 		if p := &l.Permits[i]; p.Status == PermitOffered {
 			return // it has been woken
@@ -294,7 +294,7 @@ func (l *PermitLine) wakeFirst(line []PermitWithRun, plan *PermitPlan) {
 
 // nextOfferAt returns when the first in line can be offered its units, if only the rate or a failover delays it.
 // What is held is looked at when it is given back.
-func (l *PermitLine) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) time.Time {
+func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) time.Time {
 	switch {
 	case plan.ClosedUntil.After(l.Now):
 		return plan.ClosedUntil
@@ -315,7 +315,7 @@ func (p *PermitPlan) replaceOrAdd(granted Permit, recorded bool) {
 	}
 }
 
-// freeUnits is what a line can grant.
+// freeUnits is what a limit key can grant.
 type freeUnits struct {
 	units     int  // that are not held
 	unbounded bool // there is no Concurrent
@@ -324,13 +324,13 @@ type freeUnits struct {
 	noRate    bool // there is no Rate
 }
 
-// freeUnits returns what the line can grant before anything is counted as held.
-func (l *PermitLine) freeUnits(plan *PermitPlan) *freeUnits {
+// freeUnits returns what the limit key can grant before anything is counted as held.
+func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
 	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
 	if !f.noRate {
 		f.rate = l.Settings.rate().freeUnitsAt(plan.RateUsedUntil, l.Now)
 	}
-	if plan.ClosedUntil.After(l.Now) || !l.Known {
+	if plan.ClosedUntil.After(l.Now) || !l.HasBounds {
 		*f = freeUnits{}
 	}
 	return f

@@ -14,7 +14,7 @@ import (
 
 // lineBed keeps one line as a store does, and what the steps of its runs do.
 type lineBed struct {
-	line    store.PermitLine
+	line    store.LimitKeyState
 	rows    map[uuid.UUID]*store.PermitWithRun
 	runs    map[uuid.UUID]*store.PermitWithRun // the states of the runs
 	ids     []uuid.UUID
@@ -40,10 +40,10 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 				part = append(part, seen)
 			}
 		}
-		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePlaces(&x.Permit, &y.Permit) })
+		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePermits(&x.Permit, &y.Permit) })
 		b.line.Permits = append(b.line.Permits, part...)
 	}
-	asked := &store.StateOfRequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.RequestingRun{}}
+	asked := &store.RequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.RequestingRun{}}
 	for _, a := range asks {
 		if p := b.rows[a.Run]; p != nil {
 			asked.HeldPermits[a] = p.Permit
@@ -120,7 +120,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 			s.Period = time.Duration(rapid.IntRange(1, 1000).Draw(t, "period")) * time.Millisecond
 		}
 		b := &lineBed{rows: map[uuid.UUID]*store.PermitWithRun{}, runs: map[uuid.UUID]*store.PermitWithRun{}}
-		b.line = store.PermitLine{PermitLineKey: store.PermitLineKey{Limit: "l"}, Settings: s, Known: true}
+		b.line = store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, Settings: s, HasBounds: true}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for i := range 6 {
 			id := uuid.UUID{0: 1, 15: byte(i)}
@@ -205,7 +205,7 @@ func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitR
 func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 	now, run := time.Unix(1000, 0), uuid.UUID{1}
 	for _, rated := range []bool{true, false} {
-		l := store.PermitLine{PermitLineKey: store.PermitLineKey{Limit: "l"}, Known: true, Now: now}
+		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now}
 		a := &store.PermitRequest{Limit: "l", Run: run, Epoch: store.Epoch{Count: 1}, Units: 1}
 		declared := store.LimitSettings{Rate: 1, Period: time.Second, Burst: 1}
 		if rated {
@@ -214,9 +214,9 @@ func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 			a.Settings = declared
 		}
 		state := store.RunState{Found: true, Status: store.Running, Epoch: a.Epoch}
-		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.StateOfRequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {State: state, Lease: now.Add(time.Minute)}}}, "")
-		if a.Outcome != store.Written || a.Rated != rated {
-			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.Rated, rated)
+		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {State: state, Lease: now.Add(time.Minute)}}}, "")
+		if a.Outcome != store.Written || a.LimitHasRate != rated {
+			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.LimitHasRate, rated)
 		}
 	}
 }

@@ -1,5 +1,5 @@
--- Notes the timeline $2 of the database in limits that were used on another one. Nothing is granted under them for the
--- length of a lease ($4, in microseconds), and at least for one period of the rate, because lines of theirs, with what
+-- Records the timeline $2 of the database in limits that were used on another one. Nothing is granted under them for the
+-- length of a lease ($4, in microseconds), and at least for one period of the rate, because rows of their keys, with what
 -- they had granted, may be lost.
 UPDATE durable.step_limit AS l
 SET timeline = $2::text, closed_until = item.closed_until

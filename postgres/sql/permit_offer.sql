@@ -1,6 +1,6 @@
--- Offers permits of locked lines to steps, and wakes their runs: a waiting run (3) becomes claimable at $7, a
+-- Offers permits of locked limit keys to steps, and wakes their runs: a waiting run (3) becomes claimable at $7, a
 -- running one (2) is marked. Returns the woken runs. A run that another transaction has locked gets no offer now,
--- so that no line waits for a stranger's transaction.
+-- so that no limit key waits for a transaction of somebody else.
 --
 -- The statement notifies as run_wake.sql does.
 WITH item AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- Removes permits and places in lines that the attempt of an execution gives back. The lines are locked.
+-- Removes permits and places in lines that the attempt of an execution gives back. The limit keys are locked.
 DELETE FROM durable.permit AS p
 USING unnest($1::smallint[], $2::uuid[], $3::text[], $4::bigint[], $5::integer[], $6::text[], $7::text[])
     AS item(shard, run_id, step, epoch, attempt, limit_name, key)

@@ -1,4 +1,4 @@
--- Writes permits of locked lines. The row of a step is replaced, also if it stood in another line.
+-- Writes permits of locked limit keys. The row of a step is replaced, also if it stood in another line.
 INSERT INTO durable.permit AS p (
     shard, run_id, step, limit_name, key, status, epoch, attempt, units, priority, missed, arrived_at, granted_at, until_at
 )

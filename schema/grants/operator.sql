@@ -18,7 +18,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue TO durable_operator;
 GRANT SELECT, INSERT, UPDATE ON durable.queue_key TO durable_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE (queue, priority, state, begun, turn, arrived_at) ON durable.place TO durable_operator;
-GRANT SELECT ON durable.limit_line, durable.permit TO durable_operator;
+GRANT SELECT ON durable.limit_key, durable.permit TO durable_operator;
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits, durable.queues, durable.places TO durable_operator;
 GRANT SELECT ON durable.fold, durable.folds, durable.version TO durable_operator;
 GRANT SELECT ON durable.divergence, durable.generation, durable.generations TO durable_operator;

@@ -95,7 +95,7 @@ CREATE TABLE durable.step_limit (
     rate             integer NOT NULL DEFAULT 0,  -- units that are granted per period; 0: no bound
     burst            integer NOT NULL DEFAULT 0,
     name             text COLLATE "C" NOT NULL PRIMARY KEY,
-    timeline         text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline when a step last asked; empty: unknown
+    timeline         text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline at the last request of a step; empty: unknown
     declared         text,
     declared_version text COLLATE "C",
     older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before
@@ -105,14 +105,14 @@ CREATE TABLE durable.step_limit (
     last_change      text                         -- JSON: what an operator has done last
 );
 
--- One line for each limit and key. Who grants permits locks the row of the line.
-CREATE TABLE durable.limit_line (
+-- One row for each limit and key. A transaction that grants permits locks the row.
+CREATE TABLE durable.limit_key (
     now_at     timestamptz NOT NULL,          -- the latest time at which permits were granted; it never goes back
     rate_used_until timestamptz,              -- the rate is used up until this time
     closed_until timestamptz,                 -- nothing is granted before
     limit_name text COLLATE "C" NOT NULL,
     key        text COLLATE "C" NOT NULL,
-    timeline   text COLLATE "C" NOT NULL,     -- the database's timeline when the line was last used; empty: unknown
+    timeline   text COLLATE "C" NOT NULL,     -- the database's timeline when the key was last used; empty: unknown
     PRIMARY KEY (limit_name, key)
 );
 
@@ -121,13 +121,13 @@ CREATE TABLE durable.permit (
     arrived_at timestamptz NOT NULL,
     granted_at timestamptz,
     until_at   timestamptz,                   -- the end of an offer
-    epoch      bigint   NOT NULL,             -- of the execution that asked last
+    epoch      bigint   NOT NULL,             -- of the execution that requested it last
     attempt    integer  NOT NULL,
     units      integer  NOT NULL,
     shard      smallint NOT NULL,
     status     smallint NOT NULL,             -- 1 waiting 2 offered 3 held
     priority   smallint NOT NULL,
-    missed     boolean  NOT NULL,             -- an offer ended unused: the next one follows when the step asks
+    missed     boolean  NOT NULL,             -- an offer ended unused: the next one follows when the step requests the permit again
     run_id     uuid     NOT NULL,
     limit_name text COLLATE "C" NOT NULL,
     key        text COLLATE "C" NOT NULL,

@@ -82,8 +82,8 @@ CREATE TABLE durable_step_limit (
     last_change      TEXT                        -- JSON: what an operator has done last
 ) STRICT, WITHOUT ROWID;
 
--- One line for each limit and key.
-CREATE TABLE durable_limit_line (
+-- One row for each limit and key.
+CREATE TABLE durable_limit_key (
     limit_name TEXT    NOT NULL,
     key        TEXT    NOT NULL,
     now_at     INTEGER NOT NULL, -- the latest time at which permits were granted; it never goes back
@@ -100,11 +100,11 @@ CREATE TABLE durable_permit (
     limit_name TEXT    NOT NULL,
     key        TEXT    NOT NULL,
     status     INTEGER NOT NULL, -- 1 waiting 2 offered 3 held
-    epoch      INTEGER NOT NULL, -- of the execution that asked last
+    epoch      INTEGER NOT NULL, -- of the execution that requested it last
     attempt    INTEGER NOT NULL,
     units      INTEGER NOT NULL,
     priority   INTEGER NOT NULL,
-    missed     INTEGER NOT NULL, -- an offer ended unused: the next one follows when the step asks
+    missed     INTEGER NOT NULL, -- an offer ended unused: the next one follows when the step requests the permit again
     arrived_at INTEGER NOT NULL,
     granted_at INTEGER,
     until_at   INTEGER,          -- the end of an offer

@@ -1,4 +1,4 @@
--- Selects how many units of each line are held (3) by live executions and offered (2), and how many steps wait (1).
+-- Selects how many units of each limit key are held (3) by live executions and offered (2), and how many steps wait (1).
 SELECT p.limit_name, p.key,
        coalesce(sum(CASE WHEN p.status = 3 AND r.status = 2 AND r.epoch = p.epoch AND r.wake_at > ?1 THEN p.units END), 0),
        coalesce(sum(CASE WHEN p.status = 2 AND p.until_at > ?1 THEN p.units END), 0),

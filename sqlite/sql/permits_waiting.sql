@@ -1,4 +1,4 @@
--- Selects the first permits of a line that wait (1) and have, or have not, missed an offer, in order, with the states of their runs.
+-- Selects the first permits of a limit key that wait (1) and have, or have not, missed an offer, in order, with the states of their runs.
 SELECT p.limit_name, p.key, p.run_id, p.step, p.status, p.epoch, p.attempt, p.units, p.priority, p.missed, p.arrived_at, p.granted_at, p.until_at,
        r.status, r.epoch, r.control, r.wake_at
 FROM durable_permit AS p

@@ -38,11 +38,11 @@ func (l *limitCheck) drain() {
 			claimed[r.UUID] = r.Epoch
 			b.Requests = append(b.Requests, l.asksOf(r, anew, woken[r.UUID])...)
 		}
-		lines, err := l.bed.handles[l.handle()].WaitingLines(l.ctx, store.PermitLineKey{}, 10)
+		lines, err := l.bed.handles[l.handle()].LimitKeysWithWaiters(l.ctx, store.LimitKey{}, 10)
 		if err != nil {
 			l.diverge("WaitingLines: %v", err)
 		}
-		b.Lines = lines
+		b.LimitKeys = lines
 		l.permits(b)
 		at := time.Time{}
 		for _, again := range b.RecheckAt {

@@ -48,7 +48,7 @@ func (l *limitCheck) read() *limitSight {
 		}
 		seen.permits = append(seen.permits, permits...)
 	}
-	slices.SortFunc(seen.permits, func(a, b store.QueuedPermit) int { return store.ComparePlaces(&a.Permit, &b.Permit) })
+	slices.SortFunc(seen.permits, func(a, b store.QueuedPermit) int { return store.ComparePermits(&a.Permit, &b.Permit) })
 	before := make(map[string]int)
 	for _, p := range seen.permits {
 		if p.Status == store.PermitWaiting {
@@ -71,7 +71,7 @@ func (l *limitCheck) executes(s *limitedStep) bool {
 // touched returns the keys of the lines that the calls name, each once.
 func touched(batches []*store.PermitBatch) (keys []string) {
 	for _, b := range batches {
-		for _, g := range b.AllLines() {
+		for _, g := range b.AllLimitKeys() {
 			keys = append(keys, g.Key)
 		}
 	}
@@ -231,7 +231,7 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 		case asked(p):
 			return r.WakeAt.After(l.lines[p.Key].now) // a permit of a run without a lease would end at once
 		default:
-			return !p.Missed && (r.Status == store.Running || r.Status == store.Waiting)
+			return !p.MissedOffer && (r.Status == store.Running || r.Status == store.Waiting)
 		}
 	}
 	for _, key := range touched([]*store.PermitBatch{b}) {
@@ -250,7 +250,7 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 			was := before.permit(p.Run, p.Step)
 			served := p.Status == store.PermitOffered && (was == nil || was.Status != store.PermitOffered) ||
 				p.Status == store.PermitHeld && (was == nil || was.Status != store.PermitHeld || was.Epoch != p.Epoch || was.Attempt != p.Attempt)
-			if p.Key == key && served && store.ComparePlaces(&first.Permit, &p.Permit) < 0 {
+			if p.Key == key && served && store.ComparePermits(&first.Permit, &p.Permit) < 0 {
 				l.diverge("%s: %s of %s was served, and %s of %s was before it", text, p.Step, shorten(p.Run), first.Step, shorten(first.Run))
 			}
 		}

@@ -204,14 +204,14 @@ func (l *limitCheck) returns(n int, b *store.PermitBatch) (items []store.PermitR
 func (l *limitCheck) giveBack() {
 	b := new(store.PermitBatch)
 	if b.Returns = l.returns(2, b); len(b.Returns) == 0 {
-		b.Lines = []store.PermitLineKey{{Limit: limitName}}
+		b.LimitKeys = []store.LimitKey{{Limit: limitName}}
 	}
 	l.permits(b)
 }
 
 // look looks at the lines, as each worker does every second.
 func (l *limitCheck) look() {
-	l.permits(&store.PermitBatch{Lines: []store.PermitLineKey{{Limit: limitName}, {Limit: limitName, Key: "a"}}})
+	l.permits(&store.PermitBatch{LimitKeys: []store.LimitKey{{Limit: limitName}, {Limit: limitName, Key: "a"}}})
 }
 
 // showPermits returns a text with all that a call of Permits does.
@@ -223,7 +223,7 @@ func showPermits(b *store.PermitBatch) string {
 	for _, a := range b.Requests {
 		words = append(words, fmt.Sprintf("%s of %s asks for %d of %q (%s, attempt %d, priority %d)", a.Step, shorten(a.Run), a.Units, a.Key, a.Epoch, a.Attempt, a.Priority))
 	}
-	return fmt.Sprintf("at %s: %s; lines %v", offset(b.Now), strings.Join(words, ", "), b.Lines)
+	return fmt.Sprintf("at %s: %s; lines %v", offset(b.Now), strings.Join(words, ", "), b.LimitKeys)
 }
 
 // permitsCall returns the call. A try that fails leaves the batch as it was.
@@ -245,8 +245,8 @@ func (l *limitCheck) permits(b *store.PermitBatch) {
 
 // together makes two calls at the same time: two of Permits, or one and a change of a run.
 func (l *limitCheck) together() {
-	one := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 0 }), Lines: []store.PermitLineKey{{Limit: limitName}}}
-	other := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 1 }), Lines: []store.PermitLineKey{{Limit: limitName, Key: "a"}}}
+	one := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 0 }), LimitKeys: []store.LimitKey{{Limit: limitName}}}
+	other := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 1 }), LimitKeys: []store.LimitKey{{Limit: limitName, Key: "a"}}}
 	one.Now, one.Lease, other.Now, other.Lease = l.now, time.Minute, l.now, time.Minute
 	text, do := showPermits(other), permitsCall(other)
 	if l.dice("with", 2) == 0 {
@@ -329,9 +329,9 @@ func (l *limitCheck) anyRun() *store.Run {
 
 // sweep deletes lines that nobody uses.
 func (l *limitCheck) sweep() (string, call) {
-	q := store.UnusedLinesQuery{UsedBefore: l.now.Add(-4 * time.Second), Now: l.now, Limit: 10}
+	q := store.UnusedLimitKeysQuery{UsedBefore: l.now.Add(-4 * time.Second), Now: l.now, Limit: 10}
 	return "sweep", func(ctx context.Context, s store.Store) error {
-		_, err := s.DeleteUnusedLines(ctx, q)
+		_, err := s.DeleteUnusedLimitKeys(ctx, q)
 		return err
 	}
 }

@@ -83,7 +83,7 @@ func limitBounds(b *bed) {
 
 func waitingLines(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
-	var want []store.PermitLineKey
+	var want []store.LimitKey
 	for _, limit := range []string{"a", "b"} {
 		for _, key := range []string{"", "k", "z"} {
 			for range 3 {
@@ -91,15 +91,15 @@ func waitingLines(b *bed) {
 				a.Limit, a.Key = limit, key
 				b.asks(b.now, a)
 			}
-			want = append(want, store.PermitLineKey{Limit: limit, Key: key})
+			want = append(want, store.LimitKey{Limit: limit, Key: key})
 		}
 	}
 	held := b.ask(b.started("held"), one)
 	held.Limit = "held"
 	b.asks(b.now, held)
-	var got []store.PermitLineKey
-	for last := (store.PermitLineKey{}); ; {
-		some, err := b.s.WaitingLines(b.ctx, last, 4)
+	var got []store.LimitKey
+	for last := (store.LimitKey{}); ; {
+		some, err := b.s.LimitKeysWithWaiters(b.ctx, last, 4)
 		if err != nil {
 			b.Fatalf("WaitingLines: %v", err)
 		}

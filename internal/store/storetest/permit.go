@@ -66,7 +66,7 @@ func (b *bed) gives(at time.Time, asks ...*store.PermitRequest) {
 	b.Helper()
 	batch := &store.PermitBatch{Now: at}
 	for _, a := range asks {
-		batch.Returns = append(batch.Returns, a.Return())
+		batch.Returns = append(batch.Returns, a.NewReturn())
 	}
 	b.permits(batch)
 }
@@ -281,7 +281,7 @@ func permitMissed(b *bed) {
 	b.asks(b.in(1), slow)
 	b.asks(b.in(2), next)
 	b.gives(b.in(3), holder)
-	b.permits(&store.PermitBatch{Now: b.in(time.Minute), Lines: []store.PermitLineKey{{Limit: "l"}}})
+	b.permits(&store.PermitBatch{Now: b.in(time.Minute), LimitKeys: []store.LimitKey{{Limit: "l"}}})
 	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.Before != 0 {
 		b.Errorf("who missed its offer: %+v, want it to keep its place", p)
 	}
@@ -379,7 +379,7 @@ func permitManyMissed(b *bed) {
 	now := b.now
 	for range 3 { // all are offered a permit, and none takes it
 		now = now.Add(3 * time.Second)
-		b.permits(&store.PermitBatch{Now: now, Lines: []store.PermitLineKey{{Limit: "l"}}})
+		b.permits(&store.PermitBatch{Now: now, LimitKeys: []store.LimitKey{{Limit: "l"}}})
 	}
 	b.asks(now, last)
 	b.wantAsk("a step behind those that missed their offers", last, store.Written)

@@ -19,7 +19,7 @@ func permitWithdrawn(b *bed) {
 		b.Fatalf("the first in line: %+v, want an offer", p)
 	}
 	b.ordered(store.VerbPause, waits.Run)
-	b.permits(&store.PermitBatch{Now: b.in(time.Second), Lines: []store.PermitLineKey{{Limit: "l"}}})
+	b.permits(&store.PermitBatch{Now: b.in(time.Second), LimitKeys: []store.LimitKey{{Limit: "l"}}})
 	if p, next := b.permitOf(waits.Run), b.permitOf(last.Run); p.Status != store.PermitWaiting || p.Before != 0 || next.Status != store.PermitOffered {
 		b.Errorf("a step whose run is to be paused: %+v, the next: %+v; want the offer to go to the next, and the place to stay", p, next)
 	}
@@ -82,7 +82,7 @@ func permitBehindOffer(b *bed) {
 	first, offered, last := b.ask(runs[0], rate), b.ask(runs[1], rate), b.ask(runs[2], rate)
 	b.asks(b.now, first, offered)
 	at := b.in(10 * time.Second)
-	look := &store.PermitBatch{Now: at, Lines: []store.PermitLineKey{{Limit: "l"}}}
+	look := &store.PermitBatch{Now: at, LimitKeys: []store.LimitKey{{Limit: "l"}}}
 	b.permits(look)
 	if p := b.permitOf(offered.Run); p.Status != store.PermitOffered {
 		b.Fatalf("the first in line: %+v, want an offer", p)
@@ -93,7 +93,7 @@ func permitBehindOffer(b *bed) {
 		b.Errorf("it asks again at %v, want %v", last.RetryAt.Sub(b.now), want.Sub(b.now))
 	}
 	b.permits(look)
-	if next := look.RecheckAt[look.Lines[0]]; !next.Equal(b.in(20 * time.Second)) {
+	if next := look.RecheckAt[look.LimitKeys[0]]; !next.Equal(b.in(20 * time.Second)) {
 		b.Errorf("the line is looked at again at %v, want 20s", next.Sub(b.now))
 	}
 }

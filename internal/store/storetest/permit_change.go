@@ -85,14 +85,14 @@ func permitUnusedLines(b *bed) {
 	b.gives(b.in(4*time.Second), later)
 	sweep := func(what string, at time.Time, want int) {
 		b.Helper()
-		q, deleted := store.UnusedLinesQuery{UsedBefore: at.Add(-time.Second), Now: at, Limit: 3}, 0
+		q, deleted := store.UnusedLimitKeysQuery{UsedBefore: at.Add(-time.Second), Now: at, Limit: 3}, 0
 		for {
-			got, err := b.s.DeleteUnusedLines(b.ctx, q)
+			got, err := b.s.DeleteUnusedLimitKeys(b.ctx, q)
 			if err != nil {
 				b.Fatalf("DeleteUnusedLines: %v", err)
 			}
 			deleted += got.Deleted
-			if q.After = got.Next; q.After == (store.PermitLineKey{}) {
+			if q.After = got.Next; q.After == (store.LimitKey{}) {
 				break
 			}
 		}

@@ -1,4 +1,4 @@
--- Selects the first line after the given one in which a step waits (1).
+-- Selects the first limit key after the given one for which a step waits (1).
 SELECT limit_name, key
 FROM durable_permit
 WHERE status = 1 AND (limit_name, key) > (?, ?)

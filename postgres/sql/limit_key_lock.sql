@@ -1,6 +1,6 @@
--- Locks lines, in the order of limit and key, and creates those that do not exist. The time of a line never
--- goes back, even if the clock does. timeline is that of the database when the line was last used.
-INSERT INTO durable.limit_line AS l (limit_name, key, now_at, timeline)
+-- Locks limit keys, in the order of limit and key, and creates those that do not exist. The time of a limit key never
+-- goes back, even if the clock does. timeline is that of the database when the limit key was last used.
+INSERT INTO durable.limit_key AS l (limit_name, key, now_at, timeline)
 SELECT item.limit_name, item.key, $3::timestamptz, $4::text
 FROM unnest($1::text[], $2::text[]) AS item(limit_name, key)
 ORDER BY item.limit_name, item.key

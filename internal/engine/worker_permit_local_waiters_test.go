@@ -12,19 +12,19 @@ import (
 // The steps of a process ask in the order of their line when permits are given back, as many as the units are enough for.
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	p := &permitExchange{wakeLoop: newNotifier()}
-	line, now := store.PermitLineKey{Limit: "l"}, time.Now()
+	line, now := store.LimitKey{Limit: "l"}, time.Now()
 	ask := func(s *stepAwaitingPermit, outcome store.Outcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
 		a := &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: now.Add(after), Outcome: outcome}
-		return &pendingPermitRequest{PermitRequest: a, place: s}
+		return &pendingPermitRequest{PermitRequest: a, step: s}
 	}
 	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
 		s := new(runPermitWaits).addStep(line, "s")
 		p.recordOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
 		return s
 	}
-	giveBack := func(line store.PermitLineKey, units int) (woken int) {
+	giveBack := func(line store.LimitKey, units int) (woken int) {
 		p.returns = []pendingPermitReturn{{PermitReturn: store.PermitReturn{Limit: line.Limit}, units: units}}
-		return p.wakeForReturns()
+		return p.wakeLocalWaiters()
 	}
 	third, second, urgent := join(2*time.Second, 0, 3), join(time.Second, 0, 1), join(3*time.Second, 1, 1)
 	all := map[string]*stepAwaitingPermit{"urgent": urgent, "second": second, "third": third}
@@ -36,9 +36,9 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		}
 		for name, s := range all {
 			select {
-			case <-s.mustAsk:
+			case <-s.mustRequest:
 				if !wanted[name] {
-					t.Errorf("%s: %s asks", when, name)
+					t.Errorf("%s: %s requests", when, name)
 				}
 			default:
 				if wanted[name] {
@@ -50,7 +50,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	giveBack(line, 1)
 	woken("one unit is returned", "urgent")
 	giveBack(line, 1)
-	woken("it asks already")
+	woken("it requests already")
 	if giveBack(line, 2) != 1 {
 		t.Error("the number of steps that were woken is not one")
 	}
@@ -58,14 +58,14 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	if n := p.recordOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
 		t.Errorf("%d permits were granted, want one", n)
 	}
-	p.leaveLocalLine(second)
+	p.endLocalWait(second)
 	giveBack(line, 1)
 	woken("those before have left", "third")
-	p.leaveLocalLine(third)
+	p.endLocalWait(third)
 	p.recordOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
-	if giveBack(line, 5); len(p.localPermitLines) != 0 {
-		t.Errorf("%d lines are kept in which nobody waits", len(p.localPermitLines))
+	if giveBack(line, 5); len(p.localWaiters) != 0 {
+		t.Errorf("%d lines are kept in which nobody waits", len(p.localWaiters))
 	}
-	giveBack(store.PermitLineKey{Limit: "other"}, 1)
+	giveBack(store.LimitKey{Limit: "other"}, 1)
 	woken("nobody waits")
 }

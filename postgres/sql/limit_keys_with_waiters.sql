@@ -1,4 +1,4 @@
--- Returns up to $3 lines after the given one in which a step waits (1), with one index probe for each line.
+-- Returns up to $3 limit keys after the given one for which a step waits (1), with one index probe for each limit key.
 WITH RECURSIVE line AS (
     (
         SELECT p.limit_name, p.key

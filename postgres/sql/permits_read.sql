@@ -1,4 +1,4 @@
--- Returns the permits of lines that are held (3) or offered (2), and of those that wait (1) in each line the first
+-- Returns the permits of limit keys that are held (3) or offered (2), and of those that wait (1) in each limit key the first
 -- $3 that have missed an offer, and the first $3 that have not, in order, with the states of their runs.
 SELECT item.ordinal, p.run_id, p.step, p.status, p.epoch, p.attempt, p.units, p.priority, p.missed, p.arrived_at, p.granted_at, p.until_at,
        run.status, run.epoch, run.control, run.wake_at

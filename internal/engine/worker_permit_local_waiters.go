@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// localPermitWaiters holds the steps of this worker that wait for permits, in order. When a step gives its permit back, the first
+// waiting steps of the same limit key send requests in the same exchange: in most cases it grants the permit to the next one. Without that the exchange would offer it,
+// and the offer would come back by a notification. Steps of other processes that are before them get an offer as always.
+type localPermitWaiters map[store.LimitKey][]localPermitWaiter
+
+// localPermitWaiter is a waiting step, with what decides about its order.
+type localPermitWaiter struct {
+	*stepAwaitingPermit
+	permit store.Permit
+}
+
+func compareLocalWaiters(a, b localPermitWaiter) int {
+	return store.ComparePermits(&a.permit, &b.permit)
+}
+
+// addLocalWaiter records the place of a step in the line of the database. p.mu is held.
+func (p *permitExchange) addLocalWaiter(s *stepAwaitingPermit, a *store.PermitRequest) {
+	step := localPermitWaiter{s, store.Permit{Run: a.Run, Step: a.Step, Units: a.Units, Priority: a.Priority, ArrivedAt: a.ArrivedAt}}
+	if p.localWaiters == nil {
+		p.localWaiters = make(localPermitWaiters)
+	}
+	p.removeLocalWaiter(s)
+	line := p.localWaiters[s.limitKey]
+	i, _ := slices.BinarySearchFunc(line, step, compareLocalWaiters)
+	p.localWaiters[s.limitKey] = slices.Insert(line, i, step)
+}
+
+// endLocalWait removes a step that no longer waits.
+func (p *permitExchange) endLocalWait(s *stepAwaitingPermit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.gone = true
+	p.removeLocalWaiter(s)
+}
+
+// removeLocalWaiter removes the step from the waiters of its limit key. p.mu is held.
+func (p *permitExchange) removeLocalWaiter(s *stepAwaitingPermit) {
+	line := slices.DeleteFunc(p.localWaiters[s.limitKey], func(o localPermitWaiter) bool { return o.stepAwaitingPermit == s })
+	if len(line) == 0 {
+		delete(p.localWaiters, s.limitKey)
+	} else {
+		p.localWaiters[s.limitKey] = line
+	}
+}
+
+// wakeLocalWaiters lets the first steps of each limit key request the units that are to be given back to it. It returns how many steps
+// it has woken. Requests that are pending already count. No call is in progress.
+func (p *permitExchange) wakeLocalWaiters() (woken int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	units := make(map[store.LimitKey]int)
+	for i := range p.returns {
+		r := &p.returns[i]
+		units[store.LimitKey{Limit: r.Limit, Key: r.Key}] += r.units
+	}
+	for line, n := range units {
+		woken += p.localWaiters.wakeFirst(line, n)
+	}
+	return woken
+}
+
+// wakeFirst lets the first waiting steps that can use the units send requests. It returns how many had no request pending.
+func (l localPermitWaiters) wakeFirst(line store.LimitKey, units int) (woken int) {
+	for _, s := range l[line] {
+		if units <= 0 {
+			break
+		}
+		if s.run.wakeStep(s.stepAwaitingPermit) {
+			woken++
+		}
+		units -= max(1, s.permit.Units)
+	}
+	return woken
+}
+
+// recordOutcomes updates the waiters after a call: steps that have got a permit are removed, and steps that wait take their places.
+// It returns how many permits were granted. The next call may need the waiters before the steps themselves have seen their outcomes.
+func (p *permitExchange) recordOutcomes(requests []*pendingPermitRequest) (granted int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range requests {
+		switch {
+		case a.step.gone:
+		case a.Outcome == store.Locked:
+			a.step.run.recordPlace(a.step, a.ArrivedAt)
+			p.addLocalWaiter(a.step, a.PermitRequest)
+		default:
+			p.removeLocalWaiter(a.step)
+			if a.Outcome == store.Written {
+				granted++
+			}
+		}
+	}
+	return granted
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const (
+	// unusedLimitKeyAge is how long a limit key must have been unused before it is deleted.
+	unusedLimitKeyAge = 24 * time.Hour
+	// unusedLimitKeysInterval is the mean time between two deletions by a worker. The first one follows sooner, so that a process which
+	// lives for an hour deletes too.
+	unusedLimitKeysInterval   = time.Hour
+	firstUnusedLimitKeysDelay = 10 * time.Minute
+	unusedLimitKeysPerCall    = 500
+	unusedLimitKeysPause      = 100 * time.Millisecond // between two calls
+)
+
+// unusedLimitKeysLoop deletes the rows of limit keys that are no longer used. There is a row for each key that was ever used with a limit,
+// and a key may be the ID of an order.
+func (w *worker) unusedLimitKeysLoop(ctx context.Context) {
+	for wait := rand.N(firstUnusedLimitKeysDelay); sleepCtx(ctx, wait); wait = unusedLimitKeysInterval/2 + rand.N(unusedLimitKeysInterval) {
+		deleted, err := w.deleteUnusedLimitKeys(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.log.Warn("could not delete unused limit keys; trying again later", telemetry.KeyError, err)
+		}
+		if deleted > 0 {
+			w.log.Info("deleted unused limit keys", telemetry.KeyCount, deleted)
+		}
+	}
+}
+
+// deleteUnusedLimitKeys reads the rows of all limit keys and deletes the unused ones.
+func (w *worker) deleteUnusedLimitKeys(ctx context.Context) (deleted int, err error) {
+	now := w.e.clock.Now()
+	q := store.UnusedLimitKeysQuery{UsedBefore: now.Add(-unusedLimitKeyAge), Now: now, Limit: unusedLimitKeysPerCall}
+	for {
+		limitKeys, err := w.deleteUnusedLimitKeysPage(ctx, q)
+		deleted += limitKeys.Deleted
+		q.After = limitKeys.Next
+		if err != nil || q.After == (store.LimitKey{}) || !sleepCtx(ctx, unusedLimitKeysPause) {
+			return deleted, err
+		}
+	}
+}
+
+func (w *worker) deleteUnusedLimitKeysPage(ctx context.Context, q store.UnusedLimitKeysQuery) (store.UnusedLimitKeys, error) {
+	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	defer cancel()
+	return w.e.store.DeleteUnusedLimitKeys(ctx, q)
+}

@@ -3,8 +3,11 @@ package durable
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -26,6 +29,8 @@ type Filter struct {
 	CreatedBefore time.Time     // the run was started before this time
 	Roots         bool          // the run is a root run
 	Failure       FailureKey    // the run failed or expired with this key, which must name a workflow; see Engine.Failures
+	RunID         []string      // the run has one of these UUIDs, at most 1000; Engine.Failures refuses it
+	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses it
 }
 
 // convertFilter checks a filter, and converts it for the store.
@@ -50,6 +55,13 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 			}, ", "))
 		}
 		g.Statuses = append(g.Statuses, known)
+	}
+	var err error
+	if g.UUIDs, err = uuidsOf("RunID", f.RunID); err != nil {
+		return g, err
+	}
+	if g.Parents, err = uuidsOf("Parent", f.Parent); err != nil {
+		return g, err
 	}
 	switch {
 	case f.OlderThan < 0:
@@ -77,4 +89,24 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 		}
 	}
 	return g, nil
+}
+
+// maxFilterRuns bounds the runs that a filter names.
+const maxFilterRuns = 1000
+
+// uuidsOf returns the UUIDs that a field of a filter names, without repetitions.
+func uuidsOf(field string, texts []string) (ids []uuid.UUID, err error) {
+	if len(texts) > maxFilterRuns {
+		return nil, fmt.Errorf("%w: the filter's %s names %d runs: use at most %d", ErrInvalidConfig, field, len(texts), maxFilterRuns)
+	}
+	for _, text := range texts {
+		id, ok := store.ParseCanonicalUUID(text)
+		if !ok {
+			return nil, fmt.Errorf("%w: the filter's %s names %.40q, which is no UUID: give RunInfo.RunID", ErrInvalidConfig, field, text)
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }

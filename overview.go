@@ -51,6 +51,9 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 	if err != nil {
 		return nil, err
 	}
+	if len(f.RunID)+len(f.Parent) > 0 {
+		return nil, fmt.Errorf("%w: the filter of Failures has RunID or Parent: leave them out", ErrInvalidConfig)
+	}
 	if f.GroupKey != "" { // it matches no runs that have ended
 		return nil, nil
 	}

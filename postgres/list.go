@@ -29,6 +29,13 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	}
 	sql := s.statements.runsList
 	switch {
+	case len(f.UUIDs)+len(f.Parents) > 0:
+		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
+		if len(f.UUIDs) > 0 {
+			sql, args = s.statements.runsListByID, append(append(args, uuidsWithShards(f.UUIDs)...), uuidArrayOf(f.Parents))
+		} else {
+			sql, args = s.statements.runsListByParent, append(args, uuidsWithShards(f.Parents)...)
+		}
 	case f.Failure.Workflow != "":
 		sql, args = s.statements.runsListByFailure, append(args, f.Tag.Key, f.Tag.Value, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 	case f.GroupKey != "":
@@ -45,6 +52,15 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		sql, args = s.statements.runsListPaused, append(args, "", "")
 	}
 	return s.readRuns(ctx, "list runs", sql, args...)
+}
+
+// uuidsWithShards returns the shards of runs and their UUIDs, as two parameters.
+func uuidsWithShards(ids []uuid.UUID) []any {
+	return []any{int2Array{len(ids), func(i int) int16 { return store.ShardOf(ids[i]) }}, uuidArrayOf(ids)}
+}
+
+func uuidArrayOf(ids []uuid.UUID) uuidArray {
+	return uuidArray{len(ids), func(i int) *uuid.UUID { return &ids[i] }}
 }
 
 // prefixEnd returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of

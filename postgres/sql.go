@@ -46,7 +46,7 @@ type statements struct {
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
 	runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast                                                            string
-	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey                                                                                string
+	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                                string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                 string
 	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                   string
@@ -229,6 +229,8 @@ func loadStatements(schema string) statements {
 		queuePlaceOfRun:                 text("queue_place_of_run.sql"),
 		runInsertWithPlace:              text("run_insert_with_place.sql"),
 		runsListByGroupKey:              text("runs_list_by_group_key.sql"),
+		runsListByID:                    text("runs_list_by_id.sql"),
+		runsListByParent:                text("runs_list_by_parent.sql"),
 		startByDeadlineMarkClear:        text("start_by_deadline_mark_clear.sql"),
 		startFoldKeyLock:                text("start_fold_key_lock.sql"),
 		startFoldKeyOfWaiting:           text("start_fold_key_of_waiting.sql"),

@@ -92,6 +92,8 @@ var plans = map[string][]string{
 	"tag_set.sql":                             {"run_pkey", "tag_pkey"},
 	"signals_unreceived_count.sql":            {"signal_queue"},
 	"runs_list.sql":                           {"run_pkey", "step_pkey"},
+	"runs_list_by_id.sql":                     {"place_key", "run_pkey", "step_pkey", "tag_pkey"},
+	"runs_list_by_parent.sql":                 {"place_key", "run_child", "step_pkey", "tag_pkey"},
 	"runs_list_by_failure.sql":                {"run_failure", "step_pkey", "tag_pkey"},
 	"runs_list_failed.sql":                    {"run_failed", "step_pkey", "tag_pkey"},
 	"runs_list_paused.sql":                    {"run_idle", "step_pkey", "tag_pkey"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -23,6 +24,10 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
 	err = s.read(ctx, "list", func(x executor) error {
+		if len(f.UUIDs)+len(f.Parents) > 0 {
+			runs, err = listOfRuns(ctx, x, &f, before, limit)
+			return err
+		}
 		q, sorts, err := chooseListQuery(x, &f)
 		if err != nil {
 			return err
@@ -116,6 +121,31 @@ func listPage(x executor, q queryID, args []driver.Value, shard int16, before uu
 		return err
 	}, args...)
 	return runs, err
+}
+
+// listOfRuns returns the newest of the runs with the UUIDs of the filter, or of the children of its parents.
+func listOfRuns(ctx context.Context, x executor, f *store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+	q, ids := qRunsListByID, f.UUIDs
+	if len(ids) == 0 {
+		q, ids = qRunsListByParent, f.Parents
+	}
+	args := append(filterArgs(f), nil)
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		args[len(args)-1] = bindUUID(id)
+		found, err := listPage(x, q, args, store.ShardOf(id), before, limit)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, found...)
+	}
+	if len(f.UUIDs) > 0 && len(f.Parents) > 0 {
+		runs = slices.DeleteFunc(runs, func(r *store.Run) bool { return !r.Parent.Valid || !slices.Contains(f.Parents, r.Parent.UUID) })
+	}
+	slices.SortFunc(runs, func(l, r *store.Run) int { return bytes.Compare(r.UUID[:], l.UUID[:]) })
+	return runs[:min(limit, len(runs))], nil
 }
 
 // shardPage is the part of one shard's runs that mergeShards has read and not yet returned.

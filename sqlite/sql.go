@@ -85,6 +85,8 @@ const (
 	qRunsListByFailure
 	qRunsListFailed
 	qRunsListPaused
+	qRunsListByID
+	qRunsListByParent
 	qFailureNext
 	qStatusCountIdle
 	qRunsCountByRunNamePrefix

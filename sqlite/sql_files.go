@@ -18,6 +18,8 @@ func sqlFile(q queryID) string {
 		qRunsListByFailure:               "runs_list_by_failure.sql",
 		qRunsListFailed:                  "runs_list_failed.sql",
 		qRunsListPaused:                  "runs_list_paused.sql",
+		qRunsListByID:                    "runs_list_by_id.sql",
+		qRunsListByParent:                "runs_list_by_parent.sql",
 		qFailureNext:                     "failure_next.sql",
 		qStatusCountIdle:                 "status_count_idle.sql",
 		qFailureGroup:                    "failure_group.sql",

@@ -22,6 +22,8 @@ type Filter struct {
 	Roots         bool      // selects only runs without a parent
 	// Failure selects the Failed and Expired runs with this key. Without a Workflow it does not restrict the runs.
 	Failure FailureKey
+	UUIDs   []UUID // selects the runs with these UUIDs
+	Parents []UUID // selects the children of these runs
 }
 
 // OnlyStatuses reports whether the filter selects no runs with other statuses than these.

@@ -200,9 +200,15 @@ func (c *check) look() *op {
 			f.Failure = store.FailureKey{Workflow: r.Workflow, Step: pick(c, "failed step", failedSteps), Type: "x"}
 		}
 		before := uuid.UUID{}
+		switch c.dice("of runs", 8) {
+		case 0:
+			f.UUIDs = []uuid.UUID{r.UUID, c.run().UUID, c.newID(0)}
+		case 1:
+			f.Parents = []uuid.UUID{r.UUID, c.run().UUID}
+		}
 		if c.dice("cursor", 2) == 0 {
 			before = r.UUID
-		} else if c.dice("groups", 2) == 0 {
+		} else if len(f.UUIDs)+len(f.Parents) == 0 && c.dice("groups", 2) == 0 {
 			return failuresOp(f, 1+c.dice("examined", 3), c.dice("limit", 3))
 		}
 		return listOp(f, before, c.dice("limit", 5))

@@ -204,7 +204,17 @@ type condition struct {
 	kept func(r store.Run) bool
 }
 
-func (b *bed) conditions(red map[uuid.UUID]bool) []condition {
+func (b *bed) conditions(all []store.Run, red map[uuid.UUID]bool) []condition {
+	var some, parents []uuid.UUID
+	for i, r := range all {
+		if i%3 != 1 {
+			some = append(some, r.UUID)
+		}
+		if i < 12 && i%2 == 0 {
+			parents = append(parents, r.UUID)
+		}
+	}
+	some, parents = append(some, store.NewUUID(3)), append(parents, store.NewUUID(5)) // of runs that do not exist
 	tagged := func(r store.Run) bool { return red[r.UUID] }
 	return []condition{
 		{func(f *store.Filter) { f.Workflow = "other" }, func(r store.Run) bool { return r.Workflow == "other" }},
@@ -216,6 +226,8 @@ func (b *bed) conditions(red map[uuid.UUID]bool) []condition {
 		{func(f *store.Filter) { f.Roots = true }, func(r store.Run) bool { return !r.Parent.Valid }},
 		{func(f *store.Filter) { f.Tag.Key = "team" }, tagged},
 		{func(f *store.Filter) { f.Tag = store.Tag{Key: "team", Value: "red"} }, tagged},
+		{func(f *store.Filter) { f.UUIDs = some }, func(r store.Run) bool { return slices.Contains(some, r.UUID) }},
+		{func(f *store.Filter) { f.Parents = parents }, func(r store.Run) bool { return r.Parent.Valid && slices.Contains(parents, r.Parent.UUID) }},
 	}
 }
 
@@ -228,7 +240,7 @@ func listPairs(b *bed) {
 			b.tag(r.UUID, store.Tag{Key: "team", Value: "red"})
 		}
 	}
-	conditions := b.conditions(red)
+	conditions := b.conditions(all, red)
 	for i, one := range conditions {
 		for _, two := range conditions[:i] {
 			var f store.Filter
@@ -240,6 +252,7 @@ func listPairs(b *bed) {
 					want++
 				}
 			}
+			b.wantList(fmt.Sprintf("%+v", f), f, all, func(r store.Run) bool { return one.kept(r) && two.kept(r) })
 			got := b.list(f, uuid.UUID{}, 1000)
 			for _, row := range got {
 				i := slices.IndexFunc(all, func(r store.Run) bool { return r.UUID == row.UUID })

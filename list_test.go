@@ -33,6 +33,13 @@ func TestList(t *testing.T) {
 		}
 		must(t)(client.Cancel(within(t), "a-6"))
 		must(t)(client.Pause(within(t), "a-5"))
+		uuidOf := func(id string) string {
+			info, err := client.Get(within(t), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.RunID
+		}
 		for name, c := range map[string]struct {
 			f    durable.Filter
 			want int
@@ -52,6 +59,9 @@ func TestList(t *testing.T) {
 			"younger":         {durable.Filter{CreatedAfter: time.Now().Add(-time.Hour), CreatedBefore: time.Now().Add(time.Hour)}, 8},
 			"several":         {durable.Filter{Workflow: "a", Status: []durable.Status{durable.StatusPending}, Tag: "team.owner"}, 4},
 			"roots":           {durable.Filter{Roots: true}, 8},
+			"by UUID":         {durable.Filter{RunID: []string{uuidOf("a-1"), uuidOf("b-1"), uuidOf("a-1")}}, 2},
+			"UUID and more":   {durable.Filter{RunID: []string{uuidOf("a-1"), uuidOf("b-1")}, Workflow: "b"}, 1},
+			"no children":     {durable.Filter{Parent: []string{uuidOf("a-1")}}, 0},
 		} {
 			seen := map[string]bool{}
 			page := durable.Page{Limit: 3}
@@ -85,6 +95,8 @@ func TestList(t *testing.T) {
 			"a long page":       {durable.Filter{}, durable.Page{Limit: 1001}, durable.ErrInvalidConfig},
 			"an unknown status": {durable.Filter{Status: []durable.Status{"asleep"}}, durable.Page{}, durable.ErrInvalidConfig},
 			"a value alone":     {durable.Filter{TagValue: "x"}, durable.Page{}, durable.ErrInvalidConfig},
+			"no UUID":           {durable.Filter{RunID: []string{"a-1"}}, durable.Page{}, durable.ErrInvalidConfig},
+			"too many parents":  {durable.Filter{Parent: make([]string, 1001)}, durable.Page{}, durable.ErrInvalidConfig},
 			"bytes":             {durable.Filter{Workflow: "\xff\x00"}, durable.Page{}, durable.ErrInvalidName},
 		} {
 			if _, err := client.List(within(t), c.f, c.p); !errors.Is(err, c.want) {

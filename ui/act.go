@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"encoding/json/jsontext"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +14,10 @@ import (
 )
 
 // form is what an act is given: the fields of a form, or of a JSON object.
-type form struct{ url.Values }
+type form struct {
+	url.Values
+	bounded bool // the reply must not name other runs, because some may be hidden
+}
 
 func (f form) text(name string) string { return strings.TrimSpace(f.Get(name)) }
 
@@ -46,7 +50,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, v *view) error {
 	if err := r.ParseForm(); err != nil {
 		return &problem{http.StatusBadRequest, "The form was not understood: " + err.Error()}
 	}
-	f := form{r.PostForm}
+	f := form{r.PostForm, v.bounded()}
 	done, err := v.perform(f)
 	if err != nil {
 		return err
@@ -115,9 +119,13 @@ func (v *view) perform(f form) (*outcome, error) {
 		_, err := v.permit(v.request, action)
 		return nil, err
 	}
+	if err := v.mayChange(f); err != nil {
+		return nil, err
+	}
+	var run *seen
 	if f.Has(kindRun) {
-		run, err := v.find(done.Target)
-		if err != nil {
+		var err error
+		if run, err = v.find(done.Target); err != nil {
 			return nil, err
 		}
 		action = actionOf(action.Verb, run.RunInfo)
@@ -134,6 +142,9 @@ func (v *view) perform(f form) (*outcome, error) {
 		opts = append(opts, durable.DryRun())
 	}
 	if done.Done, err = acts[verb](v.ctx(), v.engine, done.Target, f, opts); err != nil {
+		if run != nil && v.bounded() && errors.Is(err, durable.ErrState) { // its text may name the parent or a child
+			return nil, &problem{http.StatusConflict, fmt.Sprintf("The run is %s: it, its parent or its children do not allow this now.", run.Status)}
+		}
 		return nil, err
 	}
 	return done, nil
@@ -168,12 +179,12 @@ func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f fo
 		if err != nil {
 			return "", err
 		}
-		return repairText(repaired), nil
+		return repairText(repaired, f.bounded), nil
 	}
 }
 
 // repairText says what a repair did, or would do.
-func repairText(r *durable.Repaired) string {
+func repairText(r *durable.Repaired, bounded bool) string {
 	lines := []string{fmt.Sprintf("Generation %d of run %s, with %s kept.", r.Generation, r.ID, wording.Count(r.Kept, "checkpoint", "checkpoints"))}
 	names := func(what string, all []string) {
 		if len(all) > 0 {
@@ -183,9 +194,12 @@ func repairText(r *durable.Repaired) string {
 	names("Made again", r.Dropped)
 	names("Of these, with new idempotency keys", r.Renewed)
 	names("Given a value", r.Corrected)
+	if bounded {
+		return strings.Join(lines, "\n")
+	}
 	names("Children that are cancelled", r.Cancelled)
 	for _, child := range r.Children {
-		lines = append(lines, "Child: "+repairText(child))
+		lines = append(lines, "Child: "+repairText(child, false))
 	}
 	return strings.Join(lines, "\n")
 }

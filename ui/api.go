@@ -27,12 +27,12 @@ func (s *server) routesOfAPI() {
 		"generations": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.generations(run) }),
 		"tree":        ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.tree(run) }),
 		"graph":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.graph(run) }),
-		"tree_counts": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.engine.Counts(v.ctx(), run.RunID) }),
+		"tree_counts": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.treeCounts(run) }),
 		"stats": func(v *view, _ url.Values) (any, error) {
 			return v.engine.Stats(), v.mayRead(Action{})
 		},
 	} {
-		s.mux.Handle("GET /api/v1/"+path, s.serve(func(w http.ResponseWriter, r *http.Request, v *view) error {
+		s.handle("GET /api/v1/"+path, s.serve(func(w http.ResponseWriter, r *http.Request, v *view) error {
 			value, err := read(v, r.URL.Query())
 			if err != nil {
 				return err
@@ -41,10 +41,10 @@ func (s *server) routesOfAPI() {
 			return nil
 		}))
 	}
-	s.mux.Handle("POST /api/v1/act", s.serve(apiAct))
-	s.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("POST /api/v1/act", s.serve(apiAct))
+	s.handle("/api/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{http.StatusNotFound, "there is no such address, or it takes another method"})
-	})
+	}))
 }
 
 func ofRun(read func(*view, *seen, url.Values) (any, error)) func(*view, url.Values) (any, error) {
@@ -95,8 +95,21 @@ func (v *view) graph(run *seen) (*durable.GraphInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	children := make([]string, len(g.Nodes))
+	for i := range g.Nodes {
+		children[i] = g.Nodes[i].Child
+	}
+	var visible map[string]string
+	if v.bounded() {
+		if visible, err = v.visibleOf(children); err != nil {
+			return nil, err
+		}
+	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
+		if _, sees := visible[n.Child]; v.bounded() && !sees {
+			n.Child = ""
+		}
 		if n.Err != nil && n.Err.Err != nil && v.redact != nil {
 			text := n.Err.Err.Error()
 			run.redactor.text(FieldError, n.Name, &text)
@@ -120,7 +133,7 @@ func apiAct(w http.ResponseWriter, r *http.Request, v *view) error {
 	if err != nil {
 		return &problem{http.StatusBadRequest, "the body is no JSON object: " + err.Error()}
 	}
-	f := form{make(url.Values)}
+	f := form{make(url.Values), v.bounded()}
 	for name, value := range fields {
 		var text string
 		// Payloads stay JSON; of the other fields, false is as if it were missing.

@@ -49,8 +49,12 @@ func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Opti
 	}
 }
 
-// Visible bounds the runs that lists, numbers and acts on filters include, for example to the workflows of one team. The conditions are combined with
-// those of the page. Pages of a single run do not ask it: refuse them in [Authorize].
+// Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. Its conditions are combined with those
+// of the page, and hold for everything that shows runs: lists, numbers, groups of failures, events, trees and pages of single runs, in which other runs are not
+// named. A run that is hidden does not exist for the request. A child is a run of its own: it is hidden if it does not match.
+//
+// Of what belongs to no single run, only that is shown which the conditions choose: the queue that they name; the schedules whose runs match them; the
+// workers that execute the workflow or take from the queue that they name. Limits are not shown.
 func Visible(f func(*http.Request) durable.Filter) Option {
 	return func(s *server) error { s.visible = f; return nil }
 }

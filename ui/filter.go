@@ -136,6 +136,8 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	}
 	f.Status, some = common(f.Status, g.Status, some)
 	f.Priority, some = common(f.Priority, g.Priority, some)
+	f.RunID, some = common(f.RunID, g.RunID, some)
+	f.Parent, some = common(f.Parent, g.Parent, some)
 	f.OlderThan, f.Roots = max(f.OlderThan, g.OlderThan), f.Roots || g.Roots
 	if g.CreatedAfter.After(f.CreatedAfter) {
 		f.CreatedAfter = g.CreatedAfter

@@ -2,6 +2,8 @@ package ui
 
 import (
 	"context"
+	"encoding/json/jsontext"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -56,7 +58,7 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 		return nil, v.at, nil
 	}
 	return cached(v.ctx(), v.read, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
-		if v.visible == nil {
+		if !v.bounded() {
 			counts, err := v.engine.StatusCounts(ctx)
 			for _, c := range counts {
 				numbers = append(numbers, statusNumber{c.Status, c.Runs, c.More})
@@ -78,20 +80,68 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 	})
 }
 
-// queueList, limitList, scheduleList and workerList return what everybody who may read may see.
+// queueList, limitList, scheduleList and workerList return what the request may see.
 func (v *view) queueList() ([]durable.QueueInfo, error) {
-	return listed(v, "queues", (*durable.Engine).Queues)
+	all, err := listed(v, "queues", (*durable.Engine).Queues)
+	if err != nil {
+		return nil, err
+	}
+	return v.visibleQueues(all)
 }
 
 func (v *view) limitList() ([]durable.LimitInfo, error) {
-	return listed(v, "limits", (*durable.Engine).Limits)
+	all, err := listed(v, "limits", (*durable.Engine).Limits)
+	if err == nil && v.bounded() {
+		return nil, errLimitsHidden
+	}
+	return all, err
 }
 
 func (v *view) scheduleList() ([]durable.ScheduleInfo, error) {
-	return listed(v, "schedules", (*durable.Engine).Schedules)
+	all, err := listed(v, "schedules", (*durable.Engine).Schedules)
+	if err != nil {
+		return nil, err
+	}
+	if all, err = v.visibleSchedules(all); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		v.hideSchedule(&all[i])
+	}
+	return all, nil
+}
+
+// hideSchedule redacts the inputs and tags of a schedule.
+func (v *view) hideSchedule(i *durable.ScheduleInfo) {
+	redact := func(s *durable.Schedule) *durable.Schedule {
+		if s == nil {
+			return nil
+		}
+		_, err := v.permit(v.request, Action{Verb: VerbReadPayloads, Workflow: s.Workflow, Queue: s.Queue, Schedule: i.Name, Tags: s.Tags})
+		d, own := &redactor{v.redact, s.Workflow, err == nil}, *s
+		if input, ok := s.Input.(jsontext.Value); ok {
+			d.payload(FieldInput, "", &input)
+			own.Input = input
+		}
+		own.Tags = make(map[string]string, len(s.Tags))
+		for key, value := range s.Tags {
+			d.text(FieldTag, key, &value)
+			own.Tags[key] = value
+		}
+		return &own
+	}
+	i.Schedule, i.Declared, i.Set = *redact(&i.Schedule), redact(i.Declared), redact(i.Set)
 }
 
 func (v *view) workerList() ([]durable.WorkerInfo, error) {
+	all, err := v.allWorkers()
+	if err != nil {
+		return nil, err
+	}
+	return v.visibleWorkers(all)
+}
+
+func (v *view) allWorkers() ([]durable.WorkerInfo, error) {
 	return listed(v, "workers", (*durable.Engine).Workers)
 }
 
@@ -149,7 +199,7 @@ type overviewData struct {
 	CountsAt time.Time
 	Oldest   time.Time // when the run was due that waits for the longest time in a queue with settings
 	Queues   []durable.QueueInfo
-	Workers  []durable.WorkerInfo
+	Workers  int
 	Active   int
 	Capacity int
 	Versions []string
@@ -162,7 +212,7 @@ func (v *view) overviewData() (d *overviewData, err error) {
 	if d.Counts, d.CountsAt, err = v.statusCounts(); err != nil {
 		return nil, err
 	}
-	if d.Queues, err = v.queueList(); err != nil {
+	if d.Queues, err = v.queueList(); err != nil && !errors.Is(err, errQueuesHidden) {
 		return nil, err
 	}
 	for _, q := range d.Queues {
@@ -170,11 +220,18 @@ func (v *view) overviewData() (d *overviewData, err error) {
 			d.Oldest = q.OldestDue
 		}
 	}
-	if d.Workers, err = v.workerList(); err != nil {
+	workers, err := v.allWorkers()
+	if err != nil {
 		return nil, err
 	}
-	for _, w := range d.Workers {
+	d.Workers = len(workers)
+	for _, w := range workers { // their sums are shown to everybody
 		d.Active, d.Capacity = d.Active+w.Active, d.Capacity+w.Capacity
+	}
+	if workers, err = v.visibleWorkers(workers); err != nil && !errors.Is(err, errWorkersHidden) {
+		return nil, err
+	}
+	for _, w := range workers {
 		if w.Version != "" && !slices.Contains(d.Versions, w.Version) {
 			d.Versions = append(d.Versions, w.Version)
 		}

@@ -62,6 +62,7 @@ func ReadOnly() Option {
 type server struct {
 	engine    *durable.Engine
 	mux       *http.ServeMux
+	patterns  []string // of the mux
 	guard     *http.CrossOriginProtection
 	now       func() time.Time
 	read      *cache
@@ -85,7 +86,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type page func(w http.ResponseWriter, r *http.Request, v *view) error
 
 func (s *server) routes() {
-	get := func(path string, p page) { s.mux.Handle("GET "+path, s.serve(p)) }
+	get := func(path string, p page) { s.handle("GET "+path, s.serve(p)) }
 	get("/{$}", s.overview)
 	get("/runs", s.runs)
 	get("/run", s.run)
@@ -94,13 +95,18 @@ func (s *server) routes() {
 	get("/schedules", s.schedules)
 	get("/workers", s.workers)
 	get("/events", s.events)
-	s.mux.HandleFunc("GET /live", s.live)
-	s.mux.Handle("POST /act", s.serve(s.act))
-	s.mux.HandleFunc("GET /assets/{name}", serveAsset)
+	s.handle("GET /live", http.HandlerFunc(s.live))
+	s.handle("POST /act", s.serve(s.act))
+	s.handle("GET /assets/{name}", http.HandlerFunc(serveAsset))
 	s.routesOfAPI()
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{http.StatusNotFound, "There is no such page."})
-	})
+	}))
+}
+
+func (s *server) handle(pattern string, h http.Handler) {
+	s.patterns = append(s.patterns, pattern)
+	s.mux.Handle(pattern, h)
 }
 
 // serve makes an HTTP handler of a page.

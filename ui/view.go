@@ -2,9 +2,8 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"net/http"
-	"reflect"
-	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -50,6 +49,12 @@ func (v *view) find(id string) (*seen, error) {
 		if refused := v.mayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
 			return nil, refused
 		}
+		if v.bounded() && errors.Is(err, durable.ErrNotFound) {
+			return nil, errNoRun // as for a run that exists and is hidden
+		}
+		return nil, err
+	}
+	if err := v.hideHidden(run); err != nil { // before Authorize, whose refusal may name the run
 		return nil, err
 	}
 	if err := v.mayRead(actionOf(VerbRead, run)); err != nil {
@@ -73,7 +78,10 @@ func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 	for i := range page.Runs {
 		v.hideListed(&page.Runs[i])
 	}
-	return page, err
+	if err != nil {
+		return page, err
+	}
+	return page, v.hideParents(page.Runs)
 }
 
 // hideListed redacts a run of a list or a tree, which has no payloads.
@@ -81,16 +89,7 @@ func (v *view) hideListed(r *durable.RunInfo) {
 	(&redactor{f: v.redact, workflow: r.Workflow}).run(r)
 }
 
-// visibleAmong adds the conditions of [Visible] to a filter. It reports false if no run can match both.
-func (v *view) visibleAmong(f durable.Filter) (durable.Filter, bool) {
-	if v.visible == nil {
-		return f, true
-	}
-	return intersect(f, v.visible(v.request))
-}
-
-// eventList returns the events of a page that read returns and that are visible, and the cursor of the next page; empty: this is the last. An event tells of
-// its run only the workflow, so if [Visible] has other conditions, no event is visible.
+// eventList returns the events of a page that read returns and that are visible, and the cursor of the next page; empty: this is the last.
 func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (visible []durable.Event, next string, err error) {
 	if err := v.mayRead(Action{}); err != nil {
 		return nil, "", err
@@ -102,22 +101,17 @@ func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page
 	if len(all) == p.Limit {
 		next = all[len(all)-1].Cursor
 	}
-	if v.visible == nil {
-		return all, next, nil
-	}
-	bound := v.visible(v.request)
-	workflow, roots := bound.Workflow, bound.Roots
-	bound.Workflow, bound.Roots = "", false
-	if !reflect.ValueOf(bound).IsZero() {
-		return nil, "", &problem{http.StatusForbidden, "Events are not shown here, because the runs that you may see are not chosen by their workflow alone."}
-	}
-	return slices.DeleteFunc(all, func(e durable.Event) bool {
-		return workflow != "" && e.Workflow != workflow || roots && e.Name != "" // a child has a name
-	}), next, nil
+	visible, err = v.visibleEvents(all)
+	return visible, next, err
 }
 
 func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
 	all, err := v.engine.History(v.ctx(), run.RunID, opts...)
+	for i := range all {
+		if c := &all[i]; v.bounded() && c.Kind == durable.KindChild && c.EndedAt.IsZero() {
+			c.Output = nil // the UUID of the child, which may be hidden
+		}
+	}
 	run.redactor.checkpoints(all)
 	return all, err
 }
@@ -133,13 +127,18 @@ func (v *view) tree(run *seen) (*durable.RunNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.hideTree(root)
+	if err := v.prune(root); err != nil {
+		return nil, err
+	}
+	root.Parent, root.Name = run.Parent, run.Name // which are empty if the parent is hidden
+	each(root, func(n *durable.RunNode) { v.hideListed(&n.RunInfo) })
 	return root, nil
 }
 
-func (v *view) hideTree(n *durable.RunNode) {
-	v.hideListed(&n.RunInfo)
-	for _, child := range n.Children {
-		v.hideTree(child)
+// treeCounts counts the runs of a tree, unless some of them may be hidden.
+func (v *view) treeCounts(run *seen) (durable.TreeCounts, error) {
+	if v.bounded() {
+		return durable.TreeCounts{}, errCountsHidden
 	}
+	return v.engine.Counts(v.ctx(), run.RunID)
 }

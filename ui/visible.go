@@ -1,0 +1,279 @@
+package ui
+
+import (
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// The replies to requests for lists that [Visible] hides: what they show belongs to no single run.
+var (
+	errQueuesHidden    = &problem{http.StatusForbidden, "Queues are not shown here, because the runs that you may see are not chosen by their queue."}
+	errLimitsHidden    = &problem{http.StatusForbidden, "Limits are not shown here, because you may not see all runs."}
+	errSchedulesHidden = &problem{http.StatusForbidden, "Schedules are not shown here, because the runs that you may see are not chosen by what a schedule has."}
+	errWorkersHidden   = &problem{http.StatusForbidden, "Workers are not shown here, because the runs that you may see are not chosen by their workflow or queue."}
+	errCountsHidden    = &problem{http.StatusForbidden, "The runs of a tree are not counted here, because you may not see all runs."}
+	errNoRun           = &problem{http.StatusNotFound, "There is no run with this ID that you may see."}
+)
+
+// bounded reports whether the request may not see all runs.
+func (v *view) bounded() bool { return v.visible != nil }
+
+// bound returns the filter of the runs that the request may see.
+func (v *view) bound() durable.Filter {
+	if v.visible == nil {
+		return durable.Filter{}
+	}
+	return v.visible(v.request)
+}
+
+// visibleAmong adds the conditions of [Visible] to a filter. It reports false if no run can match both.
+func (v *view) visibleAmong(f durable.Filter) (durable.Filter, bool) {
+	if !v.bounded() {
+		return f, true
+	}
+	return intersect(f, v.bound())
+}
+
+// mostChecked is how many runs are checked at once.
+const mostChecked = 1000
+
+// visibleOf returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are ignored. The
+// database decides, so that a run is visible here exactly if a list shows it.
+func (v *view) visibleOf(ids []string) (parents map[string]string, err error) {
+	parents = make(map[string]string, len(ids))
+	var asked []string
+	for _, id := range ids {
+		if isUUID(id) {
+			asked = append(asked, id)
+		}
+	}
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	for part := range slices.Chunk(asked, mostChecked) {
+		f, some := v.visibleAmong(durable.Filter{RunID: part})
+		if !some {
+			continue
+		}
+		page, err := v.engine.List(v.ctx(), f, durable.Page{Limit: mostChecked})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Runs {
+			parents[page.Runs[i].RunID] = page.Runs[i].Parent
+		}
+	}
+	return parents, nil
+}
+
+func isUUID(text string) bool {
+	id, err := uuid.Parse(text)
+	return err == nil && id.String() == text
+}
+
+// hideHidden removes from a run what names other runs that the request may not see. It returns errNoRun if the run itself is one of these.
+func (v *view) hideHidden(r *durable.RunInfo) error {
+	if !v.bounded() {
+		return nil
+	}
+	visible, err := v.visibleOf([]string{r.RunID, r.Parent})
+	if err != nil {
+		return err
+	}
+	if _, ok := visible[r.RunID]; !ok {
+		return errNoRun
+	}
+	hideParent(r, visible)
+	if r.KeyWait != nil && r.KeyWait.Live != "" {
+		if _, err := v.find(r.KeyWait.Live); err != nil { // it does not wait for a run: no recursion
+			wait := *r.KeyWait
+			wait.Live, wait.LiveStatus = "", ""
+			r.KeyWait = &wait
+		}
+	}
+	return nil
+}
+
+// hideParents removes the parents that the request may not see from listed runs.
+func (v *view) hideParents(runs []durable.RunInfo) error {
+	if !v.bounded() {
+		return nil
+	}
+	parents := make([]string, len(runs))
+	for i := range runs {
+		parents[i] = runs[i].Parent
+	}
+	visible, err := v.visibleOf(parents)
+	for i := range runs {
+		hideParent(&runs[i], visible)
+	}
+	return err
+}
+
+// hideParent removes the parent of a run if it is not visible, and the name that it has given to the run.
+func hideParent(r *durable.RunInfo, visible map[string]string) {
+	if _, ok := visible[r.Parent]; !ok {
+		r.Parent, r.Name = "", ""
+	}
+}
+
+// visibleEvents returns the events of runs that the request may see. Events of deleted runs are among them only if [Visible] has no other conditions
+// than the workflow and Roots, because nothing else is known of such runs.
+func (v *view) visibleEvents(all []durable.Event) ([]durable.Event, error) {
+	if !v.bounded() {
+		return all, nil
+	}
+	var ids []string
+	for i := range all {
+		ids = append(ids, all[i].RunID, all[i].Old) // a fork names the run of which it is a copy
+	}
+	visible, err := v.visibleOf(ids)
+	if err != nil {
+		return nil, err
+	}
+	hasParent, err := v.visibleOf(slices.Collect(maps.Values(visible)))
+	if err != nil {
+		return nil, err
+	}
+	bound := v.bound()
+	workflow, roots := bound.Workflow, bound.Roots
+	bound.Workflow, bound.Roots = "", false
+	told := reflect.ValueOf(bound).IsZero()
+	all = slices.DeleteFunc(all, func(e durable.Event) bool {
+		fits := told && (workflow == "" || e.Workflow == workflow) && (!roots || e.Name == "") // a child has a name
+		_, sees := visible[e.RunID]
+		return !sees && !fits
+	})
+	for i := range all {
+		e := &all[i]
+		if _, sees := visible[e.Old]; isUUID(e.Old) && !sees {
+			e.Old = ""
+		}
+		if _, sees := hasParent[visible[e.RunID]]; !sees { // which gave it the name
+			e.Name = ""
+		}
+	}
+	return all, nil
+}
+
+// prune removes the descendants that the request may not see, with theirs.
+func (v *view) prune(root *durable.RunNode) error {
+	if !v.bounded() {
+		return nil
+	}
+	var ids []string
+	each(root, func(n *durable.RunNode) { ids = append(ids, n.RunID) })
+	visible, err := v.visibleOf(ids)
+	each(root, func(n *durable.RunNode) {
+		n.Children = slices.DeleteFunc(n.Children, func(c *durable.RunNode) bool { _, sees := visible[c.RunID]; return !sees })
+	})
+	return err
+}
+
+// each calls the function for a run and its descendants, parents first.
+func each(n *durable.RunNode, f func(*durable.RunNode)) {
+	f(n)
+	for _, child := range n.Children {
+		each(child, f)
+	}
+}
+
+// visibleQueues returns the queue to which the runs are bounded. Its keys are those of other runs too if there are more conditions.
+func (v *view) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, error) {
+	if !v.bounded() {
+		return all, nil
+	}
+	bound := v.bound()
+	if bound.Queue == "" {
+		return nil, errQueuesHidden
+	}
+	all = slices.DeleteFunc(all, func(q durable.QueueInfo) bool { return q.Name != bound.Queue })
+	key := bound.GroupKey
+	bound.Queue, bound.GroupKey = "", ""
+	others := !reflect.ValueOf(bound).IsZero()
+	for i := range all {
+		all[i].Keys = slices.DeleteFunc(slices.Clone(all[i].Keys), func(k durable.QueueKeyUse) bool { return k.Key != key && (others || key != "") })
+	}
+	return all, nil
+}
+
+// visibleSchedules returns the schedules whose runs the request may see.
+func (v *view) visibleSchedules(all []durable.ScheduleInfo) ([]durable.ScheduleInfo, error) {
+	if !v.bounded() {
+		return all, nil
+	}
+	bound := v.bound()
+	rest := bound
+	rest.Workflow, rest.Queue, rest.GroupKey, rest.Priority, rest.Tag, rest.TagValue, rest.Roots = "", "", "", nil, "", "", false
+	if !reflect.ValueOf(rest).IsZero() {
+		return nil, errSchedulesHidden
+	}
+	fits := func(s *durable.Schedule) bool {
+		value, tagged := s.Tags[bound.Tag]
+		return (bound.Workflow == "" || s.Workflow == bound.Workflow) && (bound.Queue == "" || s.Queue == bound.Queue) &&
+			(bound.GroupKey == "" || s.GroupKey == bound.GroupKey) && (len(bound.Priority) == 0 || slices.Contains(bound.Priority, s.Priority)) &&
+			(bound.Tag == "" || tagged && (bound.TagValue == "" || value == bound.TagValue))
+	}
+	all = slices.DeleteFunc(all, func(i durable.ScheduleInfo) bool { return !fits(&i.Schedule) })
+	for i := range all {
+		if s := all[i].Declared; s != nil && !fits(s) {
+			all[i].Declared = nil
+		}
+	}
+	return all, nil
+}
+
+// visibleWorkers returns the workers that execute runs which the request may see, without the names of other workflows and queues.
+func (v *view) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, error) {
+	if !v.bounded() {
+		return all, nil
+	}
+	bound := v.bound()
+	if bound.Workflow == "" && bound.Queue == "" {
+		return nil, errWorkersHidden
+	}
+	only := func(names []string, name string) ([]string, bool) {
+		switch {
+		case name == "":
+			return []string{}, true
+		case names == nil || slices.Contains(names, name):
+			return []string{name}, true
+		}
+		return nil, false
+	}
+	var fit []durable.WorkerInfo
+	for _, w := range all {
+		workflows, executes := only(w.Workflows, bound.Workflow)
+		queues, claims := only(w.Queues, bound.Queue)
+		if w.Workflows, w.Queues = workflows, queues; executes && claims {
+			fit = append(fit, w)
+		}
+	}
+	return fit, nil
+}
+
+// mayChange returns an error if [Visible] hides the queue, limit or schedule that a form names.
+func (v *view) mayChange(f form) error {
+	switch {
+	case !v.bounded():
+	case f.Has(kindQueue) && f.text(kindQueue) != v.bound().Queue:
+		return errQueuesHidden
+	case f.Has(kindLimit):
+		return errLimitsHidden
+	case f.Has(kindSchedule):
+		all, err := v.scheduleList()
+		if err != nil {
+			return err
+		}
+		name := f.text(kindSchedule)
+		if !slices.ContainsFunc(all, func(i durable.ScheduleInfo) bool { return i.Name == name }) {
+			return &problem{http.StatusNotFound, "There is no schedule of this name that you may see."}
+		}
+	}
+	return nil
+}

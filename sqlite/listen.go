@@ -2,19 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
-
-// pollInterval is the mean time between two checks whether another process has committed. A check takes about four
-// microseconds. An idle process uses about one per cent of a core, which is the cost of waking up.
-const pollInterval = 20 * time.Millisecond
 
 // workerLocks is the folder that holds one locked file for each live worker.
 type workerLocks struct{ folder string }
@@ -45,13 +39,15 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	if err == nil {
 		defer leave()
 	}
+	watch := newCommitWatch(s.path)
+	defer watch.close()
 	for ctx.Err() == nil {
-		s.pollCommits(ctx, hear) // returns early if its connection fails
+		s.pollCommits(ctx, watch, hear) // returns early if its connection fails
 		if err := s.files.movedError(); err != nil {
 			sendHints(hear, store.HintClaim|store.HintNotification)
 			return s.wrapError("attend", err)
 		}
-		if !s.waitForPoll(ctx) {
+		if !watch.wait(ctx, s.done) {
 			break
 		}
 	}
@@ -63,14 +59,14 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 
 // pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
 // fails.
-func (s *database) pollCommits(ctx context.Context, hear func(store.WakeHint)) {
+func (s *database) pollCommits(ctx context.Context, watch *commitWatch, hear func(store.WakeHint)) {
 	_ = s.withConn(ctx, s.listenerDB, "attend", func(c *conn) error {
 		seen, err := queryInt(c, qDataVersion)
 		if err != nil {
 			return err
 		}
 		sendHints(hear, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
-		for s.waitForPoll(ctx) {
+		for watch.wait(ctx, s.done) {
 			if err := s.files.check(allFiles); err != nil {
 				return err
 			}
@@ -78,6 +74,7 @@ func (s *database) pollCommits(ctx context.Context, hear func(store.WakeHint)) {
 			if err != nil {
 				return err
 			}
+			watch.checked(version != seen)
 			if version != seen {
 				seen = version
 				sendHints(hear, store.HintClaim|store.HintNotification)
@@ -85,19 +82,6 @@ func (s *database) pollCommits(ctx context.Context, hear func(store.WakeHint)) {
 		}
 		return nil
 	})
-}
-
-// waitForPoll waits until the next poll is due. It returns false when ctx has ended or the store is closed.
-func (s *database) waitForPoll(ctx context.Context) bool {
-	timer := time.NewTimer(pollInterval*3/4 + rand.N(pollInterval/2)) // random, so that processes do not poll at the same time
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-s.done:
-	case <-timer.C:
-		return true
-	}
-	return false
 }
 
 // DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.

@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// pollInterval is the mean time between two checks whether another connection has committed, where the file system does not notify.
+	// A check takes about four microseconds, and waking up for it more.
+	pollInterval = 20 * time.Millisecond
+	// watchedPollInterval is the same where the file system notifies.
+	watchedPollInterval = 250 * time.Millisecond
+	// A write to the WAL is notified before its commit can be seen, so checks follow: the first at once, and each after twice the time of
+	// the one before, from firstSettleInterval up to pollInterval, for settleTime.
+	firstSettleInterval = 250 * time.Microsecond
+	settleTime          = time.Second
+	// In each loadWindow, the commits that were seen are counted. With more than busyCommits, the watch is taken away, because it would
+	// cost more than checks every pollInterval. It returns after a window with at most calmCommits.
+	loadWindow  = 500 * time.Millisecond
+	busyCommits = 100
+	calmCommits = 15
+	// After trustedHits commits that were notified, checks are rare. After missedHits in a row that were not, they are frequent again:
+	// some file systems accept a watch and notify of nothing.
+	trustedHits = 2
+	missedHits  = 3
+)
+
+// commitWatch decides when to check whether another connection has committed: soon after the file system has notified of a write to the
+// WAL, and from time to time. Only one goroutine uses it.
+type commitWatch struct {
+	watcher     *fsnotify.Watcher // nil: the system has no notifications
+	folder, wal string
+	watching    bool
+	watchedPoll time.Duration // watchedPollInterval, but in tests
+
+	notified    bool // since the last commit that was seen
+	notifiedAt  time.Time
+	settle      time.Duration // until the next check after a notification; zero: nothing was notified lately
+	hits        int           // commits that were notified, since misses was last missedHits
+	misses      int           // commits in a row that were not
+	windowSince time.Time
+	commits     int // seen since windowSince
+}
+
+func newCommitWatch(path string) *commitWatch {
+	c := &commitWatch{folder: filepath.Dir(path), wal: filepath.Base(path) + "-wal", watchedPoll: watchedPollInterval, windowSince: time.Now()}
+	if runtime.GOOS == "linux" { // elsewhere a watch of a folder opens each of its files, or is not tested
+		if w, err := fsnotify.NewWatcher(); err == nil {
+			c.watcher = w
+			c.watch()
+		}
+	}
+	return c
+}
+
+func (c *commitWatch) close() {
+	if c.watcher != nil {
+		_ = c.watcher.Close()
+	}
+}
+
+// watch begins to watch the folder, because a WAL that is created anew is another file. Without permission or room for a watch, the
+// checks stay frequent.
+func (c *commitWatch) watch() {
+	if c.watching = c.watcher.Add(c.folder) == nil; !c.watching {
+		c.close()
+		c.watcher = nil
+	}
+}
+
+func (c *commitWatch) unwatch() {
+	_ = c.watcher.Remove(c.folder)
+	c.watching, c.settle = false, 0
+}
+
+// wait waits until the next check is due. It returns false when ctx has ended or done is closed.
+func (c *commitWatch) wait(ctx context.Context, done <-chan struct{}) bool {
+	var events chan fsnotify.Event
+	var failures chan error
+	if c.watcher != nil {
+		events, failures = c.watcher.Events, c.watcher.Errors
+	}
+	timer := time.NewTimer(c.interval())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-done:
+			return false
+		case <-timer.C:
+			return true
+		case e := <-events:
+			if c.concerns(e) {
+				c.note()
+				return true
+			}
+		case <-failures: // events were lost
+			c.note()
+			return true
+		}
+	}
+}
+
+// interval returns the time until the next check.
+func (c *commitWatch) interval() time.Duration {
+	poll := pollInterval
+	if c.watching && c.hits >= trustedHits {
+		poll = c.watchedPoll
+	}
+	poll = poll*3/4 + rand.N(poll/2) // random, so that processes do not check at the same time
+	if c.settle > 0 {
+		return min(poll, c.settle)
+	}
+	return poll
+}
+
+func (c *commitWatch) concerns(e fsnotify.Event) bool {
+	return filepath.Base(e.Name) == c.wal && e.Has(fsnotify.Write|fsnotify.Create)
+}
+
+// note notes a notification, and takes those that have arrived with it.
+func (c *commitWatch) note() {
+	for {
+		select {
+		case <-c.watcher.Events:
+			continue
+		default:
+		}
+		c.notified, c.notifiedAt, c.settle = true, time.Now(), firstSettleInterval/2
+		return
+	}
+}
+
+// checked is called after each check. changed says whether there was a commit.
+func (c *commitWatch) checked(changed bool) {
+	switch {
+	case changed && c.notified:
+		c.hits, c.misses = c.hits+1, 0
+		c.notified, c.settle = false, 0
+	case changed && c.watching:
+		if c.misses++; c.misses >= missedHits {
+			c.hits = 0
+		}
+	case c.settle > 0:
+		if c.settle = min(2*c.settle, pollInterval); time.Since(c.notifiedAt) > settleTime {
+			c.settle = 0
+		}
+	}
+	if changed {
+		c.commits++
+	}
+	now := time.Now()
+	if now.Sub(c.windowSince) < loadWindow {
+		return
+	}
+	switch {
+	case c.watching && c.commits > busyCommits:
+		c.unwatch()
+	case !c.watching && c.watcher != nil && c.commits <= calmCommits:
+		c.watch()
+	}
+	c.windowSince, c.commits = now, 0
+}

@@ -1,0 +1,135 @@
+package sqlite
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// newTestWatch returns a watch of a database file in a new folder, which polls only once an hour when it trusts notifications.
+func newTestWatch(t *testing.T) (c *commitWatch, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "durable.db")
+	c = newCommitWatch(path)
+	t.Cleanup(c.close)
+	if !c.watching {
+		t.Skip("this system has no notifications")
+	}
+	c.watchedPoll = time.Hour
+	return c, path
+}
+
+// waits reports whether wait returns because a check is due.
+func (c *commitWatch) waits(t *testing.T, most time.Duration) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	return c.wait(ctx, nil)
+}
+
+func write(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("frames"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// After trustedHits commits were notified, checks follow notifications, also of a WAL that was created anew, and not writes to other
+// files.
+func TestCommitWatchTrustsNotifications(t *testing.T) {
+	c, path := newTestWatch(t)
+	for range trustedHits {
+		write(t, path+"-wal")
+		for c.notified = false; !c.notified; {
+			if !c.waits(t, time.Minute) {
+				t.Fatal("a write to the WAL was not notified")
+			}
+		}
+		c.checked(true)
+	}
+	for _, change := range []func(){
+		func() { write(t, path+"-wal") },
+		func() {
+			if err := os.Remove(path + "-wal"); err != nil {
+				t.Fatal(err)
+			}
+			write(t, path+"-wal")
+		},
+	} {
+		change()
+		if !c.waits(t, time.Minute) {
+			t.Fatal("a write to the WAL was not notified")
+		}
+		c.checked(false)
+		if c.settle == 0 || !c.waits(t, time.Minute) {
+			t.Fatal("no further check follows the first one, which came before the commit")
+		}
+		c.checked(true)
+		for c.waits(t, 10*time.Millisecond) { // what was notified together with it
+			c.checked(false)
+		}
+	}
+	c.settle = 0
+	write(t, path)
+	if c.waits(t, 50*time.Millisecond) {
+		t.Error("a write to another file was taken for a commit")
+	}
+}
+
+// A watch that notifies of nothing, as some file systems have it, leads to frequent checks.
+func TestCommitWatchDistrustsSilence(t *testing.T) {
+	c, _ := newTestWatch(t)
+	c.hits = trustedHits
+	if got := c.interval(); got < time.Minute {
+		t.Errorf("checks follow after %v while notifications are trusted", got)
+	}
+	for range missedHits {
+		c.checked(true)
+	}
+	if got := c.interval(); got > 2*pollInterval {
+		t.Errorf("checks follow after %v although commits were not notified", got)
+	}
+	c.notified = true
+	c.checked(true)
+	c.notified = true
+	c.checked(true)
+	if got := c.interval(); got < time.Minute {
+		t.Errorf("checks follow after %v although commits are notified again", got)
+	}
+}
+
+// Many commits take the watch away, and a calm window brings it back. The checks after a notification end after settleTime.
+func TestCommitWatchUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &commitWatch{watchedPoll: time.Hour, watching: true, hits: trustedHits, windowSince: time.Now(), folder: t.TempDir()}
+		c.notified, c.notifiedAt, c.settle = true, time.Now(), firstSettleInterval
+		for range 2 * int(settleTime/pollInterval) {
+			time.Sleep(c.interval())
+			c.checked(false)
+			if c.settle == 0 {
+				break
+			}
+		}
+		if c.settle != 0 || c.interval() < time.Minute {
+			t.Errorf("checks still follow after %v", c.settle)
+		}
+	})
+	c, _ := newTestWatch(t)
+	c.hits = trustedHits
+	for range busyCommits + 1 {
+		c.checked(true)
+	}
+	c.windowSince = time.Now().Add(-loadWindow)
+	c.checked(true)
+	if c.watching || c.interval() > 2*pollInterval {
+		t.Error("the file is watched under load")
+	}
+	c.windowSince = time.Now().Add(-loadWindow)
+	c.checked(false)
+	if !c.watching {
+		t.Error("the file is not watched after the load")
+	}
+}

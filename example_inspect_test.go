@@ -152,6 +152,32 @@ func ExampleEngine_Export() {
 	// Output: ada completed compose "hello, Ada"
 }
 
+func ExampleEngine_ReplayExport() {
+	store, remove := temporary()
+	defer remove()
+	greet := func(step string) *durable.Workflow[string, string] {
+		return durable.Define("greet", func(c *durable.Ctx, name string) (string, error) {
+			return c.Step(step, func(context.Context) (string, error) { return "hello, " + name, nil })
+		})
+	}
+	ctx, old := context.Background(), greet("compose")
+	engine := newEngine(store, old)
+	if _, err := old.Call(ctx, engine, "Ada", durable.ID("ada")); err != nil {
+		log.Fatal(err)
+	}
+	file, err := engine.Export(ctx, "ada")
+	if err != nil {
+		log.Fatal(err)
+	}
+	next := newEngine(store, greet("write")) // the code of tomorrow, in which the step has another name
+	run, err := next.ReplayExport(ctx, file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(run.ID, run.Diverged, run.Call)
+	// Output: ada true write
+}
+
 func ExampleEngine_Workers() {
 	store, remove := temporary()
 	defer remove()

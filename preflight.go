@@ -127,7 +127,7 @@ func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
 		replaying.Go(func() {
 			for i := range next {
 				if full[i] != nil { // else it was deleted meanwhile
-					found[i] = p.replay(full[i], histories[full[i].UUID])
+					found[i], _ = p.replay(full[i], histories[full[i].UUID])
 				}
 			}
 		})
@@ -150,11 +150,12 @@ func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
 	return ctx.Err()
 }
 
-func (p *preflight) replay(row *store.Run, history []store.Step) PreflightRun {
+// replay replays one run. The result of the engine is empty if the run's workflow is not known here.
+func (p *preflight) replay(row *store.Run, history []store.Step) (PreflightRun, engine.PreflightResult) {
 	r := PreflightRun{ID: row.Address(), Workflow: row.Workflow, Status: Status(row.Status.String())}
 	if !p.e.inner.HasWorkflow(row.Workflow) {
 		r.Unknown = true
-		return r
+		return r, engine.PreflightResult{}
 	}
 	got := p.replays.Replay(row, history)
 	r.Unknown = got.Stuck
@@ -169,7 +170,7 @@ func (p *preflight) replay(row *store.Run, history []store.Step) PreflightRun {
 	for _, c := range got.Needs {
 		p.needed[NeededChange{Workflow: row.Workflow, Name: c.Name, Kind: Kind(c.Kind.String())}]++
 	}
-	return r
+	return r, got
 }
 
 func (p *preflight) report() *PreflightReport {

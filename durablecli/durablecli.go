@@ -66,7 +66,7 @@ var commands = []func(*frame) []*cobra.Command{
 	listCommand, getCommand, historyCommand, treeCommand, graphCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
 	schedulesCommand, workersCommand, topCommand, uiCommand,
 	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,
-	repairStepCommands, forkCommand, migrateCommand, preflightCommand, doctorCommand, exportCommand, pruneCommand, completionCommand, versionCommand,
+	repairStepCommands, forkCommand, migrateCommand, preflightCommand, replayCommand, doctorCommand, exportCommand, pruneCommand, completionCommand, versionCommand,
 }
 
 // Execute executes the command with the arguments of the process, and returns the exit code for os.Exit. It writes an error to the

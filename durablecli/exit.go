@@ -18,7 +18,7 @@ const (
 	ExitNotFound       = 3   // there is no such run, step, graph, queue, limit or schedule
 	ExitWorkflowFailed = 4   // the run that the command waited for did not complete
 	ExitDatabase       = 5   // the database is not available, refuses the command, or has another schema
-	ExitDiverged       = 6   // preflight: the code does not fit some live runs
+	ExitDiverged       = 6   // preflight and replay: the code does not fit some runs
 	ExitInterrupted    = 130 // the command was interrupted
 )
 

@@ -66,21 +66,12 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 		}
 	}
 	type row = durable.PreflightRun
-	verdict := func(r *row) (string, color) {
-		switch {
-		case r.Diverged:
-			return "held", red
-		case r.Unknown:
-			return "unknown", yellow
-		}
-		return "fits", green
-	}
 	if len(rows) > 0 || p.format == formatID {
 		if err := print(p, rows, func(r *row) string { return r.ID }, []column[row]{
 			{title: "ID", keep: true, text: func(r *row) string { return r.ID }},
 			{title: "WORKFLOW", text: func(r *row) string { return r.Workflow }},
 			{title: "STATUS", text: func(r *row) string { return string(r.Status) }},
-			{title: "VERDICT", keep: true, text: func(r *row) string { text, _ := verdict(r); return text }, color: func(r *row) color { _, c := verdict(r); return c }},
+			{title: "VERDICT", keep: true, text: func(r *row) string { text, _ := verdict(r, "held"); return text }, color: func(r *row) color { _, c := verdict(r, "held"); return c }},
 			{title: "CALL", text: func(r *row) string { return r.Call }},
 			{title: "REASON", text: func(r *row) string { return r.Reason }},
 			{title: "NEXT", wide: true, text: func(r *row) string { return strings.Join(r.Next, ", ") }},
@@ -99,4 +90,15 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 		{title: "KIND", text: func(c *change) string { return string(c.Kind) }},
 		{title: "RUNS", right: true, text: func(c *change) string { return fmt.Sprint(c.Runs) }},
 	})
+}
+
+// verdict returns what was found for a run in a word, and its color. diverged is the word for a run that the code does not fit.
+func verdict(r *durable.PreflightRun, diverged string) (string, color) {
+	switch {
+	case r.Diverged:
+		return diverged, red
+	case r.Unknown:
+		return "unknown", yellow
+	}
+	return "fits", green
 }

@@ -157,15 +157,14 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 		Status: store.Running, Epoch: importEpoch, Owner: store.OwnedBy(store.NewUUID(0)), Input: compactJSON(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(leaseDuration),
 	}}
-	history := &store.Batch{}
+	written := &store.Batch{}
 	for _, h := range x.History {
 		if h.Kind == store.KindFailure.String() || h.Kind == store.KindRenewal.String() {
 			continue // today's code must fail by itself; and a replay executes no step, so it needs no keys
 		}
 		name := naming.ParseDisplay(h.Name)
-		kind, ok := parseStatusWord(store.KindStep, h.Kind)
-		status, ended, known := storedStatus(kind, &h)
-		if !ok || !known {
+		kind, status, ended, known := history.Stored(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)
+		if !known {
 			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
 		}
 		row := store.Step{
@@ -183,34 +182,17 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 			later(h.NextAt)
 		} else if kind == store.KindChild {
 			if child := p.placeholderChild(&row); child != nil {
-				history.Starts = append(history.Starts, child)
+				written.Starts = append(written.Starts, child)
 			}
 		}
 		p.history[name] = &row
-		history.Steps = append(history.Steps, &store.StepWrite{Step: row})
+		written.Steps = append(written.Steps, &store.StepWrite{Step: row})
 	}
 	rows = []*store.Batch{{Starts: []*store.StartWrite{start}}}
-	if history.Len() > 0 {
-		rows = append(rows, history)
+	if written.Len() > 0 {
+		rows = append(rows, written)
 	}
 	return append(rows, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
-}
-
-// storedStatus returns the status that the database row of an exported checkpoint has. The rows of a sleep and of a Map are
-// complete from their beginning. A row that the run has left without an outcome keeps the status that it had when the run or its
-// branch ended.
-func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
-	status, known = parseStatusWord(store.StepStarted, h.Status)
-	cancelled := h.Status == history.StatusCancelled
-	switch {
-	case (kind == store.KindSleep || kind == store.KindMap) && (known || cancelled):
-		return store.StepCompleted, h.StartedAt, true
-	case cancelled && len(h.Error) > 0:
-		return store.StepBackoff, h.StartedAt, true
-	case cancelled:
-		return store.StepStarted, time.Time{}, true
-	}
-	return status, h.EndedAt, known
 }
 
 // placeholderChild returns a start of a child whose result the run had not received. The export does not hold the
@@ -269,19 +251,6 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 		return diverges("", "the run failed with %q, and would fail with %q now", record.DecodeFailure(x.Run.Error).Message, info.Err.Message)
 	}
 	return v
-}
-
-// parseStatusWord returns the value whose String method returns the word. It tries the values from first on.
-func parseStatusWord[T interface {
-	~int16
-	String() string
-}](first T, word string) (T, bool) {
-	for v := first; v.String() != T(-1).String(); v++ {
-		if v.String() == word {
-			return v, true
-		}
-	}
-	return 0, false
 }
 
 // compactJSON returns a value without the indentation of the export, as it was recorded.

@@ -12,6 +12,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -31,7 +32,9 @@ type PreflightResult struct {
 	Next     []NextCall        // the calls that the run would make next
 	Needs    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
 	Stuck    bool              // the function did not return within maxPreflightTime, so nothing is known
-	Ends     bool              // the function returned without a further call
+	Ends     bool              // the function returned without a further call, with Output or Failure
+	Output   []byte
+	Failure  *record.Failure
 }
 
 // NextCall is a call, with its name as people see it.
@@ -92,6 +95,12 @@ func (p *preflight) noteDivergence(d *store.Divergence) {
 	}
 }
 
+func (p *preflight) noteEnd(output []byte, failure *record.Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out.Output, p.out.Failure = output, failure
+}
+
 // noteLiveCall notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
 // preflight.
 func (s *Scope) noteLiveCall(full string, kind store.Kind) error {
@@ -116,7 +125,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 		if !r.isReadable() {
 			return
 		}
-		_, failure := r.callWorkflow()
+		output, failure := r.callWorkflow()
 		r.mu.Lock()
 		r.goroutines.functionReturned = true
 		r.mu.Unlock()
@@ -125,6 +134,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 		if failure == nil && r.preflight.isUndecided() && !r.isSuspended() {
 			r.judgeUnasked()
 		}
+		r.preflight.noteEnd(output, failure)
 	}()
 	timer := time.NewTimer(maxPreflightTime)
 	defer timer.Stop()

@@ -157,6 +157,9 @@ func TestARunThatWaitsForItsRetry(t *testing.T) {
 		other := engineOn(t, s, w)
 		running(t, other)
 		must(t)(other.Resume(within(t), "paused"))
+		if _, err := other.Fork(within(t), "paused", durable.FromEnd()); err != nil {
+			t.Fatal(err)
+		}
 		awaitStatus(t, other, "paused", durable.StatusCompleted)
 	})
 }
@@ -226,5 +229,82 @@ func TestAFunctionThatFailsByItselfIsRetried(t *testing.T) {
 		if n, err := w.Call(within(t), e, 0); n != 1 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
+	})
+}
+
+// Nothing brings a retry forward: neither a signal, nor a child that ends, nor a resume. An operator does, with a Fork.
+func TestARetryIsNotBroughtForward(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := &till{failures: 1, err: errClosed}
+		kid := durable.Define("kid", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("go") })
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+			child, err := c.StartChild("kid", kid, 0)
+			if err != nil {
+				return "", err
+			}
+			if err := c.Do("charge", x.charge); err != nil {
+				return "", err
+			}
+			word, err := c.Receive[string]("go")
+			if err != nil {
+				return "", err
+			}
+			other, err := child.Wait()
+			return word + other, err
+		}, durable.RetryRun(durable.Fixed(time.Hour, 3)))
+		e := engineOn(t, s, w, kid)
+		running(t, e)
+		run := read(w.Start(within(t), e, 0, durable.ID("a")))(t)
+		waitFor(t, func() bool { return len(read(e.Generations(within(t), "a"))(t)) == 2 })
+		before := read(e.Get(within(t), "a"))(t)
+		child := read(e.Tree(within(t), "a"))(t).Children[0]
+		for _, wake := range []func() error{
+			func() error { return e.Signal(within(t), "a", "go", "on") },
+			func() error { return e.Signal(within(t), child.RunID, "go", "!") },
+			func() error {
+				must(t)(e.Pause(within(t), "a"))
+				_, err := e.Resume(within(t), "a")
+				return err
+			},
+		} {
+			epoch := read(e.Get(within(t), "a"))(t).Epoch
+			if err := wake(); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool {
+				now := read(e.Get(within(t), "a"))(t)
+				return now.Epoch > epoch && now.Status == durable.StatusWaiting && now.WakeAt.Equal(before.WakeAt)
+			})
+		}
+		if n := len(read(e.Generations(within(t), "a"))(t)); n != 2 || len(x.keys) != 1 {
+			t.Errorf("%d generations, %d attempts", n, len(x.keys))
+		}
+		if _, err := e.Fork(within(t), "a", durable.FromEnd()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := run.Result(within(t)); out != "on!" || err != nil {
+			t.Errorf("%q, %v", out, err)
+		}
+	})
+}
+
+// A pause that freezes timers moves the retry by its length.
+func TestAFrozenRetry(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := &till{failures: 1, err: errClosed}
+		w := x.define(durable.RetryRun(durable.Fixed(time.Hour, 3)))
+		e := engineOn(t, s, w)
+		running(t, e)
+		if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return len(read(e.Generations(within(t), "a"))(t)) == 2 })
+		before := read(e.Get(within(t), "a"))(t)
+		must(t)(e.Pause(within(t), "a"))
+		must(t)(e.Resume(within(t), "a", durable.FreezeTimers()))
+		waitFor(t, func() bool {
+			now := read(e.Get(within(t), "a"))(t)
+			return now.Epoch > before.Epoch && now.Status == durable.StatusWaiting && now.WakeAt.After(before.WakeAt)
+		})
 	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -11,8 +12,9 @@ import (
 // renewals tells which steps of a run have idempotency keys of their own in this generation. It changes only while the
 // history is read.
 type renewals struct {
-	record.Renewal       // zero: the run is in its first generation
-	failed         error // the record does not decode, so the run must not be executed
+	record.Renewal           // zero: the run is in its first generation
+	dueAt          time.Time // when a run that retries itself continues; zero: at once
+	failed         error     // the record does not decode, so the run must not be executed
 }
 
 // add reads the record.
@@ -21,7 +23,7 @@ func (n *renewals) add(row *store.Step) {
 	if err != nil {
 		n.failed = renewalError(row, err)
 	}
-	n.Renewal = r
+	n.Renewal, n.dueAt = r, row.NextAt
 }
 
 func renewalError(row *store.Step, err error) error {

@@ -33,6 +33,27 @@ func (r *run) retriesItself(failure *record.Failure) bool {
 	return !slices.ContainsFunc(failure.Codes, func(code string) bool { return slices.Contains(notRetried, code) })
 }
 
+// awaitsRetry reports whether a run that retries itself was claimed before its retry is due: a signal arrived, a child ended, or the run
+// was resumed. It lets the run wait on. A run that must end does not wait.
+func (r *run) awaitsRetry() bool {
+	due := r.renewals.dueAt
+	if due.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().Before(due) {
+		return false
+	}
+	r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: due})
+	return true
+}
+
+// setDue sets the time before which the new generation is not executed. It is a column of the renewal record, so a resume that freezes
+// timers moves it.
+func setDue(made *store.RunRepair, due time.Time) {
+	for i := range made.Write {
+		if made.Write[i].Kind == store.KindRenewal {
+			made.Write[i].NextAt = due
+		}
+	}
+}
+
 // waitBeforeRetry returns the wait before the next generation, or false if there is none.
 func (r *run) waitBeforeRetry() (time.Duration, bool) {
 	def := r.definition()
@@ -104,12 +125,13 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 		return nil, err
 	}
 	due := now.Add(wait)
-	if end := r.deadline.expiryTime(); !end.IsZero() && end.Before(due) {
-		due = end // the run expires then
+	wake := due
+	if end := r.deadline.expiryTime(); !end.IsZero() && end.Before(wake) {
+		wake = end // the run expires then
 	}
 	own := &made.Repair
 	own.Before = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
-	own.Status, own.WakeAt, own.Deadline = store.Waiting, due, time.Time{}
+	own.Status, own.WakeAt, own.Deadline = store.Waiting, wake, time.Time{}
 	p.store.Runs = []store.RunRepair{*own}
 	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel}}
 	p.cancel = made.Cancel
@@ -118,8 +140,12 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 			return nil, err
 		}
 	}
-	for i := range p.store.Runs[1:] {
-		p.store.Runs[i+1].WakeAt = due
+	for i := range p.store.Runs {
+		made := &p.store.Runs[i]
+		setDue(made, due)
+		if i > 0 {
+			made.WakeAt = wake
+		}
 	}
 	p.setCancel()
 	return p, nil

@@ -1,7 +1,7 @@
 -- Moves the times that paused runs wait for by the length of the pause, so that the remaining time is the
 -- same as before the pause. This applies to sleeps (3), to calls that wait for their next attempt or for
--- a signal, and to the runs' own deadlines. Times before the pause are not moved. The runs are locked,
--- and the next statement resumes them.
+-- a signal, to the retry of a run that retries itself (16), and to the runs' own deadlines. Times before the
+-- pause are not moved. The runs are locked, and the next statement resumes them.
 --
 -- A run learns of a pause a moment later, and a sleep may be over by then. So a sleep is not moved if a
 -- later call of the run began when or after the sleep was over. A compensation (8) does not count as a
@@ -35,7 +35,7 @@ WITH frozen AS MATERIALIZED (
     ) AS step
 ), moved AS MATERIALIZED (
     SELECT shard, run_id, name,
-           CASE WHEN next_at > paused_at AND (status < 3 OR kind = 3 AND (later IS NULL OR later < next_at))
+           CASE WHEN next_at > paused_at AND (status < 3 OR kind = 16 OR kind = 3 AND (later IS NULL OR later < next_at))
                 THEN next_at + pause END AS next_at,
            CASE WHEN status < 3 AND kind IN (1, 2, 8) THEN least(started_at + pause, $3::timestamptz) END AS started_at
     FROM recorded

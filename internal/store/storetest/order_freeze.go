@@ -16,9 +16,11 @@ func (b *bed) sleeping() (r store.Run, want []store.Step) {
 	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
 	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.UUID, epochAt(1), 1, "retry")
 	back.NextAt = b.in(time.Hour)
-	want = []store.Step{sleep, b.completed(r.UUID, epochAt(1), "done"), back, wait.Step}
+	retry := b.completed(r.UUID, epochAt(1), "\x1frenewal")
+	retry.Kind, retry.NextAt = store.KindRenewal, b.in(time.Hour)
+	want = []store.Step{retry, sleep, b.completed(r.UUID, epochAt(1), "done"), back, wait.Step}
 	b.commitReceive(wait)
-	for _, s := range want[:3] {
+	for _, s := range want[:4] {
 		b.commitStep(s, false)
 	}
 	b.commitRun(b.park(r, b.in(time.Hour)))

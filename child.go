@@ -13,7 +13,7 @@ import (
 // not ended. It is for children only; other starts return [ErrInvalidConfig].
 func Detached() StartOption {
 	return func(o *startOptions) {
-		o.markGiven(givenDetached, "Detached")
+		o.addOption(optionDetached, "Detached")
 		o.detached = true
 	}
 }
@@ -89,7 +89,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	if order.Reason == "" {
 		order.Reason = "its parent has cancelled it"
 	}
-	_, err = callEffect(h.c, name, store.KindCancel, callSite(0), withoutResult(func(ctx context.Context) error {
+	_, err = callEffect(h.c, name, store.KindCancel, callSite(0), withEmptyResult(func(ctx context.Context) error {
 		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
 	}))
 	return err

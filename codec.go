@@ -93,7 +93,9 @@ type codecPanicError struct {
 	stack []byte
 }
 
-func (e *codecPanicError) Error() string { return "its encoding panicked: " + engine.TextOf(e.value) }
+func (e *codecPanicError) Error() string {
+	return "its encoding panicked: " + engine.PanicText(e.value)
+}
 
 func (e *codecPanicError) Unwrap() error { return ErrPanic }
 

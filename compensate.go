@@ -21,7 +21,7 @@ import (
 // come between the step and the registration. Compensate returns [ErrInvalidConfig], [ErrInvalidName], [ErrDuplicateStep],
 // [ErrNestedStep] or [ErrDiverged].
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
-	call := newDurableCall(c, name, store.KindCompensation, callSite(0), withoutResult(fn), opts)
+	call := newDurableCall(c, name, store.KindCompensation, callSite(0), withEmptyResult(fn), opts)
 	if call.err != nil {
 		return call.err
 	}

@@ -166,15 +166,15 @@ type controlOptions struct {
 }
 
 const (
-	givenReason givenOptions = 1 << iota
-	givenActor
-	givenScope // OnlyUnstarted or OnlyItself
-	givenFreezeTimers
-	givenDryRun
-	givenFrom // From or FromEnd
-	givenAtOnce
-	givenWith
-	givenNewID
+	optionReason optionSet = 1 << iota
+	optionActor
+	optionScope // OnlyUnstarted or OnlyItself
+	optionFreezeTimers
+	optionDryRun
+	optionFrom // From or FromEnd
+	optionAtOnce
+	optionWith
+	optionNewID
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
@@ -182,7 +182,7 @@ const (
 // record no reason, and what is deleted has none: see [OperatorChange].
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenReason, "Reason")
+		o.addOption(optionReason, "Reason")
 		o.reason = text
 	}
 }
@@ -190,7 +190,7 @@ func Reason(text string) ControlOption {
 // Actor sets who makes the call, a text of at most 16 KiB for people. It is recorded as the [Reason] is.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenActor, "Actor")
+		o.addOption(optionActor, "Actor")
 		o.actor = name
 	}
 }
@@ -199,7 +199,7 @@ func Actor(name string) ControlOption {
 // descendants continue: the run's own children among them become [Detached], so that its end does not cancel them.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenScope, "OnlyUnstarted")
+		o.addOption(optionScope, "OnlyUnstarted")
 		o.scope = store.NotStarted
 	}
 }
@@ -208,7 +208,7 @@ func OnlyUnstarted() ControlOption {
 // does not cancel them.
 func OnlyItself() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenScope, "OnlyItself")
+		o.addOption(optionScope, "OnlyItself")
 		o.scope = store.RunItself
 	}
 }
@@ -218,7 +218,7 @@ func OnlyItself() ControlOption {
 // before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenFreezeTimers, "FreezeTimers")
+		o.addOption(optionFreezeTimers, "FreezeTimers")
 		o.freezeTimers = true
 	}
 }
@@ -228,7 +228,7 @@ func FreezeTimers() ControlOption {
 // would do.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenDryRun, "DryRun")
+		o.addOption(optionDryRun, "DryRun")
 		o.dryRun = true
 	}
 }
@@ -246,7 +246,7 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
-	case o.given&(givenFrom|givenAtOnce|givenWith|givenNewID) != 0:
+	case o.seen&(optionFrom|optionAtOnce|optionWith|optionNewID) != 0:
 		err = fmt.Errorf("%w: From, FromEnd, AtOnce, With and NewID are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
@@ -265,7 +265,7 @@ func applyReasonOptions(call string, opts []ControlOption) (o controlOptions, er
 		return o, err
 	case o.err != nil:
 		return o, o.err
-	case o.given&^(givenReason|givenActor) != 0:
+	case o.seen&^(optionReason|optionActor) != 0:
 		return o, fmt.Errorf("%w: %s takes only the options Reason and Actor: leave the others out", ErrInvalidConfig, call)
 	}
 	return o, o.checkTexts()

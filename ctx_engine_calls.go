@@ -28,7 +28,7 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
-	_, err = callEffect(c, name, store.KindSignal, where, withoutResult(func(ctx context.Context) error {
+	_, err = callEffect(c, name, store.KindSignal, where, withEmptyResult(func(ctx context.Context) error {
 		return convertStateError(c.scope.SendSignal(ctx, id, signal))
 	}))
 	return err
@@ -58,7 +58,7 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("tags call %q: %w", name, err)
 	}
-	_, err = callEffect(c, name, store.KindTags, callSite(0), withoutResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
+	_, err = callEffect(c, name, store.KindTags, callSite(0), withEmptyResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
 	return err
 }
 

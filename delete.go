@@ -100,7 +100,7 @@ func (e *Engine) deleteRequest(ctx context.Context, opts []ControlOption) (q eng
 	case err != nil:
 	case o.err != nil:
 		err = o.err
-	case o.given&^(givenReason|givenActor|givenDryRun) != 0:
+	case o.seen&^(optionReason|optionActor|optionDryRun) != 0:
 		err = fmt.Errorf("%w: a deletion takes the options Reason, Actor and DryRun: leave the others out", ErrInvalidConfig)
 	default:
 		err = o.checkTexts()

@@ -45,7 +45,7 @@ type workflowChange struct {
 // Without this option the policy is [DriftHolds].
 func OnDrift(p DriftPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
-		o.markGiven(givenOnDrift, "OnDrift")
+		o.addOption(optionOnDrift, "OnDrift")
 		if o.onDrift = engine.DriftPolicy(p); p < DriftHolds || p > DriftFails {
 			o.fail(fmt.Errorf("%w: OnDrift(%d) is unknown: use DriftHolds, DriftContinues or DriftFails", ErrInvalidConfig, p))
 		}

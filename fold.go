@@ -97,7 +97,7 @@ func (o *startOptions) secondFoldError(option string) error {
 	if o.fold != nil && foldOptions[o.fold.Kind] != option {
 		return fmt.Errorf("%w: the options %s and %s are given together: leave one of them out", ErrInvalidConfig, foldOptions[o.fold.Kind], option)
 	}
-	return o.given.markOnce(givenFold, option)
+	return o.seen.addOnce(optionFold, option)
 }
 
 // setFold sets that the start folds.
@@ -126,7 +126,7 @@ func (o *startOptions) checkFoldable(request *engine.StartRequest) error {
 	if request.Fold = o.fold; o.fold == nil || o.fold.Kind != store.FoldDebounce {
 		return nil
 	}
-	if o.given&(givenID|givenDelay) != 0 {
+	if o.seen&(optionID|optionDelay) != 0 {
 		return fmt.Errorf("%w: the option Debounce is given beside ID or Delay: leave those out, because several starts become one run, whose time Debounce sets", ErrInvalidConfig)
 	}
 	return nil

@@ -155,7 +155,7 @@ type lostReplies struct {
 
 func (s *lostReplies) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	err := s.Store.ChangeFold(ctx, c)
-	if err == nil && !c.Skip && s.lose.Add(-1) >= 0 {
+	if err == nil && !c.SkipLocked && s.lose.Add(-1) >= 0 {
 		s.then()
 		return fmt.Errorf("%w: the reply was lost", store.ErrRejected)
 	}

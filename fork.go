@@ -54,7 +54,7 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 // that [From] names. The option can be given for several calls.
 func With(step string, value any) ControlOption {
 	return func(o *controlOptions) {
-		o.given |= givenWith
+		o.seen |= optionWith
 		o.values = append(o.values, stepValue{step, value})
 	}
 }
@@ -68,7 +68,7 @@ type stepValue struct {
 // NewID makes Fork create another run with the given ID.
 func NewID(id string) ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenNewID, "NewID")
+		o.addOption(optionNewID, "NewID")
 		o.newID = id
 		o.fail(naming.Check("run", id))
 	}

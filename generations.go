@@ -92,7 +92,7 @@ type historyOptions struct {
 // InGeneration makes History return the checkpoints of the generation with the given number; see [Generation].
 func InGeneration(number int) HistoryOption {
 	return func(o *historyOptions) {
-		o.markGiven(1, "InGeneration")
+		o.addOption(1, "InGeneration")
 		if o.generation = number; number < 1 {
 			o.fail(fmt.Errorf("%w: generation %d: they are counted from 1", ErrInvalidConfig, number))
 		}
@@ -115,7 +115,7 @@ func (e *Engine) archived(ctx context.Context, row *store.Run, number int) (*sto
 			return &run, g.Archive, nil
 		}
 	}
-	present := int(store.PresentGeneration(before))
+	present := int(store.CurrentGeneration(before))
 	if number == present {
 		return row, row.UUID, nil
 	}

@@ -2,12 +2,12 @@ package durable
 
 import "fmt"
 
-// givenOptions records which options of one call were given. Each bit is one option, or several options that exclude each other. It
+// optionSet records which options of one call were given. Each bit is one option, or several options that exclude each other. It
 // exists because the last of two such options would otherwise win without an error.
-type givenOptions uint16
+type optionSet uint16
 
-// markOnce records the option. It returns ErrInvalidConfig if an option with the same bit was recorded before.
-func (g *givenOptions) markOnce(bit givenOptions, option string) error {
+// addOnce records the option. It returns ErrInvalidConfig if an option with the same bit was recorded before.
+func (g *optionSet) addOnce(bit optionSet, option string) error {
 	if *g&bit != 0 {
 		return fmt.Errorf("%w: the option %s is given twice, or beside another that it excludes: leave one of them out", ErrInvalidConfig, option)
 	}
@@ -17,8 +17,8 @@ func (g *givenOptions) markOnce(bit givenOptions, option string) error {
 
 // commonOptions are what the options of one call record: which of them were given, and the first error.
 type commonOptions struct {
-	given givenOptions
-	err   error
+	seen optionSet
+	err  error
 }
 
 // fail records the error, if it is not nil and the first.
@@ -28,7 +28,7 @@ func (o *commonOptions) fail(err error) {
 	}
 }
 
-// markGiven records that the option was given, and fails if an option with the same bit was given before.
-func (o *commonOptions) markGiven(bit givenOptions, option string) {
-	o.fail(o.given.markOnce(bit, option))
+// addOption records that the option was given, and fails if an option with the same bit was given before.
+func (o *commonOptions) addOption(bit optionSet, option string) {
+	o.fail(o.seen.addOnce(bit, option))
 }

@@ -52,7 +52,7 @@ type nodeCondition struct {
 	holds func(in *NodeInput) bool
 }
 
-const givenUnmet givenOptions = 1
+const optionUnmet optionSet = 1
 
 type nodeOption func(*nodeOptions)
 
@@ -90,7 +90,7 @@ func (o *nodeOptions) checkCalls() {
 	o.fail(errors.Join(applyOptions(o.starts, &starts), starts.err))
 	var receives receiveOptions
 	o.fail(errors.Join(applyOptions(o.receives, &receives), receives.err))
-	o.hasSignalName = receives.given&givenOnSignal != 0
+	o.hasSignalName = receives.seen&optionOnSignal != 0
 	refuse := func(given bool, takes nodeTakes, what, instead string) {
 		if given && o.takes&takes == 0 {
 			o.fail(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))
@@ -98,9 +98,9 @@ func (o *nodeOptions) checkCalls() {
 	}
 	refuse(len(o.steps) > 0, takesSteps, "StepOption", "it is for Graph.Step and Graph.Each")
 	refuse(len(o.maps) > 0, takesMaps, "MapOption", "it is for Graph.Each")
-	refuse(starts.given&^givenDelay != 0, takesStarts, "StartOption other than Delay", "it is for Graph.Child and Graph.EachChild: a step is executed by the worker that executes its run")
+	refuse(starts.seen&^optionDelay != 0, takesStarts, "StartOption other than Delay", "it is for Graph.Child and Graph.EachChild: a step is executed by the worker that executes its run")
 	refuse(len(o.receives) > 0, takesReceives, "ReceiveOption", "it is for Graph.Receive")
-	if starts.given&givenID != 0 {
+	if starts.seen&optionID != 0 {
 		o.fail(fmt.Errorf("%w: the node has the option ID: a child is named by its node, leave the option out", ErrInvalidConfig))
 	}
 	if o.takes&takesStarts == 0 {
@@ -177,7 +177,7 @@ const (
 // OnUnmet sets what follows if a need of the node is not met. The default is [SkipNode].
 func OnUnmet(p UnmetPolicy) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
-		o.markGiven(givenUnmet, "OnUnmet")
+		o.addOption(optionUnmet, "OnUnmet")
 		o.unmet = p
 		if p != SkipNode && p != FailRun && p != RunAnyway {
 			o.fail(fmt.Errorf("%w: OnUnmet(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))

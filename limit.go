@@ -52,15 +52,15 @@ type limitOptions struct {
 }
 
 const (
-	givenConcurrent givenOptions = 1 << iota
-	givenRate
-	givenBurst
+	optionConcurrent optionSet = 1 << iota
+	optionRate
+	optionBurst
 )
 
 // Concurrent bounds how many steps hold a permit of the limit at once, counted in units. It must be positive.
 func Concurrent(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.markGiven(givenConcurrent, "Concurrent")
+		o.addOption(optionConcurrent, "Concurrent")
 		o.bounds.Concurrent = n
 		if n <= 0 {
 			o.fail(fmt.Errorf("%w: Concurrent(%d): it must be positive; leave the option out for no bound", ErrInvalidConfig, n))
@@ -73,7 +73,7 @@ func Concurrent(n int) LimitOption {
 // n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
-		o.markGiven(givenRate, "Rate")
+		o.addOption(optionRate, "Rate")
 		o.bounds.Rate, o.bounds.Period = n, per
 		if n <= 0 || per <= 0 {
 			o.fail(fmt.Errorf("%w: Rate(%d, %v): both must be positive; leave the option out for no bound", ErrInvalidConfig, n, per))
@@ -85,7 +85,7 @@ func Rate(n int, per time.Duration) LimitOption {
 // positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.markGiven(givenBurst, "Burst")
+		o.addOption(optionBurst, "Burst")
 		o.bounds.Burst = n
 		if n <= 0 {
 			o.fail(fmt.Errorf("%w: Burst(%d): it must be positive", ErrInvalidConfig, n))
@@ -148,7 +148,7 @@ func boundsOf(s store.LimitSettings) LimitBounds {
 // executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenPermit, "Permit")
+		o.addOption(optionPermit, "Permit")
 		if l == nil {
 			o.fail(fmt.Errorf("%w: the *Limit is nil: make it with NewLimit", ErrInvalidConfig))
 			return
@@ -175,15 +175,15 @@ type permitOptions struct {
 }
 
 const (
-	givenLimitKey givenOptions = 1 << iota
-	givenUnits
+	optionLimitKey optionSet = 1 << iota
+	optionUnits
 )
 
 // LimitKey gives the step a key, for example a customer. The limit's bounds apply to each key separately, and steps with one
 // key wait in a line of their own.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
-		o.markGiven(givenLimitKey, "LimitKey")
+		o.addOption(optionLimitKey, "LimitKey")
 		o.fail(naming.Check("limit key", key))
 		o.key = key
 	}
@@ -193,7 +193,7 @@ func LimitKey(key string) PermitOption {
 // and not more than the limit grants at once. If an operator has lowered the bounds below that, the step takes all of them.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {
-		o.markGiven(givenUnits, "Units")
+		o.addOption(optionUnits, "Units")
 		o.units = n
 		if n <= 0 || n > math.MaxInt32 {
 			o.fail(fmt.Errorf("%w: Units(%d): it must be from 1 to %d", ErrInvalidConfig, n, math.MaxInt32))
@@ -278,7 +278,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 // [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "reset", name, opts, func(o *controlOptions) error {
-		err := e.inner.ResetLimit(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+		err := e.inner.ResetLimit(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
 		if errors.Is(err, engine.ErrNotDeclared) {
 			return fmt.Errorf("%w: cannot reset limit %q: no code has declared it: use DeleteLimit to remove its bounds", ErrState, name)
 		}
@@ -292,7 +292,7 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 // [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
-		return e.inner.DeleteLimit(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+		return e.inner.DeleteLimit(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
 	})
 }
 

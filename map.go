@@ -157,15 +157,15 @@ type mapOptions struct {
 }
 
 const (
-	givenParallel givenOptions = 1 << iota
-	givenCollect
-	givenKey
+	optionParallel optionSet = 1 << iota
+	optionCollect
+	optionKey
 )
 
 // Parallel sets how many items are executed at once. The default is 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
-		o.markGiven(givenParallel, "Parallel")
+		o.addOption(optionParallel, "Parallel")
 		o.parallel = n
 		if n < 1 {
 			o.err = fmt.Errorf("%w: Parallel(%d): it must be at least 1", ErrInvalidConfig, n)
@@ -176,7 +176,7 @@ func Parallel(n int) MapOption {
 // Collect executes every item, even if some fail.
 func Collect() MapOption {
 	return func(o *mapOptions) {
-		o.markGiven(givenCollect, "Collect")
+		o.addOption(optionCollect, "Collect")
 		o.collect = true
 	}
 }
@@ -185,7 +185,7 @@ func Collect() MapOption {
 // [ErrDuplicateStep].
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
-		o.markGiven(givenKey, "Key")
+		o.addOption(optionKey, "Key")
 		o.key = key
 	}
 }

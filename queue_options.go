@@ -13,7 +13,7 @@ import (
 // queue of its parent. The name is a text of 1 to 512 bytes without control characters.
 func InQueue(name string) StartOption {
 	return func(o *startOptions) {
-		o.markGiven(givenQueue, "InQueue")
+		o.addOption(optionQueue, "InQueue")
 		o.queue = name
 		o.fail(naming.Check("queue", name))
 	}
@@ -34,7 +34,7 @@ const (
 // higher priority are due at all times, runs of a lower priority are not executed.
 func Priority(n int) StartOption {
 	return func(o *startOptions) {
-		o.markGiven(givenPriority, "Priority")
+		o.addOption(optionPriority, "Priority")
 		if err := checkPriority(n); err != nil {
 			o.fail(err)
 			return

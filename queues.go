@@ -148,7 +148,7 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOp
 // [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "delete", name, opts, func(o *controlOptions) error {
-		return e.inner.DeleteQueue(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+		return e.inner.DeleteQueue(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
 	})
 }
 
@@ -157,7 +157,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOp
 // has no settings, [ErrState] if no code declares it, and [ErrSchema] as SetQueue does.
 func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
-		err := e.inner.ResetQueue(ctx, store.OperatorCall{Name: name, By: o.actor, Reason: o.reason})
+		err := e.inner.ResetQueue(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
 		if errors.Is(err, engine.ErrNotDeclared) {
 			return fmt.Errorf("%w: cannot reset queue %q: no code declares it in Config.QueueSettings: use DeleteQueue to remove its settings", ErrState, name)
 		}

@@ -122,7 +122,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 // of a [Checkpoint], with its scope.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenFrom, "From")
+		o.addOption(optionFrom, "From")
 		if o.from = step; step == "" {
 			o.fail(fmt.Errorf("%w: From needs the name of a step", ErrInvalidConfig))
 		}
@@ -133,7 +133,7 @@ func From(step string) ControlOption {
 // [Engine.Retry] it is for runs whose function failed by itself, for example by a panic, and whose code was corrected since.
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenFrom, "FromEnd")
+		o.addOption(optionFrom, "FromEnd")
 		o.fromEnd = true
 	}
 }
@@ -142,7 +142,7 @@ func FromEnd() ControlOption {
 // steps are executed again, with new idempotency keys. The option is only for [Ctx.Compensate].
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenUndoes, "Undoes")
+		o.addOption(optionUndoes, "Undoes")
 		if o.undoes = steps; len(steps) == 0 {
 			o.fail(fmt.Errorf("%w: Undoes needs the name of a step", ErrInvalidConfig))
 		}
@@ -167,14 +167,14 @@ func (e *Engine) repair(ctx context.Context, verb Verb, id string, q engine.Repa
 
 // repairOptions are the options that each repair takes, beside Reason, Actor and DryRun.
 var repairOptions = map[Verb]struct {
-	given givenOptions
+	given optionSet
 	names string
 }{
-	VerbRetry:    {givenFrom, "From, FromEnd"},
-	VerbOverride: {givenFrom | givenAtOnce, "FromEnd, AtOnce"},
-	VerbSkip:     {givenAtOnce, "AtOnce"},
-	VerbRerun:    {givenAtOnce, "AtOnce"},
-	VerbFork:     {givenFrom | givenAtOnce | givenWith | givenNewID, "From, FromEnd, With, NewID, AtOnce"},
+	VerbRetry:    {optionFrom, "From, FromEnd"},
+	VerbOverride: {optionFrom | optionAtOnce, "FromEnd, AtOnce"},
+	VerbSkip:     {optionAtOnce, "AtOnce"},
+	VerbRerun:    {optionAtOnce, "AtOnce"},
+	VerbFork:     {optionFrom | optionAtOnce | optionWith | optionNewID, "From, FromEnd, With, NewID, AtOnce"},
 }
 
 // repairRequest adds the options of a repair to the request.
@@ -189,7 +189,7 @@ func (e *Engine) repairRequest(ctx context.Context, verb Verb, q engine.RepairRe
 	case err != nil:
 	case o.err != nil:
 		err = o.err
-	case o.given&^(givenReason|givenActor|givenDryRun|allowed.given) != 0 || verb == VerbOverride && o.from != "":
+	case o.seen&^(optionReason|optionActor|optionDryRun|allowed.given) != 0 || verb == VerbOverride && o.from != "":
 		err = fmt.Errorf("%w: the call takes the options Reason, Actor, DryRun, %s: leave the others out", ErrInvalidConfig, allowed.names)
 	default:
 		err = o.checkTexts()

@@ -67,7 +67,7 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 // [ErrOutcomeUnknown], or its [Verify] function decides.
 func AtOnce() ControlOption {
 	return func(o *controlOptions) {
-		o.markGiven(givenAtOnce, "AtOnce")
+		o.addOption(optionAtOnce, "AtOnce")
 		o.atOnce = true
 	}
 }

@@ -202,7 +202,7 @@ func TestRetentionOfGenerations(t *testing.T) {
 		stop()
 		now := orFail(s.Now(ctx))(t)
 		for shard := range int16(store.Shards) { // as the sweep of a day later does
-			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, Before: now.Add(time.Hour), Limit: 10}))(t)
+			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, SupersededBefore: now.Add(time.Hour), Limit: 10}))(t)
 			for _, g := range page.Generations {
 				d := &store.Deletion{Now: now.Add(day), Trees: []store.TreeDeletion{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
 				if err := s.DeleteTrees(ctx, d); err != nil || d.Trees[0].DeletedGenerations != 1 {

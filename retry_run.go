@@ -22,7 +22,7 @@ import (
 // cancelled, and once it has begun to compensate.
 func RetryRun(policy RetryPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
-		o.markGiven(givenRetryRun, "RetryRun")
+		o.addOption(optionRetryRun, "RetryRun")
 		o.retryRun = &policy
 		if err := policy.check(); err != nil {
 			o.fail(fmt.Errorf("RetryRun: %w", err))

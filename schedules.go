@@ -204,7 +204,7 @@ func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, err
 	if checkScheduleName(name) != nil || limit <= 0 {
 		return nil, nil
 	}
-	rows, err := e.inner.Store().Fires(ctx, name, min(limit, store.FoldAt))
+	rows, err := e.inner.Store().Fires(ctx, name, min(limit, store.CompactFiresAt))
 	if err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}

@@ -63,7 +63,7 @@ type SignalOption func(*signalOptions)
 type signalOptions struct {
 	key    string
 	insert bridge.InsertSignal // set by the SignalTx of a store; else nil
-	given  givenOptions
+	seen   optionSet
 	err    error
 }
 
@@ -71,7 +71,7 @@ type signalOptions struct {
 // is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return func(o *signalOptions) {
-		o.key, o.err = key, errors.Join(o.err, o.given.markOnce(1, "SignalKey"), naming.Check("signal key", key))
+		o.key, o.err = key, errors.Join(o.err, o.seen.addOnce(1, "SignalKey"), naming.Check("signal key", key))
 	}
 }
 
@@ -133,7 +133,7 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	o := receiveOptions{signal: name}
 	o.fail(applyOptions(opts, &o))
 	if signal != "" {
-		if o.given&givenOnSignal != 0 {
+		if o.seen&optionOnSignal != 0 {
 			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: an Awaitable is completed by its token alone, leave the option out", ErrInvalidConfig))
 		}
 		o.signal = signal
@@ -190,15 +190,15 @@ type receiveOptions struct {
 }
 
 const (
-	givenOnSignal givenOptions = 1 << iota
-	givenWithin
-	givenElse // any of the options that determine what happens when the time is over
+	optionOnSignal optionSet = 1 << iota
+	optionWithin
+	optionElse // any of the options that determine what happens when the time is over
 )
 
 // OnSignal sets the name of the signal to receive. The default is the name of the Receive.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenOnSignal, "OnSignal")
+		o.addOption(optionOnSignal, "OnSignal")
 		o.signal = name
 		o.fail(naming.Check("signal", name))
 	}
@@ -211,7 +211,7 @@ func OnSignal(name string) ReceiveOption {
 // once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenWithin, "Within")
+		o.addOption(optionWithin, "Within")
 		o.within, o.hasTimeLimit = d, true
 	}
 }
@@ -220,7 +220,7 @@ func Within(d time.Duration) ReceiveOption {
 // apart.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenElse, "Else")
+		o.addOption(optionElse, "Else")
 		o.onTimeout, o.timeoutValue = engine.TimeoutGoesOn, value
 	}
 }
@@ -228,7 +228,7 @@ func Else[T any](value T) ReceiveOption {
 // ElseCancel cancels the run and its descendants when the time of [Within] is over.
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenElse, "ElseCancel")
+		o.addOption(optionElse, "ElseCancel")
 		o.onTimeout = engine.TimeoutCancels
 	}
 }
@@ -237,7 +237,7 @@ func ElseCancel() ReceiveOption {
 // then it is expired, with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenElse, "ElseExpire")
+		o.addOption(optionElse, "ElseExpire")
 		o.onTimeout = engine.TimeoutExpires
 	}
 }
@@ -247,7 +247,7 @@ func ElseExpire() ReceiveOption {
 // If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenElse, "ElseStart")
+		o.addOption(optionElse, "ElseStart")
 		o.onTimeout = engine.TimeoutEscalates
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			request, err := w.newRequest(limit, in, opts)
@@ -267,7 +267,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 // bound. If the other run has ended or does not exist, that is logged, and is not an error.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.markGiven(givenElse, "ElseSignal")
+		o.addOption(optionElse, "ElseSignal")
 		o.onTimeout = engine.TimeoutEscalates
 		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {

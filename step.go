@@ -32,7 +32,7 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 
 // Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
-	_, err := newDurableCall(c, name, store.KindStep, callSite(0), withoutResult(fn), opts).execute()
+	_, err := newDurableCall(c, name, store.KindStep, callSite(0), withEmptyResult(fn), opts).execute()
 	return err
 }
 
@@ -64,8 +64,8 @@ func noFunctionError(what, name string) error {
 	return fmt.Errorf("%w: %s %q has no function", ErrInvalidConfig, what, name)
 }
 
-// withoutResult returns fn as a function with an empty result, or nil if fn is nil.
-func withoutResult(fn func(context.Context) error) func(context.Context) (struct{}, error) {
+// withEmptyResult returns fn as a function with an empty result, or nil if fn is nil.
+func withEmptyResult(fn func(context.Context) error) func(context.Context) (struct{}, error) {
 	if fn == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
-	if o.given&givenUndoes != 0 && k.spec.Kind != store.KindCompensation {
+	if o.seen&optionUndoes != 0 && k.spec.Kind != store.KindCompensation {
 		return fmt.Errorf("%w: Undoes of step %q: it is for Compensate only", ErrInvalidConfig, k.spec.Name)
 	}
 	if k.c.defaults != nil {
@@ -187,19 +187,19 @@ type stepOptions struct {
 }
 
 const (
-	givenRetry givenOptions = 1 << iota
-	givenAttemptTimeout
-	givenTotalTimeout
-	givenAtMostOnce
-	givenVerify
-	givenPermit
-	givenUndoes
+	optionRetry optionSet = 1 << iota
+	optionAttemptTimeout
+	optionTotalTimeout
+	optionAtMostOnce
+	optionVerify
+	optionPermit
+	optionUndoes
 )
 
 // Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenRetry, "Retry")
+		o.addOption(optionRetry, "Retry")
 		o.retry = &p
 		o.fail(p.check())
 	}
@@ -210,7 +210,7 @@ func Retry(p RetryPolicy) StepOption {
 // no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenAttemptTimeout, "AttemptTimeout")
+		o.addOption(optionAttemptTimeout, "AttemptTimeout")
 		o.attemptTimeout = d
 		o.checkPositive("AttemptTimeout", d)
 	}
@@ -221,7 +221,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 // option there is no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenTotalTimeout, "TotalTimeout")
+		o.addOption(optionTotalTimeout, "TotalTimeout")
 		o.totalTimeout = d
 		o.checkPositive("TotalTimeout", d)
 	}
@@ -233,7 +233,7 @@ func TotalTimeout(d time.Duration) StepOption {
 // has expired, or after the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenAtMostOnce, "AtMostOnce")
+		o.addOption(optionAtMostOnce, "AtMostOnce")
 		o.atMostOnce = true
 	}
 }
@@ -243,7 +243,7 @@ func AtMostOnce() StepOption {
 // error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
-		o.markGiven(givenVerify, "Verify")
+		o.addOption(optionVerify, "Verify")
 		o.atMostOnce, o.verify = true, fn
 	}
 }

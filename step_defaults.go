@@ -15,13 +15,13 @@ func Defaults(opts ...StepOption) WorkflowOption {
 	return func(o *workflowOptions) {
 		d := &stepOptions{}
 		d.fail(applyOptions(opts, d))
-		switch single := givenVerify | givenUndoes; {
-		case d.given&single != 0 || d.transact != nil:
+		switch single := optionVerify | optionUndoes; {
+		case d.seen&single != 0 || d.transact != nil:
 			d.fail(fmt.Errorf("%w: Defaults takes Retry, AttemptTimeout, TotalTimeout, AtMostOnce and Permit: give other options to the step itself", ErrInvalidConfig))
 		default:
 			d.fail(d.check())
 		}
-		o.markGiven(givenDefaults, "Defaults")
+		o.addOption(optionDefaults, "Defaults")
 		if d.err != nil {
 			o.fail(fmt.Errorf("Defaults: %w", d.err))
 		}
@@ -45,17 +45,17 @@ func (o *stepOptions) retries() bool { return o.retry != nil && o.retry.Attempts
 
 // addDefaults sets what the call leaves open, unless it contradicts an option of the call.
 func (o *stepOptions) addDefaults(d *stepOptions) {
-	if o.given&(givenRetry|givenAtMostOnce|givenVerify) == 0 {
+	if o.seen&(optionRetry|optionAtMostOnce|optionVerify) == 0 {
 		o.retry, o.atMostOnce = d.retry, d.atMostOnce
 	}
 	own := *o
-	if own.given&givenAttemptTimeout == 0 && (own.totalTimeout == 0 || d.attemptTimeout <= own.totalTimeout) {
+	if own.seen&optionAttemptTimeout == 0 && (own.totalTimeout == 0 || d.attemptTimeout <= own.totalTimeout) {
 		o.attemptTimeout = d.attemptTimeout
 	}
-	if own.given&givenTotalTimeout == 0 && d.totalTimeout >= own.attemptTimeout {
+	if own.seen&optionTotalTimeout == 0 && d.totalTimeout >= own.attemptTimeout {
 		o.totalTimeout = d.totalTimeout
 	}
-	if own.given&givenPermit == 0 {
+	if own.seen&optionPermit == 0 {
 		o.permit = d.permit
 	}
 }

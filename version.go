@@ -17,7 +17,7 @@ import (
 // option in its own code.
 func Pinned(grace time.Duration) WorkflowOption {
 	return func(o *workflowOptions) {
-		o.markGiven(givenPinned, "Pinned")
+		o.addOption(optionPinned, "Pinned")
 		if o.pinned, o.pinnedGrace = true, grace; grace < 0 {
 			o.fail(fmt.Errorf("%w: Pinned(%v): the grace period must not be negative", ErrInvalidConfig, grace))
 		}

@@ -65,11 +65,11 @@ type workflowOptions struct {
 }
 
 const (
-	givenQueueName givenOptions = 1 << iota
-	givenDefaults
-	givenOnDrift
-	givenPinned
-	givenRetryRun
+	optionQueueName optionSet = 1 << iota
+	optionDefaults
+	optionOnDrift
+	optionPinned
+	optionRetryRun
 )
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
@@ -79,7 +79,7 @@ const (
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
-		o.markGiven(givenQueueName, "Queue")
+		o.addOption(optionQueueName, "Queue")
 		o.fail(naming.Check("queue", name))
 	}
 }
@@ -158,15 +158,15 @@ type startOptions struct {
 }
 
 const (
-	givenID givenOptions = 1 << iota
-	givenTimeout
-	givenDelay
-	givenDetached
-	givenQueue
-	givenPriority
-	givenGroupKey
-	givenStartBy
-	givenFold
+	optionID optionSet = 1 << iota
+	optionTimeout
+	optionDelay
+	optionDetached
+	optionQueue
+	optionPriority
+	optionGroupKey
+	optionStartBy
+	optionFold
 )
 
 // Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
@@ -176,7 +176,7 @@ const (
 // option there is no bound; d must be positive. [Engine.SetTimeout] changes the time.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.markGiven(givenTimeout, "Timeout")
+		o.addOption(optionTimeout, "Timeout")
 		o.timeout = d
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
@@ -187,7 +187,7 @@ func Timeout(d time.Duration) StartOption {
 // Delay sets how long after its start the run is due, by the database's clock. With zero or less, the run is due at once.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.markGiven(givenDelay, "Delay")
+		o.addOption(optionDelay, "Delay")
 		o.delay = d
 	}
 }
@@ -197,7 +197,7 @@ func Delay(d time.Duration) StartOption {
 // the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because that ID would address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
-		o.markGiven(givenID, "ID")
+		o.addOption(optionID, "ID")
 		o.id = id
 		o.fail(naming.Check("run", id))
 	}

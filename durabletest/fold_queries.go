@@ -31,7 +31,7 @@ func (s *observedStore) DueFolds(ctx context.Context, now time.Time, limit int) 
 // ChangeFold implements store.Store.
 func (s *observedStore) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	what := "a start with key " + c.Key.Key
-	if c.Skip {
+	if c.SkipLocked {
 		what = "a look at key " + c.Key.Key
 	}
 	return s.executeWrite(what, func() error { return s.Store.ChangeFold(ctx, c) })

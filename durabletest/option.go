@@ -29,7 +29,7 @@ type testSettings struct {
 	signals           []delayedSignal
 	varyingSteps      []string
 	restrictedOptions []restrictedOption // the given options that only some functions accept
-	givenOnce         []string           // the given options that may be given only once
+	onceOptions       []string           // the given options that may be given only once
 }
 
 // restrictedOption is an option that only some functions accept.
@@ -57,13 +57,13 @@ func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 			t.Fatalf("durabletest: %s is an option of %s and has no effect on %s: leave it out", l.option, strings.Join(l.allowedIn, " and "), of)
 		}
 	}
-	slices.Sort(s.givenOnce)
-	for i, option := range s.givenOnce {
-		if i > 0 && s.givenOnce[i-1] == option {
+	slices.Sort(s.onceOptions)
+	for i, option := range s.onceOptions {
+		if i > 0 && s.onceOptions[i-1] == option {
 			t.Fatalf("durabletest: the option %s is given twice: leave one of them out", option)
 		}
 	}
-	if s.realTime && slices.Contains(s.givenOnce, "StartClockAt") {
+	if s.realTime && slices.Contains(s.onceOptions, "StartClockAt") {
 		t.Fatalf("durabletest: the option StartClockAt has no effect together with RealTime: leave one of them out")
 	}
 	return s
@@ -79,7 +79,7 @@ func (s *testSettings) restrict(option string, to ...string) {
 func OnStore(s durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.store = s
-		set.givenOnce = append(set.givenOnce, "OnStore")
+		set.onceOptions = append(set.onceOptions, "OnStore")
 		set.restrict("OnStore", "NewWithOptions")
 	})
 }
@@ -93,7 +93,7 @@ func OnStore(s durable.Store) Option {
 func OnNewStores(open func(t testing.TB) durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.openStore = open
-		set.givenOnce = append(set.givenOnce, "OnNewStores")
+		set.onceOptions = append(set.onceOptions, "OnNewStores")
 		set.restrict("OnNewStores", "CrashEverywhere")
 	})
 }
@@ -111,7 +111,7 @@ func RealTime() Option {
 func StartClockAt(t time.Time) Option {
 	return optionFunc(func(set *testSettings) {
 		set.startTime = t
-		set.givenOnce = append(set.givenOnce, "StartClockAt")
+		set.onceOptions = append(set.onceOptions, "StartClockAt")
 	})
 }
 

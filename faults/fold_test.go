@@ -39,7 +39,7 @@ type fatalFold struct {
 }
 
 func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChange) error {
-	if c.Skip != f.looks || f.point < 0 {
+	if c.SkipLocked != f.looks || f.point < 0 {
 		return f.Store.ChangeFold(ctx, c)
 	}
 	defer f.enter()()

@@ -44,7 +44,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 				return err
 			}
 		}
-		if err := s.readLine(ask, q); err != nil {
+		if err := s.readRunsInLine(ask, q); err != nil {
 			return err
 		}
 		plan := q.Plan(s.rewindDetector.timelineText(), a.Lease)
@@ -164,22 +164,22 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 	return busy, err
 }
 
-// readLine reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
+// readRunsInLine reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
 // that a pass decides about: those of the runs that were read, of the line, and those to be looked at.
-func (s *database) readLine(ask roundTripFunc, q *store.QueueState) error {
+func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error {
 	room := q.MaxRunsToReadInLine()
-	line := newLineReader(q, room, spareInLine)
+	line := newWaitingRunsReader(q, room, spareRunsToRead)
 	var look []string
-	keys := keyReader{q: q, names: q.KeysOfRuns(nil)}
+	keys := queueKeyReader{q: q, names: q.KeysOfRuns(nil)}
 	started := q.StartedRuns()
 	err := ask("read the line of a queue", func(batch *pgx.Batch) {
 		if len(started) > 0 {
 			batch.Queue(s.statements.admitRunsEnding, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
-		s.queueLine(batch, line)
+		s.addRunsInLineRead(batch, line)
 		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
-		s.queueKeys(batch, &keys)
+		s.addQueueKeyReads(batch, &keys)
 	}, func(res statementResults) error {
 		if len(started) > 0 {
 			err := eachRow(res, func(rows pgx.Rows) error {
@@ -206,56 +206,56 @@ func (s *database) readLine(ask roundTripFunc, q *store.QueueState) error {
 		return keys.read(res)
 	})
 	if err == nil && line.isShort(room) {
-		line = newLineReader(q, room, maxLockedRunsInLine)
-		err = ask("read more of the line of a queue", func(batch *pgx.Batch) { s.queueLine(batch, line) }, line.read)
+		line = newWaitingRunsReader(q, room, maxLockedRunsToSkip)
+		err = ask("read more of the line of a queue", func(batch *pgx.Batch) { s.addRunsInLineRead(batch, line) }, line.read)
 	}
 	if err != nil {
 		return err
 	}
 	line.add()
-	more := keyReader{q: q, names: slices.DeleteFunc(q.KeysOfRuns(look), func(name string) bool {
+	more := queueKeyReader{q: q, names: slices.DeleteFunc(q.KeysOfRuns(look), func(name string) bool {
 		_, known := slices.BinarySearch(keys.names, name)
 		return known
 	})}
 	if len(more.names) == 0 {
 		return nil
 	}
-	return ask("read keys of a queue", func(batch *pgx.Batch) { s.queueKeys(batch, &more) }, more.read)
+	return ask("read keys of a queue", func(batch *pgx.Batch) { s.addQueueKeyReads(batch, &more) }, more.read)
 }
 
 const (
-	lineParts           = len(store.WaitingRunsRanges)
-	spareInLine         = 4  // runs that are read and locked beyond those for which there is room
-	maxLockedRunsInLine = 32 // the same, if other transactions have locked some of them
+	waitingRunsRangeCount = len(store.WaitingRunsRanges)
+	spareRunsToRead       = 4  // runs that are read and locked beyond those for which there is room
+	maxLockedRunsToSkip   = 32 // the same, if other transactions have locked some of them
 )
 
 var (
-	partsBegun = boolArray{lineParts, func(i int) bool { return store.WaitingRunsRanges[i].Begun }}
-	partsRoot  = boolArray{lineParts, func(i int) bool { return store.WaitingRunsRanges[i].Root }}
+	rangesBegun = boolArray{waitingRunsRangeCount, func(i int) bool { return store.WaitingRunsRanges[i].Begun }}
+	rangesRoot  = boolArray{waitingRunsRangeCount, func(i int) bool { return store.WaitingRunsRanges[i].Root }}
 )
 
-// lineReader reads the beginning of each part of a queue's line, and locks its runs.
-type lineReader struct {
+// waitingRunsReader reads the beginning of each part of a queue's line, and locks its runs.
+type waitingRunsReader struct {
 	q      *store.QueueState
 	limit  int // of each part
-	parts  [lineParts][]store.AdmissionRun
-	rows   [lineParts]int // with the runs that other transactions have locked
-	locked [lineParts]int // runs that other transactions have locked
+	ranges [waitingRunsRangeCount][]store.AdmissionRun
+	rows   [waitingRunsRangeCount]int // with the runs that other transactions have locked
+	locked [waitingRunsRangeCount]int // runs that other transactions have locked
 }
 
-// newLineReader returns a reader of as many runs as there is room for, and of spare ones.
-func newLineReader(q *store.QueueState, room, spare int) *lineReader {
+// newWaitingRunsReader returns a reader of as many runs as there is room for, and of spare ones.
+func newWaitingRunsReader(q *store.QueueState, room, spare int) *waitingRunsReader {
 	if room == 0 {
 		spare = 0
 	}
-	return &lineReader{q: q, limit: room + spare}
+	return &waitingRunsReader{q: q, limit: room + spare}
 }
 
-func (s *database) queueLine(batch *pgx.Batch, l *lineReader) {
-	batch.Queue(s.statements.admitRunsInLine, l.q.Name, partsBegun, partsRoot, int32(l.limit))
+func (s *database) addRunsInLineRead(batch *pgx.Batch, l *waitingRunsReader) {
+	batch.Queue(s.statements.admitRunsInLine, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
 }
 
-func (l *lineReader) read(res statementResults) error {
+func (l *waitingRunsReader) read(res statementResults) error {
 	return eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		r, mine, err := scanAdmissionRun(rows, l.q, &ordinal)
@@ -268,7 +268,7 @@ func (l *lineReader) read(res statementResults) error {
 		case !mine:
 			l.locked[part]++
 		case r.WaitsInLine(l.q.Now):
-			l.parts[part] = append(l.parts[part], r)
+			l.ranges[part] = append(l.ranges[part], r)
 		}
 		return nil
 	})
@@ -276,7 +276,7 @@ func (l *lineReader) read(res statementResults) error {
 
 // isShort reports whether a part may have more runs than were read, and fewer were read than there is room for, because other
 // transactions have locked some.
-func (l *lineReader) isShort(room int) bool {
+func (l *waitingRunsReader) isShort(room int) bool {
 	for i, rows := range l.rows {
 		if l.locked[i] > 0 && rows >= l.limit && rows-l.locked[i] < room {
 			return true
@@ -286,30 +286,30 @@ func (l *lineReader) isShort(room int) bool {
 }
 
 // add adds what was read to the queue.
-func (l *lineReader) add() {
+func (l *waitingRunsReader) add() {
 	for i, part := range store.WaitingRunsRanges {
-		l.q.AddRunsInLine(part, l.parts[i], l.rows[i] >= l.limit)
+		l.q.AddRunsInLine(part, l.ranges[i], l.rows[i] >= l.limit)
 	}
 }
 
-// keyReader reads keys of a queue, with the first of the runs behind each.
-type keyReader struct {
+// queueKeyReader reads keys of a queue, with the first of the runs behind each.
+type queueKeyReader struct {
 	q     *store.QueueState
 	names []string // sorted
 }
 
-// queueKeys adds the statements that read the keys, if there are any.
-func (s *database) queueKeys(batch *pgx.Batch, k *keyReader) {
+// addQueueKeyReads adds the statements that read the keys, if there are any.
+func (s *database) addQueueKeyReads(batch *pgx.Batch, k *queueKeyReader) {
 	if len(k.names) == 0 {
 		return
 	}
 	arg := textArray{len(k.names), func(i int) *string { return &k.names[i] }}
 	batch.Queue(s.statements.admitKeysRead, k.q.Name, arg)
-	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, partsBegun, partsRoot, int32(store.MaxRunsReadBehindKey))
+	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 }
 
-// read reads the results of the statements of queueKeys.
-func (k *keyReader) read(res statementResults) error {
+// read reads the results of the statements of addQueueKeyReads.
+func (k *queueKeyReader) read(res statementResults) error {
 	if len(k.names) == 0 {
 		return nil
 	}
@@ -320,7 +320,7 @@ func (k *keyReader) read(res statementResults) error {
 	type partOf struct{ key, part int64 }
 	runs, read, cut := make(map[partOf][]store.AdmissionRun), make(map[partOf]int), make(map[partOf]bool)
 	err := eachRow(res, func(rows pgx.Rows) error {
-		key, err := scanKey(rows)
+		key, err := scanQueueKey(rows)
 		q.Keys[key.Key] = key
 		return err
 	})
@@ -383,8 +383,8 @@ func (s *admissionRunRow) fillRun(r *store.AdmissionRun) {
 	}
 }
 
-// scanKey scans the row of a key.
-func scanKey(rows pgx.Rows) (*store.QueueKeyState, error) {
+// scanQueueKey scans the row of a key.
+func scanQueueKey(rows pgx.Rows) (*store.QueueKeyState, error) {
 	k := new(store.QueueKeyState)
 	var turns, levels []int64
 	var lined, begun, children int

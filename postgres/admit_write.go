@@ -57,7 +57,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 		}
 	}, func(res statementResults) error {
 		if len(runs) > 0 {
-			if err := expectRows(res, "runs", len(runs)); err != nil {
+			if err := expectChangedRows(res, "runs", len(runs)); err != nil {
 				return err
 			}
 		}
@@ -67,7 +67,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			}
 		}
 		if len(ended) > 0 {
-			if err := expectRows(res, "places of ended runs", len(ended)); err != nil {
+			if err := expectChangedRows(res, "places of ended runs", len(ended)); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			}
 		}
 		if found {
-			if err := expectRows(res, "queues", 1); err != nil {
+			if err := expectChangedRows(res, "queues", 1); err != nil {
 				return err
 			}
 		}
@@ -104,8 +104,8 @@ type countError struct{ text string }
 
 func (e *countError) Error() string { return e.text }
 
-// expectRows returns an error if the next statement changed another number of rows.
-func expectRows(res statementResults, what string, n int) error {
+// expectChangedRows returns an error if the next statement changed another number of rows.
+func expectChangedRows(res statementResults, what string, n int) error {
 	tag, err := res.Exec()
 	if err == nil && tag.RowsAffected() != int64(n) {
 		err = &countError{fmt.Sprintf("%d %s were changed instead of %d", tag.RowsAffected(), what, n)}
@@ -113,7 +113,7 @@ func expectRows(res statementResults, what string, n int) error {
 	return err
 }
 
-// expectReturned is expectRows for a statement that returns what it has changed.
+// expectReturned is expectChangedRows for a statement that returns what it has changed.
 func expectReturned(res statementResults, what string, n int) error {
 	changed := 0
 	err := eachRow(res, func(rows pgx.Rows) error {

@@ -104,30 +104,30 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType(epochArray{}, "_int8")
 	m.RegisterDefaultPgType(boolArray{}, "_bool")
 	m.RegisterDefaultPgType((*uuidValue)(nil), "uuid")
-	m.RegisterDefaultPgType((*pgText)(nil), "text")
+	m.RegisterDefaultPgType((*nullableText)(nil), "text")
 	m.RegisterDefaultPgType((*blobValue)(nil), "bytea")
 	m.RegisterDefaultPgType((*timeValue)(nil), "timestamptz")
 }
 
-func dimensions(n int) []pgtype.ArrayDimension {
+func arrayDimensions(n int) []pgtype.ArrayDimension {
 	if n == 0 {
 		return []pgtype.ArrayDimension{}
 	}
 	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
 }
 
-func (c uuidArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
-func (c textArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
-func (c byteaArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.length) }
-func (c timeArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
-func (c int2Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
-func (c int4Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
-func (c int8Array) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
-func (c epochArray) Dimensions() []pgtype.ArrayDimension { return dimensions(c.length) }
-func (c boolArray) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.length) }
+func (c uuidArray) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
+func (c textArray) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
+func (c byteaArray) Dimensions() []pgtype.ArrayDimension { return arrayDimensions(c.length) }
+func (c timeArray) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
+func (c int2Array) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
+func (c int4Array) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
+func (c int8Array) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
+func (c epochArray) Dimensions() []pgtype.ArrayDimension { return arrayDimensions(c.length) }
+func (c boolArray) Dimensions() []pgtype.ArrayDimension  { return arrayDimensions(c.length) }
 
 func (uuidArray) IndexType() any  { return (*uuidValue)(nil) }
-func (textArray) IndexType() any  { return (*pgText)(nil) }
+func (textArray) IndexType() any  { return (*nullableText)(nil) }
 func (byteaArray) IndexType() any { return (*blobValue)(nil) }
 func (timeArray) IndexType() any  { return (*timeValue)(nil) }
 func (int2Array) IndexType() any  { return int16(0) }
@@ -166,7 +166,7 @@ func appendValue(b []byte, oid uint32, arg any) ([]byte, bool) {
 		if oid == pgtype.UUIDOID {
 			return append(b, v[:]...), true
 		}
-	case *pgText:
+	case *nullableText:
 		if oid == pgtype.TextOID {
 			return append(b, *v...), true
 		}
@@ -202,7 +202,7 @@ func (c uuidArray) Index(i int) any {
 
 func (c textArray) Index(i int) any {
 	if v := c.valueAt(i); v != nil {
-		return (*pgText)(v)
+		return (*nullableText)(v)
 	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// checkpoint writes one step in the caller's transaction, so that it commits together with the other
+// writeStepInTx writes one step in the caller's transaction, so that it commits together with the other
 // writes of that transaction. It sets the outcome in w, which holds if and when the transaction commits.
 // Until then no other worker can claim the run. If marked is true and the transaction is no longer the
 // one that tx_step_begin.sql began, checkpoint returns errEndedItself.
-func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
+func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took, mark int64
 	err := s.roundTripWithSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
@@ -42,7 +42,7 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 	if err != nil {
 		return err
 	}
-	w.State, w.Recorded = states[0].runState, nil
+	w.RunState, w.Recorded = states[0].runState, nil
 	switch w.Outcome = w.OutcomeFromRows(states[0].runState, states[0].row); w.Outcome {
 	case 0:
 		w.Outcome = store.Locked
@@ -64,7 +64,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	w.addBatch(&store.Batch{Starts: starts})
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took changedRowCounts
-	err := s.roundTripWithSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+	err := s.roundTripWithSyncCommit(ask)("start", func(batch *pgx.Batch) { s.addStatements(batch, w) },
 		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 		return err
 	}
 	if runs[0] == nil {
-		signal.Outcome, signal.Existing, signal.State = store.Fenced, nil, store.RunState{}
+		signal.Outcome, signal.Existing, signal.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
 	if err := signal.EncodeFor(runs[0].UUID); err != nil {
@@ -101,7 +101,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 	w := &sortedBatch{}
 	w.addBatch(&store.Batch{Signals: []*store.SignalWrite{signal}})
 	var took changedRowCounts
-	err = s.roundTripWithSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+	err = s.roundTripWithSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.addStatements(batch, w) },
 		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
@@ -109,6 +109,6 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 	if took.signals == 0 {
 		return s.resolveSignals(ask, w.signals)
 	}
-	signal.Outcome, signal.Existing, signal.State = store.Written, nil, store.RunState{}
+	signal.Outcome, signal.Existing, signal.RunState = store.Written, nil, store.RunState{}
 	return nil
 }

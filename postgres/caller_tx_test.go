@@ -47,7 +47,7 @@ func TestCheckpointInTx(t *testing.T) {
 					{stale, store.Fenced},
 					{nonce, store.Fenced},
 				} {
-					if err := s.checkpoint(t.Context(), tx, c.w, false); err != nil {
+					if err := s.writeStepInTx(t.Context(), tx, c.w, false); err != nil {
 						return err
 					}
 					if c.w.Outcome != c.want {

@@ -61,7 +61,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
-			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), textsOf(plan.nextVersions))
+			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), textArrayOf(plan.nextVersions))
 		batch.Queue(s.statements.claimHistories, int64(historyBytes(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
@@ -91,7 +91,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 			var rest bool
 			step, err := scanStep(rows, &rest)
 			if err == nil {
-				addStep(&claims.Runs[place[step.Run]], step, rest)
+				addStepToHistory(&claims.Runs[place[step.Run]], step, rest)
 			}
 			return err
 		})
@@ -125,8 +125,8 @@ func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 	return err
 }
 
-// ClaimedLeases implements store.Store.
-func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+// LeasesOfClaim implements store.Store.
+func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read back a claim", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.leasesOfClaim, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
 	}, func(res statementResults) error {

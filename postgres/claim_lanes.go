@@ -69,7 +69,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
 		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.OnlyStartedRuns(k.lane, k.queue))
-		lane, version := versions.Claimed(k.lane, k.queue, k.workflow, k.version, k.priority)
+		lane, version := versions.LaneAfterClaim(k.lane, k.queue, k.workflow, k.version, k.priority)
 		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
 		p.foreign = p.foreign || versions.IsForeign(k.version)
 	}

@@ -11,10 +11,10 @@ import (
 
 // These types convert values for pgx.
 type (
-	uuidValue uuid.UUID
-	pgText    string
-	blobValue []byte
-	timeValue time.Time
+	uuidValue    uuid.UUID
+	nullableText string
+	blobValue    []byte
+	timeValue    time.Time
 
 	epochValue store.Epoch
 )
@@ -28,7 +28,7 @@ func (v *uuidValue) ScanUUID(u pgtype.UUID) error {
 	return nil
 }
 
-func (v *pgText) TextValue() (pgtype.Text, error) {
+func (v *nullableText) TextValue() (pgtype.Text, error) {
 	return pgtype.Text{String: string(*v), Valid: true}, nil
 }
 

@@ -71,7 +71,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 	w.addBatch(b)
 	var took changedRowCounts
 	write := func() error {
-		return s.runBatch(ctx, s.enginePool, "commit", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+		return s.runBatch(ctx, s.enginePool, "commit", func(batch *pgx.Batch) { s.addStatements(batch, w) },
 			func(res statementResults) error { return w.readRowCounts(res, &took) })
 	}
 	if err = write(); isUniqueViolation(err) { // everything was rolled back
@@ -81,11 +81,11 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 	if err != nil {
 		return nil, s.handleRolledBack(b, err)
 	}
-	return s.resolveBatch(ctx, w, took)
+	return s.resolveOutcomes(ctx, w, took)
 }
 
-// queueStatements adds the statements of all non-empty sections to the pipeline.
-func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
+// addStatements adds the statements of all non-empty sections to the pipeline.
+func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	if w.shortLockWait {
 		batch.Queue(s.statements.setLockTimeout, shortLockTimeout)
 	}
@@ -98,7 +98,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	case w.startsArePlainRoots:
 		batch.Queue(s.statements.runInsert, startArgs(w.starts)...)
 	case len(w.starts) > 0:
-		s.queueAnyStarts(batch, w)
+		s.addStartsOfAnyKind(batch, w)
 	}
 	switch {
 	case len(w.newSteps) > 0 && w.newMayExist:
@@ -139,8 +139,8 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 }
 
-// queueAnyStarts adds the starts of any kind.
-func (s *database) queueAnyStarts(batch *pgx.Batch, w *sortedBatch) {
+// addStartsOfAnyKind adds the starts of any kind.
+func (s *database) addStartsOfAnyKind(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.startsWithPlace) > 0 {
 		batch.Queue(s.statements.runInsertWithPlace, startWithPlaceArgs(w.starts, w.tags, w.startsWithPlace)...)
 	} else {
@@ -211,12 +211,12 @@ func readRowCount(res statementResults, items int, took *int64) error {
 	return err
 }
 
-// resolveBatch sets the outcomes of a committed batch, except for the starts that it returns.
-func (s *database) resolveBatch(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
+// resolveOutcomes sets the outcomes of a committed batch, except for the starts that it returns.
+func (s *database) resolveOutcomes(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
 	ask := s.roundTripOnEnginePool(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
-			item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
+			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
 		}
 	} else if left, err = s.resolveStarts(ask, w.starts); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (s *database) resolveBatch(ctx context.Context, w *sortedBatch, took change
 	}
 	if took.signals == int64(len(w.signals)) {
 		for _, item := range w.signals {
-			item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
+			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
 		}
 	} else if err := s.resolveSignals(ask, w.signals); err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ func markWrittenUnlessMissed(items []*store.StepWrite, took int64) []*store.Step
 		return items
 	}
 	for _, item := range items {
-		item.Outcome, item.Recorded, item.State = store.Written, nil, store.RunState{}
+		item.Outcome, item.Recorded, item.RunState = store.Written, nil, store.RunState{}
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (w *sortedBatch) missedRuns(took int64) (missed []*store.OwnershipEnd) {
 		missed = append(missed, w.ownershipEnds...)
 	} else {
 		for _, item := range w.ownershipEnds {
-			item.Outcome, item.State = store.Written, store.RunState{}
+			item.Outcome, item.RunState = store.Written, store.RunState{}
 		}
 	}
 	for _, item := range w.holds {

@@ -77,7 +77,7 @@ func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 		var w sortedBatch
 		var pipe pgx.Batch
 		w.addBatch(c.batch)
-		s.queueStatements(&pipe, &w)
+		s.addStatements(&pipe, &w)
 		var got []string
 		for _, q := range pipe.QueuedQueries {
 			got = append(got, q.SQL)

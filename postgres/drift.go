@@ -13,7 +13,7 @@ import (
 func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	workflows, queues := f.Names()
 	err = s.roundTripOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.heldRuns, version, textsOf(workflows), textsOf(queues), pgUUID(after), int32(limit))
+		batch.Queue(s.statements.heldRuns, version, textArrayOf(workflows), textArrayOf(queues), pgUUID(after), int32(limit))
 	}, func(res statementResults) error {
 		runs = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -28,7 +28,7 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 
 // ClaimHeld implements store.DriftStore.
 func (s *database) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (claimed *store.Run, err error) {
-	lane, version := q.Versions.Held(run)
+	lane, version := q.Versions.LaneOfHeldRun(run)
 	era := s.rewindDetector.rewindCount.Load()
 	err = s.runBatch(ctx, s.enginePool, "claim a held run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.heldRunClaim, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
@@ -76,8 +76,8 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 		func(res statementResults) error { return readRowCount(res, 1, nil) })
 }
 
-// textsOf returns texts as a parameter.
-func textsOf(texts []string) textArray {
+// textArrayOf returns texts as a parameter.
+func textArrayOf(texts []string) textArray {
 	return textArray{len(texts), func(i int) *string { return &texts[i] }}
 }
 

@@ -96,7 +96,7 @@ func (s *database) changeFold(ask roundTripFunc, c *store.FoldChange) error {
 func (s *database) tryFold(ask roundTripFunc, c *store.FoldChange) error {
 	c.Written = nil
 	state, err := s.readFold(ask, c)
-	if err != nil || state.Row == nil && c.Skip {
+	if err != nil || state.Row == nil && c.SkipLocked {
 		return err
 	}
 	w := c.Plan(state)
@@ -123,7 +123,7 @@ func (s *database) tryFold(ask roundTripFunc, c *store.FoldChange) error {
 // readFold locks the row, and reads it and what Plan decides about.
 func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store.FoldState, err error) {
 	lock := s.statements.startFoldKeyLock
-	if c.Skip {
+	if c.SkipLocked {
 		lock = s.statements.startFoldKeyTryLock
 	}
 	err = ask("lock a key", func(batch *pgx.Batch) {
@@ -147,7 +147,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 		}
 		var ordinal int64
 		return eachRow(res, func(rows pgx.Rows) error {
-			state.Named, err = scanRun(rows, &ordinal)
+			state.RunWithName, err = scanRun(rows, &ordinal)
 			return err
 		})
 	})
@@ -206,12 +206,12 @@ func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error 
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{item}})
 	w.notifyWorkers = w.notifyWorkers && !item.Run.Unreleased
 	var took changedRowCounts
-	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
+	err := ask("start", func(batch *pgx.Batch) { s.addStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
 	}
 	if took.starts == 1 {
-		item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
+		item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
 		return nil
 	}
 	return fmt.Errorf("postgres: start %q: %w: another start has just taken the ID", shortenName(item.Run.Name), store.ErrUnavailable)

@@ -20,7 +20,7 @@ func (s *database) tryFork(ask roundTripFunc, f *store.Fork) error {
 	w := &sortedBatch{newMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{f.Start}})
 	var took changedRowCounts
-	err := ask("start a run", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
+	err := ask("start a run", func(batch *pgx.Batch) { s.addStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *database) writeForked(ask roundTripFunc, f *store.Fork) error {
 	}, func(res statementResults) error {
 		err := readRowCount(res, 1, nil)
 		if err == nil && len(f.Steps) > 0 {
-			err = expectRows(res, fmt.Sprintf("checkpoints of run %s", run.UUID), len(f.Steps))
+			err = expectChangedRows(res, fmt.Sprintf("checkpoints of run %s", run.UUID), len(f.Steps))
 		}
 		return err
 	})

@@ -39,7 +39,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	var pulse store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
-	held := s.heldPresence(w.ID)
+	held := s.presenceLockOf(w.ID)
 	var at logPosition
 	floor := s.rewindDetector.lastPosition()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {

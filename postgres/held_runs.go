@@ -107,7 +107,7 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 		}
 	}
 	for _, item := range b.OwnershipEnds {
-		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.State.IsOwnedAt(item.Epoch) {
+		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.RunState.IsOwnedAt(item.Epoch) {
 			l.removeHeldRun(item.UUID, item.Epoch)
 		}
 	}
@@ -184,20 +184,20 @@ func (s *database) findLostRuns(ctx context.Context, ask roundTripFunc) (lost []
 		if size += len(h.steps); size < searchBatchSize {
 			continue
 		}
-		some, err := s.findLostAmong(ctx, ask, portion)
+		some, err := s.findLostRunsIn(ctx, ask, portion)
 		if err != nil {
 			return nil, err
 		}
 		lost, portion, size = append(lost, some...), nil, 0
 	}
-	some, err := s.findLostAmong(ctx, ask, portion)
+	some, err := s.findLostRunsIn(ctx, ask, portion)
 	if err != nil {
 		return nil, err
 	}
 	return append(lost, some...), nil
 }
 
-func (s *database) findLostAmong(ctx context.Context, ask roundTripFunc, runs []uuid.UUID) (lost []store.LostRun, err error) {
+func (s *database) findLostRunsIn(ctx context.Context, ask roundTripFunc, runs []uuid.UUID) (lost []store.LostRun, err error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}

@@ -168,7 +168,7 @@ func begin(t testing.TB, s *database, starts ...*store.StartWrite) {
 	commit(t, s, &store.Batch{Starts: starts})
 	for _, item := range starts {
 		if item.Outcome != store.Written {
-			t.Fatalf("the start of %s: outcome %d, %+v", item.Run.Name, item.Outcome, item.State)
+			t.Fatalf("the start of %s: outcome %d, %+v", item.Run.Name, item.Outcome, item.RunState)
 		}
 	}
 }

@@ -31,8 +31,8 @@ type hostCall struct {
 	wasSilent    bool        // it had no reply for searchAfterSilence
 }
 
-// movedError returns the error of a call that was cancelled because another host takes writes now.
-func movedError(err error) error {
+// hostMovedError returns the error of a call that was cancelled because another host takes writes now.
+func hostMovedError(err error) error {
 	return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errMoved, err)
 }
 

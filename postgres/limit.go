@@ -41,7 +41,7 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
 }
 
 // ResetLimit implements store.LimitStore.
-func (s *database) ResetLimit(ctx context.Context, c store.OperatorCall) (bool, error) {
+func (s *database) ResetLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
 	return s.changeLimit(ctx, "reset a limit", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.limitReset, c.Name, c.Change(store.OperatorReset).Text())
 	})

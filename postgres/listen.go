@@ -55,7 +55,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 			return nil
 		}
 		began := time.Now()
-		err := s.holdSession(ctx, worker, hear)
+		err := s.listenUntilFailure(ctx, worker, hear)
 		switch {
 		case errors.Is(err, errPooled):
 			wait = poolerReconnectDelay
@@ -77,9 +77,9 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	}
 }
 
-// holdSession connects, listens, and holds the presence lock until the session ends. It never returns nil.
-func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
-	heard := func(payload string) { passHint(payload, worker, hear) }
+// listenUntilFailure connects, listens, and holds the presence lock until the session ends. It never returns nil.
+func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
+	heard := func(payload string) { sendHint(payload, worker, hear) }
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(
 		return err
 	}
 	defer s.forgetPresenceLock(outer, worker)
-	hear(store.HintListening)
-	defer hear(store.HintDeaf)
+	hear(store.HintListenBegan)
+	defer hear(store.HintListenLost)
 	hear(store.HintQueues) // notifications from before LISTEN are lost
 	hear(store.HintClaim)
 	hear(store.HintNotification)
@@ -121,9 +121,9 @@ const admittedPayload = "admitted"
 // queuesPayload is the payload of the notification that a row of a queue was changed.
 const queuesPayload = "queues"
 
-// passHint converts a notification to a hint. An empty payload means that a run may be claimable. The
+// sendHint converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
-func passHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
+func sendHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 	switch payload {
 	case "":
 		hear(store.HintClaim)
@@ -197,7 +197,7 @@ func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker 
 	if err != nil {
 		return err
 	}
-	s.setPresence(worker, held)
+	s.setPresenceLock(worker, held)
 	return s.recordPresenceLock(ctx, worker, held)
 }
 
@@ -205,7 +205,7 @@ func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker 
 // record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has
 // ended, the worker stops, and the record stays.
 func (s *database) forgetPresenceLock(ctx context.Context, worker uuid.UUID) {
-	s.setPresence(worker, presenceLock{})
+	s.setPresenceLock(worker, presenceLock{})
 	if ctx.Err() != nil {
 		return
 	}
@@ -225,7 +225,7 @@ func (s *database) recordPresenceLock(ctx context.Context, worker uuid.UUID, hel
 		})
 }
 
-func (s *database) setPresence(worker uuid.UUID, held presenceLock) {
+func (s *database) setPresenceLock(worker uuid.UUID, held presenceLock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held.takenAt.IsZero() {
@@ -235,8 +235,8 @@ func (s *database) setPresence(worker uuid.UUID, held presenceLock) {
 	}
 }
 
-// heldPresence returns the worker's lock, or zero if the worker does not hold it.
-func (s *database) heldPresence(worker uuid.UUID) presenceLock {
+// presenceLockOf returns the worker's lock, or zero if the worker does not hold it.
+func (s *database) presenceLockOf(worker uuid.UUID) presenceLock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.presenceLocks[worker]

@@ -16,10 +16,10 @@ const (
 
 // readHoldResult reads the result of run_hold_after_rejected_write.sql for one item. Without a row the item gets no outcome.
 func readHoldResult(res statementResults, item *store.OwnershipEnd) error {
-	item.Outcome, item.State = 0, store.RunState{}
+	item.Outcome, item.RunState = 0, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
-		item.Outcome, item.State.Found = store.Written, true
-		return rows.Scan((*int16)(&item.State.Status), (*epochValue)(&item.State.Epoch), (*int16)(&item.State.Control))
+		item.Outcome, item.RunState.Found = store.Written, true
+		return rows.Scan((*int16)(&item.RunState.Status), (*epochValue)(&item.RunState.Epoch), (*int16)(&item.RunState.Control))
 	})
 }
 

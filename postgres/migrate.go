@@ -20,7 +20,7 @@ const minServerVersion = 150000
 // prepareSchema migrates the schema to the version of this code. Without migrate it only checks the version.
 func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
-	s.probeMark(ctx)
+	s.probeWriterMark(ctx)
 	s.probeTimeline(ctx)
 	have, err := s.schemaVersion(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
 	ask := s.roundTripInTx(ctx, tx)
 	if connStateOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
-		if err := ask("migrate", s.queueSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
+		if err := ask("migrate", s.addEngineSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
 	}

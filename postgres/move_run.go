@@ -64,7 +64,7 @@ func (s *database) readQueueMove(ask roundTripFunc, m *store.QueueMove) (q *stor
 		}
 		if err == nil {
 			err = eachRow(res, func(rows pgx.Rows) error {
-				k, err := scanKey(rows)
+				k, err := scanQueueKey(rows)
 				if q != nil {
 					q.Keys = map[string]*store.QueueKeyState{k.Key: k}
 				}
@@ -120,7 +120,7 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.QueueMove, q *stor
 			if err := expectReturned(res, "keys", 1); err != nil {
 				return err
 			}
-			if err := expectRows(res, "queues", 1); err != nil {
+			if err := expectChangedRows(res, "queues", 1); err != nil {
 				return err
 			}
 		}

@@ -19,15 +19,15 @@ type openOptions struct {
 	allowAsyncCommit bool
 	withoutListen    bool
 	trustedOwners    []string
-	given            map[string]bool
+	seen             map[string]bool
 }
 
-// markGiven returns an error if the option was given before.
-func (o *openOptions) markGiven(option string) error {
-	if o.given[option] {
+// addOption returns an error if the option was given before.
+func (o *openOptions) addOption(option string) error {
+	if o.seen[option] {
 		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
-	o.given[option] = true
+	o.seen[option] = true
 	return nil
 }
 
@@ -43,7 +43,7 @@ func Schema(name string) Option {
 			return fmt.Errorf("postgres: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", name)
 		}
 		o.schema = name
-		return o.markGiven("Schema")
+		return o.addOption("Schema")
 	}
 }
 
@@ -52,7 +52,7 @@ func Schema(name string) Option {
 func WithoutMigrations() Option {
 	return func(o *openOptions) error {
 		o.migrate = false
-		return o.markGiven("WithoutMigrations")
+		return o.addOption("WithoutMigrations")
 	}
 }
 
@@ -64,7 +64,7 @@ func WithoutMigrations() Option {
 func AllowAsyncCommit() Option {
 	return func(o *openOptions) error {
 		o.allowAsyncCommit = true
-		return o.markGiven("AllowAsyncCommit")
+		return o.addOption("AllowAsyncCommit")
 	}
 }
 
@@ -75,7 +75,7 @@ func AllowAsyncCommit() Option {
 func WithoutListen() Option {
 	return func(o *openOptions) error {
 		o.withoutListen = true
-		return o.markGiven("WithoutListen")
+		return o.addOption("WithoutListen")
 	}
 }
 
@@ -94,7 +94,7 @@ func OwnedBy(roles ...string) Option {
 }
 
 func newOptions(opts []Option) (openOptions, error) {
-	o := openOptions{schema: DefaultSchema, migrate: true, given: make(map[string]bool)}
+	o := openOptions{schema: DefaultSchema, migrate: true, seen: make(map[string]bool)}
 	for i, opt := range opts {
 		if opt == nil {
 			return o, fmt.Errorf("postgres: %w: the Option at place %d of %d is nil: leave it out", durable.ErrInvalidConfig, i+1, len(opts))

@@ -55,8 +55,8 @@ func TestOrder(t *testing.T) {
 		}
 		late := childOf(root.UUID, "late", at)
 		commit(t, s, &store.Batch{Starts: []*store.StartWrite{late}})
-		if late.Outcome != store.Fenced || late.State.Control != store.PausedItself {
-			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.State)
+		if late.Outcome != store.Fenced || late.RunState.Control != store.PausedItself {
+			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.RunState)
 		}
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
 		if got := row(t, s, root.UUID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
@@ -98,17 +98,17 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}})
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested}
-		if step.Outcome != store.Written || step.State != want {
-			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.State)
+		if step.Outcome != store.Written || step.RunState != want {
+			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.RunState)
 		}
-		if end.Outcome != store.Fenced || end.State != want {
-			t.Errorf("an end: outcome %d, %+v", end.Outcome, end.State)
+		if end.Outcome != store.Fenced || end.RunState != want {
+			t.Errorf("an end: outcome %d, %+v", end.Outcome, end.RunState)
 		}
 		child, mark := childOf(run.UUID, "child", at), done(run.UUID, "child", at)
 		mark.Step.Kind, mark.Step.Status = store.KindChild, store.StepStarted
 		commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}, Steps: []*store.StepWrite{mark, done(run.UUID, "other", at)}})
-		if child.Outcome != store.Fenced || child.State != want || mark.Outcome != store.Fenced || mark.State != want {
-			t.Errorf("a child: outcome %d, %+v; its mark: outcome %d", child.Outcome, child.State, mark.Outcome)
+		if child.Outcome != store.Fenced || child.RunState != want || mark.Outcome != store.Fenced || mark.RunState != want {
+			t.Errorf("a child: outcome %d, %+v; its mark: outcome %d", child.Outcome, child.RunState, mark.Outcome)
 		}
 		if history, err := s.History(t.Context(), run.UUID); err != nil || len(history) != 2 {
 			t.Errorf("the history is %v, %v", history, err)

@@ -42,7 +42,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 				return nil
 			}
 			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // the requests have their outcomes
-			err = ask("read lines", func(batch *pgx.Batch) { s.queueReadLimitKeys(batch, again, r) }, func(res statementResults) error { return r.readLimitKeys(res, again) })
+			err = ask("read lines", func(batch *pgx.Batch) { s.addLimitKeyReads(batch, again, r) }, func(res statementResults) error { return r.readLimitKeys(res, again) })
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *per
 			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
 		}
 		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray())
-		s.queueReadLimitKeys(batch, b, r)
+		s.addLimitKeyReads(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var g store.LimitKey
@@ -160,8 +160,8 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 	return name, store.LimitSettings{Concurrent: int(concurrent), Rate: int(rate), Period: time.Duration(period) * time.Microsecond, Burst: int(burst)}, err
 }
 
-// queueReadLimitKeys adds the statements that read the limit keys and the requesting steps.
-func (s *database) queueReadLimitKeys(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
+// addLimitKeyReads adds the statements that read the limit keys and the requesting steps.
+func (s *database) addLimitKeyReads(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
 	batch.Queue(s.statements.permitsRead, r.limitNameArray(), r.keyArray(), int32(store.MaxPermitsRead))
 	if len(b.Requests) > 0 {
 		batch.Queue(s.statements.permitRequestsRead,
@@ -171,7 +171,7 @@ func (s *database) queueReadLimitKeys(batch *pgx.Batch, b *store.PermitBatch, r 
 	}
 }
 
-// readLimitKeys reads the results of the statements of queueReadLimitKeys.
+// readLimitKeys reads the results of the statements of addLimitKeyReads.
 func (r *permitReader) readLimitKeys(res statementResults, b *store.PermitBatch) error {
 	for i := range r.limitKeys {
 		r.limitKeys[i].Permits = nil
@@ -183,13 +183,13 @@ func (r *permitReader) readLimitKeys(res statementResults, b *store.PermitBatch)
 		var status, control pgtype.Int2
 		err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
 			&p.MissedOffer, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
-			&status, (*epochValue)(&p.State.Epoch), &control, (*timeValue)(&p.Lease))
+			&status, (*epochValue)(&p.RunState.Epoch), &control, (*timeValue)(&p.Lease))
 		if err != nil {
 			return err
 		}
 		l := &r.limitKeys[ordinal-1]
 		p.Limit, p.Key = l.Limit, l.Key
-		p.State = runState(status, p.State.Epoch, control)
+		p.RunState = runState(status, p.RunState.Epoch, control)
 		p.RunLocked = r.lockedRuns[p.Run]
 		l.Permits = append(l.Permits, p)
 		return nil
@@ -208,7 +208,7 @@ func (r *permitReader) readLimitKeys(res statementResults, b *store.PermitBatch)
 			return err
 		}
 		a := b.Requests[ordinal-1]
-		r.requesting.Runs[a.Run] = store.RequestingRun{State: runState(status, epoch, control), Lease: lease}
+		r.requesting.Runs[a.Run] = store.RequestingRun{RunState: runState(status, epoch, control), Lease: lease}
 		if p.limit.Valid {
 			r.requesting.HeldPermits[a] = p.permit(a.Run, a.Step)
 		}

@@ -45,13 +45,13 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 	} else {
 		var framing pgx.Batch
 		framing.Queue(beginSQL)
-		s.queueSettings(&framing)
+		s.addEngineSettings(&framing)
 		first := 2 + s.addWriterMark(&framing)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
 		err = readAndClose(conn.SendBatch(ctx, &framing), readWithinTransaction(first, read))
 	}
-	if takeUnreplicated(conn.Conn().PgConn()) && err == nil {
+	if takeUnreplicatedCommit(conn.Conn().PgConn()) && err == nil {
 		err = errUnreplicated
 	}
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
@@ -60,11 +60,11 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 	if hasSQLState(err, stateReadOnly) {
 		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
-	if err == nil && !s.inCurrentEra(conn.Conn()) {
+	if err == nil && !s.isInCurrentEra(conn.Conn()) {
 		err = errRewound
 	}
 	if landed() && err != nil {
-		err = movedError(err)
+		err = hostMovedError(err)
 	}
 	return s.wrapError(outer, what, err)
 }
@@ -120,7 +120,7 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 		if err != nil {
 			continue
 		}
-		if s.inCurrentEra(conn.Conn()) {
+		if s.isInCurrentEra(conn.Conn()) {
 			return conn, nil
 		}
 		_ = conn.Conn().Close(waiting) // its server was superseded; Close returns at once, because waiting has ended
@@ -128,9 +128,9 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 	}
 }
 
-// queueSettings adds the engine's settings for one transaction, for connections whose session cannot keep
+// addEngineSettings adds the engine's settings for one transaction, for connections whose session cannot keep
 // them.
-func (s *database) queueSettings(batch *pgx.Batch) {
+func (s *database) addEngineSettings(batch *pgx.Batch) {
 	batch.Queue(s.statements.engineSettings, true, int32(0), !s.allowAsyncCommit)
 }
 
@@ -169,7 +169,7 @@ func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *p
 		return err
 	}
 	var settings pgx.Batch
-	s.queueSettings(&settings)
+	s.addEngineSettings(&settings)
 	marks := s.addWriterMark(&settings)
 	err := readAndClose(conn.SendBatch(ctx, &settings), func(res statementResults) error {
 		if err := readRowCount(res, 1, nil); err != nil {
@@ -234,7 +234,7 @@ func readAndClose(res closableResults, read func(statementResults) error) error 
 // readWithinTransaction returns a function that reads the results of a whole transaction: those of BEGIN and the
 // settings, which are first in number, then those for read, then that of COMMIT.
 func readWithinTransaction(first int, read func(statementResults) error) func(statementResults) error {
-	return skipping(first, func(res statementResults) error {
+	return skipResults(first, func(res statementResults) error {
 		if err := read(res); err != nil {
 			return err
 		}
@@ -242,8 +242,8 @@ func readWithinTransaction(first int, read func(statementResults) error) func(st
 	})
 }
 
-// skipping returns a function that reads the results of as many statements, and then calls read.
-func skipping(first int, read func(statementResults) error) func(statementResults) error {
+// skipResults returns a function that reads the results of as many statements, and then calls read.
+func skipResults(first int, read func(statementResults) error) func(statementResults) error {
 	return func(res statementResults) error {
 		for range first {
 			if _, err := res.Exec(); err != nil {

@@ -28,7 +28,7 @@ func (s *database) openPools(ctx context.Context) error {
 		s.enginePool.Close()
 		return err
 	}
-	cfg := s.ownConfig()
+	cfg := s.engineConfig()
 	s.connectListener = func(ctx context.Context) (*pgx.Conn, error) {
 		one := cfg.ConnConfig.Copy()
 		if cfg.BeforeConnect != nil { // sets credentials that rotate
@@ -46,8 +46,8 @@ func (s *database) openPools(ctx context.Context) error {
 	return nil
 }
 
-// ownConfig returns the configuration of the store's own connections, which is based on the user's pool.
-func (s *database) ownConfig() *pgxpool.Config {
+// engineConfig returns the configuration of the store's own connections, which is based on the user's pool.
+func (s *database) engineConfig() *pgxpool.Config {
 	cfg := s.userPool.Config()
 	if !s.ownsUserPool { // Open has done so already for a pool of its own
 		s.hosts.configurePool(cfg)
@@ -64,7 +64,7 @@ func hasNoConnectTimeout(cfg *pgx.ConnConfig) bool {
 }
 
 func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
-	cfg := s.ownConfig()
+	cfg := s.engineConfig()
 	cfg.MaxConns = conns
 	cfg.MinConns = 0
 	cfg.MinIdleConns = 0

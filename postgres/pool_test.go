@@ -52,8 +52,8 @@ func TestPoolerIsFoundOut(t *testing.T) {
 				t.Errorf("the claim is %v, %v", claims, err)
 			}
 			worker := uuid.New()
-			err = s.holdSession(t.Context(), worker, func(store.WakeHint) {})
-			if !errors.Is(err, errPooled) || !s.heldPresence(worker).takenAt.IsZero() {
+			err = s.listenUntilFailure(t.Context(), worker, func(store.WakeHint) {})
+			if !errors.Is(err, errPooled) || !s.presenceLockOf(worker).takenAt.IsZero() {
 				t.Errorf("attendance ended with %v", err)
 			}
 			err = s.enginePool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {

@@ -53,14 +53,14 @@ func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, er
 }
 
 // DeleteQueue implements store.QueueStore.
-func (s *database) DeleteQueue(ctx context.Context, c store.OperatorCall) (bool, error) {
+func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
 	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queueDelete, c.Name, c.Change(store.OperatorDelete).Text())
 	})
 }
 
 // ResetQueue implements store.QueueStore.
-func (s *database) ResetQueue(ctx context.Context, c store.OperatorCall) (bool, error) {
+func (s *database) ResetQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
 	return s.changeQueue(ctx, "reset a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queueReset, c.Name, c.Change(store.OperatorReset).Text())
 	})

@@ -108,7 +108,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 	if err != nil {
 		return nil, store.UnreadHistory{}, err
 	}
-	return part[0].History, part[0].HistoryRest, nil
+	return part[0].History, part[0].UnreadHistory, nil
 }
 
 // readHistoryParts reads a part of the history of each run that which lists, in one round trip.
@@ -119,11 +119,11 @@ func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, 
 		}
 	}, func(res statementResults) error {
 		for _, i := range which {
-			runs[i].History, runs[i].HistoryRest = nil, store.UnreadHistory{} // discard the rows of a failed try
+			runs[i].History, runs[i].UnreadHistory = nil, store.UnreadHistory{} // discard the rows of a failed try
 			err := eachRow(res, func(rows pgx.Rows) error {
 				var rest bool
 				step, err := scanStep(rows, &rest)
-				addStep(&runs[i], step, rest)
+				addStepToHistory(&runs[i], step, rest)
 				return err
 			})
 			if err != nil {
@@ -134,11 +134,11 @@ func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, 
 	})
 }
 
-// addStep adds a checkpoint to the part of the history that was read, or records it as the first one of
+// addStepToHistory adds a checkpoint to the part of the history that was read, or records it as the first one of
 // the rest.
-func addStep(c *store.ClaimedRun, step store.Step, rest bool) {
+func addStepToHistory(c *store.ClaimedRun, step store.Step, rest bool) {
 	if rest {
-		c.HistoryRest = store.UnreadHistory{Exists: true, FirstName: step.Name}
+		c.UnreadHistory = store.UnreadHistory{Exists: true, FirstName: step.Name}
 	} else {
 		c.History = append(c.History, step)
 	}

@@ -39,8 +39,8 @@ func (s *database) awaitDurable(ctx context.Context) error {
 	return s.readDurably(s.roundTripOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
 }
 
-// unreplicatedKey is the key under which a connection records that its last commit did not wait for the standbys.
-const unreplicatedKey = "durable.alone"
+// unreplicatedCommitKey is the key under which a connection records that its last commit did not wait for the standbys.
+const unreplicatedCommitKey = "durable.alone"
 
 // noteCancelledSyncWaits makes a connection remember that a commit's wait for a standby was cancelled, for example
 // by an operator. The server reports such a commit as a success with a warning. The warning is recognized
@@ -49,7 +49,7 @@ func noteCancelledSyncWaits(cfg *pgconn.Config) {
 	users := cfg.OnNotice
 	cfg.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
 		if n.Routine == "SyncRepWaitForLSN" {
-			conn.CustomData()[unreplicatedKey] = true
+			conn.CustomData()[unreplicatedCommitKey] = true
 		}
 		if users != nil {
 			users(conn, n)
@@ -57,13 +57,13 @@ func noteCancelledSyncWaits(cfg *pgconn.Config) {
 	}
 }
 
-// takeUnreplicated reports whether the last commit of the connection did not wait for the standbys. It
+// takeUnreplicatedCommit reports whether the last commit of the connection did not wait for the standbys. It
 // reports that once.
-func takeUnreplicated(conn *pgconn.PgConn) bool {
+func takeUnreplicatedCommit(conn *pgconn.PgConn) bool {
 	data := conn.CustomData()
-	if data[unreplicatedKey] == nil {
+	if data[unreplicatedCommitKey] == nil {
 		return false
 	}
-	delete(data, unreplicatedKey)
+	delete(data, unreplicatedCommitKey)
 	return true
 }

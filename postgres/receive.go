@@ -10,7 +10,7 @@ import (
 
 // readReceiveResult reads the result of signal_receive.sql for one item. Without a row the item gets no outcome.
 func readReceiveResult(res statementResults, item *store.ReceiveWrite) error {
-	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
+	item.Outcome, item.Recorded, item.RunState = 0, nil, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
 		var asked store.ControlBits
 		step, err := scanStep(rows, (*int16)(&asked))
@@ -19,7 +19,7 @@ func readReceiveResult(res statementResults, item *store.ReceiveWrite) error {
 		}
 		item.Outcome, item.Recorded = store.Written, &step
 		if asked != 0 {
-			item.State = store.RunState{Found: true, Status: store.Running, Epoch: item.Step.Epoch, Control: asked}
+			item.RunState = store.RunState{Found: true, Status: store.Running, Epoch: item.Step.Epoch, Control: asked}
 		}
 		return nil
 	})
@@ -44,7 +44,7 @@ func (s *database) resolveReceives(ask roundTripFunc, items []*store.ReceiveWrit
 		return err
 	}
 	for i, item := range open {
-		item.State = states[i].runState
+		item.RunState = states[i].runState
 		switch item.Outcome = item.OutcomeFromRows(states[i].runState, states[i].row); item.Outcome {
 		case store.Adopted:
 			item.Recorded = states[i].row

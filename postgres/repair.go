@@ -39,8 +39,8 @@ func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
 		return err
 	}
 	states, _, err := s.readRepaired(ask, []uuid.UUID{f.Run}, nil)
-	f.State = states[f.Run]
-	f.Outcome = f.Judge(f.State)
+	f.RunState = states[f.Run]
+	f.Outcome = f.Decide(f.RunState)
 	return err
 }
 
@@ -70,7 +70,7 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 	if err != nil {
 		return err
 	}
-	if r.Outcome = r.Judge(states, done); r.Outcome != 0 {
+	if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
 		return nil
 	}
 	if r.Cancel != nil {
@@ -161,7 +161,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunR
 			{"children", len(run.Detach), len(run.Detach) > 0},
 		} {
 			if outdated == nil && of.sent {
-				outdated = expectRows(res, of.what, of.n)
+				outdated = expectChangedRows(res, of.what, of.n)
 			}
 		}
 		if outdated == nil && run.Continues {

@@ -63,12 +63,12 @@ func (s *database) resolveStarts(ask roundTripFunc, items []*store.StartWrite) (
 		return nil, err
 	}
 	for i, item := range items {
-		item.Existing, item.State = nil, store.RunState{}
+		item.Existing, item.RunState = nil, store.RunState{}
 		switch item.Outcome = item.OutcomeFromRows(parents[i], existing[i]); item.Outcome {
 		case store.Adopted:
 			item.Existing = existing[i]
 		case store.Fenced:
-			item.State = parents[i]
+			item.RunState = parents[i]
 		case 0:
 			left = append(left, item)
 		}
@@ -98,7 +98,7 @@ func (s *database) resolveSteps(ask roundTripFunc, items []*store.StepWrite) err
 		return err
 	}
 	var took changedRowCounts
-	err = ask("write steps once more", func(batch *pgx.Batch) { s.queueStatements(batch, second) },
+	err = ask("write steps once more", func(batch *pgx.Batch) { s.addStatements(batch, second) },
 		func(res statementResults) error { return second.readRowCounts(res, &took) })
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) 
 	second = &sortedBatch{despiteControl: true, newMayExist: true}
 	for i, item := range items {
 		run, row := states[i].runState, states[i].row
-		item.State, item.Recorded = run, nil
+		item.RunState, item.Recorded = run, nil
 		switch item.Outcome = item.OutcomeFromRows(run, row); {
 		case item.Outcome == store.Adopted:
 			item.Recorded = row
@@ -172,7 +172,7 @@ func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.Owners
 		return nil
 	}
 	for _, item := range items {
-		item.Outcome, item.State = store.Fenced, store.RunState{} // no row is found
+		item.Outcome, item.RunState = store.Fenced, store.RunState{} // no row is found
 	}
 	var undecided *store.OwnershipEnd
 	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
@@ -185,8 +185,8 @@ func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.Owners
 				return err
 			}
 			item := items[ordinal-1]
-			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
-			if item.Outcome = item.OutcomeFromRows(item.State, &row); item.Outcome == 0 {
+			item.RunState = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+			if item.Outcome = item.OutcomeFromRows(item.RunState, &row); item.Outcome == 0 {
 				undecided = item
 			}
 			return nil

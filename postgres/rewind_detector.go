@@ -192,8 +192,8 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 	}
 }
 
-// inCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
-func (s *database) inCurrentEra(conn *pgx.Conn) bool {
+// isInCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
+func (s *database) isInCurrentEra(conn *pgx.Conn) bool {
 	own := connStateOf(conn)
 	return own == nil || own.era == s.rewindDetector.rewindCount.Load()
 }

@@ -16,7 +16,7 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) err
 }
 
 func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {
-	d.Outcome, d.State = 0, store.RunState{}
+	d.Outcome, d.RunState = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema))
 	}, func(res statementResults) error {
@@ -34,8 +34,8 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 		batch.Queue(s.statements.runState, ownershipEndKeys(keys)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
-			d.State.Found = true
-			return rows.Scan(nil, (*int16)(&d.State.Status), (*epochValue)(&d.State.Epoch), (*int16)(&d.State.Control), nil, nil)
+			d.RunState.Found = true
+			return rows.Scan(nil, (*int16)(&d.RunState.Status), (*epochValue)(&d.RunState.Epoch), (*int16)(&d.RunState.Control), nil, nil)
 		})
 	})
 }

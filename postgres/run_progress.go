@@ -12,8 +12,8 @@ import (
 )
 
 // RunProgress implements store.Store with five reads in one round trip.
-func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.OpenRunDetails, error) {
-	var o store.OpenRunDetails
+func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
+	var o store.RunProgress
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "read an outline", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.stepsOpen, shard, id, pgTime(now))
@@ -22,7 +22,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		batch.Queue(s.statements.mapProgress, shard, id)
 		batch.Queue(s.statements.runTags, shard, id)
 	}, func(res statementResults) error {
-		o = store.OpenRunDetails{} // discard the rows of a failed try
+		o = store.RunProgress{} // discard the rows of a failed try
 		for _, list := range []*[]store.Step{&o.OpenCalls, &o.Choices} {
 			err := eachRow(res, func(rows pgx.Rows) error {
 				step, err := scanStep(rows)
@@ -58,7 +58,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		})
 	})
 	if err != nil {
-		return store.OpenRunDetails{}, err
+		return store.RunProgress{}, err
 	}
 	return o, nil
 }

@@ -138,7 +138,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 		times = u.Times(row)
 	}
 	for _, at := range times {
-		if hour, _ := store.BitOfFire(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
+		if hour, _ := store.BitOfFireTime(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
 			hours = append(hours, hour)
 		}
 	}
@@ -168,7 +168,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 		}
 		folded, err := readCompactedFires(res)
 		for _, at := range times {
-			if hour, bit := store.BitOfFire(at); store.HasBit(folded[hour], bit) {
+			if hour, bit := store.BitOfFireTime(at); store.HasBit(folded[hour], bit) {
 				state.Fired[at.UTC()] = true
 			}
 		}
@@ -202,7 +202,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *
 		}
 		return eachRow(res, func(pgx.Rows) error { return nil })
 	}
-	if row.FireCount >= store.FoldAt {
+	if row.FireCount >= store.CompactFiresAt {
 		if len(w.Fires) > 0 {
 			if err := ask("record fires", queueFires, readFires); err != nil {
 				return err

@@ -63,7 +63,7 @@ func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 	}()
 	b.addBatch(&store.Batch{Starts: starts})
 	var took int64
-	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAnyStarts(batch, b) },
+	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.addStartsOfAnyKind(batch, b) },
 		func(res statementResults) error { return readRowCount(res, len(starts), &took) })
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 		return err
 	}
 	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
-		row.FireCount = store.FoldAt // there may be more
+		row.FireCount = store.CompactFiresAt // there may be more
 	}
 	if len(old) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 	var hours []time.Time
 	for i := range old {
 		times[i] = old[i].At
-		if hour, _ := store.BitOfFire(old[i].At); old[i].CanBeFolded() && !slices.ContainsFunc(hours, hour.Equal) {
+		if hour, _ := store.BitOfFireTime(old[i].At); old[i].CanBeCompacted() && !slices.ContainsFunc(hours, hour.Equal) {
 			hours = append(hours, hour)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 		return err
 	}
 	for i := range old {
-		if hour, bit := store.BitOfFire(old[i].At); old[i].CanBeFolded() {
+		if hour, bit := store.BitOfFireTime(old[i].At); old[i].CanBeCompacted() {
 			folded[hour] = store.SetBit(folded[hour], bit)
 		}
 	}

@@ -74,14 +74,14 @@ func resolveSignal(rows pgx.Rows, items []*store.SignalWrite) error {
 	}
 	item := items[ordinal-1]
 	item.Outcome, item.Existing = 0, nil
-	item.State = runState(status, epoch, control)
+	item.RunState = runState(status, epoch, control)
 	switch {
 	case own:
 		item.Outcome = store.Written
 	case id.Valid:
 		used.Run, used.ID, used.Name, used.Key = item.Run, id.Bytes, name.String, item.Key
 		item.Outcome, item.Existing = store.Adopted, &used
-	case !item.State.IsLive():
+	case !item.RunState.IsLive():
 		item.Outcome = store.Fenced
 	}
 	return nil

@@ -29,7 +29,7 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 			if wait.Outcome != store.Written || wait.Recorded.Status != store.StepStarted {
 				t.Errorf("%s: a wait: outcome %d, %+v", when, wait.Outcome, wait.Recorded)
 			}
-			if first.Outcome != store.Written || second.Outcome != store.Written || nobody.Outcome != store.Fenced || nobody.State.Found {
+			if first.Outcome != store.Written || second.Outcome != store.Written || nobody.Outcome != store.Fenced || nobody.RunState.Found {
 				t.Errorf("%s: outcomes %d, %d, %d", when, first.Outcome, second.Outcome, nobody.Outcome)
 			}
 			if again.Outcome != store.Adopted || again.Existing.ID != first.ID || string(again.Existing.Payload) != "1" || again.Existing.Key != "once" || !again.Existing.CreatedAt.Equal(at) {
@@ -54,12 +54,12 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 		stale := receive(run.UUID, "a", "go", at)
 		stale.Step.Epoch = store.Epoch{}
 		commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{stale}, OwnershipEnds: []*store.OwnershipEnd{finish(run.UUID, at)}})
-		if stale.Outcome != store.Fenced || stale.State.Epoch != epochAt(1) {
-			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.State)
+		if stale.Outcome != store.Fenced || stale.RunState.Epoch != epochAt(1) {
+			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.RunState)
 		}
 		late := signal(run.UUID, "go", "6", at)
 		commit(t, s, &store.Batch{Signals: []*store.SignalWrite{late, first}})
-		if late.Outcome != store.Fenced || late.State.Status != store.Completed || first.Outcome != store.Written {
+		if late.Outcome != store.Fenced || late.RunState.Status != store.Completed || first.Outcome != store.Written {
 			t.Errorf("after the end: outcomes %d, %d", late.Outcome, first.Outcome)
 		}
 	})
@@ -83,8 +83,8 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
 	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{&over}})
-	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.State.Control != store.PausedItself {
-		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.State)
+	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.RunState.Control != store.PausedItself {
+		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.RunState)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestSignalInTx(t *testing.T) {
 					t.Errorf("outcome %d", sent.Outcome)
 				}
 			}
-			if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.State.Found {
+			if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.RunState.Found {
 				t.Errorf("to nobody: outcome %d, %v", lost.Outcome, err)
 			}
 			if keep {

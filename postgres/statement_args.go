@@ -105,7 +105,7 @@ func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []an
 func stepValues(w *store.StepWrite, anyway bool) []any {
 	s := &w.Step
 	return []any{
-		store.ShardOf(s.Run), (*uuidValue)(&s.Run), (*pgText)(&s.Name), int16(s.Kind), int16(s.Status), s.Attempt, s.Epoch.Number(),
+		store.ShardOf(s.Run), (*uuidValue)(&s.Run), (*nullableText)(&s.Name), int16(s.Kind), int16(s.Status), s.Attempt, s.Epoch.Number(),
 		payloadOrNull(&s.Output), payloadOrNull(&s.Error), timeOrNull(&s.StartedAt), timeOrNull(&s.EndedAt), timeOrNull(&s.NextAt),
 		anyway, s.Seq, payloadOrNull(&s.Failures),
 	}

@@ -11,12 +11,12 @@ import (
 // Store keeps runs in one schema of a PostgreSQL database, for durable.New. [Open] and [New] return a Store. It
 // is safe for concurrent use.
 type Store struct {
-	engineMethods
+	storeForEngine
 }
 
-// engineMethods has the methods that the engine calls. They are not for users, so Store does not declare
+// storeForEngine has the methods that the engine calls. They are not for users, so Store does not declare
 // them itself.
-type engineMethods interface {
+type storeForEngine interface {
 	store.Store
 }
 
@@ -49,8 +49,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 }
 
 // Name returns "postgres".
-func (s *Store) Name() string { return s.engineMethods.Name() }
+func (s *Store) Name() string { return s.storeForEngine.Name() }
 
 // Close waits for calls in progress, and closes the connections that the store has opened. A second Close
 // has no effect.
-func (s *Store) Close() error { return s.engineMethods.Close() }
+func (s *Store) Close() error { return s.storeForEngine.Close() }

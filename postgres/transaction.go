@@ -25,7 +25,7 @@ func (s *database) runTransaction(ctx context.Context, what, lockTimeout string,
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	defer func() {
 		if landed() && err != nil {
-			err = s.wrapError(outer, what, movedError(err))
+			err = s.wrapError(outer, what, hostMovedError(err))
 		}
 	}()
 	pg := conn.Conn().PgConn()
@@ -45,7 +45,7 @@ func (s *database) runTransaction(ctx context.Context, what, lockTimeout string,
 		}
 		begun = true
 		var settings pgx.Batch
-		s.queueSettings(&settings)
+		s.addEngineSettings(&settings)
 		err := readAndClose(conn.SendBatch(ctx, &settings), func(res statementResults) error { return readRowCount(res, 1, nil) })
 		if err != nil {
 			return s.wrapError(ctx, what, err)
@@ -63,16 +63,16 @@ func (s *database) runTransaction(ctx context.Context, what, lockTimeout string,
 		}
 		framing := batch.Len()
 		fill(&batch)
-		return s.wrapError(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipping(framing, read)))
+		return s.wrapError(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipResults(framing, read)))
 	}
 	if err := work(ask); err != nil || !begun {
 		return err
 	}
 	tag, err := conn.Exec(ctx, commitSQL)
-	if err = checkCommitted(tag, err); err == nil && takeUnreplicated(pg) {
+	if err = checkCommitted(tag, err); err == nil && takeUnreplicatedCommit(pg) {
 		err = errUnreplicated
 	}
-	if err == nil && !s.inCurrentEra(conn.Conn()) {
+	if err == nil && !s.isInCurrentEra(conn.Conn()) {
 		err = errRewound
 	}
 	return s.wrapError(ctx, what, err)

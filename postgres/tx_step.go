@@ -101,7 +101,7 @@ func checkedDatabaseOf(s store.Store, tx pgx.Tx) (*database, error) {
 // databaseOf returns the database of a store of this package.
 func databaseOf(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
-		s = opened.engineMethods
+		s = opened.storeForEngine
 	}
 	own, ok := s.(*database)
 	if !ok {
@@ -154,7 +154,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
 			return sent, err
 		}
-		if mayFailAgain(err) {
+		if mayFailEachTime(err) {
 			doubts++
 		}
 		if before = err; doubts >= maxAmbiguousTries || !sleepJittered(ctx, wait) {
@@ -181,7 +181,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	err := tx.Commit(tracked)
 	left := landed()
 	if err == nil {
-		if takeUnreplicated(tx.Conn().PgConn()) {
+		if takeUnreplicatedCommit(tx.Conn().PgConn()) {
 			return &ambiguousCommitError{s.wrapError(lasting, "commit", errUnreplicated)}
 		}
 		return nil
@@ -193,7 +193,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 		return s.wrapError(lasting, "commit", err)
 	}
 	if left {
-		err = movedError(err)
+		err = hostMovedError(err)
 	}
 	return &ambiguousCommitError{s.wrapError(lasting, "commit", err)}
 }
@@ -231,9 +231,9 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 // errCommitWithoutEffect rolls back the transaction of resolveLostCommit: the checkpoint did not exist.
 var errCommitWithoutEffect = errors.New("the COMMIT did not take effect")
 
-// mayFailAgain reports whether a transaction may end with this error each time: by a timeout of the user, a
+// mayFailEachTime reports whether a transaction may end with this error each time: by a timeout of the user, a
 // lock of another transaction, or a statement that the server has forgotten.
-func mayFailAgain(err error) bool {
+func mayFailEachTime(err error) bool {
 	return hasSQLState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
@@ -315,7 +315,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	defer func() {
 		_, sent := errors.AsType[*ambiguousCommitError](err)
 		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
-			err = s.wrapError(outer, "transaction", movedError(err))
+			err = s.wrapError(outer, "transaction", hostMovedError(err))
 		}
 	}()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.statements.txStepBegin}) // the isolation level is the session's default
@@ -342,7 +342,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 			return errEndedItself
 		}
 	}
-	if err := s.checkpoint(ctx, tx, w, true); err != nil {
+	if err := s.writeStepInTx(ctx, tx, w, true); err != nil {
 		if misuse := misuseError(err); misuse != nil {
 			return misuse
 		}

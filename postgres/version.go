@@ -16,10 +16,10 @@ func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (k
 	err = s.runBatch(ctx, s.idleHeartbeatPool(), "record the version", func(batch *pgx.Batch) {
 		if records {
 			batch.Queue(s.statements.versionsDeleteOld, pgTime(r.Now.Add(-store.VersionRetention)))
-			batch.Queue(s.statements.versionRecord, textsOf(r.Workflows), timeArray{len(r.FirstSeen), func(i int) *time.Time { return &r.FirstSeen[i] }}, r.Version,
-				textsOf(r.QueuesToRecord()), pgTime(r.Now), pgTime(r.Now.Add(-store.VersionTakeover)), pgTime(r.Now.Add(-store.VersionReportInterval/2)))
+			batch.Queue(s.statements.versionRecord, textArrayOf(r.Workflows), timeArray{len(r.FirstSeen), func(i int) *time.Time { return &r.FirstSeen[i] }}, r.Version,
+				textArrayOf(r.QueuesToRecord()), pgTime(r.Now), pgTime(r.Now.Add(-store.VersionTakeover)), pgTime(r.Now.Add(-store.VersionReportInterval/2)))
 		}
-		batch.Queue(s.statements.versions, textsOf(r.Workflows))
+		batch.Queue(s.statements.versions, textArrayOf(r.Workflows))
 	}, func(res statementResults) error {
 		if records {
 			for range 2 {
@@ -36,7 +36,7 @@ func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (k
 
 // Versions implements store.Store.
 func (s *database) Versions(ctx context.Context, workflows []string) (known store.KnownVersions, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read versions", func(batch *pgx.Batch) { batch.Queue(s.statements.versions, textsOf(workflows)) },
+	err = s.runBatch(ctx, s.enginePool, "read versions", func(batch *pgx.Batch) { batch.Queue(s.statements.versions, textArrayOf(workflows)) },
 		func(res statementResults) error {
 			known, err = scanVersions(res)
 			return err

@@ -24,8 +24,8 @@ func (s *database) markSession(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// probeMark finds out whether transactions can take the mark. If not, a transaction that tries would fail.
-func (s *database) probeMark(ctx context.Context) {
+// probeWriterMark finds out whether transactions can take the mark. If not, a transaction that tries would fail.
+func (s *database) probeWriterMark(ctx context.Context) {
 	conn, err := s.enginePool.Acquire(ctx)
 	if err != nil {
 		return // the next call returns the error

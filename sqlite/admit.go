@@ -100,12 +100,12 @@ func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimL
 		return c.err
 	}, a.Queue, bindTime(q.Now), bindTime(q.Now.Add(-store.UnclaimedAfter)))
 	if err == nil {
-		err = readNext(x, q)
+		err = readNextCheckTime(x, q)
 	}
 	return q, err
 }
 
-func readNext(x executor, q *store.QueueState) error {
+func readNextCheckTime(x executor, q *store.QueueState) error {
 	return x.query(qAdmitNextCheckTime, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.NextDueAt = c.time()
@@ -165,7 +165,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	if q.Admitted, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmitted)); err != nil {
 		return err
 	}
-	if err := readNext(x, q); err != nil {
+	if err := readNextCheckTime(x, q); err != nil {
 		return err
 	}
 	limit := q.MaxRunsToReadInLine()
@@ -179,10 +179,10 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		}
 		q.AddRunsInLine(part, runs, len(runs) >= limit)
 	}
-	return readKeys(x, q)
+	return readQueueKeys(x, q)
 }
 
-func readKeys(x executor, q *store.QueueState) error {
+func readQueueKeys(x executor, q *store.QueueState) error {
 	var look []string
 	err := x.query(qAdmitKeysToCheck, func(v []driver.Value) error {
 		c := columnReader{values: v}
@@ -194,7 +194,7 @@ func readKeys(x executor, q *store.QueueState) error {
 	}
 	q.Keys = make(map[string]*store.QueueKeyState)
 	for _, key := range q.KeysOfRuns(look) {
-		k, err := readKey(x, q.Name, key)
+		k, err := readQueueKey(x, q.Name, key)
 		if err != nil {
 			return err
 		}
@@ -245,8 +245,8 @@ func (c *columnReader) seenRun() store.AdmissionRun {
 	return r
 }
 
-// readKey reads the row of a key. It returns nil if there is none.
-func readKey(x executor, queue, key string) (k *store.QueueKeyState, err error) {
+// readQueueKey reads the row of a key. It returns nil if there is none.
+func readQueueKey(x executor, queue, key string) (k *store.QueueKeyState, err error) {
 	err = x.query(qAdmitKeyRead, func(v []driver.Value) error {
 		k = &store.QueueKeyState{}
 		c := columnReader{values: v}
@@ -298,7 +298,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 // writeQueue writes the row of a queue and its keys.
 func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) error {
 	for i := range plan.Keys {
-		if err := writeKey(x, q.Name, &plan.Keys[i]); err != nil {
+		if err := writeQueueKey(x, q.Name, &plan.Keys[i]); err != nil {
 			return err
 		}
 	}
@@ -312,7 +312,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 			return err
 		}
 	}
-	if err := writeCounts(x, q); err != nil {
+	if err := writeQueueCounts(x, q); err != nil {
 		return err
 	}
 	if !q.Deleted || plan.More {
@@ -325,15 +325,15 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 	return err
 }
 
-// writeKey writes the counts of a key.
-func writeKey(x executor, queue string, k *store.QueueKeyState) error {
+// writeQueueKey writes the counts of a key.
+func writeQueueKey(x executor, queue string, k *store.QueueKeyState) error {
 	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), priorityText(k.LatestTurns), priorityText(k.InLineByPriority),
 		int64(k.Use.Executing), int64(k.Use.Open), int64(k.InLine[0]+k.InLine[1]+k.InLine[2]), int64(k.InLine[0]), int64(k.InLine[1]), int64(k.Behind))
 	return checkOneQueueRow("writing a key", queue, n, err)
 }
 
-// writeCounts writes the counts of a queue.
-func writeCounts(x executor, q *store.QueueState) error {
+// writeQueueCounts writes the counts of a queue.
+func writeQueueCounts(x executor, q *store.QueueState) error {
 	n, err := x.exec(qAdmitQueueUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), priorityText(q.LatestTurns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
 	return checkOneQueueRow("writing the row", q.Name, n, err)

@@ -64,8 +64,8 @@ func hasNewVersions(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, er
 	return latest.After(q.Versions.LatestArrival()), err
 }
 
-// ClaimedLeases implements store.Store.
-func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+// LeasesOfClaim implements store.Store.
+func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x executor) error {
 		leases = nil // drops what a failed attempt read
 		return x.query(qLeasesOfClaim, func(v []driver.Value) error {
@@ -118,7 +118,7 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		if len(due) >= limit {
 			break
 		}
-		lane, version := q.Versions.Claimed(l.lane, l.queue, l.workflow, l.version, l.priority)
+		lane, version := q.Versions.LaneAfterClaim(l.lane, l.queue, l.workflow, l.version, l.priority)
 		leastEpoch := int64(0)
 		if q.QueueRules.OnlyStartedRuns(l.lane, l.queue) {
 			leastEpoch = 1

@@ -34,12 +34,12 @@ func (s *database) commitOneStatement(ctx context.Context, b *store.Batch) (writ
 	case len(b.Steps) == 1:
 		w := b.Steps[0]
 		if written, err = s.writeOneStatement(ctx, "commit", func(x executor) (int64, error) { return upsertStep(x, &w.Step, w.RowExists, allControlBits) }); written {
-			w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+			w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 		}
 	case len(b.Starts) == 1 && b.Starts[0].Run.Status == store.Running && len(b.Starts[0].Tags) == 0 && b.Starts[0].Place == nil:
 		w := b.Starts[0]
 		if written, err = s.writeOneStatement(ctx, "commit", func(x executor) (int64, error) { return insertRun(x, w) }); written {
-			w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+			w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
 		}
 	}
 	return written, err

@@ -81,8 +81,8 @@ func TestStepRules(t *testing.T) {
 		if c.want == store.Adopted && c.write.Recorded == nil {
 			t.Fatalf("case %d: nothing recorded", i)
 		}
-		if c.want == store.Fenced && (!c.write.State.Found || c.write.State.Epoch != epochAt(1) || c.write.State.Status != store.Running) {
-			t.Fatalf("case %d: state %+v", i, c.write.State)
+		if c.want == store.Fenced && (!c.write.RunState.Found || c.write.RunState.Epoch != epochAt(1) || c.write.RunState.Status != store.Running) {
+			t.Fatalf("case %d: state %+v", i, c.write.RunState)
 		}
 	}
 	late := openTest(t)
@@ -103,8 +103,8 @@ func TestStepRules(t *testing.T) {
 		t.Fatal(got)
 	}
 	unknown := newStep(store.NewUUID(3), "send")
-	if got := commitStep(t, s, unknown); got != store.Fenced || unknown.State.Found {
-		t.Fatal(got, unknown.State)
+	if got := commitStep(t, s, unknown); got != store.Fenced || unknown.RunState.Found {
+		t.Fatal(got, unknown.RunState)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestRunWriteRules(t *testing.T) {
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
 		return w
 	}
-	if w := finish(store.Completed, epochAt(2)); w.Outcome != store.Fenced || w.State.Epoch != epochAt(1) {
+	if w := finish(store.Completed, epochAt(2)); w.Outcome != store.Fenced || w.RunState.Epoch != epochAt(1) {
 		t.Fatalf("%+v", w)
 	}
 	done := finish(store.Completed, epochAt(1))
@@ -127,12 +127,12 @@ func TestRunWriteRules(t *testing.T) {
 	if done.Outcome != store.Written {
 		t.Fatal("a replay returned", done.Outcome)
 	}
-	if w := finish(store.Failed, epochAt(1)); w.Outcome != store.Fenced || w.State.Status != store.Completed {
+	if w := finish(store.Failed, epochAt(1)); w.Outcome != store.Fenced || w.RunState.Status != store.Completed {
 		t.Fatalf("%+v", w)
 	}
 	late := newStep(run, "late")
-	if got := commitStep(t, s, late); got != store.Fenced || late.State.Status != store.Completed {
-		t.Fatal(got, late.State)
+	if got := commitStep(t, s, late); got != store.Fenced || late.RunState.Status != store.Completed {
+		t.Fatal(got, late.RunState)
 	}
 }
 

@@ -30,16 +30,16 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.PausedItself}
 	step := newStep(run, "charge")
-	if got := commitStep(t, s, step); got != store.Written || step.State != want {
-		t.Fatal(got, step.State)
+	if got := commitStep(t, s, step); got != store.Written || step.RunState != want {
+		t.Fatal(got, step.RunState)
 	}
-	if got := commitStep(t, s, step); got != store.Written || step.State != want {
-		t.Fatal("replayed:", got, step.State)
+	if got := commitStep(t, s, step); got != store.Written || step.RunState != want {
+		t.Fatal("replayed:", got, step.RunState)
 	}
 	late := newChild(run, "late")
 	again := newChild(run, "child")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{late, again}})
-	if late.Outcome != store.Fenced || late.State != want || again.Outcome != store.Adopted || again.Existing.UUID != child.Run.UUID {
+	if late.Outcome != store.Fenced || late.RunState != want || again.Outcome != store.Adopted || again.Existing.UUID != child.Run.UUID {
 		t.Fatalf("%+v %+v", late, again)
 	}
 	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
@@ -82,7 +82,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 	}
 	for _, status := range []store.Status{store.Completed, store.Failed} {
 		w := write(store.OwnershipEnd{UUID: runs[0], Status: status, EndedAt: now()})
-		if w.Outcome != store.Fenced || w.State.Control != store.CancelRequested || w.State.Status != store.Running {
+		if w.Outcome != store.Fenced || w.RunState.Control != store.CancelRequested || w.RunState.Status != store.Running {
 			t.Fatalf("%+v", w)
 		}
 	}

@@ -20,7 +20,7 @@ func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 	if _, err := x.exec(qDivergenceUpsert, bindUUID(w.UUID), d.Version, bindTime(d.At), d.Call, d.Detail); err != nil {
 		return err
 	}
-	w.State = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
+	w.RunState = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
 	return announceOwnershipEnd(x, w, store.Paused)
 }
 
@@ -42,7 +42,7 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 
 // ClaimHeld implements store.DriftStore.
 func (s *database) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (claimed *store.Run, err error) {
-	lane, version := q.Versions.Held(run)
+	lane, version := q.Versions.LaneOfHeldRun(run)
 	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
 		claimed = nil
 		n, err := x.exec(qHeldRunClaim, bindShard(run.UUID), bindUUID(run.UUID), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),

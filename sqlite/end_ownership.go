@@ -14,7 +14,7 @@ import (
 // writeOwnershipEnd ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
 // end.
 func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
-	w.Outcome, w.State = store.Written, store.RunState{}
+	w.Outcome, w.RunState = store.Written, store.RunState{}
 	if w.Held {
 		return holdRun(x, w)
 	}
@@ -68,7 +68,7 @@ func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 		return err
 	}
 	if row.Control != 0 {
-		w.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+		w.RunState = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	}
 	end := withRequestsApplied(w, &row)
 	if n, err := endOwnership(x, &end, noControlBits, noControlBits); err != nil || n != 1 {
@@ -87,7 +87,7 @@ func decideOwnershipEnd(x executor, w *store.OwnershipEnd) (row runRow, decided 
 	state := store.RunState{Found: found, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	switch w.Outcome = w.OutcomeFromRows(state, &row.Run); w.Outcome {
 	case store.Fenced:
-		w.State = state
+		w.RunState = state
 	case 0:
 		w.Outcome = store.Written
 		return row, false, nil
@@ -146,7 +146,7 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
 	}
-	w.State = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
+	w.RunState = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
 	end := *w
 	end.WakeAt = h.wakeAt
 	return announceOwnershipEnd(x, &end, h.status)

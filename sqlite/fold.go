@@ -70,7 +70,7 @@ func (s *database) foldIn(ctx context.Context, tx *sql.Tx, c *store.FoldChange) 
 func changeFold(x *writeTx, c *store.FoldChange) error {
 	c.Written = nil
 	state, err := readFold(x, c)
-	if err != nil || state.Row == nil && c.Skip {
+	if err != nil || state.Row == nil && c.SkipLocked {
 		return err
 	}
 	w := c.Plan(state)
@@ -124,7 +124,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 			return state, err
 		}
 		if found {
-			state.Named = &row.Run
+			state.RunWithName = &row.Run
 		}
 	}
 	if state.Row == nil || c.Runs == nil {

@@ -23,7 +23,7 @@ func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 		}
 		if !exists {
 			q = nil
-		} else if k, err := readKey(x, q.Name, found.Key); err != nil {
+		} else if k, err := readQueueKey(x, q.Name, found.Key); err != nil {
 			return err
 		} else if k != nil {
 			q.Keys = map[string]*store.QueueKeyState{k.Key: k}
@@ -63,10 +63,10 @@ func writeQueueMove(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *s
 		}
 	}
 	if plan.Key != nil {
-		if err := writeKey(x, q.Name, plan.Key); err != nil {
+		if err := writeQueueKey(x, q.Name, plan.Key); err != nil {
 			return err
 		}
-		if err := writeCounts(x, q); err != nil {
+		if err := writeQueueCounts(x, q); err != nil {
 			return err
 		}
 	}

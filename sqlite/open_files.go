@@ -85,7 +85,7 @@ func (f *openFiles) check(n int) error {
 	return nil
 }
 
-// movedError returns the error that markMoved has recorded, or nil.
+// hostMovedError returns the error that markMoved has recorded, or nil.
 func (f *openFiles) movedError() error {
 	if moved := f.recordedMove.Load(); moved != nil {
 		return moved

@@ -14,20 +14,20 @@ type openOptions struct {
 	synchronous Durability
 	busyTimeout time.Duration
 	migrate     bool
-	given       map[string]bool
+	seen        map[string]bool
 	err         error
 }
 
-// markGiven records that an option was given, and sets an error if it was given before.
-func (o *openOptions) markGiven(option string) {
-	if o.given[option] && o.err == nil {
+// addOption records that an option was given, and sets an error if it was given before.
+func (o *openOptions) addOption(option string) {
+	if o.seen[option] && o.err == nil {
 		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
-	o.given[option] = true
+	o.seen[option] = true
 }
 
 func defaultOptions() openOptions {
-	return openOptions{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
+	return openOptions{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, seen: make(map[string]bool)}
 }
 
 // Durability is the level of durability that a commit waits for.
@@ -47,7 +47,7 @@ const (
 // Synchronous sets the durability of commits. The default is [Full].
 func Synchronous(d Durability) Option {
 	return func(o *openOptions) {
-		o.markGiven("Synchronous")
+		o.addOption("Synchronous")
 		o.synchronous = d
 	}
 }
@@ -57,7 +57,7 @@ func Synchronous(d Durability) Option {
 // calls do not wait. [Open] refuses negative values.
 func BusyTimeout(d time.Duration) Option {
 	return func(o *openOptions) {
-		o.markGiven("BusyTimeout")
+		o.addOption("BusyTimeout")
 		o.busyTimeout = d
 	}
 }
@@ -66,7 +66,7 @@ func BusyTimeout(d time.Duration) Option {
 // one that this version of the code needs.
 func WithoutMigrations() Option {
 	return func(o *openOptions) {
-		o.markGiven("WithoutMigrations")
+		o.addOption("WithoutMigrations")
 		o.migrate = false
 	}
 }

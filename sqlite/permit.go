@@ -76,7 +76,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 			c := columnReader{values: v}
 			p := store.PermitWithRun{Permit: scanPermit(&c)}
 			status := c.int()
-			p.State = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
+			p.RunState = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
 			p.Lease = c.time()
 			l.Permits = append(l.Permits, p)
 			return c.err
@@ -111,7 +111,7 @@ func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.Requ
 		err = x.query(qPermitRequestingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
-			asked.Runs[a.Run] = store.RequestingRun{State: state, Lease: c.time()}
+			asked.Runs[a.Run] = store.RequestingRun{RunState: state, Lease: c.time()}
 			return c.err
 		}, bindShard(a.Run), bindUUID(a.Run))
 		if err != nil {

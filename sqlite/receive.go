@@ -11,7 +11,7 @@ import (
 // writeReceive records that the step received the oldest signal, or, if there is none, that it waits or has timed out.
 // The transaction holds the write lock, so nothing that it reads can change meanwhile.
 func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
-	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 	had, err := queryStep(x, &w.Step)
 	if err != nil {
 		return err
@@ -94,10 +94,10 @@ func resolveReceive(x executor, w *store.ReceiveWrite, had *store.Step) (resolve
 	if err != nil {
 		return false, err
 	}
-	w.State = noticedState(state, w.Step.Epoch)
+	w.RunState = noticedState(state, w.Step.Epoch)
 	switch w.Outcome = w.OutcomeFromRows(state, had); w.Outcome {
 	case store.Fenced:
-		w.State = state
+		w.RunState = state
 	case store.Adopted:
 		w.Recorded = had
 	case 0:

@@ -22,8 +22,8 @@ func (s *database) Fence(ctx context.Context, f *store.Fence) error {
 			return err
 		}
 		if n == 0 {
-			f.State, err = readRunState(x, f.Run)
-			f.Outcome = f.Judge(f.State)
+			f.RunState, err = readRunState(x, f.Run)
+			f.Outcome = f.Decide(f.RunState)
 			return err
 		}
 		f.Outcome = store.Written
@@ -56,7 +56,7 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 		if err != nil {
 			return err
 		}
-		if r.Outcome = r.Judge(states, done); r.Outcome != 0 {
+		if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
 			return nil
 		}
 		if r.Cancel != nil {

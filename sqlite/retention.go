@@ -110,7 +110,7 @@ func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (pag
 				page.Next = r.UUID
 			}
 			return c.err
-		}, bindUUID(q.After), bindUUID(store.FirstUUIDAt(q.CreatedBy)), bindTime(q.EndedBefore), int64(q.Limit))
+		}, bindUUID(q.After), bindUUID(store.FirstUUIDAt(q.CreatedBefore)), bindTime(q.EndedBefore), int64(q.Limit))
 	})
 	return page, err
 }
@@ -132,7 +132,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 				page.NextRun, page.NextNumber = g.Run, g.Number
 			}
 			return c.err
-		}, bindUUID(q.AfterRun), int64(q.AfterNumber), bindTime(q.Before), int64(q.Limit))
+		}, bindUUID(q.AfterRun), int64(q.AfterNumber), bindTime(q.SupersededBefore), int64(q.Limit))
 	})
 	return page, err
 }

@@ -9,14 +9,14 @@ import (
 // SetDeadline implements store.Store.
 func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
-		d.Outcome, d.State = store.Written, store.RunState{}
+		d.Outcome, d.RunState = store.Written, store.RunState{}
 		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run))
 		switch {
 		case err != nil:
 			return err
 		case status == 0:
 			d.Outcome = store.Fenced
-			d.State, err = readRunState(x, d.Run)
+			d.RunState, err = readRunState(x, d.Run)
 			return err
 		case status == store.Running:
 			x.addHint(store.HintNotification)

@@ -16,8 +16,8 @@ import (
 const scopeSeparator = "\x1f"
 
 // RunProgress implements store.Store.
-func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.OpenRunDetails, error) {
-	var o store.OpenRunDetails
+func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
+	var o store.RunProgress
 	err := s.read(ctx, "outline", func(x executor) error {
 		var err error
 		if o.OpenCalls, err = querySteps(x, qStepsOpen, bindShard(run), bindUUID(run), bindTime(now)); err != nil {
@@ -56,7 +56,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		}, bindShard(run), bindUUID(run))
 	})
 	if err != nil {
-		return store.OpenRunDetails{}, err
+		return store.RunProgress{}, err
 	}
 	return o, nil
 }

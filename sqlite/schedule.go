@@ -156,7 +156,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 		if err != nil {
 			return err
 		}
-		hour, bit := store.BitOfFire(at)
+		hour, bit := store.BitOfFireTime(at)
 		bits, err := readCompactedFires(x, row.Name, hour)
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) 
 			return err
 		}
 	}
-	if row.FireCount >= store.FoldAt {
+	if row.FireCount >= store.CompactFiresAt {
 		if err := compactFires(x, row); err != nil {
 			return err
 		}
@@ -218,12 +218,12 @@ func compactFires(x executor, row *store.Schedule) error {
 		return err
 	}
 	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
-		row.FireCount = store.FoldAt // there may be more
+		row.FireCount = store.CompactFiresAt // there may be more
 	}
 	for i := range old {
 		f := &old[i]
-		if f.CanBeFolded() {
-			hour, bit := store.BitOfFire(f.At)
+		if f.CanBeCompacted() {
+			hour, bit := store.BitOfFireTime(f.At)
 			bits, err := readCompactedFires(x, row.Name, hour)
 			if err != nil {
 				return err

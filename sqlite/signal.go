@@ -10,7 +10,7 @@ import (
 )
 
 func writeSignal(x *writeTx, w *store.SignalWrite) error {
-	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
 	arrived := w.ArrivedAt
 	if arrived.IsZero() {
 		arrived = now() // the transaction holds the write lock, so this time is after all earlier writes
@@ -52,7 +52,7 @@ func resolveSignalWrite(x executor, w *store.SignalWrite) error {
 	if state.IsLive() {
 		return fmt.Errorf("a signal to the %s run %s changed no row", state.Status, w.Run)
 	}
-	w.Outcome, w.State = store.Fenced, state
+	w.Outcome, w.RunState = store.Fenced, state
 	return nil
 }
 

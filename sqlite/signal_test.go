@@ -37,7 +37,7 @@ func TestSignalRules(t *testing.T) {
 	if first.Outcome != store.Written {
 		t.Error("a replay returned", first.Outcome)
 	}
-	if late.Outcome != store.Fenced || late.State.Status != store.Completed || nobody.Outcome != store.Fenced || nobody.State.Found {
+	if late.Outcome != store.Fenced || late.RunState.Status != store.Completed || nobody.Outcome != store.Fenced || nobody.RunState.Found {
 		t.Fatalf("%+v %+v", late, nobody)
 	}
 }
@@ -78,13 +78,13 @@ func TestReceiveRules(t *testing.T) {
 		t.Fatalf("%+v", over)
 	}
 	order(t, s, store.VerbPause, run)
-	if w := receive(t, s, newReceive(run, "d", "other")); w.Outcome != store.Written || w.State.Control != store.PausedItself || w.Recorded.Status != store.StepCompleted {
+	if w := receive(t, s, newReceive(run, "d", "other")); w.Outcome != store.Written || w.RunState.Control != store.PausedItself || w.Recorded.Status != store.StepCompleted {
 		t.Fatalf("%+v", w)
 	}
 	sendSignals(t, s, newSignal(run, "kept", at))
 	old := newReceive(run, "e", "kept")
 	old.Step.Epoch = store.Epoch{}
-	if receive(t, s, old); old.Outcome != store.Fenced || old.State.Epoch != epochAt(1) {
+	if receive(t, s, old); old.Outcome != store.Fenced || old.RunState.Epoch != epochAt(1) {
 		t.Fatalf("%+v", old)
 	}
 	if w := receive(t, s, newReceive(run, "e", "kept")); w.Recorded.Status != store.StepCompleted {

@@ -7,7 +7,7 @@ import (
 )
 
 func writeStart(x *writeTx, w *store.StartWrite) error {
-	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
 	n, err := insertRun(x, w)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func resolveStart(x executor, w *store.StartWrite) error {
 	case store.Adopted:
 		w.Existing = existing
 	case store.Fenced:
-		w.State = parent
+		w.RunState = parent
 	case 0: // only a conflict of the ID is left as the cause
 		return fmt.Errorf("%w: run ID %s belongs to a run with another name", store.ErrBadData, r.UUID)
 	}

@@ -14,7 +14,7 @@ const (
 )
 
 func writeStep(x *writeTx, w *store.StepWrite) error {
-	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 	if n, err := upsertStep(x, &w.Step, w.RowExists, allControlBits); err != nil || n == 1 {
 		return err
 	}
@@ -32,10 +32,10 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 	if err != nil {
 		return err
 	}
-	w.State = noticedState(state, w.Step.Epoch)
+	w.RunState = noticedState(state, w.Step.Epoch)
 	switch w.Outcome = w.OutcomeFromRows(state, row); w.Outcome {
 	case store.Fenced:
-		w.State = state
+		w.RunState = state
 	case store.Adopted:
 		w.Recorded = row
 	case 0:

@@ -8,11 +8,11 @@ import (
 
 // Store is an SQLite file, for durable.New. Create it with [Open]. It is safe for concurrent use.
 type Store struct {
-	engineMethods
+	storeForEngine
 }
 
-// engineMethods has the methods that the engine calls. They are not for users, so they are no methods of Store's own.
-type engineMethods interface {
+// storeForEngine has the methods that the engine calls. They are not for users, so they are no methods of Store's own.
+type storeForEngine interface {
 	store.Store
 	store.SerialCommitter
 	Writer() *sql.DB
@@ -32,12 +32,12 @@ func Open(path string, opts ...Option) (*Store, error) {
 }
 
 // Name returns "sqlite".
-func (s *Store) Name() string { return s.engineMethods.Name() }
+func (s *Store) Name() string { return s.storeForEngine.Name() }
 
 // Close closes the file. Calls that are under way finish; later ones return durable.ErrClosed. A second Close has no effect.
-func (s *Store) Close() error { return s.engineMethods.Close() }
+func (s *Store) Close() error { return s.storeForEngine.Close() }
 
 // Writer returns the database handle with the single connection that writes to the file, for your own transactions. A
 // transaction that begins on it is IMMEDIATE, and excludes every other write of this store until it ends. Transactions and
 // single statements wait for other processes that write, for BusyTimeout at most.
-func (s *Store) Writer() *sql.DB { return s.engineMethods.Writer() }
+func (s *Store) Writer() *sql.DB { return s.storeForEngine.Writer() }

@@ -85,9 +85,9 @@ func (s *database) writeOneStatement(ctx context.Context, what string, fn func(e
 // other processes as Commit does, and exclude all other writes of this store.
 func (s *database) writer() *sql.DB { return s.writerDB }
 
-// checkpointIn writes one step in the caller's transaction, by the rules of Commit, and sets its outcome. The step may
+// writeStepInTx writes one step in the caller's transaction, by the rules of Commit, and sets its outcome. The step may
 // have a row that is not terminal. After an error the transaction is open, and the caller must roll it back.
-func (s *database) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
+func (s *database) writeStepInTx(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
 	return s.wrapError("checkpoint", writeStep(s.newUserTx(ctx, tx), w))
 }
 
@@ -111,7 +111,7 @@ func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w
 		return s.wrapError("signal", err)
 	}
 	if !ok {
-		w.Outcome, w.Existing, w.State = store.Fenced, nil, store.RunState{}
+		w.Outcome, w.Existing, w.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
 	if err := w.EncodeFor(row.UUID); err != nil {

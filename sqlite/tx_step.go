@@ -91,7 +91,7 @@ func checkedDatabaseOf(s store.Store, tx *sql.Tx) (*database, error) {
 // databaseOf returns the database of a store of this package.
 func databaseOf(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
-		s = opened.engineMethods
+		s = opened.storeForEngine
 	}
 	own, ok := s.(*database)
 	if !ok {
@@ -154,7 +154,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	} else if err != nil {
 		return s.wrapError("checkpoint", err)
 	}
-	if err := s.checkpointIn(ctx, tx, w); err != nil || w.Outcome != store.Written {
+	if err := s.writeStepInTx(ctx, tx, w); err != nil || w.Outcome != store.Written {
 		return err
 	}
 	return s.wrapError("commit", tx.Commit())

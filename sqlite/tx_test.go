@@ -40,21 +40,21 @@ func TestCheckpointInTransaction(t *testing.T) {
 		}
 		w := newStep(run, "charge") // does not know of the started marker
 		w.Step.Kind, w.Step.Output = store.KindTx, []byte{}
-		if err := s.checkpointIn(t.Context(), tx, w); err != nil || w.Outcome != store.Written {
+		if err := s.writeStepInTx(t.Context(), tx, w); err != nil || w.Outcome != store.Written {
 			t.Fatal(w.Outcome, err)
 		}
 		again := newStep(run, "charge")
 		again.Step.Attempt = 2
-		if err := s.checkpointIn(t.Context(), tx, again); err != nil || again.Outcome != store.Adopted || !samePayload(again.Recorded.Output, []byte{}) {
+		if err := s.writeStepInTx(t.Context(), tx, again); err != nil || again.Outcome != store.Adopted || !samePayload(again.Recorded.Output, []byte{}) {
 			t.Fatal(again, err)
 		}
 		fenced := newStep(run, "other")
 		fenced.Step.Epoch = epochAt(2)
-		if err := s.checkpointIn(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
+		if err := s.writeStepInTx(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
 			t.Fatal(fenced, err)
 		}
 		fenced.Step.Epoch = store.Epoch{Count: 1, Nonce: 1}
-		if err := s.checkpointIn(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
+		if err := s.writeStepInTx(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
 			t.Fatal(fenced, err)
 		}
 		child := newPending("child")
@@ -113,7 +113,7 @@ func TestCancelledTransaction(t *testing.T) {
 		if err == nil {
 			t.Fatal("an endless statement ended")
 		}
-		if err := s.checkpointIn(ctx, tx, newStep(run, "x")); err == nil {
+		if err := s.writeStepInTx(ctx, tx, newStep(run, "x")); err == nil {
 			t.Fatal("a checkpoint in a dead transaction succeeded")
 		}
 		_ = tx.Rollback()

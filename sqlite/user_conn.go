@@ -22,18 +22,18 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		return nil, err
 	}
 	c.inTx = true
-	return &checkedTx{tx, c}, nil
+	return &userTx{tx, c}, nil
 }
 
-// checkedTx is a transaction of database/sql. Its Commit returns an error if the file's path has
+// userTx is a transaction of database/sql. Its Commit returns an error if the file's path has
 // led to another file than the open one.
-type checkedTx struct {
+type userTx struct {
 	driver.Tx
 	c *conn
 }
 
 // Commit implements driver.Tx.
-func (t *checkedTx) Commit() error {
+func (t *userTx) Commit() error {
 	t.c.inTx = false
 	if err := t.Tx.Commit(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (t *checkedTx) Commit() error {
 }
 
 // Rollback implements driver.Tx.
-func (t *checkedTx) Rollback() error {
+func (t *userTx) Rollback() error {
 	t.c.inTx = false
 	return t.Tx.Rollback()
 }

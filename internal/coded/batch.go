@@ -27,14 +27,14 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	}
 	for i, w := range sealed.Receives {
 		to := b.Receives[i]
-		to.Outcome, to.Recorded, to.State = w.Outcome, s.recorded(w.Recorded), w.State
+		to.Outcome, to.Recorded, to.RunState = w.Outcome, s.recorded(w.Recorded), w.RunState
 	}
 	for i, w := range sealed.Signals {
 		s.setSignalOutcome(b.Signals[i], w)
 	}
 	for i, w := range sealed.OwnershipEnds {
 		to := b.OwnershipEnds[i]
-		to.Outcome, to.State = w.Outcome, w.State
+		to.Outcome, to.RunState = w.Outcome, w.RunState
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *Store) sealInput(run uuid.UUID, input *[]byte) (err error) {
 // setStartOutcome sets the outcome of a start from that of its encoded copy.
 func (s *Store) setStartOutcome(to, w *store.StartWrite) {
 	s.openRun(w.Existing)
-	to.Outcome, to.Existing, to.State = w.Outcome, w.Existing, w.State
+	to.Outcome, to.Existing, to.RunState = w.Outcome, w.Existing, w.RunState
 }
 
 // SealStep encodes the payloads of a step that is about to be committed, so that the journal, which writes for all callers, need not do
@@ -107,7 +107,7 @@ func (s *Store) sealStepWrite(w, sealed *store.StepWrite) error {
 }
 
 func (s *Store) setStepOutcome(to, w *store.StepWrite) {
-	to.Outcome, to.Recorded, to.State = w.Outcome, s.recorded(w.Recorded), w.State
+	to.Outcome, to.Recorded, to.RunState = w.Outcome, s.recorded(w.Recorded), w.RunState
 }
 
 // recorded returns the row of another write, decoded.
@@ -131,7 +131,7 @@ func (s *Store) setSignalOutcome(to, w *store.SignalWrite) {
 	if had := w.Existing; had != nil {
 		s.open(&had.Payload, signalSlot(had))
 	}
-	to.Outcome, to.Existing, to.State = w.Outcome, w.Existing, w.State
+	to.Outcome, to.Existing, to.RunState = w.Outcome, w.Existing, w.RunState
 }
 
 func (s *Store) sealOwnershipEnd(w, sealed *store.OwnershipEnd) (err error) {

@@ -22,7 +22,7 @@ func (s *Store) FoldWith(c *store.FoldChange, change func(*store.FoldChange) err
 	sealed.Plan = func(at store.FoldState) *store.FoldWrite {
 		var w *store.FoldWrite
 		at.Row = s.openFold(at.Row)
-		s.openRun(at.Named)
+		s.openRun(at.RunWithName)
 		if planned, problem = c.Plan(at), nil; planned != nil {
 			w, problem = s.sealFold(planned)
 		}

@@ -93,7 +93,7 @@ func (s *Store) Histories(ctx context.Context, runs []uuid.UUID) ([]store.Step, 
 }
 
 // RunProgress implements store.Store.
-func (s *Store) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.OpenRunDetails, error) {
+func (s *Store) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
 	details, err := s.Store.RunProgress(ctx, run, now)
 	s.openSteps(details.OpenCalls)
 	s.openSteps(details.Choices)

@@ -112,7 +112,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	parent := t.s.stepsCtx
 	var span trace.Span
 	if t.r.isTraced {
-		parent, span = t.r.e.telemetry.StepSpan(parent, t.r.row.Workflow, t.logName(), naming.Display(t.name), t.attempt)
+		parent, span = t.r.e.telemetry.StepSpan(parent, t.r.row.Workflow, t.nameInMetrics(), naming.Display(t.name), t.attempt)
 	}
 	got := t.callOnce(parent)
 	if got.hadNoEffect {

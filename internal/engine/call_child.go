@@ -174,14 +174,14 @@ func (c *Child) start(q StartRequest) error {
 		return ErrSuspended
 	case err != nil:
 		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
-	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
-		r.applyControl(start.State.Control)
+	case start.Outcome == store.Fenced && start.RunState.Epoch == r.row.Epoch && start.RunState.Control != 0:
+		r.applyControl(start.RunState.Control)
 		return c.s.checkOpen()
 	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
 		r.suspendAfterFailedWrite("start child", c.name, unknownChildError(start.Existing, c.id))
 		return ErrSuspended
 	case !written:
-		r.suspendFenced(start.State)
+		r.suspendFenced(start.RunState)
 		return ErrSuspended
 	}
 	r.e.telemetry.Started(r.ctx, q.Workflow, q.Queue)
@@ -190,7 +190,7 @@ func (c *Child) start(q StartRequest) error {
 	if own {
 		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
 	} else {
-		r.w.hintWorkers()
+		r.w.wakeLoops()
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	if recorded != nil {
 		t.attempt, t.firstBegan, t.hasRow = recorded.Attempt+1, recorded.StartedAt, true
 	}
-	return t.choose(spec)
+	return t.recordChoice(spec)
 }
 
 // replayChoice returns the result of a choice that history holds.
@@ -194,8 +194,8 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 	return resultOf(row), nil
 }
 
-// choose ends the losers and records the choice.
-func (t *stepTask) choose(spec *ChoiceSpec) (CallResult, error) {
+// recordChoice ends the losers and records the choice.
+func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	r := t.r
 	won, err := t.chooseDeciders(spec)
 	if err != nil {

@@ -43,15 +43,15 @@ func effectTask(ctx context.Context) (*stepTask, error) {
 	return t, nil
 }
 
-// callKey returns a text that this call has in every execution, and that no other call of any run has.
+// uniqueKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
-func (t *stepTask) callKey() string {
+func (t *stepTask) uniqueKey() string {
 	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name + t.r.renewals.suffix(t.name)
 }
 
-// startName returns the name of a run that the call starts without an ID from the user. It consists of the
+// nameOfStartedRun returns the name of a run that the call starts without an ID from the user. It consists of the
 // UUID of this run and the name of the call, or a hash of that name if the result would be too long.
-func (t *stepTask) startName() string {
+func (t *stepTask) nameOfStartedRun() string {
 	id := t.r.row.UUID.String() + ":"
 	renewed := t.r.renewals.suffix(t.name)
 	name := naming.Display(t.name) + renewed
@@ -113,7 +113,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 	w := *given
 	own := w.Key == ""
 	if own {
-		w.Key = t.callKey()
+		w.Key = t.uniqueKey()
 	}
 	writes, by := t.effectContext(ctx)
 	err = s.r.e.signal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
@@ -146,7 +146,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	}
 	own := q.Name == ""
 	if own {
-		q.Name = t.startName()
+		q.Name = t.nameOfStartedRun()
 	}
 	if q.Fold != nil {
 		started, err := t.startFolded(ctx, &q, own)

@@ -26,8 +26,8 @@ func (t *stepTask) attemptInProgress() *record.FailedAttempt {
 	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.attemptBegan}
 }
 
-// restoreFrom initializes the task from the row that earlier attempts have left.
-func (t *stepTask) restoreFrom(row *store.Step) {
+// initFromRow initializes the task from the row that earlier attempts have left.
+func (t *stepTask) initFromRow(row *store.Step) {
 	t.attempt, t.firstBegan, t.hasRow, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
 	failures := record.FailuresOf(row)
 	open := failures.Open

@@ -10,17 +10,17 @@ import (
 )
 
 func panicFailure(value any, stack []byte) *record.Failure {
-	f := &record.Failure{Message: "panic: " + TextOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{record.CodePanic}, Stack: string(stack)}
+	f := &record.Failure{Message: "panic: " + PanicText(value), Type: fmt.Sprintf("%T", value), Codes: []string{record.CodePanic}, Stack: string(stack)}
 	if err, ok := value.(error); ok && errors.Is(err, ErrOutsideStep) { // a retry would fail in the same way
 		f.Codes, f.Permanent = append(f.Codes, record.CodeOutsideStep), true
 	}
 	return f
 }
 
-// TextOf returns the text of a value that a panic carries. The value's Error or String method may panic
-// itself, for example an Error method of a nil pointer. fmt recovers from most of these panics, and TextOf
+// PanicText returns the text of a value that a panic carries. The value's Error or String method may panic
+// itself, for example an Error method of a nil pointer. fmt recovers from most of these panics, and PanicText
 // from the others.
-func TextOf(value any) (text string) {
+func PanicText(value any) (text string) {
 	defer func() {
 		if v := recover(); v != nil {
 			text = fmt.Sprintf("a %T, whose text cannot be had", value)

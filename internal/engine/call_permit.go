@@ -82,7 +82,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			}
 			return a.GrantedAt, giveBack, nil
 		case store.Fenced:
-			return time.Time{}, nil, t.handleFencedStep(a.State)
+			return time.Time{}, nil, t.handleFencedStep(a.RunState)
 		}
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
@@ -96,7 +96,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			}
 		}
 		r.idleTracker.endBusy()
-		err := r.idleTracker.stayUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.mustRequest)
+		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.mustRequest)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)

@@ -170,11 +170,11 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.Address(), err)
 	case rec.Outcome == store.Fenced:
-		r.suspendFenced(rec.State)
+		r.suspendFenced(rec.RunState)
 		return nil, ErrSuspended
 	}
 	r.clearSuspect()
-	r.applyControl(rec.State.Control)
+	r.applyControl(rec.RunState.Control)
 	w.reportTimeout(rec, late)
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, kindMismatchError(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)

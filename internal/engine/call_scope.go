@@ -149,9 +149,9 @@ func (s *Scope) beginOpenCall(full string, kind store.Kind, site uintptr) (*stor
 // beginLive is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
 // error if the call must not be executed.
 func (s *Scope) beginLive(full string, kind store.Kind, recorded *store.Step) error {
-	if s.r.mayHoldUnasked {
+	if s.r.checksMissingCalls {
 		s.r.mu.Lock()
-		err := s.checkUnaskedLocked(full, kind, recorded)
+		err := s.checkMissingCallsLocked(full, kind, recorded)
 		s.r.mu.Unlock()
 		if err != nil {
 			return s.diverged(full, err)
@@ -203,6 +203,6 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
 			ErrDuplicateStep, naming.Display(full), r.row.Address(), stack.Position(first), stack.Position(site))
 	}
-	r.noteAsked(full)
+	r.noteCallMade(full)
 	return nil
 }

@@ -32,7 +32,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 	}
-	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepWasOver(recorded) {
+	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepEndedBefore(recorded) {
 		if err := s.noteLiveCall(full, store.KindSleep); err != nil {
 			return err
 		}
@@ -44,10 +44,10 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 	return s.checkSleepEnded(recorded.NextAt)
 }
 
-// sleepWasOver reports whether a sleep was over in an earlier execution, because a later call of the run began
+// sleepEndedBefore reports whether a sleep was over in an earlier execution, because a later call of the run began
 // when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
 // behind now, for example after a failover.
-func (r *run) sleepWasOver(sleep *store.Step) bool {
+func (r *run) sleepEndedBefore(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.beganSince(sleep.Seq, sleep.NextAt)

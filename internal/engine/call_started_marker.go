@@ -85,7 +85,7 @@ func (m *startedMarker) settle() error {
 	case store.Written:
 		m.task.hasRow = true
 	case store.Fenced:
-		m.task.r.suspendFenced(w.State)
+		m.task.r.suspendFenced(w.RunState)
 		return ErrSuspended
 	}
 	return nil

@@ -123,9 +123,9 @@ func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (Call
 	return t.execute()
 }
 
-// logName returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
+// nameInMetrics returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
 // Map's name, because the name of an item may be a key, such as an order's ID.
-func (t *stepTask) logName() string {
+func (t *stepTask) nameInMetrics() string {
 	if t.s.mapName != "" {
 		return t.s.mapName
 	}
@@ -145,7 +145,7 @@ func (t *stepTask) execute() (CallResult, error) {
 	if row := t.recorded; row == nil {
 		t.seq = t.s.nextSeq(t.spec.CallSite)
 	} else {
-		t.restoreFrom(row)
+		t.initFromRow(row)
 		t.outcomeUnknown = row.Status == store.StepStarted && t.spec.AtMostOnce
 		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
 			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
@@ -231,7 +231,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
 		return CallResult{}, time.Time{}, err
 	}
-	t.r.e.telemetry.Attempted(t.r.ctx, t.r.row.Workflow, t.logName(), t.attempt, time.Since(began), got.failure.ErrorType())
+	t.r.e.telemetry.Attempted(t.r.ctx, t.r.row.Workflow, t.nameInMetrics(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
 		return t.recordFailure(got.failure)
 	}
@@ -361,7 +361,7 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 		t.hasRow = true
 		t.reportFailure(w)
 		t.r.clearSuspect()
-		t.r.applyControl(w.State.Control)
+		t.r.applyControl(w.RunState.Control)
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {
@@ -369,6 +369,6 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 		}
 		return resultOf(w.Recorded), time.Time{}, t.r.holdIfUnreadable(w.Recorded)
 	default:
-		return CallResult{}, time.Time{}, t.handleFencedStep(w.State)
+		return CallResult{}, time.Time{}, t.handleFencedStep(w.RunState)
 	}
 }

@@ -38,9 +38,9 @@ func (t *stepTask) awaitStepSlot() (leave func(), err error) {
 	return slot.Leave, nil
 }
 
-// lendSlots lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
+// releaseSlotsDuringWait lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
 // its run. The returned function takes both again.
-func lendSlots(ctx context.Context) (regain func()) {
+func releaseSlotsDuringWait(ctx context.Context) (regain func()) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return func() {}

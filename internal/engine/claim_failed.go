@@ -106,7 +106,7 @@ func (w *worker) releaseFailedClaims(ctx context.Context) (again bool) {
 func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
 	looking, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
-	leases, err := w.e.store.ClaimedLeases(looking, q)
+	leases, err := w.e.store.LeasesOfClaim(looking, q)
 	if err != nil || len(leases) == 0 {
 		return false, err
 	}
@@ -124,6 +124,6 @@ func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (do
 		return false, err
 	}
 	w.log.Info("released runs of a claim or a start whose reply was lost", telemetry.KeyCount, len(leases))
-	w.hintWorkers()
+	w.wakeLoops()
 	return true, nil
 }

@@ -25,6 +25,6 @@ func (w *worker) noteSuspect(r *run) {
 // clearSuspect clears the run if it is the worker's suspect, so that the worker can claim the next suspect.
 func (r *run) clearSuspect() {
 	if r.w.suspect.Load() == r && r.w.suspect.CompareAndSwap(r, nil) {
-		r.w.hintWorkers()
+		r.w.wakeLoops()
 	}
 }

@@ -275,7 +275,7 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	}
 	free.Release()
 	if len(local) < len(starts) {
-		w.hintWorkers()
+		w.wakeLoops()
 	}
 	return e.FinishStarts(ctx, starts, &spans), nil
 }

@@ -19,7 +19,7 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	}
 	e.awaitCount.Add(1)
 	defer e.awaitCount.Add(-1)
-	defer lendSlots(ctx)()
+	defer releaseSlotsDuringWait(ctx)()
 	if e.probe != nil {
 		return e.awaitProbed(ctx, id)
 	}
@@ -38,7 +38,7 @@ func (e *Engine) await(ctx context.Context, id uuid.UUID, outside bool) (*store.
 // Executing reports whether this engine executes the run now.
 func (e *Engine) Executing(id uuid.UUID) bool {
 	w := e.worker()
-	return w != nil && w.executing(id)
+	return w != nil && w.isExecuting(id)
 }
 
 // finalReadTimeout is the timeout of the final read of a run whose caller no longer waits.

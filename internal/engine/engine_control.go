@@ -81,7 +81,7 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOp
 	e.reportCancel(o)
 	if w := e.worker(); w != nil {
 		w.notificationsPending.notify()
-		w.hintWorkers()
+		w.wakeLoops()
 	}
 	return nil
 }

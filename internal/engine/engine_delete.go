@@ -104,13 +104,13 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 		if err != nil {
 			return nil, err
 		}
-		t := store.TreeDeletion{Root: r.Run.UUID, Name: r.Run.Address(), Quiet: make(map[uuid.UUID]store.Epoch, len(nodes))}
+		t := store.TreeDeletion{Root: r.Run.UUID, Name: r.Run.Address(), EndedBeforeCall: make(map[uuid.UUID]store.Epoch, len(nodes))}
 		for _, n := range nodes {
 			if n.UUID == t.Root {
 				t.Epoch = n.Epoch
 			}
 			if n.Generation == 0 && n.Status.IsTerminal() {
-				t.Quiet[n.UUID] = n.Epoch
+				t.EndedBeforeCall[n.UUID] = n.Epoch
 				op.AwaitWriters = op.AwaitWriters || n.EndedAt.After(now.Add(-store.MinRetention))
 			}
 		}
@@ -138,7 +138,7 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 		case store.Written:
 			results[i].Deleted = t.Deleted
 		case store.Adopted: // by another call, or by an earlier try whose result was lost
-			results[i].Deleted = len(t.Quiet)
+			results[i].Deleted = len(t.EndedBeforeCall)
 		default:
 			if d.refuse(&results[i], t) {
 				again = append(again, i)
@@ -198,9 +198,9 @@ func (d *treeDeleter) guardParent(ctx context.Context, row *store.Run) error {
 	return nil // the parent was deleted
 }
 
-// unlessDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
+// errorUnlessDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
 // what the call read of it was incomplete.
-func (e *Engine) unlessDeleted(ctx context.Context, ref string, err error) error {
+func (e *Engine) errorUnlessDeleted(ctx context.Context, ref string, err error) error {
 	if _, gone := e.find(ctx, ref, store.NoPayloads); errors.Is(gone, ErrNotFound) {
 		return gone
 	}

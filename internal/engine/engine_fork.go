@@ -34,7 +34,7 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Repair
 	}
 	made, err := e.fork(ctx, row, &q)
 	if err != nil {
-		return nil, e.unlessDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))
+		return nil, e.errorUnlessDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))
 	}
 	return made, nil
 }
@@ -73,7 +73,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 	e.telemetry.Log.Info("a run was forked: another run continues a copy of it", telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name, telemetry.KeyWorkflow, run.Workflow,
 		telemetry.KeySource, row.UUID, telemetry.KeyActor, q.Actor, telemetry.KeyReason, q.Reason)
 	if w := e.worker(); w != nil {
-		w.hintWorkers()
+		w.wakeLoops()
 	}
 	return &RepairedRun{Run: run, Generation: 1, Detail: detail}, nil
 }

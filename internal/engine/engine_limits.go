@@ -27,12 +27,12 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
 }
 
 // DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
-func (e *Engine) DeleteLimit(ctx context.Context, c store.OperatorCall) error {
+func (e *Engine) DeleteLimit(ctx context.Context, c store.OperatorRequest) error {
 	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c.Name) })
 }
 
 // ResetLimit removes the bounds of an operator. It returns ErrNotFound if there is no such limit, and ErrNotDeclared.
-func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorCall) error {
+func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorRequest) error {
 	err := e.changeLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimit(ctx, c) })
 	if !errors.Is(err, ErrNotFound) {
 		return err
@@ -48,7 +48,7 @@ func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorCall) error {
 }
 
 // changeLimit sets the time of the call, and makes a change that reports whether there is such a limit.
-func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorCall, verb store.OperatorVerb, change func() (bool, error)) error {
+func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorRequest, verb store.OperatorVerb, change func() (bool, error)) error {
 	err := e.checkWorkers(ctx, "limits")
 	if err == nil {
 		c.Now, err = e.Now(ctx)

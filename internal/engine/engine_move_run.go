@@ -25,7 +25,7 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMo
 	}
 	m.Run = row.UUID
 	if m.Queue != "" && m.Queue != row.Queue {
-		if m.NeedsPlace, err = e.takesRun(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
+		if m.NeedsPlace, err = e.queueAcceptsRun(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
 			return fmt.Errorf("%s run %q: %w", verb, ref, err)
 		}
 	}
@@ -40,14 +40,14 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMo
 	}
 	if !m.IsUnneeded() {
 		e.logMovedRun(m)
-		e.worker().hintWorkers()
+		e.worker().wakeLoops()
 	}
 	return nil
 }
 
-// takesRun reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
+// queueAcceptsRun reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
 // ErrQueueClosed if the queue refuses a further root run.
-func (e *Engine) takesRun(ctx context.Context, queue string, at time.Time, root bool) (gated bool, err error) {
+func (e *Engine) queueAcceptsRun(ctx context.Context, queue string, at time.Time, root bool) (gated bool, err error) {
 	rows := e.queues.rowsReadSince(ctx, at)
 	if rows.failed {
 		return false, fmt.Errorf("%w: the settings of queue %q cannot be read", store.ErrUnavailable, queue)

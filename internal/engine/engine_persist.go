@@ -222,7 +222,7 @@ func holdReason(what, name string, err error) string {
 	if name != "" {
 		reason += " " + fmt.Sprintf("%.100q", naming.Display(name))
 	}
-	return tidyReason(reason + ": " + rootCause(err).Error())
+	return shortenReason(reason + ": " + rootCause(err).Error())
 }
 
 // suspendAfterFailedWrite suspends the run after one of its writes failed although the value was not at fault. If
@@ -249,7 +249,7 @@ func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
 	}
 	switch {
 	case w.Outcome == store.Fenced:
-	case w.State.Status == store.Paused:
+	case w.RunState.Status == store.Paused:
 		r.logger().Error(text+"was paused", telemetry.KeyReason, s.heldReason)
 	default:
 		r.logger().Error(text+"was released and will be executed again", telemetry.KeyReason, s.heldReason)

@@ -31,7 +31,7 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
-	e.worker().hintWorkers()
+	e.worker().wakeLoops()
 	e.reportOperatorChange(telemetry.KeyQueue, c.Name, c.LastChange())
 	return nil
 }
@@ -52,7 +52,7 @@ func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePause) error {
 }
 
 // DeleteQueue marks a queue as deleted. It returns ErrNotFound if there is none.
-func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorCall) (err error) {
+func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorRequest) (err error) {
 	if c.Now, err = e.Now(ctx); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorCall) (err err
 var ErrNotDeclared = errors.New("no code declares it")
 
 // ResetQueue removes the settings of an operator. It returns ErrNotFound if there is no such queue, and ErrNotDeclared.
-func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorCall) (err error) {
+func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorRequest) (err error) {
 	if err := e.checkWorkers(ctx, "queues"); err != nil {
 		return fmt.Errorf("reset queue %q: %w", c.Name, err)
 	}
@@ -94,7 +94,7 @@ func (e *Engine) changeQueue(ctx context.Context, name string, c store.OperatorC
 	case !found:
 		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue, or start a worker whose Config.QueueSettings declares them", verb, name, ErrNotFound)
 	}
-	e.worker().hintWorkers()
+	e.worker().wakeLoops()
 	e.reportOperatorChange(telemetry.KeyQueue, name, c)
 	return nil
 }

@@ -76,7 +76,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Rep
 		}
 		if err != nil {
 			p.resume(ctx)
-			return nil, e.unlessDeleted(ctx, ref, err)
+			return nil, e.errorUnlessDeleted(ctx, ref, err)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (e *Engine) reportRepair(p *repairPlanner) {
 	}
 	if w := e.worker(); w != nil {
 		w.notificationsPending.notify()
-		w.hintWorkers()
+		w.wakeLoops()
 	}
 }
 

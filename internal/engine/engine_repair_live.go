@@ -40,7 +40,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 		p.stopped = row.UUID
 		o := &store.ControlOperation{Verb: store.VerbPause, Runs: uuidStrings(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.control(ctx, userCaller, o); err != nil {
-			return false, p.stillRuns(ctx, row, err)
+			return false, p.stillRunningError(ctx, row, err)
 		}
 		if o.Results[0].Control&store.PausedItself != 0 { // somebody else was first
 			p.stopped = uuid.Nil
@@ -50,7 +50,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 		now, err := p.e.find(ctx, row.UUID.String(), store.WithOutcome)
 		switch {
 		case err != nil:
-			return false, p.stillRuns(ctx, row, err)
+			return false, p.stillRunningError(ctx, row, err)
 		case now.Status == store.Paused:
 			*row = *now
 			return true, nil
@@ -61,7 +61,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 			return false, nil
 		}
 		if !sleepCtx(ctx, standstillPoll) {
-			return false, p.stillRuns(ctx, row, context.Cause(ctx))
+			return false, p.stillRunningError(ctx, row, context.Cause(ctx))
 		}
 	}
 }
@@ -75,9 +75,9 @@ func (p *repairPlanner) pauseReason() string {
 	return record.Tidy(reason)
 }
 
-// stillRuns returns the *StateError of a run that did not stop until the caller's context ended, or err if that has not
+// stillRunningError returns the *StateError of a run that did not stop until the caller's context ended, or err if that has not
 // ended or the database is away.
-func (p *repairPlanner) stillRuns(ctx context.Context, row *store.Run, err error) error {
+func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, err error) error {
 	if ctx.Err() == nil {
 		return p.wrap(row, err)
 	}

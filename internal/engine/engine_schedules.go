@@ -15,7 +15,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	if err := e.checkWorkers(ctx, "schedules"); err != nil {
 		return err
 	}
-	if err := e.freshScheduleCheck(ctx)(name, s); err != nil {
+	if err := e.newScheduleCheck(ctx)(name, s); err != nil {
 		return err
 	}
 	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
@@ -23,8 +23,8 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	})
 }
 
-// freshScheduleCheck returns checkScheduleQueue for the rows of queues as they are now.
-func (e *Engine) freshScheduleCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
+// newScheduleCheck returns checkScheduleQueue for the rows of queues as they are now.
+func (e *Engine) newScheduleCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
 	now := time.Now()
 	e.queues.rowsReadSince(ctx, now)
 	return e.checkScheduleQueue(now)
@@ -63,7 +63,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 
 // TriggerSchedule starts a run of the schedule now, and returns its ID.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
-	call, check := uuid.NewString(), e.freshScheduleCheck(ctx)
+	call, check := uuid.NewString(), e.newScheduleCheck(ctx)
 	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
 		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart, Check: check}, at, call)
 		return w, err
@@ -84,7 +84,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 		if err := e.EnsureClock(ctx); err != nil {
 			return done, err
 		}
-		firing := schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart, Check: e.freshScheduleCheck(ctx)}
+		firing := schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart, Check: e.newScheduleCheck(ctx)}
 		b := &schedule.Backfill{Firing: firing, From: from, To: to}
 		change := &store.ScheduleChange{Name: name, Times: b.Times, Plan: b.Plan}
 		if err := e.commitSchedule(ctx, change); err != nil {

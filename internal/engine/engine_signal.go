@@ -105,10 +105,10 @@ func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
 				naming.DisplaySignal(s.Name), naming.DisplaySignal(s.Key), ref)}
 		}
 		return nil
-	case !s.State.Found:
+	case !s.RunState.Found:
 		return notFoundError(ref)
 	default:
-		return &StateError{Ref: ref, Verb: "signal", Status: s.State.Status, Control: s.State.Control}
+		return &StateError{Ref: ref, Verb: "signal", Status: s.RunState.Status, Control: s.RunState.Control}
 	}
 }
 
@@ -119,5 +119,5 @@ func (w *worker) wake(id uuid.UUID) {
 		r.recheckWaits()
 		return
 	}
-	w.hintWorkers()
+	w.wakeLoops()
 }

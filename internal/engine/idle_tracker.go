@@ -30,8 +30,8 @@ type idleTracker struct {
 
 // waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
 type waitingCall struct {
-	due       time.Time
-	stayUntil time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
+	due           time.Time
+	inMemoryUntil time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
 }
 
 // beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end.
@@ -83,7 +83,7 @@ func (i *idleTracker) suspendIfIdle() {
 	if i.activeCalls > 0 || len(i.waits) == 0 || i.stopped {
 		return
 	}
-	if stays := i.staysFor(); stays > 0 {
+	if stays := i.remainingTimeInMemory(); stays > 0 {
 		i.timer = time.AfterFunc(min(stays, concurrentSettleTime), i.suspendIfIdle)
 		return
 	}
@@ -101,12 +101,12 @@ func (i *idleTracker) suspendIfIdle() {
 	}
 }
 
-// staysFor returns how long the run stays in memory although it may park: until its waits say, while at least half of the
+// remainingTimeInMemory returns how long the run stays in memory although it may park: until its waits say, while at least half of the
 // worker's slots are free. i.mu is held.
-func (i *idleTracker) staysFor() (left time.Duration) {
+func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 	for w := range i.waits {
-		if !w.stayUntil.IsZero() {
-			left = max(left, time.Until(w.stayUntil))
+		if !w.inMemoryUntil.IsZero() {
+			left = max(left, time.Until(w.inMemoryUntil))
 		}
 	}
 	if left <= 0 || i.r.e.clock.Manual() {
@@ -120,11 +120,13 @@ func (i *idleTracker) staysFor() (left time.Duration) {
 
 // beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does
 // not count as busy meanwhile. When the wait is over, the caller calls endWait.
-func (i *idleTracker) beginWait(due time.Time) *waitingCall { return i.beginStay(due, time.Time{}) }
+func (i *idleTracker) beginWait(due time.Time) *waitingCall {
+	return i.beginWaitInMemory(due, time.Time{})
+}
 
-// beginStay is beginWait with waitingCall.stayUntil.
-func (i *idleTracker) beginStay(due, stays time.Time) *waitingCall {
-	w := &waitingCall{due: due, stayUntil: stays}
+// beginWaitInMemory is beginWait with waitingCall.inMemoryUntil.
+func (i *idleTracker) beginWaitInMemory(due, stays time.Time) *waitingCall {
+	w := &waitingCall{due: due, inMemoryUntil: stays}
 	i.mu.Lock()
 	if i.waits == nil {
 		i.waits = make(map[*waitingCall]struct{})
@@ -147,12 +149,12 @@ func (i *idleTracker) endWait(w *waitingCall) {
 // waitUntil waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
 // ends first, waitUntil returns the reason. The caller does not count as busy meanwhile.
 func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) error {
-	return i.stayUntil(s, due, time.Time{}, news)
+	return i.waitInMemoryUntil(s, due, time.Time{}, news)
 }
 
-// stayUntil is waitUntil with waitingCall.stayUntil.
-func (i *idleTracker) stayUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
-	defer i.endWait(i.beginStay(due, stays))
+// inMemoryUntil is waitUntil with waitingCall.inMemoryUntil.
+func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
+	defer i.endWait(i.beginWaitInMemory(due, stays))
 	var over <-chan time.Time
 	if !due.IsZero() {
 		passed := make(chan time.Time, 1)

@@ -23,24 +23,24 @@ const (
 	maxEarlyParkDoublings = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
-// suspensionAwareness records which goroutines know that the run is suspended.
-type suspensionAwareness struct {
+// suspensionNotices records which goroutines know that the run is suspended.
+type suspensionNotices struct {
 	notified         map[string]bool // goroutines that were notified, by their numbers
 	callBeforeNotice bool            // a goroutine that was not notified made a call
 }
 
 // noteNotified records that the calling goroutine is notified of the suspension. r.mu is held.
 func (r *run) noteNotified() {
-	if r.suspensionAwareness.notified == nil {
-		r.suspensionAwareness.notified = make(map[string]bool)
+	if r.suspensionNotices.notified == nil {
+		r.suspensionNotices.notified = make(map[string]bool)
 	}
-	r.suspensionAwareness.notified[stack.Goroutine()] = true
+	r.suspensionNotices.notified[stack.Goroutine()] = true
 }
 
 // noteRefusedCall records that a call of the calling goroutine is refused. r.mu is held.
 func (r *run) noteRefusedCall() {
-	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionAwareness.notified[stack.Goroutine()] {
-		r.suspensionAwareness.callBeforeNotice = true
+	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notified[stack.Goroutine()] {
+		r.suspensionNotices.callBeforeNotice = true
 	}
 	r.noteNotified()
 }
@@ -64,7 +64,7 @@ func (r *run) earlyParkDelay(s *suspension) (away time.Duration, early bool) {
 	}
 	r.mu.Lock()
 	stuck := !r.goroutines.allReturned
-	early = r.suspensionAwareness.callBeforeNotice || stuck
+	early = r.suspensionNotices.callBeforeNotice || stuck
 	r.mu.Unlock()
 	times := r.w.earlyParks.record(r.row.UUID, early)
 	if stuck && times >= maxStuckWakes {

@@ -118,7 +118,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	r := newRun(p.w, &store.ClaimedRun{Run: own, History: history})
 	r.preflight = new(preflight)
 	r.endIsWritten.Store(true) // nothing is written
-	r.noteNeeds()
+	r.noteNeededChanges()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned) // also after a Goexit
@@ -132,7 +132,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 		r.endCtx(errFunctionReturned)
 		r.awaitGoroutines()
 		if failure == nil && r.preflight.isUndecided() && !r.isSuspended() {
-			r.judgeUnasked()
+			r.checkMissingCallsAtEnd()
 		}
 		r.preflight.noteEnd(output, failure)
 	}()
@@ -162,8 +162,8 @@ func (p *preflight) isUndecided() bool {
 	return p.out.Diverged == nil && len(p.out.Next) == 0
 }
 
-// noteNeeds notes which declared changes of names the history needs.
-func (r *run) noteNeeds() {
+// noteNeededChanges notes which declared changes of names the history needs.
+func (r *run) noteNeededChanges() {
 	def := r.definition()
 	for name, row := range r.history {
 		last := name[len(scopeOf(name)):]

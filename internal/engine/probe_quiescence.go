@@ -74,7 +74,7 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 // look for them at once, too.
 func (e *Engine) WakeAll() {
 	if w := e.worker(); w != nil {
-		w.hintWorkers()
+		w.wakeLoops()
 		w.scheduleHints.notify()
 		w.foldHints.notify()
 		w.queueAdmitter.rowsChanged.Store(true)

@@ -61,14 +61,14 @@ type run struct {
 	lastSignalAt   time.Time            // when the run sent its latest signal
 	children       map[string]uuid.UUID // children that may still run, by name
 
-	suspension          *suspension
-	returnTimer         *time.Timer // calls releaseWithoutReturn if the function does not return in time
-	suspensionAwareness suspensionAwareness
-	forcedEnd           *forcedEnd
-	next                nextGeneration
-	preflight           *preflight      // not nil: the run is replayed by a preflight
-	functionBase        uintptr         // stack.Base of the goroutine that executes the function; set before it is called
-	stepGoexitFailure   *record.Failure // not nil: a step called runtime.Goexit, so the run fails
+	suspension        *suspension
+	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
+	suspensionNotices suspensionNotices
+	forcedEnd         *forcedEnd
+	next              nextGeneration
+	preflight         *preflight      // not nil: the run is replayed by a preflight
+	functionBase      uintptr         // stack.Base of the goroutine that executes the function; set before it is called
+	stepGoexitFailure *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
 // suspension says why a run leaves memory, and what is written to its row, if this process still owns the
@@ -86,7 +86,7 @@ type suspension struct {
 func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.HistoryRest, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
+	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
 	r.bypassesQueue = c.BypassesQueue
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
@@ -96,7 +96,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	if !r.historyRest.Exists {
 		r.loadBranchEnds()
 		r.historyComplete()
-		r.countUnasked()
+		r.countRecordedCalls()
 	}
 	r.idleTracker.r, r.waitingReceives.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
@@ -126,7 +126,7 @@ func (r *run) execute(late time.Duration) {
 	}
 	r.e.counters.startedExecutions.Add(1)
 	r.e.telemetry.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.isReadable() || !r.knowsRenewals() || r.awaitsRetry() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.isReadable() || !r.holdIfRenewalsUnknown() || r.awaitsRetry() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}
@@ -247,8 +247,8 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	case err != nil:
 		r.logger().Error("a run's result could not be written; another execution will come to it again", telemetry.KeyError, err)
 		outcome = telemetry.OutcomeLost
-	case w.Outcome == store.Fenced && w.State.Epoch == w.Epoch && w.State.Status == store.Running && w.State.Control != 0:
-		return w.State.Control
+	case w.Outcome == store.Fenced && w.RunState.Epoch == w.Epoch && w.RunState.Status == store.Running && w.RunState.Control != 0:
+		return w.RunState.Control
 	case w.Outcome == store.Fenced:
 		outcome = telemetry.OutcomeLost
 	}
@@ -261,7 +261,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
 		r.e.results.Deliver(&ended)
 		if r.row.Parent.Valid {
-			r.w.hintWorkers() // the parent may wait without being in memory
+			r.w.wakeLoops() // the parent may wait without being in memory
 		}
 		if status == store.Cancelled {
 			r.w.foldHints.notify() // a start may wait for this end
@@ -309,7 +309,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 	}
 	r.countEnd(outcome, "", 0)
 	if s.status == store.Waiting {
-		r.w.hintWorkers() // the claim loop may be pausing until after this run's wake time
+		r.w.wakeLoops() // the claim loop may be pausing until after this run's wake time
 	}
 }
 

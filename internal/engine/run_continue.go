@@ -133,7 +133,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 		return true, nil
 	case p.Outcome != store.Written:
 		r.endIsWritten.Store(false)
-		return r.applyStateInPlaceOfNext(), nil
+		return r.applyChangedState(), nil
 	}
 	r.countEnd(telemetry.OutcomeContinued, "", 0)
 	r.warnUncalledSteps()
@@ -141,7 +141,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	if p.Runs[0].Owner.Valid {
 		r.w.executeNext(r, &store.ClaimedRun{Run: row, History: p.Runs[0].Write, BypassesQueue: r.bypassesQueue})
 	} else {
-		r.w.hintWorkers()
+		r.w.wakeLoops()
 	}
 	return true, nil
 }
@@ -182,9 +182,9 @@ func (r *run) planNextGeneration(input []byte) (*store.Repair, store.Run) {
 	}, row
 }
 
-// applyStateInPlaceOfNext is called if the run was not as it was when its function returned, so that it could not
+// applyChangedState is called if the run was not as it was when its function returned, so that it could not
 // continue. It reports whether this ownership is over.
-func (r *run) applyStateInPlaceOfNext() (over bool) {
+func (r *run) applyChangedState() (over bool) {
 	var rows []*store.Run
 	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
 		rows, err = r.e.store.Find(r.writeCtx, []store.RunRef{{UUIDOrName: r.row.UUID.String()}}, store.NoPayloads)

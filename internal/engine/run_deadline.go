@@ -158,17 +158,17 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	}
 	switch {
 	case change.Outcome == store.Written:
-	case !change.State.Found:
+	case !change.RunState.Found:
 		return fmt.Errorf("%w: run %q was removed", ErrNotFound, ref)
 	default:
-		return &StateError{Ref: ref, Verb: "set the timeout of", Status: change.State.Status, Control: change.State.Control, Expiring: true}
+		return &StateError{Ref: ref, Verb: "set the timeout of", Status: change.RunState.Status, Control: change.RunState.Control, Expiring: true}
 	}
 	if w := e.worker(); w != nil {
 		if r := w.loadedRuns.get(row.UUID); r != nil {
 			r.deadline.set(change.At) // other processes read it from the database
 		}
 		w.notificationsPending.notify()
-		w.hintWorkers()
+		w.wakeLoops()
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Drift means that the code of a workflow does not fit the history of a run: a call diverges from its record, or the code
-// does not make recorded calls (run_drift_unasked.go). The run is
+// does not make recorded calls (run_drift_missing_calls.go). The run is
 // then held, unless its workflow has another policy: it is suspended, so that nothing more is executed or compensated,
 // and paused with the reason. An operator resumes it, or a worker of a version that has not diverged on it claims
 // it; see worker_held_runs.go.
@@ -45,7 +45,7 @@ func (r *run) holdForDrift(full string, err error) bool {
 	if w := r.definition(); r.preflight == nil && (w == nil || w.OnDrift != DriftHolds) {
 		return false
 	}
-	d := &store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Call: tidyReason(naming.Display(full)), Detail: tidyReason(err.Error())}
+	d := &store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Call: shortenReason(naming.Display(full)), Detail: shortenReason(err.Error())}
 	if r.preflight != nil {
 		r.preflight.noteDivergence(d)
 	}
@@ -53,12 +53,12 @@ func (r *run) holdForDrift(full string, err error) bool {
 	if d.Version != "" {
 		reason = fmt.Sprintf("the code of version %.100q does not fit its history", d.Version)
 	}
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: tidyReason(reason + ": " + d.Detail), divergence: d})
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(reason + ": " + d.Detail), divergence: d})
 	return true
 }
 
-// tidyReason returns a text for people in at most maxReason bytes.
-func tidyReason(text string) string {
+// shortenReason returns a text for people in at most maxReason bytes.
+func shortenReason(text string) string {
 	if text = record.Tidy(text); len(text) > maxReason {
 		text = record.Tidy(text[:maxReason]) + "..."
 	}

@@ -95,7 +95,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			continue
 		}
 		if status == store.Completed {
-			if failure = r.judgeUnasked(); failure != nil {
+			if failure = r.checkMissingCallsAtEnd(); failure != nil {
 				status = store.Failed
 			}
 			if r.isSuspended() {

@@ -50,6 +50,6 @@ func (r *run) readRemainingHistory() bool {
 	}
 	r.loadBranchEnds()
 	r.historyComplete()
-	r.countUnasked()
+	r.countRecordedCalls()
 	return true
 }

@@ -25,7 +25,7 @@ var statusesWithRecord = []store.Status{store.Failed, store.Expired}
 // It reports false if the run was suspended meanwhile.
 func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	if r.compensations.recordedEnd != nil {
-		return r.keepRecordedCompensations()
+		return r.dropUnrecordedCompensations()
 	}
 	if len(r.compensations.pending) == 0 || !slices.Contains(statusesWithRecord, status) {
 		return true
@@ -80,10 +80,10 @@ func (r *run) loadRecordedEnd() {
 	}
 }
 
-// keepRecordedCompensations keeps the registered compensations that are recorded, in the recorded order, and drops all
+// dropUnrecordedCompensations keeps the registered compensations that are recorded, in the recorded order, and drops all
 // others. If the code does not register a recorded compensation that has no outcome yet, the run is held,
 // because the effect that this compensation undoes would otherwise remain.
-func (r *run) keepRecordedCompensations() bool {
+func (r *run) dropUnrecordedCompensations() bool {
 	if len(r.compensations.recordedEnd.Compensations) == 0 {
 		return true
 	}

@@ -41,8 +41,8 @@ func (n *renewals) suffix(name string) string {
 // generation returns the number of the run's generation.
 func (n *renewals) generation() int32 { return max(n.Generation, 1) }
 
-// knowsRenewals reports whether the renewed steps are known. Otherwise it holds the run.
-func (r *run) knowsRenewals() bool {
+// holdIfRenewalsUnknown reports whether the renewed steps are known. Otherwise it holds the run.
+func (r *run) holdIfRenewalsUnknown() bool {
 	if r.renewals.failed == nil {
 		return true
 	}

@@ -26,9 +26,9 @@ type replayState struct {
 	openedMaps    map[string]struct{} // the names of the Maps among them
 	replayedCount int                 // checkpoints returned from history in this execution
 
-	unasked        unaskedCalls      // see run_drift_unasked.go; run.mu guards it
-	mayHoldUnasked bool              // unasked counts some; set before the function is called
-	patches        map[string]*patch // by their names
+	missingCalls       missingCalls      // see run_drift_missing_calls.go; run.mu guards it
+	checksMissingCalls bool              // missingCalls counts some; set before the function is called
+	patches            map[string]*patch // by their names
 
 	lastPosition atomic.Int32 // the highest store.Step.Position of a call of the run
 	pastReplay   atomic.Bool  // the run has executed something new: it is no longer replaying

@@ -93,12 +93,12 @@ func (r *run) retryAsNew(failure *record.Failure) (over bool) {
 		return true
 	case p.store.Outcome != store.Written:
 		r.endIsWritten.Store(false)
-		return r.applyStateInPlaceOfNext()
+		return r.applyChangedState()
 	}
 	r.countEnd(telemetry.OutcomeRetried, failure.ErrorType(), 0)
 	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
 		telemetry.KeyGeneration, p.runs[0].Generation, telemetry.KeyNextAt, p.store.Runs[0].WakeAt)
-	r.w.hintWorkers()
+	r.w.wakeLoops()
 	r.w.notificationsPending.notify() // of children that are cancelled
 	return true
 }

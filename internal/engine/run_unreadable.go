@@ -19,12 +19,12 @@ func (r *run) findUnreadable(rows []store.Step) {
 		if r.unreadable != nil {
 			return
 		}
-		r.unreadable = rowProblem(&rows[i])
+		r.unreadable = decodeProblem(&rows[i])
 	}
 }
 
-// rowProblem returns why a payload of the row that a replay needs cannot be decoded, or nil.
-func rowProblem(row *store.Step) error {
+// decodeProblem returns why a payload of the row that a replay needs cannot be decoded, or nil.
+func decodeProblem(row *store.Step) error {
 	err := payload.Problem(row.Output)
 	if err == nil {
 		err = payload.Problem(row.Error)
@@ -49,7 +49,7 @@ func (r *run) isReadable() bool {
 
 // holdIfUnreadable holds the run and returns ErrSuspended if a payload of the row cannot be decoded.
 func (r *run) holdIfUnreadable(row *store.Step) error {
-	err := rowProblem(row)
+	err := decodeProblem(row)
 	if err == nil {
 		return nil
 	}
@@ -59,9 +59,9 @@ func (r *run) holdIfUnreadable(row *store.Step) error {
 
 func (r *run) holdUnreadable(err error) {
 	if r.preflight != nil {
-		r.preflight.noteDivergence(&store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Detail: tidyReason(unreadableText + err.Error())})
+		r.preflight.noteDivergence(&store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Detail: shortenReason(unreadableText + err.Error())})
 	}
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: tidyReason(unreadableText + err.Error()), unreadable: true})
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(unreadableText + err.Error()), unreadable: true})
 }
 
 const unreadableText = "a payload cannot be decoded: "

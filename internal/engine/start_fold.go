@@ -42,7 +42,7 @@ func (e *Engine) identifyFold(ctx context.Context, q *StartRequest, p *fold.Star
 		return
 	}
 	h := sha256.New()
-	for _, part := range []string{t.callKey(), q.Workflow, q.Fold.Kind.String(), q.Fold.Key, q.Name, string(q.Input)} {
+	for _, part := range []string{t.uniqueKey(), q.Workflow, q.Fold.Kind.String(), q.Fold.Key, q.Name, string(q.Input)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	p.Call = hex.EncodeToString(h.Sum(nil)[:16])
@@ -81,7 +81,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 		return StartResult{}, err
 	}
 	started := e.finishFold(ctx, q, p, &spans)
-	e.afterFold(ctx, change.Key, p)
+	e.handleCommittedFold(ctx, change.Key, p)
 	return started, nil
 }
 
@@ -136,12 +136,12 @@ func (e *Engine) foldConflictError(ctx context.Context, asked, found *store.Run,
 	return nil
 }
 
-// afterFold lets a worker act on a committed start: claim its run, or cancel the run that it replaces. A
+// handleCommittedFold lets a worker act on a committed start: claim its run, or cancel the run that it replaces. A
 // process without a worker does the latter itself. If that fails, a worker does it at its next poll.
-func (e *Engine) afterFold(ctx context.Context, key store.FoldKey, p *fold.Start) {
+func (e *Engine) handleCommittedFold(ctx context.Context, key store.FoldKey, p *fold.Start) {
 	w := e.worker()
 	if p.Created != nil && !p.Created.Run.Unreleased {
-		w.hintWorkers()
+		w.wakeLoops()
 	}
 	switch {
 	case p.Due.IsZero():

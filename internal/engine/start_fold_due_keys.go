@@ -97,7 +97,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 		}
 		if l.Released != uuid.Nil {
 			e.telemetry.Log.Debug("a start that waited has begun", telemetry.KeyRun, l.Released, telemetry.KeyWorkflow, key.Workflow)
-			e.worker().hintWorkers()
+			e.worker().wakeLoops()
 		}
 		if len(l.Cancels) == 0 {
 			return seen, nil
@@ -122,6 +122,6 @@ func (e *Engine) cancelForFold(ctx context.Context, key store.FoldKey, runs []uu
 		return err
 	}
 	e.reportCancel(o)
-	e.worker().hintWorkers()
+	e.worker().wakeLoops()
 	return nil
 }

@@ -199,9 +199,9 @@ func (w *worker) register(ctx context.Context) error {
 	}
 }
 
-// hintWorkers tells the claim loop that a run may be claimable, and the admission loop that one may be due. It does
+// wakeLoops tells the claim loop that a run may be claimable, and the admission loop that one may be due. It does
 // nothing for a nil worker.
-func (w *worker) hintWorkers() {
+func (w *worker) wakeLoops() {
 	if w != nil {
 		w.claimHints.notify()
 		w.queueAdmitter.requestAllPasses()
@@ -248,8 +248,8 @@ func (w *worker) removeRun(r *run) {
 	w.queueAdmitter.noteRunLeftQueue(r.row.Queue)
 }
 
-// executing reports whether the run is in this worker's memory, and is not suspended.
-func (w *worker) executing(id uuid.UUID) bool {
+// isExecuting reports whether the run is in this worker's memory, and is not suspended.
+func (w *worker) isExecuting(id uuid.UUID) bool {
 	r := w.loadedRuns.get(id)
 	return r != nil && !r.isSuspended()
 }
@@ -295,8 +295,8 @@ func (w *worker) recordDraining() {
 	}
 }
 
-// stateToRecord returns the state of the worker that the registry shows.
-func (w *worker) stateToRecord() store.WorkerState {
+// registryState returns the state of the worker that the registry shows.
+func (w *worker) registryState() store.WorkerState {
 	if w.slots.IsClosed() {
 		return store.WorkerDraining
 	}
@@ -330,8 +330,8 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 func (w *worker) presenceLoop(ctx context.Context) {
 	hear := func(h store.WakeHint) {
 		switch h {
-		case store.HintListening, store.HintDeaf:
-			w.fleet.listening.Store(h == store.HintListening)
+		case store.HintListenBegan, store.HintListenLost:
+			w.fleet.listening.Store(h == store.HintListenBegan)
 		case store.HintNotification:
 			w.notificationsPending.notify()
 		case store.HintAdmitted:

@@ -84,10 +84,10 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	}
 	w.log.Info("a run that was held is tried, because this version has not diverged on it", telemetry.KeyRun, id, telemetry.KeyWorkflow, row.Workflow)
 	if row.Status != store.Running {
-		w.hintWorkers()
+		w.wakeLoops()
 		return nil
 	}
-	w.startExecution(&store.ClaimedRun{Run: *row, HistoryRest: store.UnreadHistory{Exists: true}}, 0, &free)
+	w.startExecution(&store.ClaimedRun{Run: *row, UnreadHistory: store.UnreadHistory{Exists: true}}, 0, &free)
 	began := time.Now()
 	for wait := time.Millisecond; time.Since(began) < maxHeldRunTry; wait = min(2*wait, maxHeldRunPoll) {
 		if r := w.loadedRuns.get(id); r == nil || r.pastReplay.Load() && !r.isSuspended() {

@@ -35,8 +35,8 @@ type fleet struct {
 	before    atomic.Int32 // how many of them have a lower ID
 }
 
-// note records the result of a check for dead workers.
-func (f *fleet) note(p *store.Peers) {
+// recordPeers records the result of a check for dead workers.
+func (f *fleet) recordPeers(p *store.Peers) {
 	f.others.Store(int32(p.Live))
 	f.before.Store(int32(p.Before))
 }

@@ -24,7 +24,7 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 	} {
 		var f fleet
 		f.listening.Store(c.listening)
-		f.note(&store.Peers{Live: c.others})
+		f.recordPeers(&store.Peers{Live: c.others})
 		cfg, now := &Config{Poll: time.Second, Lease: 10 * time.Second}, time.Now()
 		if got := f.pollInterval(cfg.Poll); got != c.poll {
 			t.Errorf("%+v: polls are %v apart", c, got)
@@ -50,7 +50,7 @@ func TestTurnsAfterAHint(t *testing.T) {
 		turns := make(map[time.Duration]bool)
 		for i := range workers {
 			var f fleet
-			f.note(&store.Peers{Live: workers - 1, Before: i})
+			f.recordPeers(&store.Peers{Live: workers - 1, Before: i})
 			delay := f.hintDelay(now)
 			turns[delay] = true
 			firsts[i] = firsts[i] || delay == 0

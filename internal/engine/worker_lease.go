@@ -99,7 +99,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: w.e.version(),
-			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.stateToRecord(), StartedAt: w.started,
+			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
 		},
 		Leases: due, LeaseUntil: until,
@@ -168,7 +168,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			wait = min(2*wait, w.e.cfg.Lease/2)
 			continue
 		}
-		w.fleet.note(&peers)
+		w.fleet.recordPeers(&peers)
 		wait = w.fleet.neighbourInterval()
 		var sure []uuid.UUID
 		seen := make(map[uuid.UUID]bool, len(peers.Dead))
@@ -206,7 +206,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		}
 		if freed > 0 {
 			w.log.Info("took over from dead workers", telemetry.KeyCount, freed)
-			w.hintWorkers()
+			w.wakeLoops()
 		}
 	}
 }

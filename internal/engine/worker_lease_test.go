@@ -99,7 +99,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		c.w.e.journal = journal.New(l.Commit, nil, 0)
 		old := c.run("first")
 		old.mu.Lock()
-		old.suspensionAwareness.callBeforeNotice = true
+		old.suspensionNotices.callBeforeNotice = true
 		old.mu.Unlock()
 		old.suspend(suspension{cause: ErrParked, status: store.Waiting})
 		<-time.After(10 * time.Second)

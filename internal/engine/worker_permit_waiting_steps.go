@@ -31,7 +31,7 @@ type stepAwaitingPermit struct {
 	gone         bool     // it has left the local limit key; guarded by permitExchange.mu
 }
 
-// addStep adds a step, which then requests its permit.
+// addStepToHistory adds a step, which then requests its permit.
 func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
 	s := &stepAwaitingPermit{run: q, limitKey: g, step: step, isRequesting: true, mustRequest: newNotifier()}
 	q.mu.Lock()

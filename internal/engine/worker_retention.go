@@ -104,8 +104,8 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// paced makes a call, and then pauses in proportion to its duration.
-func (s *sweeper) paced(ctx context.Context, call func() error) (took time.Duration, err error) {
+// callAndPause makes a call, and then pauses in proportion to its duration.
+func (s *sweeper) callAndPause(ctx context.Context, call func() error) (took time.Duration, err error) {
 	began := time.Now()
 	err = call()
 	took = time.Since(began)
@@ -125,8 +125,8 @@ func (s *sweeper) sweepRuns(ctx context.Context, before time.Time) error {
 	for len(after) > 0 {
 		for shard, last := range after { // in random order, so that several workers seldom meet
 			var page store.EndedTrees
-			_, err := s.paced(ctx, func() (err error) {
-				page, err = s.w.e.store.EndedTrees(ctx, store.EndedTreesQuery{Shard: shard, After: last, CreatedBy: before, EndedBefore: before, Limit: sweepReadLimit})
+			_, err := s.callAndPause(ctx, func() (err error) {
+				page, err = s.w.e.store.EndedTrees(ctx, store.EndedTreesQuery{Shard: shard, After: last, CreatedBefore: before, EndedBefore: before, Limit: sweepReadLimit})
 				return err
 			})
 			if err != nil {
@@ -153,10 +153,10 @@ func (s *sweeper) sweepRuns(ctx context.Context, before time.Time) error {
 // sweepGenerations deletes generations that were superseded before the given time.
 func (s *sweeper) sweepGenerations(ctx context.Context, before time.Time) error {
 	for shard := range int16(store.Shards) {
-		q := store.OldGenerationsQuery{Shard: shard, Before: before, Limit: sweepReadLimit}
+		q := store.OldGenerationsQuery{Shard: shard, SupersededBefore: before, Limit: sweepReadLimit}
 		for {
 			var page store.OldGenerations
-			_, err := s.paced(ctx, func() (err error) {
+			_, err := s.callAndPause(ctx, func() (err error) {
 				page, err = s.w.e.store.OldGenerations(ctx, q)
 				return err
 			})
@@ -184,7 +184,7 @@ func (s *sweeper) sweepGenerations(ctx context.Context, before time.Time) error 
 func (s *sweeper) sweepEvents(ctx context.Context, before time.Time) error {
 	for {
 		n := 0
-		_, err := s.paced(ctx, func() (err error) {
+		_, err := s.callAndPause(ctx, func() (err error) {
 			n, err = s.w.e.store.DeleteEvents(ctx, before)
 			return err
 		})
@@ -203,7 +203,7 @@ func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
 		n := min(s.batch, len(due))
 		d := &store.Deletion{Now: s.now, Trees: s.archived(ctx, due[:n])}
 		due = due[n:]
-		took, err := s.paced(ctx, func() error { return s.w.e.store.DeleteTrees(ctx, d) })
+		took, err := s.callAndPause(ctx, func() error { return s.w.e.store.DeleteTrees(ctx, d) })
 		if err != nil {
 			return fmt.Errorf("delete runs: %w", err)
 		}
@@ -235,14 +235,14 @@ func (s *sweeper) archived(ctx context.Context, due []store.TreeDeletion) (ready
 			if t.Outcome != store.Written {
 				continue
 			}
-			t.Only = make(map[uuid.UUID]bool, len(nodes))
+			t.Allowed = make(map[uuid.UUID]bool, len(nodes))
 			for _, run := range plan.Runs {
-				if t.Only[run] = true; err == nil {
+				if t.Allowed[run] = true; err == nil {
 					err = s.callArchive(ctx, run, 0)
 				}
 			}
 			for _, g := range plan.Generations {
-				if t.Only[g.UUID] = true; err == nil {
+				if t.Allowed[g.UUID] = true; err == nil {
 					err = s.callArchive(ctx, g.Parent.UUID, g.Generation)
 				}
 			}

@@ -178,7 +178,7 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 		return err
 	}
 	e.reportCancel(o)
-	e.worker().hintWorkers()
+	e.worker().wakeLoops()
 	return nil
 }
 
@@ -255,7 +255,7 @@ func (e *Engine) reportFires(ctx context.Context, w *store.ScheduleWrite) {
 		}
 	}
 	if started {
-		e.worker().hintWorkers()
+		e.worker().wakeLoops()
 	}
 }
 
@@ -275,7 +275,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 			if err := w.e.checkWorkers(ctx, "schedules"); err != nil {
 				return err
 			}
-			live, err = w.otherVersions(ctx)
+			live, err = w.versionsOfOtherWorkers(ctx)
 			own.Live = live
 		}
 		if err == nil {
@@ -293,8 +293,8 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// otherVersions returns the versions of the other workers that live.
-func (w *worker) otherVersions(ctx context.Context) (map[string]bool, error) {
+// versionsOfOtherWorkers returns the versions of the other workers that live.
+func (w *worker) versionsOfOtherWorkers(ctx context.Context) (map[string]bool, error) {
 	workers, err := w.e.liveWorkers(ctx)
 	live := make(map[string]bool)
 	for i := range workers {

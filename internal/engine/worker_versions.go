@@ -97,7 +97,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 		rules.ChangesAt = v.trustedFrom
 	}
 	if before := v.rules.Swap(rules); before != nil && rules.Differs(before) {
-		w.logReleased(rules.Released(before))
+		w.logReleased(rules.ReleasedSince(before))
 		w.claimHints.notify()
 	}
 	return nil

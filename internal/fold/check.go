@@ -28,7 +28,7 @@ type Check struct {
 // Change returns the change of the row. If skip is true, it does not wait for another transaction that has
 // locked the row.
 func (l *Check) Change(skip bool) *store.FoldChange {
-	return &store.FoldChange{Key: l.Key, Skip: skip, Plan: l.Plan, Runs: func(row *store.Fold) []uuid.UUID {
+	return &store.FoldChange{Key: l.Key, SkipLocked: skip, Plan: l.Plan, Runs: func(row *store.Fold) []uuid.UUID {
 		s, _ := decode(row) // Plan returns the error
 		return s.runs()
 	}}

@@ -80,8 +80,8 @@ func (p *Start) runs(row *store.Fold) []uuid.UUID {
 // Plan decides about the start. It may be called several times.
 func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
 	p.Result, p.Created, p.Named, p.Name, p.Due, p.Err, p.write = uuid.Nil, nil, nil, "", time.Time{}, nil, nil
-	if at.Named != nil {
-		p.Named = at.Named
+	if at.RunWithName != nil {
+		p.Named = at.RunWithName
 		return nil
 	}
 	s, err := decode(at.Row)

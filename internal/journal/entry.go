@@ -62,16 +62,16 @@ func (e *Entry) addToBatch(b *store.Batch) {
 	}
 }
 
-// runItReleases returns the run that the entry releases without ending it.
-func (e *Entry) runItReleases() (run uuid.UUID, ok bool) {
+// releasedRun returns the run that the entry releases without ending it.
+func (e *Entry) releasedRun() (run uuid.UUID, ok bool) {
 	if e.ownershipEnd == nil || e.ownershipEnd.Status.IsTerminal() {
 		return uuid.UUID{}, false
 	}
 	return e.ownershipEnd.UUID, true
 }
 
-// runItRecords returns the run to whose history the entry adds.
-func (e *Entry) runItRecords() (run uuid.UUID, ok bool) {
+// recordingRun returns the run to whose history the entry adds.
+func (e *Entry) recordingRun() (run uuid.UUID, ok bool) {
 	switch {
 	case e.step != nil:
 		return e.step.Step.Run, true

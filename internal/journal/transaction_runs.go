@@ -22,9 +22,9 @@ type transactionRuns struct {
 
 // add adds the run of the entry to the lists.
 func (f *transactionRuns) add(e *Entry) {
-	if run, leaves := e.runItReleases(); leaves {
+	if run, leaves := e.releasedRun(); leaves {
 		f.released = append(f.released, run)
-	} else if run, records := e.runItRecords(); records {
+	} else if run, records := e.recordingRun(); records {
 		f.recorded = append(f.recorded, run)
 	}
 }
@@ -34,13 +34,13 @@ func (f *transactionRuns) clear() { f.recorded, f.released = f.recorded[:0], f.r
 
 // conflictsWith reports whether the entry must not be written concurrently with the transaction.
 func (f *transactionRuns) conflictsWith(e *Entry) bool {
-	if run, leaves := e.runItReleases(); leaves {
+	if run, leaves := e.releasedRun(); leaves {
 		return slices.Contains(f.recorded, run)
 	}
 	if len(f.released) == 0 {
 		return false
 	}
-	run, records := e.runItRecords()
+	run, records := e.recordingRun()
 	return records && slices.Contains(f.released, run)
 }
 

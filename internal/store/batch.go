@@ -52,7 +52,7 @@ type StartWrite struct {
 	// Existing is the complete row of the existing run if Outcome is Adopted. The engine decides
 	// whether it counts as the same start.
 	Existing *Run
-	State    RunState
+	RunState RunState
 }
 
 // StepWrite records the state of a step, if the run is still Running at the epoch Step.Epoch. A pause or cancel request (Control)
@@ -73,7 +73,7 @@ type StepWrite struct {
 	// backoff that is older than a row of the same epoch changes nothing, and its outcome is Written.
 	Outcome  Outcome
 	Recorded *Step
-	State    RunState
+	RunState RunState
 }
 
 // ReceiveWrite takes the oldest waiting signal named Signal for a step of the run, if the run is still
@@ -98,7 +98,7 @@ type ReceiveWrite struct {
 	// transaction has locked the run's row.
 	Outcome  Outcome
 	Recorded *Step
-	State    RunState
+	RunState RunState
 }
 
 // PayloadEncoder returns the payload of a signal to the run as it is stored.
@@ -138,7 +138,7 @@ type SignalWrite struct {
 	// and its outcome is Written.
 	Outcome  Outcome
 	Existing *SignalWrite // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
-	State    RunState
+	RunState RunState
 }
 
 // OwnershipEnd ends one ownership of a run, if the run is still Running at Epoch. The run finishes (Completed, Failed, Cancelled,
@@ -193,8 +193,8 @@ type OwnershipEnd struct {
 
 	// Outcome is Written; Fenced, and then State holds the state of the run; or Locked, if another transaction has locked the row
 	// of the run or of its parent.
-	Outcome Outcome
-	State   RunState
+	Outcome  Outcome
+	RunState RunState
 }
 
 // EncodedPayloads are the encoded payloads of a write, which package coded keeps in the write. A write that is repeated must have the
@@ -307,9 +307,9 @@ type ClaimResult struct {
 // ClaimedRun is a run that the worker now owns. If its Status is Paused, the claim has instead paused
 // the run for its crashes, and History is empty.
 type ClaimedRun struct {
-	Run         Run
-	History     []Step        // ordered by name
-	HistoryRest UnreadHistory // tells whether HistoryFrom has to read more
+	Run           Run
+	History       []Step        // ordered by name
+	UnreadHistory UnreadHistory // tells whether HistoryFrom has to read more
 	// CheckpointsAtLastCrash is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
 	CheckpointsAtLastCrash int

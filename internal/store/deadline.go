@@ -19,6 +19,6 @@ type DeadlineChange struct {
 	Now time.Time
 
 	// Outcome is Written or Fenced. If it is Fenced, State holds the state of the run.
-	Outcome Outcome
-	State   RunState
+	Outcome  Outcome
+	RunState RunState
 }

@@ -77,9 +77,9 @@ type FoldRun struct {
 // FoldChange reads, plans and writes the row of one key in a transaction.
 type FoldChange struct {
 	Key FoldKey
-	// Skip makes ChangeFold return without a call of Plan if there is no row, or if another transaction has
+	// SkipLocked makes ChangeFold return without a call of Plan if there is no row, or if another transaction has
 	// locked it. Otherwise ChangeFold waits for the lock, but not for long, and returns ErrLocked.
-	Skip bool
+	SkipLocked bool
 	// Name is the name of a root that Plan decides about; empty: none.
 	Name string
 	// Runs returns the runs that Plan decides about. It is called with the locked row.
@@ -93,9 +93,9 @@ type FoldChange struct {
 
 // FoldState is the argument of FoldChange.Plan: the rows that it decides about.
 type FoldState struct {
-	Row   *Fold                 // nil: there is none
-	Runs  map[uuid.UUID]FoldRun // those of FoldChange.Runs that exist
-	Named *Run                  // the root with FoldChange.Name; nil: there is none
+	Row         *Fold                 // nil: there is none
+	Runs        map[uuid.UUID]FoldRun // those of FoldChange.Runs that exist
+	RunWithName *Run                  // the root with FoldChange.Name; nil: there is none
 }
 
 // FoldWrite is what a FoldChange writes.

@@ -36,8 +36,8 @@ func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// OpenRunDetails is what a run that has not ended waits for, its progress, its tags, and its last loss of a lease.
-type OpenRunDetails struct {
+// RunProgress is what a run that has not ended waits for, its progress, its tags, and its last loss of a lease.
+type RunProgress struct {
 	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
 	LastLeaseLoss LeaseLoss
@@ -128,8 +128,8 @@ const (
 	HintClaim        WakeHint = 1  // a run may be claimable
 	HintAdmitted     WakeHint = 4  // a run may be claimable, because an admission gave it a place
 	HintQueues       WakeHint = 8  // a row of a queue was changed
-	HintListening    WakeHint = 16 // from now on, the hints arrive, unless the connection fails
-	HintDeaf         WakeHint = 32 // they may not arrive
+	HintListenBegan  WakeHint = 16 // from now on, the hints arrive, unless the connection fails
+	HintListenLost   WakeHint = 32 // they may not arrive
 	HintNotification WakeHint = 2  // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
 )
 

@@ -48,8 +48,8 @@ func DecodeOperatorChange(text string) (*OperatorChange, error) {
 	return c, nil
 }
 
-// OperatorCall names a queue or a limit that an operator deletes or resets.
-type OperatorCall struct {
+// OperatorRequest names a queue or a limit that an operator deletes or resets.
+type OperatorRequest struct {
 	Name   string
 	Now    time.Time
 	By     string
@@ -57,6 +57,6 @@ type OperatorCall struct {
 }
 
 // Change returns what is recorded of the call.
-func (c OperatorCall) Change(verb OperatorVerb) OperatorChange {
+func (c OperatorRequest) Change(verb OperatorVerb) OperatorChange {
 	return OperatorChange{Verb: verb, At: c.Now, By: c.By, Reason: c.Reason}
 }

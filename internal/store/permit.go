@@ -139,7 +139,7 @@ type PermitRequest struct {
 	LimitHasRate bool      // the limit has a rate, so that the grant must be used soon
 	RetryAt      time.Time // when the attempt should repeat the request; zero: its run will be woken
 	ArrivedAt    time.Time // its place in the line, with Locked
-	State        RunState  // of the run, with Fenced
+	RunState     RunState  // of the run, with Fenced
 }
 
 // PermitReturn gives back a permit, or gives up a place in the line. It changes nothing if another execution has the permit.
@@ -277,7 +277,7 @@ type LimitStore interface {
 
 	// ResetLimit removes the bounds of an operator, so that those that code has declared apply. It reports
 	// whether there is such a limit that code has declared.
-	ResetLimit(ctx context.Context, c OperatorCall) (bool, error)
+	ResetLimit(ctx context.Context, c OperatorRequest) (bool, error)
 
 	// Limits returns all limits at the time now, ordered by name.
 	Limits(ctx context.Context, now time.Time) ([]Limit, error)

@@ -38,27 +38,27 @@ type LimitKeyState struct {
 // PermitWithRun is a permit with the state of its run.
 type PermitWithRun struct {
 	Permit
-	State     RunState
+	RunState  RunState
 	Lease     time.Time // when the lease of the run ends
 	RunLocked bool      // another transaction has locked the run, so it cannot be woken now
 }
 
 // isInUse reports whether the permit is in use: its attempt executes, or may still do so.
 func (p *PermitWithRun) isInUse(now time.Time) bool {
-	return p.Status == PermitHeld && p.State.Status == Running && p.State.Epoch == p.Epoch && p.Lease.After(now)
+	return p.Status == PermitHeld && p.RunState.Status == Running && p.RunState.Epoch == p.Epoch && p.Lease.After(now)
 }
 
 // mayWait reports whether the step of the permit may stand in the line. A running run whose pause is requested keeps its places until
 // it has left memory, because its steps would not know that they have lost them if the run is resumed before.
 func (p *PermitWithRun) mayWait() bool {
-	return p.State.Found && p.State.Status < Paused && (p.State.Status == Running || !p.pauseRequested())
+	return p.RunState.Found && p.RunState.Status < Paused && (p.RunState.Status == Running || !p.pauseRequested())
 }
 
-func (p *PermitWithRun) pauseRequested() bool { return p.State.Control&PausedMask != 0 }
+func (p *PermitWithRun) pauseRequested() bool { return p.RunState.Control&PausedMask != 0 }
 
 // wakeable reports whether the run of the step can be woken for an offer.
 func (p *PermitWithRun) wakeable() bool {
-	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && (p.State.Status == Running || p.State.Status == Waiting)
+	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && (p.RunState.Status == Running || p.RunState.Status == Waiting)
 }
 
 // PermitPlan is what a transaction changes in one limit key.
@@ -104,8 +104,8 @@ type RequestingSteps struct {
 
 // RequestingRun is the run of a requesting step.
 type RequestingRun struct {
-	State RunState
-	Lease time.Time // when the lease of the run ends
+	RunState RunState
+	Lease    time.Time // when the lease of the run ends
 }
 
 // Plan decides which steps of the line get a permit, and sets the outcomes of the requests. The argument timeline is the present
@@ -118,7 +118,7 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun strin
 	var requests []*PermitRequest
 	requesting := make(map[stepKey]*PermitRequest)
 	for _, a := range b.Requests {
-		if a.Limit == l.Limit && a.Key == l.Key && !l.fencesRequest(a, steps.Runs[a.Run].State) {
+		if a.Limit == l.Limit && a.Key == l.Key && !l.fencesRequest(a, steps.Runs[a.Run].RunState) {
 			requests, requesting[stepKey{a.Run, a.Step}] = append(requests, a), a
 		}
 	}
@@ -194,11 +194,11 @@ func (l *LimitKeyState) lastPermitRead() (last *Permit) {
 // fencesRequest reports whether the request comes from an execution that has ended, and sets its outcome then. Such a request changes nothing: the
 // step may have a permit of a later execution.
 func (l *LimitKeyState) fencesRequest(a *PermitRequest, state RunState) bool {
-	a.GrantedAt, a.RetryAt, a.State, a.LimitHasRate = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
+	a.GrantedAt, a.RetryAt, a.RunState, a.LimitHasRate = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if state.Found && state.Status == Running && state.Epoch == a.Epoch {
 		return false
 	}
-	a.Outcome, a.State = Fenced, state
+	a.Outcome, a.RunState = Fenced, state
 	return true
 }
 
@@ -221,7 +221,7 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, fr
 	}
 	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
 	plan.Write = append(plan.Write, place)
-	return PermitWithRun{Permit: place, State: run.State, Lease: run.Lease}, true
+	return PermitWithRun{Permit: place, RunState: run.RunState, Lease: run.Lease}, true
 }
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a

@@ -36,7 +36,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		for _, p := range b.rows {
 			if p.Status == status {
 				seen := *p
-				seen.State, seen.Lease = b.runs[p.Run].State, b.runs[p.Run].Lease
+				seen.RunState, seen.Lease = b.runs[p.Run].RunState, b.runs[p.Run].Lease
 				part = append(part, seen)
 			}
 		}
@@ -48,7 +48,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		if p := b.rows[a.Run]; p != nil {
 			asked.HeldPermits[a] = p.Permit
 		}
-		asked.Runs[a.Run] = store.RequestingRun{State: b.runs[a.Run].State, Lease: b.runs[a.Run].Lease}
+		asked.Runs[a.Run] = store.RequestingRun{RunState: b.runs[a.Run].RunState, Lease: b.runs[a.Run].Lease}
 	}
 	held := b.held(now)
 	repeated := map[uuid.UUID]bool{}
@@ -88,7 +88,7 @@ func (b *lineBed) fit(units int) int {
 // held returns how many units are held by runs that live.
 func (b *lineBed) held(now time.Time) (n int) {
 	for _, p := range b.rows {
-		if r := b.runs[p.Run]; p.Status == store.PermitHeld && r.State.Status == store.Running && r.State.Epoch == p.Epoch && r.Lease.After(now) {
+		if r := b.runs[p.Run]; p.Status == store.PermitHeld && r.RunState.Status == store.Running && r.RunState.Epoch == p.Epoch && r.Lease.After(now) {
 			n += b.fit(p.Units)
 		}
 	}
@@ -125,13 +125,13 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 		for i := range 6 {
 			id := uuid.UUID{0: 1, 15: byte(i)}
 			b.ids = append(b.ids, id)
-			b.runs[id] = &store.PermitWithRun{State: store.RunState{Found: true, Status: store.Running, Epoch: store.Epoch{Count: 1}}, Lease: now.Add(time.Second)}
+			b.runs[id] = &store.PermitWithRun{RunState: store.RunState{Found: true, Status: store.Running, Epoch: store.Epoch{Count: 1}}, Lease: now.Add(time.Second)}
 		}
 		units := rapid.SliceOfN(rapid.IntRange(1, 4), 6, 6).Draw(t, "units")
 		priorities := rapid.SliceOfN(rapid.IntRange(-2, 2), 6, 6).Draw(t, "priorities")
 		ask := func(i int) *store.PermitRequest {
 			r := b.runs[b.ids[i]]
-			return &store.PermitRequest{Limit: "l", Run: b.ids[i], Epoch: r.State.Epoch, Attempt: b.attempt + 1, Units: units[i], Priority: int16(priorities[i])}
+			return &store.PermitRequest{Limit: "l", Run: b.ids[i], Epoch: r.RunState.Epoch, Attempt: b.attempt + 1, Units: units[i], Priority: int16(priorities[i])}
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "pass")) * time.Millisecond)
@@ -142,13 +142,13 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 				delete(b.rows, b.ids[i])
 				b.plan(t, now)
 			case 1: // another execution takes over
-				r.State.Status, r.State.Epoch.Count, r.Lease = store.Running, r.State.Epoch.Count+1, now.Add(time.Second)
+				r.RunState.Status, r.RunState.Epoch.Count, r.Lease = store.Running, r.RunState.Epoch.Count+1, now.Add(time.Second)
 			case 2:
-				r.State.Status = store.Waiting
+				r.RunState.Status = store.Waiting
 			case 3:
-				r.State.Status = store.Completed
+				r.RunState.Status = store.Completed
 			case 4:
-				r.State.Status = store.Paused
+				r.RunState.Status = store.Paused
 			case 5:
 				b.attempt++
 			case 6:
@@ -170,8 +170,8 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitRequest) {
 	now = now.Add(time.Minute) // offers end, leases too
 	for _, id := range b.ids {
-		b.runs[id].State.Status, b.runs[id].Lease = store.Running, now.Add(24*time.Hour)
-		b.runs[id].State.Epoch.Count++
+		b.runs[id].RunState.Status, b.runs[id].Lease = store.Running, now.Add(24*time.Hour)
+		b.runs[id].RunState.Epoch.Count++
 	}
 	left := map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true}
 	for range 200 {
@@ -214,7 +214,7 @@ func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 			a.Settings = declared
 		}
 		state := store.RunState{Found: true, Status: store.Running, Epoch: a.Epoch}
-		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {State: state, Lease: now.Add(time.Minute)}}}, "")
+		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {RunState: state, Lease: now.Add(time.Minute)}}}, "")
 		if a.Outcome != store.Written || a.LimitHasRate != rated {
 			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.LimitHasRate, rated)
 		}

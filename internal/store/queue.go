@@ -177,11 +177,11 @@ type QueueStore interface {
 
 	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. It reports whether there was one that was
 	// not marked.
-	DeleteQueue(ctx context.Context, c OperatorCall) (bool, error)
+	DeleteQueue(ctx context.Context, c OperatorRequest) (bool, error)
 
 	// ResetQueue removes the settings of an operator, so that those that code declares apply. It reports
 	// whether there is such a queue that is not marked as deleted and that code declares.
-	ResetQueue(ctx context.Context, c OperatorCall) (bool, error)
+	ResetQueue(ctx context.Context, c OperatorRequest) (bool, error)
 
 	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by
 	// name.

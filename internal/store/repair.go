@@ -45,8 +45,8 @@ type Fence struct {
 	Actor  string
 
 	// Outcome is Written; or Fenced if the run is not as Before says. State is then the run as it is.
-	Outcome Outcome
-	State   RunState
+	Outcome  Outcome
+	RunState RunState
 }
 
 // After returns the epoch of the run after the fence.
@@ -57,8 +57,8 @@ func (f *Fence) After() Epoch {
 	return f.Before.Epoch.Next(f.Nonce)
 }
 
-// Judge returns the outcome of a fence that changed no row.
-func (f *Fence) Judge(now RunState) Outcome {
+// Decide returns the outcome of a fence that changed no row.
+func (f *Fence) Decide(now RunState) Outcome {
 	live := !f.Before.Status.IsTerminal()
 	switch {
 	case live && now.Found && now.Status == Paused && now.Epoch == f.After():
@@ -145,10 +145,10 @@ func (r *Repair) EventType() EventType {
 	return EventRepaired
 }
 
-// Judge returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
-// whether the first of them has a generation that was superseded by this Request. Judge returns zero if the repair
+// Decide returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
+// whether the first of them has a generation that was superseded by this Request. Decide returns zero if the repair
 // can be applied.
-func (r *Repair) Judge(states map[uuid.UUID]RunState, done bool) Outcome {
+func (r *Repair) Decide(states map[uuid.UUID]RunState, done bool) Outcome {
 	if done {
 		return Written // the result of an earlier try was lost
 	}
@@ -169,9 +169,9 @@ func (r *Repair) Judge(states map[uuid.UUID]RunState, done bool) Outcome {
 // transaction back and sets the outcome Fenced.
 var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
 
-// PresentGeneration returns the number of a run's present generation. before has the superseded ones that are kept, which
+// CurrentGeneration returns the number of a run's present generation. before has the superseded ones that are kept, which
 // include the newest one.
-func PresentGeneration(before []Generation) int32 {
+func CurrentGeneration(before []Generation) int32 {
 	if len(before) == 0 {
 		return 1
 	}

@@ -39,11 +39,11 @@ type RetentionStore interface {
 
 // EndedTreesQuery selects roots that ended long ago. A run without an existing parent is a root.
 type EndedTreesQuery struct {
-	Shard       int16
-	After       uuid.UUID // the last run that was read before; zero: begin with the first one
-	CreatedBy   time.Time // runs with UUIDs from this time on are not read
-	EndedBefore time.Time
-	Limit       int // the largest number of runs that are read
+	Shard         int16
+	After         uuid.UUID // the last run that was read before; zero: begin with the first one
+	CreatedBefore time.Time // runs with UUIDs from this time on are not read
+	EndedBefore   time.Time
+	Limit         int // the largest number of runs that are read
 }
 
 // EndedTrees is the result of an EndedTreesQuery.
@@ -63,11 +63,11 @@ type EndedRoot struct {
 
 // OldGenerationsQuery selects generations that were superseded long ago. The newest one of each run is left out.
 type OldGenerationsQuery struct {
-	Shard       int16
-	AfterRun    uuid.UUID // the generation that was read last before; zero: begin with the first one
-	AfterNumber int32
-	Before      time.Time // when they were superseded
-	Limit       int
+	Shard            int16
+	AfterRun         uuid.UUID // the generation that was read last before; zero: begin with the first one
+	AfterNumber      int32
+	SupersededBefore time.Time // when they were superseded
+	Limit            int
 }
 
 // OldGenerations is the result of an OldGenerationsQuery.
@@ -108,7 +108,7 @@ type TreeNode struct {
 type Deletion struct {
 	Trees []TreeDeletion
 	Now   time.Time
-	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. TreeDeletion.Quiet may
+	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. TreeDeletion.EndedBeforeCall may
 	// have runs that had ended before the call.
 	AwaitWriters bool
 
@@ -124,11 +124,11 @@ type TreeDeletion struct {
 	Name        string    // of the run, for its event
 	Epoch       Epoch     // of the root when it was read
 	EndedBefore time.Time // all runs that are deleted have ended before this time; zero: at any time
-	// Quiet has runs that had ended before the call, with their epochs, if it waits for writes under way. Other runs must have
+	// EndedBeforeCall has runs that had ended before the call, with their epochs, if it waits for writes under way. Other runs must have
 	// ended for at least MinRetention.
-	Quiet map[uuid.UUID]Epoch
-	// Only has the runs and generations that may be deleted. Nil: all.
-	Only map[uuid.UUID]bool
+	EndedBeforeCall map[uuid.UUID]Epoch
+	// Allowed has the runs and generations that may be deleted. Nil: all.
+	Allowed map[uuid.UUID]bool
 
 	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents
 	// it, which is then Blocker; Locked if another transaction has locked one of its runs.
@@ -151,7 +151,7 @@ type DeletionPlan struct {
 // is deleted as a whole or not at all. A detached child is deleted with its parent if its own tree can be deleted too.
 // Otherwise it stays with all its descendants, and is a root in effect.
 func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
-	t := deletionTree{d: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
+	t := deletionTree{deletion: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
 	root := -1
 	for i := range nodes {
 		if nodes[i].UUID == d.Root {
@@ -175,7 +175,7 @@ func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UU
 
 // deletionTree is the tree of one call of Plan.
 type deletionTree struct {
-	d        *TreeDeletion
+	deletion *TreeDeletion
 	nodes    []TreeNode
 	children map[uuid.UUID][]int
 	now      time.Time
@@ -188,9 +188,9 @@ func (t *deletionTree) collect(root int, plan *DeletionPlan) Outcome {
 	var detached []int
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		n := &t.nodes[queue[0]]
-		if outcome := t.judge(n); outcome != Written {
-			if t.d.Root == t.nodes[root].UUID {
-				t.d.Blocker = *n
+		if outcome := t.check(n); outcome != Written {
+			if t.deletion.Root == t.nodes[root].UUID {
+				t.deletion.Blocker = *n
 			}
 			*plan = before
 			return outcome
@@ -214,21 +214,21 @@ func (t *deletionTree) collect(root int, plan *DeletionPlan) Outcome {
 	return Written
 }
 
-// judge returns Written if the node can be deleted, and otherwise why not.
-func (t *deletionTree) judge(n *TreeNode) Outcome {
-	if t.d.Only != nil && !t.d.Only[n.UUID] {
+// check returns Written if the node can be deleted, and otherwise why not.
+func (t *deletionTree) check(n *TreeNode) Outcome {
+	if t.deletion.Allowed != nil && !t.deletion.Allowed[n.UUID] {
 		return Fenced
 	}
 	if n.Generation > 0 {
-		if n.UUID == t.d.Root && !t.old(n) {
+		if n.UUID == t.deletion.Root && !t.endedLongEnough(n) {
 			return Fenced
 		}
 		return Written // it never changes, and is older than the end of its run
 	}
-	epoch, quiet := t.d.Quiet[n.UUID]
+	epoch, quiet := t.deletion.EndedBeforeCall[n.UUID]
 	quiet = quiet && epoch == n.Epoch || n.EndedAt.Before(t.now.Add(-MinRetention))
 	switch {
-	case !n.Status.IsTerminal(), n.InQueue, !t.old(n), !quiet, n.UUID == t.d.Root && n.Epoch != t.d.Epoch:
+	case !n.Status.IsTerminal(), n.InQueue, !t.endedLongEnough(n), !quiet, n.UUID == t.deletion.Root && n.Epoch != t.deletion.Epoch:
 		return Fenced
 	case !t.locked(n.UUID):
 		return Locked
@@ -236,7 +236,7 @@ func (t *deletionTree) judge(n *TreeNode) Outcome {
 	return Written
 }
 
-// old reports whether the node ended long enough ago.
-func (t *deletionTree) old(n *TreeNode) bool {
-	return t.d.EndedBefore.IsZero() || n.EndedAt.Before(t.d.EndedBefore)
+// endedLongEnough reports whether the node ended long enough ago.
+func (t *deletionTree) endedLongEnough(n *TreeNode) bool {
+	return t.deletion.EndedBefore.IsZero() || n.EndedAt.Before(t.deletion.EndedBefore)
 }

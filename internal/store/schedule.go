@@ -14,8 +14,8 @@ const MaxScheduleName = 480
 // keeps one bit, which tells whether a run was started.
 const KeptFires = 1000
 
-// FoldAt is the number of fires at which a store folds the oldest fires of a schedule into bits, so that KeptFires remain.
-const FoldAt = KeptFires + 100
+// CompactFiresAt is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that KeptFires remain.
+const CompactFiresAt = KeptFires + 100
 
 // ScheduleStore are the schedules of one database. Every Store implements it.
 type ScheduleStore interface {
@@ -177,20 +177,20 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 	return starts
 }
 
-// foldedFiresPeriod is the length of the time that one row of folded fires describes.
-const foldedFiresPeriod = time.Hour
+// compactedFiresPeriod is the length of the time that one row of compacted fires describes.
+const compactedFiresPeriod = time.Hour
 
-// BitOfFire returns the hour of a scheduled time, and the number of the bit that stands for the time in the record of that hour.
+// BitOfFireTime returns the hour of a scheduled time, and the number of the bit that stands for the time in the record of that hour.
 // Scheduled times are whole seconds.
-func BitOfFire(at time.Time) (hour time.Time, bit int) {
-	hour = at.UTC().Truncate(foldedFiresPeriod)
+func BitOfFireTime(at time.Time) (hour time.Time, bit int) {
+	hour = at.UTC().Truncate(compactedFiresPeriod)
 	return hour, int(at.Sub(hour) / time.Second)
 }
 
-// CanBeFolded reports whether the fire is recorded as a bit when it is folded, because a run was started at a scheduled time.
-func (f *Fire) CanBeFolded() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
+// CanBeCompacted reports whether the fire is recorded as a bit when it is compacted, because a run was started at a scheduled time.
+func (f *Fire) CanBeCompacted() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
 
-// SetBit sets a bit in the record of an hour of folded fires, and enlarges the record if necessary.
+// SetBit sets a bit in the record of an hour of compacted fires, and enlarges the record if necessary.
 func SetBit(bits []byte, bit int) []byte {
 	for len(bits) <= bit/8 {
 		bits = append(bits, 0)
@@ -199,5 +199,5 @@ func SetBit(bits []byte, bit int) []byte {
 	return bits
 }
 
-// HasBit reports whether a bit is set in the record of an hour of folded fires.
+// HasBit reports whether a bit is set in the record of an hour of compacted fires.
 func HasBit(bits []byte, bit int) bool { return bit/8 < len(bits) && bits[bit/8]&(1<<(bit%8)) != 0 }

@@ -49,15 +49,15 @@ type Store interface {
 	Commit(ctx context.Context, b *Batch) error
 
 	// Claim claims up to q.Limit due runs for q.Worker and loads their histories in the same round trip. It may load a long
-	// history only in part; see ClaimedRun.HistoryRest. A history contains everything that former owners have written: if an
+	// history only in part; see ClaimedRun.UnreadHistory. A history contains everything that former owners have written: if an
 	// owner lost its lease during a write, Claim waits until that write has ended or can no longer be committed.
 	Claim(ctx context.Context, q ClaimQuery) (ClaimResult, error)
 
-	// ClaimedLeases returns the leases of the claim q that have not changed since: those with its worker,
+	// LeasesOfClaim returns the leases of the claim q that have not changed since: those with its worker,
 	// nonce and LeaseUntil. A worker whose claim
 	// failed calls it to release those runs, because the claim may have been committed nevertheless.
-	// If the claim has not been committed yet, ClaimedLeases returns nothing.
-	ClaimedLeases(ctx context.Context, q ClaimQuery) ([]Lease, error)
+	// If the claim has not been committed yet, LeasesOfClaim returns nothing.
+	LeasesOfClaim(ctx context.Context, q ClaimQuery) ([]Lease, error)
 
 	// Renew records the worker's heartbeat, extends its leases, and reads the
 	// database's clock.
@@ -104,7 +104,7 @@ type Store interface {
 	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, UnreadHistory, error)
 
 	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
-	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (OpenRunDetails, error)
+	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
 
 	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest come first. Unless before is
 	// zero, it returns only runs with lower UUIDs than before. The fields Input and Output of the runs are not filled in.

@@ -217,8 +217,8 @@ func (g *VersionClaimRules) isPinned(workflow string) bool {
 	return w != nil && w.pinned
 }
 
-// Released returns the versions of each workflow whose runs the rules before reserved for other workers, and these rules do not.
-func (g *VersionClaimRules) Released(before *VersionClaimRules) (released []VersionSighting) {
+// ReleasedSince returns the versions of each workflow whose runs the rules before reserved for other workers, and these rules do not.
+func (g *VersionClaimRules) ReleasedSince(before *VersionClaimRules) (released []VersionSighting) {
 	if g == nil || before == nil {
 		return nil
 	}
@@ -233,9 +233,9 @@ func (g *VersionClaimRules) Released(before *VersionClaimRules) (released []Vers
 	return released
 }
 
-// Claimed returns the lane that the runs of a lane get when the worker claims them, and their version. An empty version means that
+// LaneAfterClaim returns the lane that the runs of a lane get when the worker claims them, and their version. An empty version means that
 // each run keeps its own.
-func (g *VersionClaimRules) Claimed(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
+func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
 	after := g.VersionAfterClaim(workflow, version)
 	if after == version && (g == nil || after != g.ownVersion) {
 		return lane, ""
@@ -243,8 +243,8 @@ func (g *VersionClaimRules) Claimed(lane ClaimLane, queue, workflow, version str
 	return ClaimLaneOf(queue, workflow, after, priority).WithAdmission(lane.Admission()), after
 }
 
-// Held returns the lane, with AdmissionNotNeeded, and the version of a held run when the worker has claimed it.
-func (g *VersionClaimRules) Held(r *Run) (ClaimLane, string) {
+// LaneOfHeldRun returns the lane, with AdmissionNotNeeded, and the version of a held run when the worker has claimed it.
+func (g *VersionClaimRules) LaneOfHeldRun(r *Run) (ClaimLane, string) {
 	version := g.VersionAfterClaim(r.Workflow, r.Version)
 	return ClaimLaneOf(r.Queue, r.Workflow, version, r.Priority), version
 }

@@ -138,8 +138,8 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	return store.ClaimedRun{Run: r.Run, History: r.history(), CheckpointsAtLastCrash: r.Progress}
 }
 
-// ClaimedLeases models store.Store.ClaimedLeases.
-func (m *Model) ClaimedLeases(q store.ClaimQuery) (leases []store.Lease) {
+// LeasesOfClaim models store.Store.LeasesOfClaim.
+func (m *Model) LeasesOfClaim(q store.ClaimQuery) (leases []store.Lease) {
 	for id, r := range m.Runs {
 		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) {
 			leases = append(leases, store.Lease{Run: id, Epoch: r.Epoch})

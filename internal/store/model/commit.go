@@ -56,7 +56,7 @@ func (m *Model) Commit(b *store.Batch) {
 // start models one start. released tells whether the same transaction releases the parent. The
 // parameter of step and receive tells the same of their run.
 func (m *Model) start(w *store.StartWrite, released bool) {
-	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
 	had := m.findByName(w.Run.Name, w.Run.Parent)
 	if had != nil && had.UUID == w.Run.UUID {
 		return
@@ -64,14 +64,14 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 	parent := m.State(w.Run.Parent.UUID)
 	switch {
 	case w.Run.Parent.Valid && (!parent.IsOwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
-		w.Outcome, w.State = store.Fenced, parent
+		w.Outcome, w.RunState = store.Fenced, parent
 		return
 	case had != nil:
 		row := had.Run
 		w.Outcome, w.Existing = store.Adopted, &row
 		return
 	case w.Run.Parent.Valid && parent.Control != 0:
-		w.Outcome, w.State = store.Fenced, parent
+		w.Outcome, w.RunState = store.Fenced, parent
 		return
 	}
 	r := &Run{Run: w.Run, Steps: make(map[string]store.Step), Tags: make(map[string]string), Divergences: make(map[string]store.Divergence)}
@@ -82,7 +82,7 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 }
 
 func (m *Model) step(w *store.StepWrite, released bool) {
-	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 	fence := m
 	if m.Fence != nil {
 		fence = m.Fence
@@ -90,7 +90,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	state := fence.State(w.Step.Run)
 	own := state.IsOwnedAt(w.Step.Epoch)
 	if own && state.Control != 0 {
-		w.State = state
+		w.RunState = state
 	}
 	var row store.Step
 	recorded := false
@@ -101,7 +101,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	switch {
 	case recorded && w.AlreadyWritten(&row) && !(own && !row.Status.IsTerminal() && m.mayHappen()): // a store may also update the times of the row
 	case !own, released && !simple && m.mayHappen():
-		w.Outcome, w.State = store.Fenced, state
+		w.Outcome, w.RunState = store.Fenced, state
 	case recorded && row.Status.IsTerminal():
 		w.Outcome, w.Recorded = store.Adopted, &row
 	case state.Control != 0 && w.Step.Kind == store.KindChild && w.Step.Status == store.StepStarted:
@@ -126,7 +126,7 @@ func isOlderWrite(w, row *store.Step) bool {
 }
 
 func (m *Model) receive(w *store.ReceiveWrite, released bool) {
-	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 	state := m.State(w.Step.Run)
 	own := state.IsOwnedAt(w.Step.Epoch)
 	var row store.Step
@@ -138,11 +138,11 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 	ended := recorded && row.Status.IsTerminal()
 	replayed := ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt
 	if !replayed && (!own || ended && released && m.mayHappen()) {
-		w.Outcome, w.State = store.Fenced, state
+		w.Outcome, w.RunState = store.Fenced, state
 		return
 	}
 	if own && state.Control != 0 {
-		w.State = state
+		w.RunState = state
 	}
 	if ended {
 		w.Outcome, w.Recorded = store.Adopted, &row
@@ -193,7 +193,7 @@ func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 
 // signal models one signal. It reports whether the signal wakes the run.
 func (m *Model) signal(w *store.SignalWrite) bool {
-	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
 	r := m.Runs[w.Run]
 	if r != nil {
 		for _, s := range r.Signals {
@@ -211,7 +211,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 		}
 	}
 	if state := m.State(w.Run); !state.IsLive() {
-		w.Outcome, w.State = store.Fenced, state
+		w.Outcome, w.RunState = store.Fenced, state
 		return false
 	}
 	r.Signals = append(r.Signals, Signal{SignalWrite: store.SignalWrite{
@@ -222,7 +222,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 
 // endOwnership models one OwnershipEnd. It reports whether the end of the run wakes its parent.
 func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
-	w.Outcome, w.State = store.Written, store.RunState{}
+	w.Outcome, w.RunState = store.Written, store.RunState{}
 	state := m.State(w.UUID)
 	r := m.Runs[w.UUID]
 	cancel, pause := state.Control&store.CancelRequested != 0, state.Control&store.PausedMask != 0
@@ -231,13 +231,13 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		overruled := r != nil && !w.Status.IsTerminal() && r.Epoch == w.Epoch &&
 			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
 		if r == nil || !w.AlreadyWritten(&r.Run) && !overruled {
-			w.Outcome, w.State = store.Fenced, state
+			w.Outcome, w.RunState = store.Fenced, state
 		}
 		// The child has ended, by this write or by another one. A store may wake its parent again.
 		return r != nil && w.Parent.Valid && w.Status.IsTerminal() && r.Status.IsTerminal() && m.mayHappen()
 	}
 	if w.CancelForbidsEnd(state.Control) {
-		w.Outcome, w.State = store.Fenced, state
+		w.Outcome, w.RunState = store.Fenced, state
 		return false
 	}
 	if w.Held {
@@ -311,7 +311,7 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 			r.Reason = store.HeldTooOftenReason(w.Reason, r.Crashes)
 		}
 	}
-	w.State = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
+	w.RunState = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
 	if r.Status == store.Paused {
 		m.recordEvent(r, store.EventPaused, w.Now)
 	}

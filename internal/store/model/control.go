@@ -77,7 +77,7 @@ func (m *Model) applyChange(o *store.ControlOperation, c *store.ControlChange) {
 
 // SetDeadline models store.Store.SetDeadline.
 func (m *Model) SetDeadline(d *store.DeadlineChange) {
-	d.Outcome, d.State = store.Fenced, m.State(d.Run)
+	d.Outcome, d.RunState = store.Fenced, m.State(d.Run)
 	r := m.Runs[d.Run]
 	if r == nil || r.Status.IsTerminal() || r.Control&store.CancelRequested != 0 {
 		return
@@ -86,7 +86,7 @@ func (m *Model) SetDeadline(d *store.DeadlineChange) {
 	if !pending && (r.Status != store.Paused || r.PausedAt.IsZero() || !r.Deadline.After(r.PausedAt)) {
 		return
 	}
-	d.Outcome, d.State = store.Written, store.RunState{}
+	d.Outcome, d.RunState = store.Written, store.RunState{}
 	r.Deadline = d.At
 	switch {
 	case r.Status == store.Running:

@@ -113,26 +113,26 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 			w.Existing = &store.Run{UUID: w.Existing.UUID}
 		}
 		if ends(w.Run.Parent.UUID) {
-			w.State = store.RunState{}
+			w.RunState = store.RunState{}
 		}
 		if w.Outcome != store.Fenced {
-			w.State = store.RunState{}
+			w.RunState = store.RunState{}
 		}
 	}
 	for _, w := range b.Steps {
-		w.State = settledState(w.Outcome, w.State, w.Step.Epoch, ends(w.Step.Run))
+		w.RunState = settledState(w.Outcome, w.RunState, w.Step.Epoch, ends(w.Step.Run))
 	}
 	for _, w := range b.Receives {
-		w.State = settledState(w.Outcome, w.State, w.Step.Epoch, ends(w.Step.Run))
+		w.RunState = settledState(w.Outcome, w.RunState, w.Step.Epoch, ends(w.Step.Run))
 	}
 	for _, w := range b.Signals {
 		if w.Outcome != store.Fenced || ends(w.Run) {
-			w.State = store.RunState{}
+			w.RunState = store.RunState{}
 		}
 	}
 	for _, w := range b.OwnershipEnds {
 		if w.Outcome != store.Fenced {
-			w.State = store.RunState{}
+			w.RunState = store.RunState{}
 		}
 	}
 }

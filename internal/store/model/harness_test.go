@@ -211,7 +211,7 @@ func (c *check) compare(after string, became []*model.Model, swap bool) {
 type sight struct {
 	list, rows []*store.Run
 	histories  [][]store.Step
-	outlines   []store.OpenRunDetails
+	outlines   []store.RunProgress
 	events     []store.Event
 }
 

@@ -67,7 +67,7 @@ func (m *Model) History(run uuid.UUID) []store.Step {
 }
 
 // RunProgress models store.Store.Outline.
-func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.OpenRunDetails) {
+func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) {
 	r := m.Runs[run]
 	if r == nil {
 		return o

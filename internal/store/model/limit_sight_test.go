@@ -146,7 +146,7 @@ func (l *limitCheck) takeOutcome(text string, before *limitSight, a *store.Permi
 	switch a.Outcome {
 	case store.Fenced:
 		if r := l.seen.runs[a.Run]; r.Status == store.Running && r.Epoch == a.Epoch {
-			l.diverge("%s: the owner of %s was fenced: %+v", text, shorten(a.Run), a.State)
+			l.diverge("%s: the owner of %s was fenced: %+v", text, shorten(a.Run), a.RunState)
 		}
 		return false
 	case store.Locked:

@@ -99,23 +99,23 @@ func doubt(m *model.Model, got, want *store.Batch) {
 	}
 	as := func(s store.RunState) store.RunState { return s }
 	for i, w := range want.Starts {
-		later(w.Run.Parent.UUID, w.Outcome == got.Starts[i].Outcome, got.Starts[i].State, &w.State, as)
+		later(w.Run.Parent.UUID, w.Outcome == got.Starts[i].Outcome, got.Starts[i].RunState, &w.RunState, as)
 	}
 	for i, w := range want.Steps {
-		later(w.Step.Run, w.Outcome == got.Steps[i].Outcome, got.Steps[i].State, &w.State, func(s store.RunState) store.RunState {
+		later(w.Step.Run, w.Outcome == got.Steps[i].Outcome, got.Steps[i].RunState, &w.RunState, func(s store.RunState) store.RunState {
 			return settledState(w.Outcome, s, w.Step.Epoch, false)
 		})
 	}
 	for i, w := range want.Receives {
-		later(w.Step.Run, w.Outcome == got.Receives[i].Outcome, got.Receives[i].State, &w.State, func(s store.RunState) store.RunState {
+		later(w.Step.Run, w.Outcome == got.Receives[i].Outcome, got.Receives[i].RunState, &w.RunState, func(s store.RunState) store.RunState {
 			return settledState(w.Outcome, s, w.Step.Epoch, false)
 		})
 	}
 	for i, w := range want.Signals {
-		later(w.Run, w.Outcome == got.Signals[i].Outcome, got.Signals[i].State, &w.State, as)
+		later(w.Run, w.Outcome == got.Signals[i].Outcome, got.Signals[i].RunState, &w.RunState, as)
 	}
 	for i, w := range want.OwnershipEnds {
-		later(w.UUID, w.Outcome == got.OwnershipEnds[i].Outcome, got.OwnershipEnds[i].State, &w.State, as)
+		later(w.UUID, w.Outcome == got.OwnershipEnds[i].Outcome, got.OwnershipEnds[i].RunState, &w.RunState, as)
 	}
 }
 
@@ -175,10 +175,10 @@ func heldByOp(q store.ClaimQuery) *op {
 	}
 	return opReturning(fmt.Sprintf("held by nonce %d until %s", q.Nonce, offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) ([]store.Lease, error) {
-			leases, err := s.ClaimedLeases(ctx, q)
+			leases, err := s.LeasesOfClaim(ctx, q)
 			return sorted(leases), err
 		},
-		func(m *model.Model, _ bool) []store.Lease { return sorted(m.ClaimedLeases(q)) })
+		func(m *model.Model, _ bool) []store.Lease { return sorted(m.LeasesOfClaim(q)) })
 }
 
 func renewOp(h store.Heartbeat) *op {

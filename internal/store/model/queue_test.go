@@ -222,7 +222,7 @@ func (q *queueCheck) change() (string, call) {
 	case n == 0 && q.live:
 		q.live, q.paused, q.bounds = false, false, store.QueueSettings{}
 		return "delete the queue", func(ctx context.Context, s store.Store) error {
-			_, err := s.DeleteQueue(ctx, store.OperatorCall{Name: flowQueue})
+			_, err := s.DeleteQueue(ctx, store.OperatorRequest{Name: flowQueue})
 			return err
 		}
 	case n < 3 && q.live:

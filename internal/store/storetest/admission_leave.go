@@ -169,7 +169,7 @@ func (q *queueBed) withoutRow() {
 
 func (q *queueBed) delete() {
 	q.Helper()
-	if found, err := q.s.DeleteQueue(q.ctx, store.OperatorCall{Name: boundedQueue, Now: q.now}); err != nil || !found {
+	if found, err := q.s.DeleteQueue(q.ctx, store.OperatorRequest{Name: boundedQueue, Now: q.now}); err != nil || !found {
 		q.Fatalf("DeleteQueue: %v, %v", found, err)
 	}
 	q.gone = true

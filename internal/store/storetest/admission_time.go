@@ -145,7 +145,7 @@ func requeueAgainstAll(b *bed) {
 		name := queues[x.IntN(2)]
 		switch x.IntN(4) {
 		case 0:
-			_, err := q.s.DeleteQueue(q.ctx, store.OperatorCall{Name: name, Now: q.now})
+			_, err := q.s.DeleteQueue(q.ctx, store.OperatorRequest{Name: name, Now: q.now})
 			failed("DeleteQueue", err)
 		case 1:
 			failed("ChangeQueue", q.s.ChangeQueue(q.ctx, store.QueueChange{Name: name, Settings: settings[name], Now: at}))

@@ -110,7 +110,7 @@ func childGuarded(b *bed) {
 			bystander := &store.StartWrite{Run: b.pending("", b.in(1000*time.Hour))}
 			b.commit(&store.Batch{Starts: []*store.StartWrite{w, bystander}})
 			wantOutcome(b, what+tagged, w.Outcome, store.Fenced)
-			wantState(b, what+tagged, w.State, want)
+			wantState(b, what+tagged, w.RunState, want)
 			wantOutcome(b, what+tagged+": a stranger in the batch", bystander.Outcome, store.Written)
 			if rows := b.get(child.UUID.String()); rows[0] != nil {
 				b.Errorf("%s%s: the child is there", what, tagged)
@@ -154,9 +154,9 @@ func childKeptOut(b *bed) {
 		step := &store.StepWrite{Step: b.completed(parent.UUID, epochAt(1), "step")}
 		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step, row}})
 		wantOutcome(b, "the child", start.Outcome, store.Fenced)
-		wantState(b, "the child", start.State, want)
+		wantState(b, "the child", start.RunState, want)
 		wantOutcome(b, "its row", row.Outcome, store.Fenced)
-		wantState(b, "its row", row.State, want)
+		wantState(b, "its row", row.RunState, want)
 		wantOutcome(b, "a step beside it", step.Outcome, store.Written)
 		wantOutcome(b, "an earlier child's row, replayed", b.commitStep(noted.Step, false).Outcome, store.Written)
 		end := noted.Step
@@ -191,7 +191,7 @@ func childReplay(b *bed) {
 	start := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
 		b.Helper()
-		start.Outcome, start.Existing, start.State = store.Fenced, &store.Run{}, store.RunState{Found: true} // results of an earlier try
+		start.Outcome, start.Existing, start.RunState = store.Fenced, &store.Run{}, store.RunState{Found: true} // results of an earlier try
 		b.commit(&store.Batch{Starts: []*store.StartWrite{start}})
 		wantOutcome(b, when, start.Outcome, store.Written)
 		if start.Existing != nil {

@@ -34,7 +34,7 @@ func controlStep(b *bed) {
 		r := b.started("")
 		b.commitStep(b.began(r.UUID, epochAt(1), 1, "begun"), false)
 		recorded := b.completed(r.UUID, epochAt(1), "recorded")
-		wantState(b, "nothing asked", b.commitStep(recorded, false).State, store.RunState{})
+		wantState(b, "nothing asked", b.commitStep(recorded, false).RunState, store.RunState{})
 		b.ordered(verb, r.UUID)
 		for i, s := range []store.Step{
 			b.completed(r.UUID, epochAt(1), "begun"), b.completed(r.UUID, epochAt(1), "new"), b.began(r.UUID, epochAt(1), 1, "marker"), b.backoff(r.UUID, epochAt(1), 1, "backoff"),
@@ -42,7 +42,7 @@ func controlStep(b *bed) {
 			what := fmt.Sprintf("verb %d, %s", verb, s.Name)
 			w := b.commitStep(s, i == 0)
 			wantOutcome(b, what, w.Outcome, store.Written)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})
+			wantState(b, what, w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})
 			b.wantRow(what, s)
 		}
 		second := recorded
@@ -60,8 +60,8 @@ func controlStep(b *bed) {
 		b.commit(batch)
 		for _, w := range batch.Steps {
 			wantOutcome(b, w.Step.Name, w.Outcome, store.Written)
-			if want := bit; w.Step.Run == r.UUID && w.State.Control != want || w.Step.Run != r.UUID && w.State.Control != 0 {
-				b.Errorf("verb %d, %s: told of %d", verb, w.Step.Name, w.State.Control)
+			if want := bit; w.Step.Run == r.UUID && w.RunState.Control != want || w.Step.Run != r.UUID && w.RunState.Control != 0 {
+				b.Errorf("verb %d, %s: told of %d", verb, w.Step.Name, w.RunState.Control)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func controlFinish(b *bed) {
 		w.Status = status
 		got := b.commitRun(w)
 		wantOutcome(b, status.String(), got.Outcome, store.Fenced)
-		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested})
+		wantState(b, status.String(), got.RunState, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested})
 	}
 	wantRun(b, "the run, which stays as it was", b.row(r.UUID), before)
 	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.UUID, epochAt(1), "undo"), false).Outcome, store.Written)

@@ -119,8 +119,8 @@ func raceCancelFinish(b *bed, s store.Store) {
 				b.Errorf("round %d: it completed: the row is %s with %d, the cancel returned %+v", round, got.Status, got.Control, result)
 			}
 		case store.Fenced:
-			if got.Status != store.Running || got.Control != store.CancelRequested || result.Requested != 1 || end.State.Control != store.CancelRequested {
-				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel returned %+v, the end %+v", round, got.Status, got.Control, result, end.State)
+			if got.Status != store.Running || got.Control != store.CancelRequested || result.Requested != 1 || end.RunState.Control != store.CancelRequested {
+				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel returned %+v, the end %+v", round, got.Status, got.Control, result, end.RunState)
 			}
 			stop := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
 			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)

@@ -74,8 +74,8 @@ func deadlineRefused(b *bed) {
 	for _, want := range refused {
 		got := b.setDeadline(want.UUID, b.in(time.Minute))
 		state := store.RunState{Found: want.Name != "", Status: want.Status, Epoch: want.Epoch, Control: want.Control}
-		if got.Outcome != store.Fenced || got.State != state {
-			b.Errorf("%s: %d, %+v, want fenced, %+v", want.Name, got.Outcome, got.State, state)
+		if got.Outcome != store.Fenced || got.RunState != state {
+			b.Errorf("%s: %d, %+v, want fenced, %+v", want.Name, got.Outcome, got.RunState, state)
 		}
 		if state.Found {
 			wantRun(b, want.Name, b.row(want.UUID), want)

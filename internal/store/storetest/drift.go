@@ -74,8 +74,8 @@ func driftHolds(b *bed) {
 	wantOutcome(b, "the hold", w.Outcome, store.Written)
 	row := b.row(r.UUID)
 	if row.Status != store.Paused || row.Control != store.HeldForDrift || row.Reason != "it is renamed" || row.Owner.Valid || !row.WakeAt.IsZero() ||
-		row.Crashes != 0 || !row.PausedAt.Equal(b.in(time.Minute)) || w.State != stateOf(row) {
-		b.Errorf("got %+v, state %+v", row, w.State)
+		row.Crashes != 0 || !row.PausedAt.Equal(b.in(time.Minute)) || w.RunState != stateOf(row) {
+		b.Errorf("got %+v, state %+v", row, w.RunState)
 	}
 	want := []store.Divergence{{Version: "v2", At: b.in(time.Minute), Call: "a/b", Detail: "renamed by v2"}}
 	if got := b.divergences(r.UUID); !slices.EqualFunc(got, want, sameDivergence) {

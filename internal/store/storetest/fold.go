@@ -89,7 +89,7 @@ func foldKept(b *bed) {
 	if row := b.foldRow(rows[1].FoldKey); row == nil {
 		b.Error("the row of the same key with another kind is gone")
 	}
-	skips := &store.FoldChange{Key: foldKey, Skip: true, Plan: func(store.FoldState) *store.FoldWrite { panic("there is nothing to plan") }}
+	skips := &store.FoldChange{Key: foldKey, SkipLocked: true, Plan: func(store.FoldState) *store.FoldWrite { panic("there is nothing to plan") }}
 	if err := b.s.ChangeFold(b.ctx, skips); err != nil || skips.Written != nil {
 		b.Errorf("a look at a row that is gone: %+v, %v", skips, err)
 	}
@@ -200,8 +200,8 @@ func foldSeen(b *bed) {
 		if err := b.s.ChangeFold(b.ctx, c); err != nil {
 			b.Fatal(err)
 		}
-		if named := got.Named != nil; named != (name == "live") {
-			b.Errorf("the run with the name %q is %+v", name, got.Named)
+		if named := got.RunWithName != nil; named != (name == "live") {
+			b.Errorf("the run with the name %q is %+v", name, got.RunWithName)
 		}
 	}
 	want := map[uuid.UUID]store.FoldRun{

@@ -43,8 +43,8 @@ func holdBound(b *bed) {
 		w := b.hold(r.UUID, got.Run.Epoch, q.Now, most)
 		wantOutcome(b, "the hold", w.Outcome, store.Written)
 		row := b.row(r.UUID)
-		if row.Status != store.Pending || int(row.Crashes) != i+1 || row.Owner.Valid || row.Reason != rejected || w.State.Status != store.Pending {
-			b.Fatalf("after hold %d: got %s, %d crashes, owner %s, reason %q, state %+v", i+1, row.Status, row.Crashes, show(row.Owner), row.Reason, w.State)
+		if row.Status != store.Pending || int(row.Crashes) != i+1 || row.Owner.Valid || row.Reason != rejected || w.RunState.Status != store.Pending {
+			b.Fatalf("after hold %d: got %s, %d crashes, owner %s, reason %q, state %+v", i+1, row.Status, row.Crashes, show(row.Owner), row.Reason, w.RunState)
 		}
 		if want := q.Now.Add(away * time.Second); !row.WakeAt.Equal(want) {
 			b.Fatalf("after hold %d: it comes back %v later, want %v s", i+1, row.WakeAt.Sub(q.Now), int(away))
@@ -59,8 +59,8 @@ func holdBound(b *bed) {
 	w := b.hold(r.UUID, got.Run.Epoch, q.Now, most)
 	row := b.row(r.UUID)
 	if row.Status != store.Paused || row.Crashes != most || !row.WakeAt.IsZero() || row.Control != store.PausedItself || !row.PausedAt.Equal(q.Now) ||
-		row.Reason != store.HeldTooOftenReason(rejected, most) || w.State.Status != store.Paused {
-		b.Errorf("after the last hold: %+v, state %+v", row, w.State)
+		row.Reason != store.HeldTooOftenReason(rejected, most) || w.RunState.Status != store.Paused {
+		b.Errorf("after the last hold: %+v, state %+v", row, w.RunState)
 	}
 }
 
@@ -138,8 +138,8 @@ func holdPaused(b *bed) {
 	if want == "" {
 		want = rejected
 	}
-	if row := b.row(r.UUID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.Reason != want || w.State.Status != store.Paused {
-		b.Errorf("got %s, %d crashes, wake %s, reason %q, state %+v", row.Status, row.Crashes, show(row.WakeAt), row.Reason, w.State)
+	if row := b.row(r.UUID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.Reason != want || w.RunState.Status != store.Paused {
+		b.Errorf("got %s, %d crashes, wake %s, reason %q, state %+v", row.Status, row.Crashes, show(row.WakeAt), row.Reason, w.RunState)
 	}
 }
 

@@ -41,7 +41,7 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 func (b *bed) rest(c store.ClaimedRun, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
-	for rest := c.HistoryRest; rest.Exists; parts++ {
+	for rest := c.UnreadHistory; rest.Exists; parts++ {
 		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.UUID, rest.FirstName, most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
@@ -67,7 +67,7 @@ func historyParts(b *bed) {
 	b.commit(batch)
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
-		all := store.ClaimedRun{Run: r, HistoryRest: store.UnreadHistory{Exists: true}}
+		all := store.ClaimedRun{Run: r, UnreadHistory: store.UnreadHistory{Exists: true}}
 		got, parts := b.rest(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
@@ -126,8 +126,8 @@ func (b *bed) wantWhole(claims store.ClaimResult, want map[store.UUID][]store.St
 		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))
 	}
 	for _, c := range claims.Runs {
-		if c.HistoryRest.Exists && slices.Contains(short, c.Run.UUID) {
-			b.Errorf("a short history has a rest: %+v", c.HistoryRest)
+		if c.UnreadHistory.Exists && slices.Contains(short, c.Run.UUID) {
+			b.Errorf("a short history has a rest: %+v", c.UnreadHistory)
 		}
 		got, _ := b.rest(c, 1<<20)
 		wantSteps(b, "the history of "+c.Run.Name, got, want[c.Run.UUID]...)

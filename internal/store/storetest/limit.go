@@ -64,7 +64,7 @@ func limitBounds(b *bed) {
 	b.wantChange("set", all[0].LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
 	change(store.LimitChange{Declare: true, Version: "v4", Settings: store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7}})
 	for name, want := range map[string]bool{"l": true, "none": false} {
-		if found, err := b.s.ResetLimit(b.ctx, store.OperatorCall{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
+		if found, err := b.s.ResetLimit(b.ctx, store.OperatorRequest{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
 			b.Errorf("ResetLimit of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}

@@ -80,7 +80,7 @@ func nonceStep(b *bed) {
 			what := "the step " + name + " at epoch " + epoch.String()
 			b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
 			wantOutcome(b, what, w.Outcome, store.Fenced)
-			wantState(b, what, w.State, want)
+			wantState(b, what, w.RunState, want)
 			if !w.RowExists {
 				again := *w
 				batch.Steps = append(batch.Steps, &again)
@@ -122,7 +122,7 @@ func nonceEnd(b *bed) {
 			what += " at epoch " + epoch.String()
 			w := b.commitRun(w)
 			wantOutcome(b, what, w.Outcome, store.Fenced)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch})
+			wantState(b, what, w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch})
 		}
 	}
 	wantRun(b, "the run", b.row(r.UUID), before)
@@ -168,7 +168,7 @@ func nonceChild(b *bed) {
 		child := b.child(parent, "charge")
 		w := b.commitChild(child, epoch)
 		wantOutcome(b, "a child at epoch "+epoch.String(), w.Outcome, store.Fenced)
-		wantState(b, "a child at epoch "+epoch.String(), w.State, want)
+		wantState(b, "a child at epoch "+epoch.String(), w.RunState, want)
 		if rows := b.get(child.UUID.String()); rows[0] != nil {
 			b.Errorf("the child at epoch %s is there", epoch)
 		}
@@ -185,7 +185,7 @@ func nonceReceive(b *bed) {
 		for _, w := range []*store.ReceiveWrite{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := "a receive at epoch " + r.Epoch.String()
 			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: owned})
+			wantState(b, what, w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: owned})
 		}
 	}
 	wantSteps(b, "history", b.history(r.UUID))

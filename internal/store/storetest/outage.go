@@ -19,10 +19,10 @@ var outages = []test{
 	{"a suspect stays one", outageSuspect},
 }
 
-// heldBy returns the leases that ClaimedLeases finds for the claim, ordered by run.
+// heldBy returns the leases that LeasesOfClaim finds for the claim, ordered by run.
 func (b *bed) heldBy(q store.ClaimQuery) []store.Lease {
 	b.Helper()
-	leases, err := b.s.ClaimedLeases(b.ctx, q)
+	leases, err := b.s.LeasesOfClaim(b.ctx, q)
 	if err != nil {
 		b.Fatalf("HeldBy: %v", err)
 	}

@@ -15,7 +15,7 @@ var outlines = []test{
 	{"another run's, and no run's", outlineNone},
 }
 
-func (b *bed) outline(run uuid.UUID, now time.Time) store.OpenRunDetails {
+func (b *bed) outline(run uuid.UUID, now time.Time) store.RunProgress {
 	b.Helper()
 	got, err := b.s.RunProgress(b.ctx, run, now)
 	if err != nil {

@@ -352,8 +352,8 @@ func permitFenced(b *bed) {
 	b.gives(r.WakeAt, first)
 	b.asks(r.WakeAt, first)
 	b.wantAsk("the former owner", first, store.Fenced)
-	if first.State.Epoch != again.Epoch {
-		b.Errorf("the former owner is told %+v", first.State)
+	if first.RunState.Epoch != again.Epoch {
+		b.Errorf("the former owner is told %+v", first.RunState)
 	}
 	third := b.ask(b.started("other"), one)
 	b.asks(r.WakeAt, third)

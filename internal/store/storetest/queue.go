@@ -109,14 +109,14 @@ func queueSettings(b *bed) {
 	}
 	b.wantChange("set", q.LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
 	for name, want := range map[string]bool{"mail": true, "none": false} {
-		if found, err := b.s.ResetQueue(b.ctx, store.OperatorCall{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
+		if found, err := b.s.ResetQueue(b.ctx, store.OperatorRequest{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
 			b.Errorf("ResetQueue of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}
 	want("after a reset", 4, "v3", false)
 	b.wantChange("reset", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.in(time.Minute), By: "bob", Reason: "over"})
 	b.changeQueue(store.QueueChange{Name: "undeclared"})
-	if found, err := b.s.ResetQueue(b.ctx, store.OperatorCall{Name: "undeclared", Now: b.now}); err != nil || found {
+	if found, err := b.s.ResetQueue(b.ctx, store.OperatorRequest{Name: "undeclared", Now: b.now}); err != nil || found {
 		b.Errorf("ResetQueue of a queue that no code declares: %v, %v", found, err)
 	}
 	b.wantChange("a refused reset", b.queueInfo("undeclared").LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now})
@@ -158,7 +158,7 @@ func queuePause(b *bed) {
 func queueDelete(b *bed) {
 	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{Executing: 1}})
 	for _, want := range []bool{true, false} {
-		if found, err := b.s.DeleteQueue(b.ctx, store.OperatorCall{Name: "mail", Now: b.now, By: "eve"}); err != nil || found != want {
+		if found, err := b.s.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, By: "eve"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
 		}
 	}

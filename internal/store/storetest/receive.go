@@ -235,7 +235,7 @@ func receiveFenced(b *bed) {
 	id, _ := store.NewRootIdentity("")
 	w := b.commitReceive(b.receive(store.Run{UUID: id, Epoch: epochAt(1)}, "wait", "paid"))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
-	wantState(b, "no run", w.State, store.RunState{})
+	wantState(b, "no run", w.RunState, store.RunState{})
 	r := b.queued("", b.now)
 	b.claimOne(b.query(b.now), r.UUID)
 	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
@@ -244,7 +244,7 @@ func receiveFenced(b *bed) {
 		for _, w := range []*store.ReceiveWrite{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := fmt.Sprintf("epoch %s of a run at 2, %s", r.Epoch, w.Step.Status)
 			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
+			wantState(b, what, w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 		}
 	}
 	wantSteps(b, "history", b.history(r.UUID))
@@ -259,7 +259,7 @@ func receiveFenced(b *bed) {
 		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		w := b.commitReceive(b.receive(r, "wait", "paid"))
 		wantOutcome(b, "a run that is "+status.String(), w.Outcome, store.Fenced)
-		wantState(b, status.String(), w.State, leftState(status))
+		wantState(b, status.String(), w.RunState, leftState(status))
 		wantSteps(b, status.String(), b.history(r.UUID))
 	}
 }
@@ -302,8 +302,8 @@ func receiveAsked(b *bed) {
 		waits := b.commitReceive(b.receive(r, "waits", "paid"))
 		b.wantWaiting("a second one", waits)
 		for _, w := range []*store.ReceiveWrite{taken, waits} {
-			if w.State.Control != bit {
-				b.Errorf("%s: it is told of %d, want %d", w.Step.Name, w.State.Control, bit)
+			if w.RunState.Control != bit {
+				b.Errorf("%s: it is told of %d, want %d", w.Step.Name, w.RunState.Control, bit)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func repairFenceOutdated(b *bed) {
 	r := b.started("")
 	f := &store.Fence{Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}}
 	wantOutcome(b, "another epoch", b.fence(f), store.Fenced)
-	wantState(b, "another epoch", f.State, stateOf(r))
+	wantState(b, "another epoch", f.RunState, stateOf(r))
 	wantOutcome(b, "the owner's step", b.commitStep(b.completed(r.UUID, epochAt(1), "in time"), false).Outcome, store.Written)
 	b.commitRun(b.finish(r.UUID, epochAt(1)))
 	f = &store.Fence{Run: r.UUID, Before: stateOf(r)}

@@ -178,9 +178,9 @@ func deleteYoung(b *bed) {
 	d = b.deletionOf(r)
 	d.Now, d.Trees[0].EndedBefore = b.row(r.UUID).EndedAt.Add(store.MinRetention), time.Time{}
 	wantOutcome(b, "a run that has just ended", b.deletes(d), store.Fenced)
-	d.Trees[0].Quiet = map[uuid.UUID]store.Epoch{r.UUID: epochAt(2)}
+	d.Trees[0].EndedBeforeCall = map[uuid.UUID]store.Epoch{r.UUID: epochAt(2)}
 	wantOutcome(b, "another epoch of it was quiet", b.deletes(d), store.Fenced)
-	d.Trees[0].Quiet, d.AwaitWriters = map[uuid.UUID]store.Epoch{r.UUID: epochAt(1)}, true
+	d.Trees[0].EndedBeforeCall, d.AwaitWriters = map[uuid.UUID]store.Epoch{r.UUID: epochAt(1)}, true
 	wantOutcome(b, "after a wait", b.deletes(d), store.Written)
 }
 

@@ -23,7 +23,7 @@ var sweeps = []test{
 func (b *bed) endedTrees(createdBy, before time.Time, limit int) (roots []store.EndedRoot) {
 	b.Helper()
 	for shard := range int16(store.Shards) {
-		q := store.EndedTreesQuery{Shard: shard, CreatedBy: createdBy, EndedBefore: before, Limit: limit}
+		q := store.EndedTreesQuery{Shard: shard, CreatedBefore: createdBy, EndedBefore: before, Limit: limit}
 		for {
 			page, err := b.s.EndedTrees(b.ctx, q)
 			if err != nil {
@@ -132,7 +132,7 @@ func sweepGenerations(b *bed) {
 	}
 	find := func(before time.Time, limit int) (numbers []int32) {
 		for shard := range int16(store.Shards) {
-			q := store.OldGenerationsQuery{Shard: shard, Before: before, Limit: limit}
+			q := store.OldGenerationsQuery{Shard: shard, SupersededBefore: before, Limit: limit}
 			for {
 				page, err := b.s.OldGenerations(b.ctx, q)
 				if err != nil {

@@ -68,7 +68,7 @@ func runOldEpoch(b *bed) {
 			what = fmt.Sprintf("%s at epoch %s of a run at 2", what, epoch)
 			w := b.commitRun(w)
 			wantOutcome(b, what, w.Outcome, store.Fenced)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
+			wantState(b, what, w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 		}
 	}
 	wantRun(b, "the run", b.row(r.UUID), before)
@@ -79,14 +79,14 @@ func runNotRunning(b *bed) {
 	id, _ := store.NewRootIdentity("")
 	w := b.commitRun(b.finish(id, epochAt(1)))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
-	wantState(b, "no run", w.State, store.RunState{})
+	wantState(b, "no run", w.RunState, store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Failed, store.Cancelled} {
 		r := b.started("")
 		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 		before := b.row(r.UUID)
 		w := b.commitRun(b.finish(r.UUID, epochAt(1)))
 		wantOutcome(b, status.String(), w.Outcome, store.Fenced)
-		wantState(b, status.String(), w.State, leftState(status))
+		wantState(b, status.String(), w.RunState, leftState(status))
 		wantRun(b, "the run, "+status.String(), b.row(r.UUID), before)
 	}
 }
@@ -110,7 +110,7 @@ func runReplay(b *bed) {
 		r := b.started("")
 		w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.now
 		for _, when := range []string{"first", "replayed"} {
-			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // results of an earlier try
+			w.Outcome, w.RunState = store.Fenced, store.RunState{Found: true} // results of an earlier try
 			b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
 			wantOutcome(b, w.Status.String()+", "+when, w.Outcome, store.Written)
 		}
@@ -121,7 +121,7 @@ func runReplay(b *bed) {
 	b.claimOne(b.query(b.in(time.Minute)), parked.UUID)
 	w := b.commitRun(park)
 	wantOutcome(b, "a park replayed after the next claim", w.Outcome, store.Fenced)
-	wantState(b, "a park replayed after the next claim", w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
+	wantState(b, "a park replayed after the next claim", w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 }
 
 func runFirstEnd(b *bed) {
@@ -138,7 +138,7 @@ func runFirstEnd(b *bed) {
 	} {
 		got := b.commitRun(w)
 		wantOutcome(b, w.Status.String()+" after completed", got.Outcome, store.Fenced)
-		wantState(b, w.Status.String()+" after completed", got.State, store.RunState{Found: true, Status: store.Completed, Epoch: epochAt(1)})
+		wantState(b, w.Status.String()+" after completed", got.RunState, store.RunState{Found: true, Status: store.Completed, Epoch: epochAt(1)})
 	}
 	wantRun(b, "the run", b.row(r.UUID), first)
 }

@@ -211,7 +211,7 @@ func scheduleAtomic(b *bed) {
 func scheduleFolded(b *bed) {
 	hour := b.now.Truncate(time.Hour).Add(-24 * time.Hour)
 	at := func(i int) time.Time { return hour.Add(time.Duration(i) * time.Second) }
-	const n = store.FoldAt + 350
+	const n = store.CompactFiresAt + 350
 	for i := 0; i < n; i += 50 {
 		var fires []store.Fire
 		for j := i; j < i+50; j++ {
@@ -227,12 +227,12 @@ func scheduleFolded(b *bed) {
 			fires = append(fires, f)
 		}
 		b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, fires...)
-		if row := b.schedule("s"); row.FireCount >= store.FoldAt {
+		if row := b.schedule("s"); row.FireCount >= store.CompactFiresAt {
 			b.Fatalf("%d fires are kept", row.FireCount)
 		}
 	}
 	all, err := b.s.Fires(b.ctx, "s", 2*n)
-	if err != nil || len(all) < store.KeptFires || len(all) > store.FoldAt {
+	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAt {
 		b.Errorf("%d of %d fires are kept, %v", len(all), n, err)
 	}
 	var fired map[time.Time]bool

@@ -64,7 +64,7 @@ func wantExisting(b *bed, what string, got *store.SignalWrite, want store.Signal
 		return
 	}
 	same := *got
-	same.Outcome, same.Existing, same.State = want.Outcome, want.Existing, want.State
+	same.Outcome, same.Existing, same.RunState = want.Outcome, want.Existing, want.RunState
 	wantFields(b, what+": the signal attached", same, want)
 }
 
@@ -158,7 +158,7 @@ func signalReplay(b *bed) {
 	again := func(when string) {
 		b.Helper()
 		for _, w := range batch.Signals {
-			w.Outcome, w.Existing, w.State = store.Fenced, &store.SignalWrite{}, store.RunState{Found: true} // results of an earlier try
+			w.Outcome, w.Existing, w.RunState = store.Fenced, &store.SignalWrite{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Signals {
@@ -189,7 +189,7 @@ func signalEnded(b *bed) {
 			w.Key = key
 			got := b.commitSignal(w)
 			wantOutcome(b, "a signal to a run that is "+status.String(), got.Outcome, store.Fenced)
-			wantState(b, status.String(), got.State, store.RunState{Found: true, Status: status, Epoch: epochAt(1)})
+			wantState(b, status.String(), got.RunState, store.RunState{Found: true, Status: status, Epoch: epochAt(1)})
 		}
 		wantRun(b, "the run, "+status.String(), b.row(r.UUID), before)
 	}
@@ -204,7 +204,7 @@ func signalMissing(b *bed) {
 	id, _ := store.NewRootIdentity("")
 	w := b.commitSignal(b.message(id, "paid", 0))
 	wantOutcome(b, "a signal to no run", w.Outcome, store.Fenced)
-	wantState(b, "a signal to no run", w.State, store.RunState{})
+	wantState(b, "a signal to no run", w.RunState, store.RunState{})
 }
 
 func signalWakes(b *bed) {

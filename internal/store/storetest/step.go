@@ -54,7 +54,7 @@ func stepReplay(b *bed) {
 	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
 	for _, when := range []string{"first", "replayed", "replayed after the end"} {
 		for _, w := range batch.Steps {
-			w.Outcome, w.Recorded, w.State = store.Fenced, &store.Step{}, store.RunState{Found: true} // results of an earlier try
+			w.Outcome, w.Recorded, w.RunState = store.Fenced, &store.Step{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Steps {
@@ -142,7 +142,7 @@ func stepOldEpoch(b *bed) {
 			what := fmt.Sprintf("%s step at epoch %s of a run at 2", name, epoch)
 			w := b.commitStep(s, name == "marked")
 			wantOutcome(b, what, w.Outcome, store.Fenced)
-			wantState(b, what, w.State, want)
+			wantState(b, what, w.RunState, want)
 		}
 	}
 	wantSteps(b, "history", b.history(r.UUID), marker, recorded)
@@ -157,7 +157,7 @@ func stepNotRunning(b *bed) {
 		for _, name := range []string{"new", "begun"} {
 			w := b.commitStep(b.completed(r.UUID, epochAt(1), name), name == "begun")
 			wantOutcome(b, "a "+name+" step of a run that is "+status.String(), w.Outcome, store.Fenced)
-			wantState(b, status.String(), w.State, leftState(status))
+			wantState(b, status.String(), w.RunState, leftState(status))
 		}
 		wantSteps(b, status.String(), b.history(r.UUID), marker)
 	}
@@ -168,7 +168,7 @@ func stepMissing(b *bed) {
 	for _, exists := range []bool{false, true} {
 		w := b.commitStep(b.completed(id, epochAt(1), "charge"), exists)
 		wantOutcome(b, "a step of no run", w.Outcome, store.Fenced)
-		wantState(b, "a step of no run", w.State, store.RunState{})
+		wantState(b, "a step of no run", w.RunState, store.RunState{})
 	}
 	wantSteps(b, "no run", b.history(id))
 }

@@ -58,8 +58,8 @@ func terminateFences(b *bed) {
 	want := b.row(r.UUID)
 	step := b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false)
 	wantOutcome(b, "a step", step.Outcome, store.Fenced)
-	if step.State.Status != store.Cancelled || step.State.Epoch != epochAt(1) {
-		b.Errorf("a step is told %+v", step.State)
+	if step.RunState.Status != store.Cancelled || step.RunState.Epoch != epochAt(1) {
+		b.Errorf("a step is told %+v", step.RunState)
 	}
 	wantOutcome(b, "an end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
 	wantOutcome(b, "an end as cancelled", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)

@@ -24,8 +24,8 @@ import (
 // A repair drops calls in the middle of a history, or changes their values. A dropped call leaves a gap in the sequence
 // numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere.
 
-// unaskedCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
-type unaskedCalls map[string]int
+// missingCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
+type missingCalls map[string]int
 
 // scopeOf returns the prefix of the scope of a call.
 func scopeOf(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
@@ -43,23 +43,23 @@ func (r *run) mustBeCalled(row *store.Step) bool {
 // definition returns the definition of the run's workflow, or nil.
 func (r *run) definition() *WorkflowDefinition { return r.e.workflows[r.row.Workflow] }
 
-// countUnasked counts the recorded calls, before the function is called.
-func (r *run) countUnasked() {
+// countRecordedCalls counts the recorded calls, before the function is called.
+func (r *run) countRecordedCalls() {
 	for _, row := range r.history {
 		if row.IsOwnGoroutine() && r.mustBeCalled(row) {
-			if r.unasked == nil {
-				r.unasked = make(unaskedCalls, 4)
+			if r.missingCalls == nil {
+				r.missingCalls = make(missingCalls, 4)
 			}
-			r.unasked[scopeOf(row.Name)]++
+			r.missingCalls[scopeOf(row.Name)]++
 		}
 	}
-	r.mayHoldUnasked = r.unasked != nil
+	r.checksMissingCalls = r.missingCalls != nil
 }
 
-// noteAsked notes that this execution makes a call. r.mu is held.
-func (r *run) noteAsked(full string) {
-	if row := r.history[full]; row != nil && r.mayHoldUnasked && row.IsOwnGoroutine() && r.mustBeCalled(row) {
-		r.unasked[scopeOf(full)]--
+// noteCallMade notes that this execution makes a call. r.mu is held.
+func (r *run) noteCallMade(full string) {
+	if row := r.history[full]; row != nil && r.checksMissingCalls && row.IsOwnGoroutine() && r.mustBeCalled(row) {
+		r.missingCalls[scopeOf(full)]--
 	}
 }
 
@@ -89,9 +89,9 @@ func (s *Scope) nextSeq(callSite uintptr) int32 {
 	return store.SeqOf(s.r.lastPosition.Add(1), s.isOwnGoroutine(callSite))
 }
 
-// judgesUnasked reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
-// unasked. A Map and a choice do not: they may have been made before without a record.
-func judgesUnasked(kind store.Kind, recorded *store.Step) bool {
+// provesCodeChange reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
+// missing. A Map and a choice do not: they may have been made before without a record.
+func provesCodeChange(kind store.Kind, recorded *store.Step) bool {
 	switch kind {
 	case store.KindStep, store.KindTx:
 		return recorded == nil || !recorded.Status.IsTerminal()
@@ -101,14 +101,14 @@ func judgesUnasked(kind store.Kind, recorded *store.Step) bool {
 	return recorded == nil
 }
 
-// checkUnaskedLocked returns ErrDiverged if the call is about to be executed although the scope's goroutine has recorded calls
+// checkMissingCallsLocked returns ErrDiverged if the call is about to be executed although the scope's goroutine has recorded calls
 // that it has not made in this execution. r.mu is held.
-func (s *Scope) checkUnaskedLocked(full string, kind store.Kind, recorded *store.Step) error {
+func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *store.Step) error {
 	r := s.r
-	if r.unasked[s.prefix] <= 0 || !judgesUnasked(kind, recorded) || r.definition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOwnGoroutine(0) {
+	if r.missingCalls[s.prefix] <= 0 || !provesCodeChange(kind, recorded) || r.definition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOwnGoroutine(0) {
 		return nil
 	}
-	names := s.r.unaskedNames(s.prefix)
+	names := s.r.missingCallNames(s.prefix)
 	if len(names) == 0 {
 		return nil
 	}
@@ -117,9 +117,9 @@ func (s *Scope) checkUnaskedLocked(full string, kind store.Kind, recorded *store
 		ErrDiverged, naming.Display(full), r.row.Address(), r.row.Workflow, names)
 }
 
-// unaskedNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind a
+// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind a
 // gap, as people see them, in the order in which they began. r.mu is held.
-func (r *run) unaskedNames(prefix string) (names []string) {
+func (r *run) missingCallNames(prefix string) (names []string) {
 	taken := make(map[int32]bool, len(r.history))
 	var own []*store.Step
 	for _, row := range r.history {
@@ -148,16 +148,16 @@ func (r *run) unaskedNames(prefix string) (names []string) {
 	return names[:min(len(names), maxLoggedUncalled)]
 }
 
-// judgeUnasked is called when the run would complete. It returns a failure, or suspends the run, if the code did not make recorded calls.
-func (r *run) judgeUnasked() *record.Failure {
+// checkMissingCallsAtEnd is called when the run would complete. It returns a failure, or suspends the run, if the code did not make recorded calls.
+func (r *run) checkMissingCallsAtEnd() *record.Failure {
 	def := r.definition()
-	if !r.mayHoldUnasked || def == nil || def.OnDrift == DriftContinues {
+	if !r.checksMissingCalls || def == nil || def.OnDrift == DriftContinues {
 		return nil
 	}
 	r.mu.Lock()
 	var names []string
-	if r.unasked[""] > 0 {
-		names = r.unaskedNames("")
+	if r.missingCalls[""] > 0 {
+		names = r.missingCallNames("")
 	}
 	r.mu.Unlock()
 	if len(names) == 0 {

@@ -88,6 +88,7 @@ type graphDefinition struct {
 	shape    graph.Shape
 	encoded  []byte // the recorded form of the shape
 	nodes    []*graphNode
+	indexes  map[string]int // of the nodes by their names; set by finish
 	err      error
 	finished bool
 }
@@ -115,6 +116,15 @@ func (d *graphDefinition) finish(output AnyNode) {
 	var err error
 	if d.encoded, err = d.shape.Encode(); err != nil {
 		d.fail(err)
+	}
+	d.indexes = make(map[string]int, len(d.nodes))
+	for i, n := range d.nodes {
+		d.indexes[n.name] = i
+		for _, need := range withoutRepeats(n.spec().AllNeeds()) {
+			at := d.indexes[need]
+			n.refers = append(n.refers, at)
+			d.nodes[at].referredBy = append(d.nodes[at].referredBy, i)
+		}
 	}
 }
 

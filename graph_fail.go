@@ -31,6 +31,9 @@ func (x *graphRun) failBecauseOf(c *Ctx, n *graphNode) error {
 // retry removes the failure from the history, it removes this record as well.
 func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 	name := graph.FailName(culprit.name)
+	if err := x.openAll(n, culprit); err != nil {
+		return err
+	}
 	spec := &engine.ChoiceSpec{Name: name, CallSite: n.callSite, Deciders: []int{0}, Branches: []*engine.Branch{x.nodes[culprit.index].branch}}
 	spec.Losers = func([]int) []engine.LoserBranch {
 		var open []string
@@ -78,7 +81,7 @@ func (x *graphRun) unmetBelow(n *graphNode) (reasons []*graphNode) {
 			needs = append(needs, c.Of...)
 		}
 		for _, name := range needs {
-			need := x.d.nodes[x.d.shape.Index(name)]
+			need := x.d.nodes[x.d.indexes[name]]
 			s := x.state(name)
 			if seen[need.index] || !s.IsFinal() || s == graph.Completed {
 				continue

@@ -48,7 +48,12 @@ type graphNode struct {
 	execute    func(c *Ctx, in *NodeInput) (any, error)
 	conditions []nodeCondition
 	delay      time.Duration // zero: none, or it is among the start options of a child
+
+	refers, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
 }
+
+// hasChoices reports whether the node needs some of several nodes.
+func (n *graphNode) hasChoices() bool { return len(n.spec().Choices) > 0 }
 
 // spec returns what the node needs.
 func (n *graphNode) spec() *graph.Node { return &n.d.shape.Nodes[n.index] }

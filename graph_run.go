@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
 )
 
-// The execution of a graph is an ordinary workflow function. Each node is a branch with the name of the node, and all branches are
-// opened at once, so that a recorded choice can end each of them, also one that has not begun. A branch waits in memory for the
-// results of the branches that its node refers to, asks graph.Node.Decide what to do, and then makes its durable calls. What it
-// decides follows from recorded outcomes alone:
+// The execution of a graph is an ordinary workflow function. Each node is a branch with the name of the node. A branch is opened when
+// its node begins, or before a choice that can end it is recorded, so that the record can name also nodes that have not begun. Once
+// the results of the nodes that it refers to are final, graph.Node.Decide says what the node does, and then it makes its durable
+// calls; see graph_schedule.go. What it decides follows from recorded outcomes alone:
 //
 //   - The result of a branch follows from its recorded calls, as for every branch. A node that is skipped because a need was not met
 //     has no row: every replay skips it again.
@@ -22,15 +23,28 @@ import (
 //   - The winners of a choice, and the nodes that it ended, are a choice record, in the scope of the node that needed it.
 //   - That a node fails the run is a choice record that the failed node decided. It ends all others.
 //
-// A branch never stops waiting because its context ended. It needs no such thing: the branches without needs return when their
-// calls are refused, and then all others do. So the results of a replay do not depend on when contexts end.
+// A node never stops waiting because its context ended. It needs no such thing: the nodes without needs return when their calls are
+// refused, and then all others do. So the results of a replay do not depend on when contexts end.
 
 // graphRun is one execution of a graph.
 type graphRun struct {
-	d       *graphDefinition
-	input   any            // *graphInput
-	nodes   []*Future[any] // in the order of declaration
-	started chan struct{}  // closed when nodes is complete
+	c     *Ctx
+	d     *graphDefinition
+	input any           // *graphInput
+	nodes []Future[any] // in the order of declaration
+	over  chan struct{} // closed when the results of all nodes are final
+
+	mu       sync.Mutex // locked before those of the futures and before engine locks
+	progress []nodeProgress
+	notFinal int       // how many nodes have no final result that is noted
+	due      []dueNode // nodes without a goroutine that executes them
+}
+
+// nodeProgress says how far a node is in this execution.
+type nodeProgress struct {
+	finalNeeds int  // how many of the nodes that it refers to are final
+	isDecided  bool // what happens to it; unused for nodes with choices
+	isFinal    bool // its result is final, and the nodes that refer to it were told
 }
 
 // executeGraph executes the graph in the run.
@@ -39,11 +53,8 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	if err := recordShape(c, d); err != nil {
 		return zero, err
 	}
-	x := &graphRun{d: d, input: &graphInput[I]{in}, started: make(chan struct{})}
-	for _, n := range d.nodes {
-		x.nodes = append(x.nodes, c.Go(n.name, func(c *Ctx) (any, error) { return x.executeNode(c, n) }))
-	}
-	close(x.started)
+	x := newGraphRun(c, d, &graphInput[I]{in})
+	x.startAll()
 	v, err := x.awaitOutput(c)
 	if err != nil {
 		return zero, err
@@ -52,18 +63,30 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	return out, nil
 }
 
+func newGraphRun(c *Ctx, d *graphDefinition, input any) *graphRun {
+	x := &graphRun{
+		c: c, d: d, input: input, over: make(chan struct{}), notFinal: len(d.nodes),
+		nodes: make([]Future[any], len(d.nodes)), progress: make([]nodeProgress, len(d.nodes)),
+	}
+	for i := range x.nodes {
+		x.nodes[i].done = make(chan struct{})
+	}
+	return x
+}
+
 // awaitOutput waits for all nodes, and returns the value of the output node.
 func (x *graphRun) awaitOutput(c *Ctx) (any, error) {
+	<-x.over
 	var failed *runFailure
-	for _, f := range x.nodes {
-		switch _, err := f.Wait(); {
+	for i := range x.nodes {
+		switch err := x.nodes[i].err; {
 		case errors.Is(err, ErrSuspended):
 			return nil, ErrSuspended
 		case failed == nil:
 			errors.As(err, &failed)
 		}
 	}
-	output := x.d.nodes[x.d.shape.Index(x.d.shape.Output)]
+	output := x.d.nodes[x.d.indexes[x.d.shape.Output]]
 	v, err := x.result(output)
 	switch {
 	case failed != nil:
@@ -76,23 +99,29 @@ func (x *graphRun) awaitOutput(c *Ctx) (any, error) {
 	return nil, fmt.Errorf("the graph has no output: %w", joinErrors(x.causesOf(output)))
 }
 
-// executeNode executes the node in its branch, once its needs are met.
-func (x *graphRun) executeNode(c *Ctx, n *graphNode) (v any, err error) {
-	<-x.started
-	in := &NodeInput{run: x, node: n, winners: make([][]int, len(n.spec().Choices))}
-	if err := x.awaitNeeds(c, in); err != nil {
+// executeNode executes a node that is due.
+func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
+	in := &NodeInput{run: x, node: n.graphNode}
+	switch {
+	case n.failsRun:
+		err = x.failBecauseOf(c, n.graphNode)
+	case n.hasChoices():
+		err = x.awaitNeeds(c, in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	v, err = x.beginNode(c, in)
 	if errors.Is(err, ErrUndeclaredNeed) {
-		return nil, x.failRun(c, n, n, err)
+		return nil, x.failRun(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err
 }
 
-// awaitNeeds waits until the node may begin. It returns an error if the node never begins.
+// awaitNeeds waits until a node with choices may begin. It returns an error if the node never begins.
 func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 	n, declared := in.node, in.node.spec()
+	in.winners = make([][]int, len(declared.Choices))
 	for i := range declared.Choices {
 		if c.scope.HasOutcome(graph.ChoiceName(i)) { // also if the node is skipped: the record names nodes that have ended
 			if err := x.choose(c, in, i); err != nil {
@@ -101,25 +130,23 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 		}
 	}
 	changed := make(chan struct{}, 1)
-	for i := range n.index {
-		if declared.Refers(x.d.nodes[i].name) {
-			x.nodes[i].notifyWhenFinal(func() {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			})
-		}
+	for _, i := range n.refers {
+		x.nodes[i].notifyWhenFinal(func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
 	}
 	for {
-		if x.isSuspended(declared) {
+		if x.isSuspended(n) {
 			return ErrSuspended
 		}
 		switch verdict, choice := declared.Decide(x.state, func(i int) bool { return in.winners[i] != nil }); verdict {
 		case graph.Begin:
 			return nil
 		case graph.SkipNow:
-			return &nodeSkip{why: fmt.Sprintf("its needs are not met, because of node %q", x.culpritOf(n).name)}
+			return x.skipOf(n)
 		case graph.FailRunNow:
 			return x.failBecauseOf(c, n)
 		case graph.ChooseBefore:
@@ -133,13 +160,11 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 }
 
 // isSuspended reports whether a node that the node refers to has returned because the run leaves this process.
-func (x *graphRun) isSuspended(declared *graph.Node) bool {
-	for i, f := range x.nodes {
-		if declared.Refers(x.d.nodes[i].name) && f.isFinal() && errors.Is(f.err, ErrSuspended) {
-			return true
-		}
-	}
-	return false
+func (x *graphRun) isSuspended(n *graphNode) bool {
+	return slices.ContainsFunc(n.refers, func(i int) bool {
+		f := &x.nodes[i]
+		return f.isFinal() && errors.Is(f.err, ErrSuspended)
+	})
 }
 
 // beginNode executes the node, unless one of its conditions does not hold.
@@ -182,9 +207,13 @@ func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 // choose records the choice of the node with the index, or reads its record, and ends the losers.
 func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 	choice, name := in.node.spec().Choices[index], graph.ChoiceName(index)
-	members := make([]*Future[any], len(choice.Of))
+	members, nodes := make([]*Future[any], len(choice.Of)), make([]*graphNode, len(choice.Of))
 	for i, of := range choice.Of {
-		members[i] = x.nodes[x.d.shape.Index(of)]
+		at := x.d.indexes[of]
+		members[i], nodes[i] = &x.nodes[at], x.d.nodes[at]
+	}
+	if err := x.openAll(nodes...); err != nil {
+		return err
 	}
 	spec, err := newChoiceSpec(c, name, in.node.callSite, choice.K, KeepLosers, members)
 	if err != nil {
@@ -217,18 +246,9 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 	return nil
 }
 
-// losers returns the branches of the nodes.
-func (x *graphRun) losers(nodes []string) (losers []engine.LoserBranch) {
-	for _, name := range nodes {
-		f := x.nodes[x.d.shape.Index(name)]
-		losers = append(losers, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliverChoiceOutcome})
-	}
-	return losers
-}
-
 // state returns the state of a node in this execution: Running until its branch has returned.
 func (x *graphRun) state(node string) graph.State {
-	f := x.nodes[x.d.shape.Index(node)]
+	f := &x.nodes[x.d.indexes[node]]
 	if !f.isFinal() {
 		return graph.Running
 	}

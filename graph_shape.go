@@ -91,11 +91,7 @@ func (s GraphShape) DOT() string {
 // recordShape records the shape of the graph before its first node begins. If an earlier execution recorded another one, and what it
 // began is the same here, recordShape records the shape as the next revision.
 func recordShape(c *Ctx, d *graphDefinition) error {
-	branch, err := c.callScope().Branch(graph.ScopeName, 0)
-	if err != nil {
-		return err
-	}
-	sub := c.withScope(branch.Scope())
+	sub := c.withScope(c.callScope().Inside(graph.ScopeName)) // no node has this name
 	record := func(revision int) ([]byte, error) {
 		return recordByGraph(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return d.encoded, nil })
 	}

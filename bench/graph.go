@@ -63,35 +63,42 @@ func (b *bench) graph(at *site) error {
 	workflows := graphWorkflows(b.payload)
 	for _, callers := range b.callers {
 		for _, shape := range []string{"chain", "diamond"} {
-			rates := make(map[string][]result.Number)
+			rates, cpus := make(map[string][]result.Number), make(map[string][]result.Number)
 			for range b.options.rounds {
 				for _, by := range []string{"hand", "graph"} {
-					rate, err := b.rateOf(at, workflows[shape+"-"+by], callers)
+					rate, cpu, err := b.rateOf(at, workflows[shape+"-"+by], callers)
 					if err != nil {
 						return err
 					}
-					rates[by] = append(rates[by], rate)
+					rates[by], cpus[by] = append(rates[by], rate), append(cpus[by], cpu)
 				}
 			}
 			graph, hand := median(rates["graph"]), median(rates["hand"])
+			graphCPU, handCPU := median(cpus["graph"]), median(cpus["hand"])
 			b.add(&result.Row{Mode: "graph", Store: at.store, Path: shape, C: callers, Figures: []result.Figure{
-				{Name: "graph_wf_per_s", Value: graph}, {Name: "hand_wf_per_s", Value: hand}, {Name: "ratio", Value: graph / hand},
+				{Name: "graph_wf_per_s", Value: graph},
+				{Name: "hand_wf_per_s", Value: hand},
+				{Name: "ratio", Value: graph / hand},
+				{Name: "graph_cpu_us", Value: graphCPU},
+				{Name: "hand_cpu_us", Value: handCPU},
+				{Name: "cpu_ratio", Value: graphCPU / handCPU},
 			}})
 		}
 	}
 	return b.eachChild(at)
 }
 
-// rateOf returns how many of the workflows the callers execute a second.
-func (b *bench) rateOf(at *site, w *durable.Workflow[int, receipt], callers int) (rate result.Number, err error) {
+// rateOf returns how many of the workflows the callers execute a second, and the processor time of this process for each, in µs.
+func (b *bench) rateOf(at *site, w *durable.Workflow[int, receipt], callers int) (rate, cpu result.Number, err error) {
 	if err := at.settle(b.ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, process.dismiss()) }()
+	began := processorTime()
 	o, err := b.load(callers).run(b.ctx, func() (caller, error) {
 		return func(func() bool) error {
 			_, err := w.Call(b.ctx, process.engine, 1)
@@ -99,9 +106,10 @@ func (b *bench) rateOf(at *site, w *durable.Workflow[int, receipt], callers int)
 		}, nil
 	})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return result.Number(float64(o.workflows) / o.window.Seconds()), nil
+	cpu = result.Number(float64((processorTime() - began).Microseconds()) / float64(process.engine.Stats().EndedExecutions))
+	return result.Number(float64(o.workflows) / o.window.Seconds()), cpu, nil
 }
 
 // eachChild measures one EachChild of as many children as mode fanout has items.

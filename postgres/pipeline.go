@@ -96,8 +96,7 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Co
 			return conn, nil
 		}
 		gate.leave()
-		stat := pool.Stat()
-		open := int(stat.AcquiredConns() + stat.IdleConns())
+		open := int(pool.Stat().AcquiredConns())
 		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
 			return nil, err
 		}

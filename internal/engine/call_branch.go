@@ -33,6 +33,7 @@ type Branch struct {
 
 	base        atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
+	isNode      bool           // see NodeBranch
 
 	end         *branchEnd // guarded by run.mu; nil: no choice has ended the branch
 	callRefused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
@@ -41,6 +42,16 @@ type Branch struct {
 // Branch opens a scope within this scope. The names in the branch get the prefix name, so no other call of this scope may have
 // this name. The branch has no row in the database.
 func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
+	return s.openBranch(name, site, false)
+}
+
+// NodeBranch opens a branch whose calls only the library makes: each by the one goroutine that executes the branch at that time, and
+// none inside the function of another call. So the stack need not be walked to find that out. No branches are started in it.
+func (s *Scope) NodeBranch(name string, site uintptr) (*Branch, error) {
+	return s.openBranch(name, site, true)
+}
+
+func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, error) {
 	if err := naming.Check("branch", name); err != nil {
 		return nil, err
 	}
@@ -54,7 +65,7 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	if err := s.reserveNameLocked(full, site); err != nil {
 		return nil, err
 	}
-	b := &Branch{parent: s.branch}
+	b := &Branch{parent: s.branch, isNode: isNode}
 	if s.branch != nil {
 		s.branch.hasBranches.Store(true)
 	}
@@ -146,6 +157,9 @@ func (b *Branch) noteReplay() {
 	}
 }
 
+// Inside returns the scope with the given name inside this scope. It is no branch, and the name is not reserved.
+func (s *Scope) Inside(name string) *Scope { return s.subScope(s.prefix + name) }
+
 // subScope returns the scope with the name full inside this scope.
 func (s *Scope) subScope(full string) *Scope {
 	sub := *s
@@ -226,23 +240,28 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	r.idleTracker.noteGoroutineStart()
 	go func() {
 		defer r.endGoroutine()
-		returned := false
-		defer func() {
-			if v := recover(); v != nil {
-				f := panicFailure(v, debug.Stack())
-				r.logger().Error("a branch panicked", telemetry.KeyError, f.Message, telemetry.KeyStack, f.Stack)
-				failed(f)
-			} else if !returned {
-				failed(&record.Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
-			}
-		}()
 		if s.branch != nil {
 			s.branch.base.Store(stack.Base())
 		}
-		fn()
-		returned = true
+		s.Guard(fn, failed)
 	}()
 	return nil
+}
+
+// Guard calls fn. If fn panics or calls runtime.Goexit, Guard calls failed with the failure. After a panic, Guard returns.
+func (s *Scope) Guard(fn func(), failed func(*record.Failure)) {
+	returned := false
+	defer func() {
+		if v := recover(); v != nil {
+			f := panicFailure(v, debug.Stack())
+			s.r.logger().Error("a branch panicked", telemetry.KeyError, f.Message, telemetry.KeyStack, f.Stack)
+			failed(f)
+		} else if !returned {
+			failed(&record.Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
+		}
+	}()
+	fn()
+	returned = true
 }
 
 // beginGoroutine counts one more goroutine of the run. It reports false if the run no longer waits for its

@@ -42,7 +42,7 @@ func (s *Scope) WithContext(ctx context.Context) *Scope {
 // isInsideCall reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
 func (s *Scope) isInsideCall() bool {
-	return s.insideStep || s.r.idleTracker.executing() && isInsideStep()
+	return s.insideStep || !(s.branch != nil && s.branch.isNode) && s.r.idleTracker.executing() && isInsideStep()
 }
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is

@@ -75,7 +75,7 @@ func (s *Scope) isOwnGoroutine(callSite uintptr) bool {
 	case s.branch == nil:
 		return s.prefix == "" && (s.r.isInFunction(callSite) || stack.Base() == s.r.functionBase)
 	}
-	return s.prefix == s.branch.scope.prefix && !s.branch.hasBranches.Load() && stack.Base() == s.branch.base.Load()
+	return s.prefix == s.branch.scope.prefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.Base() == s.branch.base.Load())
 }
 
 // isInFunction reports whether the call site is in the code of the workflow function.

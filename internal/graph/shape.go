@@ -144,7 +144,7 @@ func (n *Node) check(declared map[string]bool) error {
 	case !slices.Contains([]string{KindStep, KindEach, KindChild, KindEachChild, KindReceive}, n.Kind):
 		return fmt.Errorf("the kind %q is unknown", n.Kind)
 	}
-	for _, need := range n.allNeeds() {
+	for _, need := range n.AllNeeds() {
 		if !declared[need] {
 			return fmt.Errorf("it needs %q, which is not declared before it", need)
 		}
@@ -161,17 +161,14 @@ func (n *Node) check(declared map[string]bool) error {
 	return nil
 }
 
-// allNeeds returns the nodes that the node refers to in any way.
-func (n *Node) allNeeds() []string {
+// AllNeeds returns the nodes that the node refers to in any way.
+func (n *Node) AllNeeds() []string {
 	all := slices.Concat(n.Needs, n.After)
 	for _, c := range n.Choices {
 		all = append(all, c.Of...)
 	}
 	return all
 }
-
-// Refers reports whether the node refers to the other one in any way.
-func (n *Node) Refers(other string) bool { return slices.Contains(n.allNeeds(), other) }
 
 // needs reports whether the node needs the value of the other one, apart from its choice with the index; -1: apart from none.
 func (n *Node) needs(other string, exceptChoice int) bool {

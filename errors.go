@@ -124,8 +124,8 @@ var (
 	// at once. Grant the privilege to the database's role, see docs/operations.md, or make the SQLite file writable. Then make
 	// the same call again.
 	ErrPermission = store.ErrPermission
-	// ErrLocked is returned when another transaction, for example one with StartTx or SignalTx, has locked a row or a name that
-	// the call needs, for longer than Config.Patience or until the end of the call's context.
+	// ErrLocked is returned when another transaction, for example one with StartTx or SignalTx, holds a lock on a row or a name
+	// that the call needs. The call waits for the lock as long as Config.Patience and its context permit.
 	ErrLocked = store.ErrLocked
 	// ErrClosed is returned when the store was closed before or during the call.
 	ErrClosed = store.ErrClosed

@@ -112,7 +112,8 @@ type Awaitable[T any] struct {
 	callSite uintptr
 }
 
-// Awaitable returns a wait with the given name. Nothing is recorded before [Awaitable.Wait] is called.
+// Awaitable returns a wait that an outside system completes, with the given name. Nothing is recorded before [Awaitable.Wait] is
+// called.
 func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
 	return &Awaitable[T]{c: c, name: name, callSite: callSite(0)}
 }

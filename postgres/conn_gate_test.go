@@ -172,6 +172,9 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if s.engineGate.inUse != 0 {
+		t.Errorf("%d connections count as used after all calls", s.engineGate.inUse)
+	}
 	s.heartbeatPool.Reset()
 	beat := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "w", StartedAt: at}, LeaseUntil: at, Leases: []store.Lease{{Run: uuid.New()}}}
 	if _, err := s.Renew(t.Context(), beat); err != nil {

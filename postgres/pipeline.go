@@ -96,7 +96,8 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Co
 			return conn, nil
 		}
 		gate.leave()
-		open := int(pool.Stat().AcquiredConns())
+		stat := pool.Stat()
+		open := int(stat.AcquiredConns() + stat.IdleConns())
 		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
 			return nil, err
 		}

@@ -115,7 +115,7 @@ func (s *database) probeTimeline(ctx context.Context) {
 	if err != nil {
 		return // the next call returns the error
 	}
-	defer conn.Release()
+	defer s.release(s.enginePool, conn)
 	var name pgtype.Text
 	err = conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec).Scan(&name, nil)
 	s.rewindDetector.disabled = isPositionUnavailable(err)

@@ -39,5 +39,5 @@ func (s *Store) Close() error { return s.storeForEngine.Close() }
 
 // Writer returns the database handle with the single connection that writes to the file, for your own transactions. A
 // transaction that begins on it is IMMEDIATE, and excludes every other write of this store until it ends. Transactions and
-// single statements wait for other processes that write, for BusyTimeout at most.
+// single statements wait at most [BusyTimeout] for other processes that write.
 func (s *Store) Writer() *sql.DB { return s.storeForEngine.Writer() }

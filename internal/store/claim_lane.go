@@ -137,7 +137,7 @@ func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	return !found || rule != claimsBypassingRuns && l.Admission() == AdmissionGranted || l.Admission() == AdmissionBypassed
 }
 
-// OnlyStartedRuns reports whether a claim may take only those runs of a lane in the queue that were executed before.
+// OnlyStartedRuns reports whether a claim takes only runs that were executed before from the lane, because the queue is paused.
 func (g *QueueClaimRules) OnlyStartedRuns(l ClaimLane, queue string) bool {
 	return g != nil && l.Admission() == AdmissionGranted && g.queues[queue] == claimsStartedRuns
 }

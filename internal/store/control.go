@@ -64,7 +64,7 @@ type ControlResult struct {
 	Requested int
 }
 
-// ControlledRun is one run of a tree, as Plan uses it.
+// ControlledRun is one run of the tree that a [ControlOperation] changes. It has the columns that Plan needs.
 type ControlledRun struct {
 	UUID     uuid.UUID
 	Parent   uuid.NullUUID

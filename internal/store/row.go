@@ -205,8 +205,8 @@ type Step struct {
 	NextAt    time.Time // when the next attempt is due (StepBackoff), a sleep ends, or a receive times out; else zero
 }
 
-// SeqOf returns the Seq of a call, from its position in the order in which the calls of a run began, and whether
-// SeqOwnGoroutine holds for it.
+// SeqOf returns the [Step.Seq] of a call. The argument position is the number of the call in the order in which the calls of the
+// run began, and own tells whether the goroutine of its scope made it; see [SeqOwnGoroutine].
 func SeqOf(position int32, own bool) int32 {
 	if own {
 		return position<<1 | SeqOwnGoroutine

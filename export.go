@@ -77,6 +77,7 @@ type ExportedAttempt struct {
 	Error       jsontext.Value `json:"error,omitzero"` // in the form of ExportedRun.Error
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	EndedAt     time.Time      `json:"ended_at,omitzero"`
+	NextAt      time.Time      `json:"next_at,omitzero"`
 }
 
 // Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
@@ -136,7 +137,7 @@ func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
 		return nil
 	}
 	x := &ExportedAttempt{
-		Attempt: int(a.Attempt), Worker: a.Worker, WorkerID: a.WorkerID, Interrupted: a.Interrupted, StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+		Attempt: int(a.Attempt), Worker: a.Worker, WorkerID: a.WorkerID, Interrupted: a.Interrupted, StartedAt: a.StartedAt, EndedAt: a.EndedAt, NextAt: a.NextAt,
 	}
 	if a.Error != nil {
 		x.Error = a.Error.Encode()

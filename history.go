@@ -45,6 +45,7 @@ type FailedAttempt struct {
 	Interrupted bool
 	StartedAt   time.Time
 	EndedAt     time.Time // zero if its process died or lost the run
+	NextAt      time.Time // when the next attempt was due; zero if there was none, and of an interrupted attempt
 }
 
 // History returns the checkpoints of the run with the given ID, in the order in which their calls began, or [ErrNotFound]. The
@@ -116,7 +117,7 @@ func failedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
 	}
 	f := &FailedAttempt{
 		Step: step, Attempt: int(a.Attempt), Worker: a.Worker, WorkerID: a.WorkerID, Interrupted: a.Interrupted,
-		StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+		StartedAt: a.StartedAt, EndedAt: a.EndedAt, NextAt: a.NextAt,
 	}
 	if a.Error != nil {
 		f.Err = newStepError(step, a.Error)

@@ -23,6 +23,7 @@ func statusNames() (names []string) {
 type filterFlags struct {
 	workflow, queue, groupKey, tag, idPrefix, after, before, failedStep, failedType string
 	statuses                                                                        []string
+	parents                                                                         []string
 	priorities                                                                      []int
 	olderThan                                                                       time.Duration
 	roots                                                                           bool
@@ -42,6 +43,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.before, "created-before", "", "runs that were started before this time")
 	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that durable failures shows; none: the function failed by itself")
 	flags.StringVar(&f.failedType, "failed-type", "", "runs that failed with an error of this type; with --workflow and, if there is one, --failed-step")
+	flags.StringSliceVar(&f.parents, "parent", nil, "children of the runs with these UUIDs")
 	flags.BoolVar(&f.roots, "roots", false, "root runs, no children")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statusNames()...), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -54,7 +56,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	}
 	filter := durable.Filter{
 		Workflow: f.workflow, Queue: f.queue, GroupKey: f.groupKey, Priority: f.priorities, Tag: key, TagValue: value,
-		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots,
+		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots, Parent: f.parents,
 	}
 	if f.failedStep != "" || f.failedType != "" {
 		if f.workflow == "" || f.failedType == "" {
@@ -84,6 +86,6 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	if f.after != "" && f.after == f.before {
 		return filter, false, usage("--created-after and --created-before are the same time: no run matches")
 	}
-	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before != "" || len(f.statuses)+len(f.priorities) > 0 || f.olderThan > 0 || f.roots
+	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before != "" || len(f.statuses)+len(f.priorities)+len(f.parents) > 0 || f.olderThan > 0 || f.roots
 	return filter, given, nil
 }

@@ -26,13 +26,14 @@ const (
 	paramAfter       = "created_after"
 	paramBefore      = "created_before"
 	paramRoots       = "roots"
+	paramParent      = "parent"      // the UUIDs of runs: their children
 	paramFailureStep = "failed_step" // with the workflow: a group of failures
 	paramFailureType = "failed_type"
 	paramCursor      = "cursor"
 	paramLimit       = "limit"
 )
 
-var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramRoots, paramFailureStep, paramFailureType}
+var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramRoots, paramParent, paramFailureStep, paramFailureType}
 
 // onlyFilter returns the parameters of a filter among those of an address, without empty ones.
 func onlyFilter(q url.Values) url.Values {
@@ -59,6 +60,11 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	}
 	if q.Has(paramFailureStep) || q.Has(paramFailureType) {
 		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
+	}
+	for _, id := range q[paramParent] {
+		if id != "" {
+			f.Parent = append(f.Parent, id)
+		}
 	}
 	for _, s := range q[paramStatus] {
 		switch group := wording.StatusGroups[s]; {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json/jsontext"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -24,7 +25,8 @@ type runData struct {
 	Generation  int // whose history is shown; zero: the newest
 	Tree        *treeRow
 	Parent      *durable.RunInfo // nil for a root run
-	Graph       *durable.GraphInfo
+	Graph       *drawing         // nil if the run has no graph, or one that is too large to draw
+	Links       []keyValue
 	Command     string
 }
 
@@ -68,11 +70,18 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	from, _ := strconv.Atoi(q.Get("from")) // else the beginning
 	d.Waterfall = newWaterfall(run.RunInfo, history, from, v.at)
-	root, err := v.tree(run)
-	if err != nil {
+	if d.Tree, err = v.firstLevels(run); err != nil {
 		return err
 	}
-	if d.Tree = newTreeRow(root); run.Parent != "" {
+	if d.Generation == 0 && slices.ContainsFunc(history, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph }) {
+		g, err := v.graph(run)
+		if err != nil && !errors.Is(err, durable.ErrNoGraph) {
+			return err
+		}
+		d.Graph = newDrawing(g)
+	}
+	d.Links = v.linksOf(run.RunInfo)
+	if run.Parent != "" {
 		if parent, err := v.find(run.Parent); err == nil { // else it was deleted, or may not be seen
 			d.Parent = parent.RunInfo
 		}
@@ -84,20 +93,44 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 type treeRow struct {
 	*durable.RunInfo
 	Children []*treeRow
-	Hidden   int // children that are not shown
+	More     bool // of the first one: some descendants are not shown
 }
 
-// mostChildren bounds the children that are shown of each run.
-const mostChildren = 50
+// What a page shows of a tree: as many runs, and as many generations of children. A tree can have many thousands.
+const (
+	mostTreeRows   = 60
+	mostTreeLevels = 4
+)
 
-func newTreeRow(n *durable.RunNode) *treeRow {
-	row := &treeRow{RunInfo: &n.RunInfo}
-	children := slices.SortedStableFunc(slices.Values(n.Children), func(a, b *durable.RunNode) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	for _, child := range children[:min(len(children), mostChildren)] {
-		row.Children = append(row.Children, newTreeRow(child))
+// firstLevels reads the first levels of a run's tree, each with one statement.
+func (v *view) firstLevels(run *seen) (*treeRow, error) {
+	root := &treeRow{RunInfo: run.RunInfo}
+	level, left := map[string]*treeRow{run.RunID: root}, mostTreeRows
+	for range mostTreeLevels {
+		f, some := v.visibleAmong(durable.Filter{Parent: slices.Sorted(maps.Keys(level))})
+		if !some || left == 0 {
+			return root, nil
+		}
+		page, err := v.engine.List(v.ctx(), f, durable.Page{Limit: left})
+		if err != nil {
+			return nil, err
+		}
+		root.More = root.More || page.Next != ""
+		left -= len(page.Runs)
+		next := make(map[string]*treeRow, len(page.Runs))
+		for _, r := range slices.Backward(page.Runs) { // the oldest first
+			v.hideListed(&r)
+			row := &treeRow{RunInfo: &r}
+			next[r.RunID] = row
+			level[r.Parent].Children = append(level[r.Parent].Children, row)
+		}
+		if len(next) == 0 {
+			return root, nil
+		}
+		level = next
 	}
-	row.Hidden = len(children) - len(row.Children)
-	return row
+	root.More = true // perhaps
+	return root, nil
 }
 
 // Payload returns the input or the output of the run for people; empty if there is none.

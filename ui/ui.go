@@ -72,6 +72,7 @@ type server struct {
 	authorize func(*http.Request, Action) (string, error)
 	visible   func(*http.Request) durable.Filter
 	redact    func(Field) string
+	links     []keyValue // titles and templates
 }
 
 // readTimeout bounds each request, but for streams and bulk acts: a page that takes longer burdens the database.

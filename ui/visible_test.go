@@ -117,6 +117,11 @@ func tenants(t *testing.T, e *durable.Engine) {
 	check(err)
 	_, err = e.Pause(ctx, secret+"-parent", durable.Reason("for all children"))
 	check(err)
+	until(t, func() bool { // nothing changes any more
+		page, err := e.List(ctx, durable.Filter{Status: []durable.Status{durable.StatusPending, durable.StatusRunning}}, durable.Page{})
+		check(err)
+		return !slices.ContainsFunc(page.Runs, func(r durable.RunInfo) bool { return r.Queue != "shared-queue" })
+	})
 }
 
 // until waits until the condition holds.

@@ -215,6 +215,9 @@ func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
 			end = f.StartedAt.Add(time.Millisecond)
 		}
 		add(end, title, wording.Attempt(now, f))
+		if next := f.NextAt; next.After(end) && f.Attempt < c.Attempts && !(c.EndedAt.IsZero() && next.After(now)) {
+			add(next, "backoff", "waited for the next attempt")
+		}
 	}
 	end := c.EndedAt
 	if end.IsZero() {

@@ -257,7 +257,7 @@ func (t *stepTask) takeBackInterrupted(suspended bool) {
 	if !t.hasRow || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
 		return
 	}
-	t.noteFailedAttempt(t.r.e.clock.Now(), nil)
+	t.noteFailedAttempt(t.r.e.clock.Now(), nil, time.Time{})
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {
@@ -271,7 +271,7 @@ func (t *stepTask) recordFailure(f *record.Failure) (CallResult, time.Time, erro
 	f.Attempts = t.attempt
 	now := t.r.e.clock.Now()
 	next, again := t.nextAttemptAt(f, now)
-	t.noteFailedAttempt(now, f)
+	t.noteFailedAttempt(now, f, next)
 	if again {
 		w := t.newStepWrite(store.StepBackoff, nil, f)
 		w.Step.NextAt = next

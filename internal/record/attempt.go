@@ -14,6 +14,7 @@ type FailedAttempt struct {
 	WorkerID    string    `json:"worker_id,omitempty"`
 	StartedAt   time.Time `json:"started_at,omitzero"`
 	EndedAt     time.Time `json:"ended_at,omitzero"`    // zero if the process died, or if the run was lost to another execution
+	NextAt      time.Time `json:"next_at,omitzero"`     // when the attempt after it was due
 	Interrupted bool      `json:"interrupted,omitzero"` // the attempt was cut off and did not fail
 	Error       *Failure  `json:"error,omitzero"`       // nil if the attempt was interrupted
 }

@@ -145,7 +145,7 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //   - [Reason] and [Actor] are for all of them: [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate] and [Engine.Delete], the same
 //     for a filter such as [Engine.PauseAll], [Child.Cancel], [Engine.MoveToQueue], [Engine.SetPriority], [Engine.SetLimit], and the
 //     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
-//   - [OnlyUnstarted] and [OnlyItself] are for cancels.
+//   - [OnlyUnstarted] and [OnlyItself] are options of Cancel only.
 //   - [FreezeTimers] is for resumes.
 //   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip],
 //     [Engine.Rerun], [Engine.Fork].

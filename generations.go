@@ -49,7 +49,7 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 	next := Generation{Number: 1, StartedAt: row.CreatedAt}
 	for i := range before {
 		g := &before[i]
-		run := archivedRun(row, g)
+		run := runAtGeneration(row, g)
 		if next.Number = int(g.Number); i == 0 && g.Number > 1 {
 			next.StartedAt = time.Time{} // the generation before it was deleted
 		}
@@ -74,8 +74,8 @@ func (g *Generation) describe(r *store.Run) {
 	}
 }
 
-// archivedRun returns the run as it was in a superseded generation. row is the run as it is now.
-func archivedRun(row *store.Run, g *store.Generation) store.Run {
+// runAtGeneration returns the run as it was in a superseded generation. row is the run as it is now.
+func runAtGeneration(row *store.Run, g *store.Generation) store.Run {
 	run := g.Run
 	run.Name, run.Parent, run.Detached = row.Name, row.Parent, row.Detached
 	return run
@@ -108,7 +108,7 @@ func (e *Engine) archived(ctx context.Context, row *store.Run, number int) (*sto
 	}
 	for i := range before {
 		if g := &before[i]; int(g.Number) == number {
-			run := archivedRun(row, g)
+			run := runAtGeneration(row, g)
 			if run.Status == store.Superseded {
 				run.EndedAt = g.At
 			}

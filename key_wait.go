@@ -46,7 +46,7 @@ func (e *Engine) readKeyWait(ctx context.Context, r *store.Run, now time.Time) (
 	if r.Epoch.Count > 0 || !r.WakeAt.IsZero() || r.Status != store.Pending && r.Status != store.Paused {
 		return nil, nil
 	}
-	row, err := e.inner.Store().FoldOfWaiting(ctx, r.UUID)
+	row, err := e.inner.Store().FoldOfWaitingRun(ctx, r.UUID)
 	if err != nil || row == nil {
 		return nil, err
 	}

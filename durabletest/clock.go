@@ -37,8 +37,8 @@ func (c *manualClock) Now() time.Time {
 	return c.now
 }
 
-// At implements engine.Clock. If the time has come already, At calls f at once.
-func (c *manualClock) At(due time.Time, f func()) engine.Timer {
+// CallAt implements engine.Clock. If the time has come already, At calls f at once.
+func (c *manualClock) CallAt(due time.Time, f func()) engine.Timer {
 	c.mu.Lock()
 	if c.now.Before(due) {
 		defer c.mu.Unlock()

@@ -48,8 +48,8 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	return due, next, err
 }
 
-// FoldOfWaiting implements store.FoldStore.
-func (s *database) FoldOfWaiting(ctx context.Context, run uuid.UUID) (row *store.Fold, err error) {
+// FoldOfWaitingRun implements store.FoldStore.
+func (s *database) FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (row *store.Fold, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read what a run waits for", func(batch *pgx.Batch) { batch.Queue(s.statements.startFoldKeyOfWaiting, pgUUID(run)) },
 		func(res statementResults) error {
 			row = nil

@@ -39,8 +39,8 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	return due, next, err
 }
 
-// FoldOfWaiting implements store.FoldStore.
-func (s *database) FoldOfWaiting(ctx context.Context, run uuid.UUID) (row *store.Fold, err error) {
+// FoldOfWaitingRun implements store.FoldStore.
+func (s *database) FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (row *store.Fold, err error) {
 	err = s.read(ctx, "read what a run waits for", func(x executor) error {
 		row = nil // drops what a failed attempt read
 		return x.query(qStartFoldKeyOfWaiting, func(v []driver.Value) error {

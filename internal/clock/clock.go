@@ -26,8 +26,8 @@ type Clock interface {
 	// timer is late rather than early.
 	Until(t time.Time) time.Duration
 
-	// At calls f when the time t has come. f must not block.
-	At(t time.Time, f func()) Timer
+	// CallAt calls f when the time t has come. f must not block.
+	CallAt(t time.Time, f func()) Timer
 	// AfterFunc calls f after d has passed. f must not block.
 	AfterFunc(d time.Duration, f func()) ResettableTimer
 

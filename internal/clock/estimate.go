@@ -87,8 +87,8 @@ func (e *Estimate) Until(t time.Time) time.Duration {
 // Doubt implements Clock.
 func (e *Estimate) Doubt() time.Duration { return e.last.Load().doubt(time.Now()) }
 
-// At implements Clock.
-func (e *Estimate) At(t time.Time, f func()) Timer { return time.AfterFunc(e.Until(t), f) }
+// CallAt implements Clock.
+func (e *Estimate) CallAt(t time.Time, f func()) Timer { return time.AfterFunc(e.Until(t), f) }
 
 // AfterFunc implements Clock. It does not use the estimate, since a duration is the same on every clock.
 func (e *Estimate) AfterFunc(d time.Duration, f func()) ResettableTimer { return time.AfterFunc(d, f) }

@@ -70,7 +70,7 @@ func TestTimePassesBetweenReadings(t *testing.T) {
 	})
 }
 
-// Until adds the doubt, which is half of the round trip at first and grows by the drift of two clocks. At
+// Until adds the doubt, which is half of the round trip at first and grows by the drift of two clocks. CallAt
 // calls its function when this time is over.
 func TestWaitsAddTheUncertaintyOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestWaitsAddTheUncertaintyOfTheClock(t *testing.T) {
 			t.Errorf("after 10,000 s the doubt is %v", doubt)
 		}
 		began, called := time.Now(), make(chan time.Duration, 2)
-		e.At(e.Now().Add(time.Hour), func() { called <- time.Since(began) })
-		stopped := e.At(e.Now().Add(time.Hour), func() { called <- 0 })
+		e.CallAt(e.Now().Add(time.Hour), func() { called <- time.Since(began) })
+		stopped := e.CallAt(e.Now().Add(time.Hour), func() { called <- 0 })
 		if !stopped.Stop() || stopped.Stop() {
 			t.Error("a timer was not stopped exactly once")
 		}

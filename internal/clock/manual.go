@@ -9,9 +9,9 @@ import (
 type Manual interface {
 	// Now returns the time in UTC, in whole microseconds. It never goes back.
 	Now() time.Time
-	// At calls f, which must not block, once due has come. Stop of the Timer reports whether it prevented
+	// CallAt calls f, which must not block, once due has come. Stop of the Timer reports whether it prevented
 	// the call of f.
-	At(due time.Time, f func()) Timer
+	CallAt(due time.Time, f func()) Timer
 }
 
 // FromManual returns a Clock that shows the time of m, which is exact. Readings of the database's clock
@@ -36,8 +36,8 @@ func (adapter) Doubt() time.Duration { return 0 }
 // Until implements Clock.
 func (a adapter) Until(t time.Time) time.Duration { return max(0, t.Sub(a.m.Now())) }
 
-// At implements Clock.
-func (a adapter) At(t time.Time, f func()) Timer { return a.m.At(t, f) }
+// CallAt implements Clock.
+func (a adapter) CallAt(t time.Time, f func()) Timer { return a.m.CallAt(t, f) }
 
 // AfterFunc implements Clock.
 func (a adapter) AfterFunc(d time.Duration, f func()) ResettableTimer {
@@ -59,7 +59,7 @@ type manualTimer struct {
 	f func()
 }
 
-func (t *manualTimer) schedule(d time.Duration) { t.Timer = t.m.At(t.m.Now().Add(d), t.f) }
+func (t *manualTimer) schedule(d time.Duration) { t.Timer = t.m.CallAt(t.m.Now().Add(d), t.f) }
 
 // Reset implements ResettableTimer.
 func (t *manualTimer) Reset(d time.Duration) bool {

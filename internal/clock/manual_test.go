@@ -20,7 +20,7 @@ type stillTimer struct {
 
 func (s *still) Now() time.Time { return s.now }
 
-func (s *still) At(due time.Time, _ func()) Timer {
+func (s *still) CallAt(due time.Time, _ func()) Timer {
 	s.due = append(s.due, due)
 	return &stillTimer{s, due}
 }
@@ -61,7 +61,7 @@ func TestManualIsExact(t *testing.T) {
 func TestManualTimers(t *testing.T) {
 	m := &still{now: database}
 	c := FromManual(m)
-	at := c.At(database.Add(time.Hour), func() {})
+	at := c.CallAt(database.Add(time.Hour), func() {})
 	after := c.AfterFunc(time.Second, func() {})
 	if want := []time.Time{database.Add(time.Hour), database.Add(time.Second)}; !slices.Equal(m.due, want) {
 		t.Errorf("scheduled for %v, want %v", m.due, want)

@@ -287,7 +287,7 @@ func (p *admissionTimer) set(c clock.Clock, again map[string]time.Time, wanted n
 	}
 	fired := new(atomic.Bool)
 	p.fired = fired
-	p.timer = c.At(first, func() {
+	p.timer = c.CallAt(first, func() {
 		fired.Store(true)
 		wanted.notify()
 	})

@@ -305,7 +305,7 @@ func (t *stepTask) call(ctx *attemptContext) (got attemptResult) {
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
 	}()
-	return t.executeThroughProbe(ctx)
+	return t.executeWithProbe(ctx)
 }
 
 // callChosenFunc calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the

@@ -158,7 +158,7 @@ func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-c
 	var over <-chan time.Time
 	if !due.IsZero() {
 		passed := make(chan time.Time, 1)
-		t := i.r.e.clock.At(due, func() { passed <- due })
+		t := i.r.e.clock.CallAt(due, func() { passed <- due })
 		defer t.Stop()
 		over = passed
 	}

@@ -122,7 +122,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned) // also after a Goexit
-		if !r.isReadable() {
+		if !r.holdUnlessReadable() {
 			return
 		}
 		output, failure := r.callWorkflow()

@@ -90,8 +90,8 @@ func (r *run) describeCall(name string, kind store.Kind, recorded bool) ProbedCa
 	}
 }
 
-// executeThroughProbe executes the attempt, through the probe if there is one.
-func (t *stepTask) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
+// executeWithProbe executes the attempt, through the probe if there is one.
+func (t *stepTask) executeWithProbe(ctx *attemptContext) (got attemptResult) {
 	if t.r.e.probe == nil {
 		return t.callChosenFunc(ctx)
 	}

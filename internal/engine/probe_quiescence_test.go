@@ -24,7 +24,7 @@ func (fixedTimer) Stop() bool { return true }
 
 func (f *fixed) Now() time.Time { return f.now }
 
-func (f *fixed) At(due time.Time, call func()) clock.Timer {
+func (f *fixed) CallAt(due time.Time, call func()) clock.Timer {
 	f.due = append(f.due, due)
 	if !due.After(f.now) {
 		call()

@@ -64,7 +64,7 @@ func (d *runDeadline) arm(at time.Time) {
 		return
 	}
 	d.current.Store(&twoClockTime{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
-	d.timer = d.r.e.clock.At(at, d.onDue)
+	d.timer = d.r.e.clock.CallAt(at, d.onDue)
 }
 
 // stop stops the timer, because the run ends.

@@ -6,7 +6,7 @@ import "github.com/seed8ec063be/durable/internal/store"
 // called.
 func (r *run) addHistory(history []store.Step) {
 	r.replayState.addRows(history)
-	r.findUnreadable(history)
+	r.noteUnreadablePayload(history)
 	for i := range history {
 		row := &history[i]
 		if row.Status.IsTerminal() {

@@ -13,8 +13,8 @@ import (
 // of the code, so the run is claimed again after store.UncountedHoldDelay, as long as it takes: a process that has the key continues
 // it.
 
-// findUnreadable notes the first payload of the rows that cannot be decoded.
-func (r *run) findUnreadable(rows []store.Step) {
+// noteUnreadablePayload records the first payload of the rows that cannot be decoded.
+func (r *run) noteUnreadablePayload(rows []store.Step) {
 	for i := range rows {
 		if r.unreadable != nil {
 			return
@@ -35,8 +35,8 @@ func decodeProblem(row *store.Step) error {
 	return err
 }
 
-// isReadable reports whether this process can decode what the run needs. It holds the run otherwise.
-func (r *run) isReadable() bool {
+// holdUnlessReadable holds the run if this process cannot decode a payload that it needs. It reports whether it can decode all of them.
+func (r *run) holdUnlessReadable() bool {
 	if err := payload.Problem(r.row.Input); err != nil {
 		r.unreadable = fmt.Errorf("the input: %w", err)
 	}

@@ -254,7 +254,7 @@ func (p *permitExchange) armNextCheck(c clock.Clock) clock.Timer {
 	if first.IsZero() {
 		return noTimer{}
 	}
-	return c.At(first, p.wakeLoop.notify)
+	return c.CallAt(first, p.wakeLoop.notify)
 }
 
 // noTimer is the timer of no time.

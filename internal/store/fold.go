@@ -18,8 +18,8 @@ type FoldStore interface {
 	// After has ended or was removed. next is when the next of the others is due; zero: none is.
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
 
-	// FoldOfWaiting returns the row whose WaitingRun is the run, without its Input, or nil if there is none.
-	FoldOfWaiting(ctx context.Context, run uuid.UUID) (*Fold, error)
+	// FoldOfWaitingRun returns the row whose WaitingRun is the run, without its Input, or nil if there is none.
+	FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (*Fold, error)
 }
 
 // FoldKind is the option of the starts: Singleton, Debounce or Sample. The numbers are stored.
@@ -91,7 +91,7 @@ type FoldChange struct {
 	Written *FoldWrite
 }
 
-// FoldState is the argument of FoldChange.Plan: the rows that it decides about.
+// FoldState is the argument of [FoldChange.Plan]. It holds what the transaction has read: the row of the key, and the runs concerned.
 type FoldState struct {
 	Row         *Fold                 // nil: there is none
 	Runs        map[uuid.UUID]FoldRun // those of FoldChange.Runs that exist

@@ -76,10 +76,10 @@ func foldKept(b *bed) {
 	}
 	waits := rows[0]
 	waits.Input = nil
-	if got, err := b.s.FoldOfWaiting(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
+	if got, err := b.s.FoldOfWaitingRun(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
 		b.Errorf("what a run waits for is %+v, %v, want %+v", got, err, waits)
 	}
-	if got, err := b.s.FoldOfWaiting(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
+	if got, err := b.s.FoldOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
 		b.Errorf("a run that does not wait has %+v, %v", got, err)
 	}
 	b.fold(foldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Delete: true} })

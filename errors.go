@@ -46,7 +46,8 @@ var (
 	ErrInsideTx = engine.ErrInsideTx
 	// ErrDiverged is returned when the code makes a call that does not match the recorded history.
 	ErrDiverged = engine.ErrDiverged
-	// ErrNoGraph is returned by [Engine.Graph] for a run that has recorded no graph, and by [Engine.Edges] for an unknown node.
+	// ErrNoGraph is returned by [Engine.Graph] for a run that has recorded no graph, and by [Engine.Edges] and
+	// [Engine.Edge] for an unknown node or edge.
 	ErrNoGraph = errors.New("durable: no such graph")
 	// ErrUndeclaredNeed is returned for a run of a graph one of whose nodes read the value of a node that it does not need. Declare
 	// the need with [Needs], [After], [NeedsAny] or [NeedsQuorum].

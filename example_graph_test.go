@@ -154,6 +154,8 @@ func ExampleEngine_Graph() {
 	}
 	edges, err := e.Edges(ctx, "run", "parse", durable.Incoming)
 	fmt.Println(edges[0].From, edges[0].State, err)
+	edge, err := e.Edge(ctx, "run", durable.GraphEdge{From: "parse", To: "index"})
+	fmt.Println(edge.State, err)
 	fmt.Println(strings.Count(info.Mermaid(), ":::skipped"), strings.Count(fetch.Shape().DOT(), "->"))
 	// Output:
 	// run "run" of workflow "fetch" failed: the graph has no output: node "page" failed: step "page/step" failed: is gone
@@ -161,5 +163,6 @@ func ExampleEngine_Graph() {
 	// parse skipped node "parse" has no value: durable: the node was skipped
 	// index skipped node "index" has no value: durable: the node was skipped
 	// page failed <nil>
+	// skipped <nil>
 	// 2 2
 }

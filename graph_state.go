@@ -117,6 +117,22 @@ func (e *Engine) Edges(ctx context.Context, id, node string, direction EdgeDirec
 	}), nil
 }
 
+// Edge returns an edge of the run with the given ID: the one that has the same nodes, the same Choice and the same After as edge; its
+// other fields do not matter. The errors are those of [Engine.Graph], and [ErrNoGraph] if the graph has no such edge.
+func (e *Engine) Edge(ctx context.Context, id string, edge GraphEdge) (*EdgeInfo, error) {
+	info, err := e.Graph(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(info.Edges, func(o EdgeInfo) bool {
+		return o.From == edge.From && o.To == edge.To && o.Choice == edge.Choice && o.After == edge.After
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the graph of run %q has no edge from %q to %q with Choice %d and After %t: GraphInfo.Edges lists them", ErrNoGraph, id, edge.From, edge.To, edge.Choice, edge.After)
+	}
+	return &info.Edges[i], nil
+}
+
 // Mermaid returns the graph as a Mermaid flowchart, in which the class of each node is its state.
 func (g *GraphInfo) Mermaid() string {
 	states := make(map[string]graph.State, len(g.Nodes))

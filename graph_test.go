@@ -108,6 +108,14 @@ func TestGraphOfEachKind(t *testing.T) {
 		if edges := read(e.Edges(within(t), "run", "squares", durable.Outgoing))(t); len(edges) != 3 || edges[0].To != "doubles" || !edges[0].Over {
 			t.Errorf("%+v", edges)
 		}
+		wanted := durable.GraphEdge{From: "list", To: "word", After: true}
+		if edge := read(e.Edge(within(t), "run", wanted))(t); edge.GraphEdge != wanted || edge.State != durable.NodeCompleted {
+			t.Errorf("%+v", edge)
+		}
+		wanted.After = false // it needs no value of the node
+		if _, err := e.Edge(within(t), "run", wanted); !errors.Is(err, durable.ErrNoGraph) || !strings.Contains(err.Error(), `from "list" to "word"`) {
+			t.Errorf("%v", err)
+		}
 		if edges := read(e.Edges(within(t), "run", "word", durable.Incoming))(t); len(edges) != 1 || edges[0].From != "list" || !edges[0].After {
 			t.Errorf("%+v", edges)
 		}

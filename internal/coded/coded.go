@@ -154,7 +154,7 @@ func (s *Store) sealText(slot payload.Slot, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	if strings.HasPrefix(text, encodedText) { // it could not be decoded, and stays as it is
+	if before, after, found := findEncoded(text); found && before+after == "" { // it was read without being decoded, and stays as it is
 		return text, nil
 	}
 	b, err := s.seal(slot, []byte(text))
@@ -163,9 +163,23 @@ func (s *Store) sealText(slot payload.Slot, text string) (string, error) {
 
 // openText decodes the encoded text in a text, if there is one.
 func (s *Store) openText(text string, slot payload.Slot) string {
-	before, rest, found := strings.Cut(text, encodedText)
+	before, after, found := findEncoded(text)
 	if !found {
 		return text
+	}
+	b, _ := decodeText(text[len(before) : len(text)-len(after)])
+	plain, err := payload.Open(s.codec, slot, b)
+	if err != nil {
+		plain = []byte("(a text that cannot be decoded)")
+	}
+	return before + string(plain) + after
+}
+
+// findEncoded returns what is before and after the first encoded text in a text, or false if there is none.
+func findEncoded(text string) (before, after string, found bool) {
+	before, rest, found := strings.Cut(text, encodedText)
+	if !found {
+		return "", "", false
 	}
 	end := strings.IndexFunc(rest, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
@@ -173,13 +187,12 @@ func (s *Store) openText(text string, slot payload.Slot) string {
 	if end < 0 {
 		end = len(rest)
 	}
-	b, err := textEncoding.DecodeString(rest[:end])
-	if err != nil || !payload.IsEncoded(b) {
-		return text
-	}
-	plain, err := payload.Open(s.codec, slot, b)
-	if err != nil {
-		plain = []byte("(a text that cannot be decoded)")
-	}
-	return before + string(plain) + rest[end:]
+	_, isEncoded := decodeText(encodedText + rest[:end])
+	return before, rest[end:], isEncoded
+}
+
+// decodeText returns the encoded payload that the encoded text holds.
+func decodeText(text string) ([]byte, bool) {
+	b, err := textEncoding.DecodeString(strings.TrimPrefix(text, encodedText))
+	return b, err == nil && payload.IsEncoded(b)
 }

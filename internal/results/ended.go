@@ -24,7 +24,8 @@ type EndedRun struct {
 }
 
 // Ended returns those of the runs that have ended or do not exist. It first reads the statuses, and then
-// the outcomes of the ended runs only. So even a large outcome is read once per waiter, at the run's end.
+// the outcomes of the ended runs only. So even a large outcome is read once per waiter, at the run's end. A run that is repaired
+// between both reads has not ended.
 func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err error) {
 	statuses, err := s.Statuses(ctx, ids)
 	if err != nil {
@@ -47,8 +48,9 @@ func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err 
 			return all, err
 		}
 		for i, run := range runs {
-			id, _ := some[i].AsUUID()
-			all = append(all, EndedRun{id, run})
+			if id, _ := some[i].AsUUID(); run == nil || run.Status.IsTerminal() {
+				all = append(all, EndedRun{id, run})
+			}
 		}
 	}
 	return all, nil

@@ -44,6 +44,7 @@ type end struct {
 // waiter is one caller that waits for the end of a run.
 type waiter struct {
 	ended    chan end
+	query    uint64    // the number of the last query that began before the wait, which may have read an end before a repair
 	outside  bool      // the caller is no run: it receives errors that an operator must fix
 	rejected time.Time // since when the database has rejected every query for this run; zero: it does not reject them
 }
@@ -61,7 +62,8 @@ type Waiters struct {
 	wanted  map[uuid.UUID][]*waiter
 	looking bool
 	looks   uint64
-	denied  bool // some waiters have a rejected time
+	query   uint64 // the number of the last query that began
+	denied  bool   // some waiters have a rejected time
 
 	logged time.Time // when a failed query was last logged; only look uses it
 }
@@ -89,6 +91,7 @@ func (w *Waiters) Await(ctx context.Context, id uuid.UUID, outside bool) (*store
 func (w *Waiters) add(id uuid.UUID, who *waiter) {
 	here := w.host.Executing(id)
 	w.mu.Lock()
+	who.query = w.query
 	w.wanted[id] = append(w.wanted[id], who)
 	start := !w.looking
 	w.looking = true
@@ -148,13 +151,23 @@ func (w *Waiters) remove(id uuid.UUID, who *waiter) {
 }
 
 // Deliver sends the ended run to those who wait for it.
-func (w *Waiters) Deliver(run *store.Run) { w.tell(run.UUID, end{run: run}) }
+func (w *Waiters) Deliver(run *store.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.wanted[run.UUID] {
+		c.tell(end{run: run})
+	}
+}
 
-func (w *Waiters) tell(id uuid.UUID, it end) {
+// tellQueried sends what the current query has read to those who waited before it began. Somebody who waits since then may have
+// repaired the run before.
+func (w *Waiters) tellQueried(id uuid.UUID, it end) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.wanted[id] {
-		c.tell(it)
+		if c.query < w.query {
+			c.tell(it)
+		}
 	}
 }
 
@@ -199,6 +212,7 @@ func (w *Waiters) remote() (ids []uuid.UUID, anybody bool) {
 	w.mu.Lock()
 	ids = slices.Collect(maps.Keys(w.wanted))
 	w.looking = len(ids) > 0
+	w.query++
 	w.mu.Unlock()
 	return slices.DeleteFunc(ids, w.host.Executing), len(ids) > 0
 }
@@ -209,14 +223,14 @@ func (w *Waiters) ask(ids []uuid.UUID) {
 	ended, err := Ended(ctx, w.store, ids)
 	cancel()
 	for _, it := range ended { // also the runs that were read before an error
-		w.tell(it.ID, end{run: it.Run})
+		w.tellQueried(it.ID, end{run: it.Run})
 	}
 	switch {
 	case err == nil:
 		w.noteQuerySucceeded(ids)
 	case errors.Is(err, store.ErrClosed): // the store stays closed
 		for _, id := range ids {
-			w.tell(id, end{err: err})
+			w.tellQueried(id, end{err: err})
 		}
 	case rejected(err) && !errors.Is(err, store.ErrPermission) && !errors.Is(err, store.ErrSchema) && len(ids) > 1:
 		w.ask(ids[:len(ids)/2]) // the error may concern only one of the runs

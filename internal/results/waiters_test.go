@@ -24,6 +24,8 @@ type world struct {
 	rejected map[uuid.UUID]error // of every query for the run
 	queries  int
 	log      strings.Builder
+
+	beforeFind, afterFind func() // called by Find, if they are not nil
 }
 
 const patience = time.Minute
@@ -56,12 +58,20 @@ func (w *world) Statuses(_ context.Context, ids []uuid.UUID) ([]store.Status, er
 }
 
 func (w *world) Find(_ context.Context, refs []store.RunRef, _ store.PayloadSelection) ([]*store.Run, error) {
+	if w.beforeFind != nil {
+		w.beforeFind()
+	}
+	if w.afterFind != nil {
+		defer w.afterFind()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]*store.Run, len(refs))
 	for i, ref := range refs {
 		id, _ := ref.AsUUID()
-		all[i] = w.runs[id]
+		if r := w.runs[id]; r != nil {
+			all[i] = new(*r)
+		}
 	}
 	return all, nil
 }
@@ -86,7 +96,7 @@ type outcome struct {
 	at  time.Duration // since the wait began
 }
 
-// awaiting waits for the run in a goroutine.
+// awaiting waits for the run in a goroutine, and returns when the goroutine waits.
 func awaiting(ctx context.Context, all *Waiters, id uuid.UUID, outside bool) <-chan outcome {
 	got, began := make(chan outcome, 1), time.Now()
 	go func() {
@@ -169,6 +179,41 @@ func TestRunThatMovesIsRead(t *testing.T) {
 			t.Errorf("%+v", it)
 		}
 	})
+}
+
+// TestRunThatIsRepairedMeanwhile checks that a run that is repaired while a query reads it has not ended, neither for those who
+// waited before the repair, nor, even if the query had read the former end, for those who wait since then.
+func TestRunThatIsRepairedMeanwhile(t *testing.T) {
+	for _, hasRead := range []bool{false, true} {
+		in(t, func(t *testing.T, w *world, all *Waiters) {
+			run := w.run(store.Failed)
+			var late <-chan outcome
+			repair := func() {
+				if late == nil {
+					w.set(func() { run.Status = store.Pending })
+					late = awaiting(t.Context(), all, run.UUID, true)
+				}
+			}
+			if hasRead {
+				w.afterFind = repair
+			} else {
+				w.beforeFind = repair
+			}
+			early := awaiting(t.Context(), all, run.UUID, true)
+			pass(time.Minute)
+			w.set(func() { run.Status = store.Completed })
+			want := store.Completed
+			if hasRead {
+				want = store.Failed
+			}
+			if it := <-early; it.err != nil || it.run.Status != want {
+				t.Errorf("read %v: waited before: %v, %+v", hasRead, it.err, it.run)
+			}
+			if it := <-late; it.err != nil || it.run.Status != store.Completed {
+				t.Errorf("read %v: waited since: %v, %+v", hasRead, it.err, it.run)
+			}
+		})
+	}
 }
 
 // TestMissingRun checks that a wait for a run that does not exist returns no run.

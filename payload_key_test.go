@@ -310,3 +310,27 @@ func TestACodecThatPanicsInDecode(t *testing.T) {
 		awaitHeld(t, e, "not this version")
 	})
 }
+
+// A process that lacks the key of a run cannot copy it, or repair it again, and says so at once.
+func TestRepairsWithoutTheKey(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := new(letter)
+		x.waiting(t, s, bothCodecs(t, "old"))
+		if _, err := x.withCodec(t, s, bothCodecs(t, "old")).Fork(within(t), "a", durable.From("sign")); err != nil {
+			t.Fatal(err)
+		}
+		blind := x.withCodec(t, s, bothCodecs(t, "new"))
+		for _, verb := range []func() (*durable.Repaired, error){
+			func() (*durable.Repaired, error) {
+				return blind.Fork(within(t), "a", durable.FromEnd(), durable.NewID("b"))
+			},
+			func() (*durable.Repaired, error) { return blind.Override(within(t), "a", "write", "by hand") },
+		} {
+			_, err := verb()
+			missing, ok := errors.AsType[*durable.UnknownKeyError](err)
+			if !ok || missing.KeyID != "old" || !errors.Is(err, durable.ErrUnreadable) || errors.Is(err, durable.ErrRejected) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -53,6 +55,9 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 	if err != nil || q.DryRun {
 		return &RepairedRun{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
 	}
+	if err := copyProblem(row, steps); err != nil {
+		return nil, err
+	}
 	starts, spans := e.PrepareStarts(ctx, start)
 	s, run := starts[0], &starts[0].Run
 	run.Epoch = store.Epoch{}.Next(store.NewNonce())
@@ -76,6 +81,19 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 		w.wakeLoops()
 	}
 	return &RepairedRun{Run: run, Generation: 1, Detail: detail}, nil
+}
+
+// copyProblem returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
+func copyProblem(row *store.Run, steps []store.Step) error {
+	if err := payload.Problem(row.Input); err != nil {
+		return fmt.Errorf("the input: %w", err)
+	}
+	for i := range steps {
+		if err := cmp.Or(decodeProblem(&steps[i]), payload.Problem(steps[i].Failures)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forkRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -282,6 +283,9 @@ func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *rep
 		}
 	}
 	renewal, err := record.RenewalOf(s.History)
+	if errors.Is(err, payload.ErrUnreadable) {
+		return s, fmt.Errorf("the record of its idempotency keys: %w", err)
+	}
 	if err != nil {
 		return s, fmt.Errorf("%w: the record of its idempotency keys does not decode: %w", store.ErrRejected, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -81,6 +82,9 @@ func (r *Renewal) Encode() []byte { return encode(r) }
 // DecodeRenewal decodes a record. For bytes that do not decode it returns an error, because a step must not be
 // executed with an old key.
 func DecodeRenewal(b []byte) (r Renewal, err error) {
+	if err := payload.Problem(b); err != nil {
+		return r, err
+	}
 	err = json.Unmarshal(b, &r)
 	return r, err
 }

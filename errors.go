@@ -155,6 +155,7 @@ type StepError struct {
 	stateError      *StateError // what the recorded error wrapped; nil: no StateError
 	isPermanent     bool        // it was marked by Permanent
 	isBranchFailure bool        // it is the failure of a branch that Go started, not of a step
+	otherItems      []string    // of the error that a Map returns: the steps of other items that failed
 }
 
 // Error returns a text with the step, the number of attempts and the message.
@@ -288,14 +289,33 @@ func permanentFailure(err error) *record.Failure {
 
 // runFailureOf returns the form in which an error that a workflow function returned is recorded: the error of a step or a child that was
 // marked by Permanent makes the run's permanent too.
+// A retry of the run executes all steps again whose errors it wraps.
 func runFailureOf(err error) *record.Failure {
 	f := failureOf(err)
-	if step, ok := errors.AsType[*StepError](err); ok && step.isPermanent {
-		f.Permanent = true
-	} else if child, ok := errors.AsType[*RunError](err); ok && child.isPermanent {
-		f.Permanent = true
-	}
+	eachCallError(err, func(names []string, permanent bool) {
+		f.Permanent = f.Permanent || permanent
+		for _, name := range names {
+			f.AddStep(name)
+		}
+	})
 	return f
+}
+
+// eachCallError calls f with the names of the steps, or of the call of a child, of each *StepError and *RunError that err wraps.
+func eachCallError(err error, f func(names []string, permanent bool)) {
+	switch e := err.(type) {
+	case nil:
+	case *StepError:
+		f(append([]string{e.Step}, e.otherItems...), e.isPermanent)
+	case *RunError:
+		f([]string{e.Name}, e.isPermanent)
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			eachCallError(each, f)
+		}
+	case interface{ Unwrap() error }:
+		eachCallError(e.Unwrap(), f)
+	}
 }
 
 func newStepError(name string, f *record.Failure) *StepError {

@@ -101,12 +101,23 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	if m.options.collect {
 		return m.results, joinErrors(m.errs)
 	}
-	for _, err := range m.errs {
+	for i, err := range m.errs {
 		if err != nil {
+			m.noteOtherItems(err, m.errs[i+1:])
 			return nil, err
 		}
 	}
 	return m.results, nil
+}
+
+// noteOtherItems notes in the first error which other items have failed, so that a retry of the run executes all of them again.
+func (m *mapCall[In, Out]) noteOtherItems(first error, others []error) {
+	step, ok := first.(*StepError)
+	for _, err := range others {
+		if other, is := err.(*StepError); ok && is {
+			step.otherItems = append(step.otherItems, other.Step)
+		}
+	}
 }
 
 func (m *mapCall[In, Out]) executeItem(i int) {

@@ -43,8 +43,9 @@ type Repaired struct {
 // Retry executes a run anew that failed or expired. The run keeps its ID, UUID, input and tags, and its recorded steps are not
 // executed again. What is over is kept as a generation of its own, with its result: see [Engine.Generations].
 //
-// Without further options, Retry drops the failed step that the run's error names ([RunError.Step]), so that it is executed again.
-// Failures that the function handled are kept. If that step is a child, the child is retried, and its parent waits for it again. If
+// Without further options, Retry drops the failed steps whose errors the run's error wraps ([RunError.Step], and others if there are
+// several), so that they are executed again. Failures that the function handled are kept. If such a step is a child, the child is
+// retried, and its parent waits for it again. If
 // compensations were executed, Retry also drops the steps that they undid, as far as the code says which these are (see [Undoes]).
 // It returns [ErrFromRequired] if it does not know what to drop. Then give [From] or [FromEnd].
 //

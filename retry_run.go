@@ -7,9 +7,9 @@ import (
 
 // RetryRun is an option of [Define]: a run that fails is retried by itself, as [Engine.Retry] does it, after the waits of the policy.
 // Attempts counts the executions from the first failure on, including the first one. Each retry is a generation of the run (see
-// [Engine.Generations]) with the ID of the run: it keeps what is recorded, and executes the step that failed again with the same
-// idempotency key. If the function failed by itself, it continues after its last recorded call. A child that failed is retried beneath
-// the run.
+// [Engine.Generations]) with the ID of the run: it keeps what is recorded, and executes the steps again whose errors the returned error
+// wraps, with the same idempotency keys. Children that failed are retried beneath the run. If the error wraps that of no step or child,
+// the function continues after its last recorded call, so wrap errors with %w, and return errors.Join of several.
 //
 // Between two generations the run is waiting, has no worker, and gives its place in the queue back. Whoever waits for the run, such as
 // its parent, sees the end of the last generation only. Compensations are executed after the last failure, and not before a

@@ -3,9 +3,11 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -306,5 +308,79 @@ func TestAFrozenRetry(t *testing.T) {
 			now := read(e.Get(within(t), "a"))(t)
 			return now.Epoch > before.Epoch && now.Status == durable.StatusWaiting && now.WakeAt.After(before.WakeAt)
 		})
+	})
+}
+
+// A retry executes all steps again whose failures have led to the failure of the run, and not one of them in each retry.
+func TestARetryOfSeveralFailures(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := new(till)
+		step := func(ctx context.Context) (int, error) { return 1, x.charge(ctx) }
+		kid := durable.Define("kid", func(c *durable.Ctx, _ int) (int, error) { return c.Step("s", step) })
+		var begun atomic.Int32
+		var all sync.WaitGroup
+		all.Add(3)
+		together := func(ctx context.Context, _ int) (int, error) { // all items have begun before the first one fails
+			if begun.Add(1) <= 3 {
+				all.Done()
+				all.Wait()
+			}
+			return step(ctx)
+		}
+		failing := map[string]func(c *durable.Ctx) error{
+			"items of a map": func(c *durable.Ctx) error {
+				_, err := c.Map("items", []int{1, 2, 3}, together)
+				return err
+			},
+			"all items of a map": func(c *durable.Ctx) error {
+				_, err := c.Map("items", []int{1, 2, 3}, func(ctx context.Context, _ int) (int, error) { return step(ctx) }, durable.Collect())
+				if err != nil {
+					err = fmt.Errorf("some: %w", err)
+				}
+				return err
+			},
+			"branches": func(c *durable.Ctx) error {
+				var all []*durable.Future[int]
+				for i := range 3 {
+					all = append(all, c.Go(fmt.Sprint(i), func(c *durable.Ctx) (int, error) { return c.Step("s", step) }))
+				}
+				_, err := durable.All(all...)
+				return err
+			},
+			"children": func(c *durable.Ctx) error {
+				var all []error
+				for i := range 3 {
+					_, err := c.Child(fmt.Sprint(i), kid, 0)
+					all = append(all, err)
+				}
+				return errors.Join(all...)
+			},
+		}
+		for name, fail := range failing {
+			w := durable.Define(name, func(c *durable.Ctx, _ int) (string, error) {
+				if err := c.Do("handled", func(context.Context) error { x.note("handled"); return errClosed }); err == nil {
+					return "", errors.New("it did not fail")
+				}
+				if err := fail(c); err != nil {
+					return "", err
+				}
+				return "done", nil
+			})
+			e := engineOn(t, s, w, kid)
+			stop := running(t, e)
+			x.failures, x.err, x.calls = 3, errClosed, nil
+			if _, err := w.Start(within(t), e, 0, durable.ID(name)); err != nil {
+				t.Fatal(err)
+			}
+			awaitStatus(t, e, name, durable.StatusFailed)
+			if _, err := e.Retry(within(t), name); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			awaitStatus(t, e, name, durable.StatusCompleted)
+			if got := strings.Join(x.calls, " "); got != "handled charge charge charge charge charge charge" {
+				t.Errorf("%s: executed %s", name, got)
+			}
+			stop()
+		}
 	})
 }

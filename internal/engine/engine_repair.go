@@ -206,7 +206,7 @@ func stateOf(row *store.Run) store.RunState {
 	return store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 }
 
-// add adds a run to the repair, and the failed child that its failure names. It reports false if the run has changed
+// add adds a run to the repair, and the failed children that its failure names. It reports false if the run has changed
 // since it was read.
 func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	q.Nonce = store.NewNonce()
@@ -228,18 +228,20 @@ func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Reque
 	p.runs = append(p.runs, RepairedRun{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel})
 	p.cancel = append(p.cancel, made.Cancel...)
 	p.addPausedChildren(s, made)
-	if !made.Failed.Valid {
-		return true, nil
+	for _, id := range made.Failed {
+		child, err := p.e.find(ctx, id.String(), store.WithOutcome)
+		if err != nil {
+			return false, p.wrap(row, err)
+		}
+		done, err := p.add(ctx, child, &repair.Request{Now: q.Now, Paused: q.Paused})
+		if errors.Is(err, repair.ErrFromRequired) {
+			err = p.wrap(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
+		}
+		if err != nil || !done {
+			return false, err
+		}
 	}
-	child, err := p.e.find(ctx, made.Failed.UUID.String(), store.WithOutcome)
-	if err != nil {
-		return false, p.wrap(row, err)
-	}
-	done, err = p.add(ctx, child, &repair.Request{Now: q.Now, Paused: q.Paused})
-	if errors.Is(err, repair.ErrFromRequired) {
-		err = p.wrap(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
-	}
-	return done, err
+	return true, nil
 }
 
 // plan reads the history and the children of the run, and plans its next generation.

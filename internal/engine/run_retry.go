@@ -135,8 +135,8 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 	p.store.Runs = []store.RunRepair{*own}
 	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel}}
 	p.cancel = made.Cancel
-	if made.Failed.Valid {
-		if err := r.addFailedChild(ctx, p, made.Failed.UUID, now); err != nil {
+	for _, child := range made.Failed {
+		if err := r.addFailedChild(ctx, p, child, now); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/json/v2"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -38,6 +39,7 @@ type Failure struct {
 	Type      string   `json:"type,omitempty"`  // Go type of the error, for display and metrics
 	Codes     []string `json:"codes,omitempty"` // of the registered sentinel errors that it matches
 	Step      string   `json:"step,omitempty"`  // for a run: the step whose error the run returned
+	Steps     []string `json:"steps,omitempty"` // for a run: the others, if the error wraps those of several; see AddStep
 	Attempts  int32    `json:"attempts,omitzero"`
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
@@ -62,6 +64,27 @@ type FailedState struct {
 	Verb   string `json:"verb"`
 	Status string `json:"status"`
 	Detail string `json:"detail"`
+}
+
+// maxStepsSize bounds the names in Failure.Steps, in bytes.
+const maxStepsSize = 64 << 10
+
+// AddStep adds a step whose error the run returned. Step is the first of them. Those for which there is no place are left out: a
+// retry then comes to them after the others.
+func (f *Failure) AddStep(name string) {
+	if f.Step == "" {
+		f.Step = name
+	}
+	if name == "" || name == f.Step || slices.Contains(f.Steps, name) {
+		return
+	}
+	size := len(name)
+	for _, s := range f.Steps {
+		size += len(s)
+	}
+	if size <= maxStepsSize {
+		f.Steps = append(f.Steps, name)
+	}
 }
 
 // Encode returns the stored form. It replaces text that is not valid UTF-8, because the message of an

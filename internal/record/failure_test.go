@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -49,4 +50,21 @@ func FuzzFailure(f *testing.F) {
 			t.Errorf("the message %q became %q", message, read.Message)
 		}
 	})
+}
+
+// A run's failure names several steps once each, and not more than a row should hold.
+func TestFailureSteps(t *testing.T) {
+	var f Failure
+	for _, name := range []string{"", "a", "b", "a", "b", "c"} {
+		f.AddStep(name)
+	}
+	if back := DecodeFailure(f.Encode()); back.Step != "a" || !slices.Equal(back.Steps, []string{"b", "c"}) {
+		t.Errorf("the failure is %+v", back)
+	}
+	for i := range 1000 {
+		f.AddStep(fmt.Sprint(i, strings.Repeat("x", 500)))
+	}
+	if n := len(f.Encode()); n < maxStepsSize/2 || n > 2*maxStepsSize {
+		t.Errorf("the failure takes %d bytes", n)
+	}
 }

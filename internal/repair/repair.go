@@ -72,12 +72,12 @@ type Request struct {
 type Result struct {
 	Repair store.RunRepair
 	Detail record.RepairDetail
-	Cancel []uuid.UUID   // live children to cancel
-	Failed uuid.NullUUID // the child that has to be retried with the run; its call waits for it again
+	Cancel []uuid.UUID // live children to cancel
+	Failed []uuid.UUID // the children that have to be retried with the run; their calls wait for them again
 }
 
 // Retry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
-// checkpoint that the run's failure names.
+// checkpoints that the run's failure names.
 func Retry(s *Subject, q *Request) (*Result, error) {
 	p := newPlan(s, q)
 	switch {
@@ -158,7 +158,7 @@ func hasKey(k store.Kind) bool {
 	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
 }
 
-// dropFailure drops the failed checkpoint that the run's failure names, and undone steps.
+// dropFailure drops the failed checkpoints that the run's failure names, and undone steps.
 func (p *plan) dropFailure() error {
 	failure := record.DecodeFailure(p.Run.Error)
 	row := p.history[naming.ParseDisplay(failure.Step)]
@@ -171,12 +171,21 @@ func (p *plan) dropFailure() error {
 	if err := p.dropUndone(); err != nil {
 		return err
 	}
-	p.dropChoicesDecidedBy(row)
-	if row.Kind == store.KindChild && p.reopen(row) {
-		return nil
+	p.dropFailed(row)
+	for _, name := range failure.Steps {
+		if row := p.history[naming.ParseDisplay(name)]; row != nil && row.Status == store.StepFailed && !isInternal(row) {
+			p.dropFailed(row)
+		}
 	}
-	p.drop(row)
 	return nil
+}
+
+// dropFailed drops a failed checkpoint, or makes it wait for its child again.
+func (p *plan) dropFailed(row *store.Step) {
+	p.dropChoicesDecidedBy(row)
+	if row.Kind != store.KindChild || !p.reopen(row) {
+		p.drop(row)
+	}
 }
 
 // dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
@@ -257,7 +266,7 @@ func (p *plan) reopen(row *store.Step) bool {
 	open.Seq &^= store.SeqOwnGoroutine // its outcome changes, so the calls behind it need not be made any more
 	open.Status, open.Output, open.Error, open.EndedAt, open.NextAt = store.StepStarted, out, nil, time.Time{}, time.Time{}
 	p.reopened[row.Name] = open
-	p.out.Failed = uuid.NullUUID{UUID: p.Children[i].UUID, Valid: true}
+	p.out.Failed = append(p.out.Failed, p.Children[i].UUID)
 	return true
 }
 

@@ -214,7 +214,7 @@ func TestAFailedChildIsRetriedAndItsCallWaitsAgain(t *testing.T) {
 	h := failedRun(t, "kid", "step a completed", "child kid failed")
 	c := h.child("kid", store.Failed, "")
 	r := h.retry(Request{})
-	if !r.Failed.Valid || r.Failed.UUID != c.UUID || len(r.Repair.Detach) != 0 || len(r.Cancel) != 0 {
+	if len(r.Failed) != 1 || r.Failed[0] != c.UUID || len(r.Repair.Detach) != 0 || len(r.Cancel) != 0 {
 		t.Fatalf("the result is %+v", r)
 	}
 	want(t, "kept", shown(r.Repair.Keep), "a")
@@ -225,7 +225,7 @@ func TestAFailedChildIsRetriedAndItsCallWaitsAgain(t *testing.T) {
 	}
 	h.Children[0].Status = store.Cancelled // a cancelled child is not retried: the call starts another one
 	r = h.retry(Request{})
-	if r.Failed.Valid || len(calls(r.Repair.Write)) != 0 || !slices.Equal(r.Repair.Detach, []uuid.UUID{c.UUID}) {
+	if len(r.Failed) > 0 || len(calls(r.Repair.Write)) != 0 || !slices.Equal(r.Repair.Detach, []uuid.UUID{c.UUID}) {
 		t.Errorf("with a cancelled child: %+v", r)
 	}
 }

@@ -103,7 +103,7 @@ func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *s
 var passivePackages = []string{
 	"github.com/seed8ec063be/durable.", "github.com/seed8ec063be/durable/internal/", "github.com/seed8ec063be/durable/durabletest.",
 	"github.com/seed8ec063be/durable/sqlite.", "github.com/seed8ec063be/durable/postgres.",
-	"database/sql.", "runtime.", "runtime/", "testing.", "os/signal.", "os/exec.", "context.", "modernc.org/", "github.com/jackc/",
+	"database/sql.", "runtime.", "runtime/", "testing.", "os/signal.", "os/exec.", "context.", "modernc.org/", "github.com/jackc/", "github.com/fsnotify/",
 }
 
 // hasActiveGoroutine reports whether there is a goroutine, besides the waiting ones, that could act for this test.

@@ -7,6 +7,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 )
@@ -150,6 +151,26 @@ func ExampleEngine_Export() {
 	}
 	fmt.Println(export.Run.ID, export.Run.Status, export.History[0].Name, export.History[0].Output)
 	// Output: ada completed compose "hello, Ada"
+}
+
+func ExampleEngine_Now() {
+	store, remove := temporary()
+	defer remove()
+	double := durable.Define("double", func(_ *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+	engine, ctx := newEngine(store, double), context.Background()
+	if _, err := double.Call(ctx, engine, 21, durable.ID("run")); err != nil {
+		log.Fatal(err)
+	}
+	run, err := engine.Get(ctx, "run")
+	if err != nil {
+		log.Fatal(err)
+	}
+	now, err := engine.Now(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(now.Sub(run.EndedAt) < time.Minute) // the clock of this machine may differ
+	// Output: true
 }
 
 func ExampleEngine_ReplayExport() {

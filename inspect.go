@@ -177,6 +177,14 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	return info, nil
 }
 
+// Now returns the time of the database's clock, by which all times of runs are recorded, as this engine knows it. In a workflow use [Ctx.Now].
+func (e *Engine) Now(ctx context.Context) (time.Time, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
+	}
+	return e.inner.Now(ctx)
+}
+
 // addWait adds a call that has no outcome yet.
 func (info *RunInfo) addWait(s *store.Step) {
 	w := OpenCall{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}

@@ -2,6 +2,7 @@ package durablecli_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,17 @@ func TestFork(t *testing.T) {
 func TestPrune(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
 		e, _ := p.engine(t)
+		const many = 230 // more than one transaction deletes
+		for i := range many {
+			start(t, e, order, fmt.Sprint("many-", i), "book")
+		}
+		until(t, "the ends of all", func() bool {
+			page, err := e.List(within(t), durable.Filter{Status: []durable.Status{durable.StatusCompleted}}, durable.Page{Limit: 1000})
+			return err == nil && len(page.Runs) == many
+		})
+		if got := p.run(t, "prune", "--older-than", "1us", "--yes", "-o", "jsonl").out; !strings.Contains(got, `"matched":230`) || !strings.Contains(got, `"deleted":230`) {
+			t.Errorf("the prune of many runs is %s", got)
+		}
 		await(t, start(t, e, order, "done", "book"))
 		await(t, start(t, e, order, "failed", "declined"))
 		start(t, e, approval, "waits", "book")

@@ -48,61 +48,73 @@ func pruneCommand(f *frame) []*cobra.Command {
 		if err != nil {
 			return err
 		}
-		ids, err := endedBefore(ctx, s.engine, chosen, s.now().Add(-olderThan))
+		now, err := s.engine.Now(ctx) // by which the runs ended
 		if err != nil {
 			return err
 		}
-		result := pruned{Matched: len(ids)}
-		if len(ids) > 0 && !dryRun && !yes {
-			if err := s.confirm(ctx, "delete "+wording.Count(len(ids), "run", "runs")); err != nil {
+		p := pruning{s, chosen, now.Add(-olderThan), act.options()}
+		var result pruned
+		if dryRun || !yes {
+			err := p.eachPage(ctx, func(ids []string) error { result.Matched += len(ids); return nil })
+			if err != nil || dryRun || result.Matched == 0 {
+				return errors.Join(err, s.reportPrune(&result))
+			}
+			if err := s.confirm(ctx, "delete "+wording.Count(result.Matched, "run", "runs")); err != nil {
 				return err
 			}
+			result = pruned{}
 		}
-		if !dryRun {
-			err = s.prune(ctx, ids, act.options(), &result)
+		err = p.eachPage(ctx, func(ids []string) error { return p.delete(ctx, ids, &result) })
+		if err == nil && result.Refused > 0 {
+			err = fmt.Errorf("%w: %s", errRefused, wording.Count(result.Refused, "run", "runs"))
 		}
 		return errors.Join(err, s.reportPrune(&result)) // an error comes with what was done before
 	})}
 }
 
-// endedBefore returns the UUIDs of the runs that match the filter and ended before a time. The times of the runs are the database's.
-func endedBefore(ctx context.Context, e *durable.Engine, f durable.Filter, t time.Time) (ids []string, err error) {
-	p := durable.Page{Limit: mostPerPage}
-	for {
-		page, err := e.List(ctx, f, p)
+// pruning is a prune under way.
+type pruning struct {
+	*session
+	filter  durable.Filter
+	before  time.Time // when the runs ended at the latest, by the database's clock
+	options []durable.ControlOption
+}
+
+// eachPage calls the function for the UUIDs of the runs that are to be deleted, page by page.
+func (p *pruning) eachPage(ctx context.Context, f func(ids []string) error) error {
+	for at := (durable.Page{Limit: mostPerPage}); ; {
+		page, err := p.engine.List(ctx, p.filter, at)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		var ids []string
 		for i := range page.Runs {
-			if ended := page.Runs[i].EndedAt; !ended.IsZero() && ended.Before(t) {
+			if ended := page.Runs[i].EndedAt; !ended.IsZero() && ended.Before(p.before) {
 				ids = append(ids, page.Runs[i].RunID)
 			}
 		}
-		if page.Next == "" {
-			return ids, nil
+		if len(ids) > 0 {
+			if err := f(ids); err != nil {
+				return err
+			}
 		}
-		p.Cursor = page.Next
+		if page.Next == "" {
+			return nil
+		}
+		at.Cursor = page.Next
 	}
 }
 
-// prune deletes runs, one after the other. After a refusal it goes on; after an error of the database it ends.
-func (s *session) prune(ctx context.Context, ids []string, opts []durable.ControlOption, result *pruned) error {
-	for _, id := range ids {
-		deleted, err := s.engine.Delete(ctx, id, opts...)
-		result.Deleted += deleted.Deleted
-		switch {
-		case err == nil, errors.Is(err, durable.ErrNotFound): // the second one was deleted meanwhile
-		case errors.Is(err, durable.ErrState):
-			result.Refused++
-			s.say("%s was refused: %v", id, err)
-		default:
-			return err
-		}
+// delete deletes the runs of a page, several trees per transaction. A refusal of some does not end the prune.
+func (p *pruning) delete(ctx context.Context, ids []string, result *pruned) error {
+	chosen := p.filter // what was retried since is live, and does not match
+	chosen.RunID = ids
+	deleted, err := p.engine.DeleteAll(ctx, chosen, p.options...)
+	result.Matched, result.Deleted, result.Refused = result.Matched+deleted.Matched, result.Deleted+deleted.Deleted, result.Refused+len(deleted.Refused)
+	for _, r := range deleted.Refused {
+		p.say("%s was refused: %v", r.ID, r.Err)
 	}
-	if result.Refused > 0 {
-		return fmt.Errorf("%w: %s", errRefused, wording.Count(result.Refused, "run", "runs"))
-	}
-	return nil
+	return err
 }
 
 func (s *session) reportPrune(result *pruned) error {

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -101,19 +102,21 @@ func (s slowClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimR
 // A claim under way leaves slots free for runs that are started in this process.
 func TestStartDuringAClaim(t *testing.T) {
 	for _, slots := range []int{2, 3, 256} {
-		s := slowClaims{openStore(t), make(chan struct{}, 1), make(chan struct{})}
-		w := durable.Define("double", double)
-		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Concurrency: slots})
-		running(t, e)
-		t.Cleanup(func() { close(s.gate) })
-		<-s.asked
-		run, err := w.Start(within(t), e, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := run.Result(within(t)); got != 2 || err != nil {
-			t.Errorf("with %d slots: %d, %v", slots, got, err)
-		}
+		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
+			s := slowClaims{openStore(t), make(chan struct{}, 1), make(chan struct{})}
+			w := durable.Define("double", double)
+			e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Concurrency: slots})
+			running(t, e)
+			t.Cleanup(func() { close(s.gate) })
+			<-s.asked
+			run, err := w.Start(within(t), e, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := run.Result(within(t)); got != 2 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
 	}
 }
 

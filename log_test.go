@@ -103,7 +103,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 			"step": "charge", "attempt": 3.0, "max_attempts": 3.0, "error": "card declined", "error_type": "test.declined", "name": "order-42", "workflow": "pay",
 		})
 		has(t, log.only(t, "a run failed"), "WARN", map[string]any{"name": "order-42", "workflow": "pay", "step": "charge", "error_type": "test.declined"})
-		if strings.Contains(log.String(), "4111") {
+		if strings.Contains(log.String(), "4111-1111") { // 4111 alone may be part of a time or of an ID
 			t.Errorf("a payload is in the log:\n%s", log)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -49,13 +50,13 @@ type Config struct {
 	Name string
 	// Version is the version of the program. A run records the version that started it, and then the version that executed it last.
 	// Empty: the time and the revision of the commit from which the program was built, such as 20260102150405-0123456789ab, with a
-	// hash of the executable if files had been modified. A program that was built without this data, as go test and go run do, gets a
-	// hash as a name, and the next paragraph does not apply to it.
+	// hash of the executable if files had been modified. A program that was built without this data, as by go test and go run, gets
+	// a hash as its version, and the next paragraph does not apply to it.
 	//
-	// A run does not go backwards: what a version has started or executed is not executed by workers of a version that was first seen
-	// earlier, while a worker that executes this workflow in its queue lives in that or a later version, or lived a minute ago. After
-	// that minute, the earlier version takes over by itself, and logs it. Versions are in the order in which their first worker began;
-	// a version without a worker for 90 days is forgotten. See also [Pinned].
+	// A run does not go back to an earlier version: workers of a version that was first seen earlier do not execute it, as long as a
+	// worker of the recorded or a later version serves its workflow and queue. A minute after the last such worker has stopped,
+	// workers of the earlier version execute the run, and log that they do. Versions are ordered by the time at which their first
+	// worker started. The record of a version is deleted after 90 days without a worker. See also [Pinned].
 	Version string
 	// Concurrency is the largest number of runs that this process executes at once. Zero: 256. Under load the process prefetches
 	// a few more runs, about as many as it finishes in 30 ms.
@@ -66,10 +67,9 @@ type Config struct {
 	// that waits in [Ctx.Child] has no slot meanwhile.
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
-	// over all runs. Zero: no bound. Further ones wait in order of arrival; the wait does not count for their timeouts, and a
-	// cancel, a pause or a shutdown ends it. While a step waits with its own context for the result of a run ([Run.Result],
-	// [Workflow.Call]), it does not count towards StepConcurrency. A function that continues after its timeout does not count any
-	// more.
+	// over all runs. Zero: no bound. Further functions wait in order of arrival. The wait does not count towards their timeouts, and
+	// a cancel, a pause or a shutdown ends it. While a step waits with its own context for the result of a run ([Run.Result],
+	// [Workflow.Call]), it does not count towards StepConcurrency. A function that continues after its timeout no longer counts.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
 	// time. Zero: 10 s; at least 300 ms.
@@ -103,13 +103,13 @@ type Config struct {
 	Retention Retention
 
 	// Codec encodes the inputs, outputs, signals and errors of runs before they reach the database, for example to encrypt them; see
-	// package codec. Names, IDs, keys, tags, times, and the types of errors stay readable. Payloads that were written before without
-	// a codec go on to be readable. All processes that execute or read the runs need a codec that decodes the payloads; see
+	// package codec. Names, IDs, keys, tags, times and the types of errors are not encoded. Payloads that were written without a
+	// codec can still be read. All processes that execute or read the runs need a codec that decodes the payloads; see
 	// [ErrUnreadable]. Nil: payloads are stored as JSON.
 	Codec Codec
 
-	// Logger receives the engine's log: failures at Warn, cancels and the start and stop of the worker at Info. An idle engine
-	// logs nothing at Info. Nil: no log.
+	// Logger receives the engine's log. Failures are logged at Warn; cancels, and the start and stop of the worker, at Info. An idle
+	// engine logs nothing at Info. Nil: no log.
 	Logger *slog.Logger
 	// TracerProvider and MeterProvider receive spans and metrics. Nil: the global providers of OpenTelemetry.
 	TracerProvider trace.TracerProvider
@@ -160,6 +160,10 @@ func (c *Config) applyDefaults() error {
 		if err := naming.Check("queue", name); err != nil {
 			errs = append(errs, fmt.Errorf("Config.Queues[%d]: %w", i, err))
 		}
+	}
+	if checker, ok := c.Codec.(payload.Checker); ok {
+		err := checker.Check()
+		refuse(err != nil, "Codec: %v", err)
 	}
 	errs = append(errs, c.Retention.check(), naming.CheckText("worker's name", c.Name), naming.CheckText("program's version", c.Version))
 	return errors.Join(errs...)
@@ -231,8 +235,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 }
 
 // Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs
-// of processes that died. Then it drains: no run begins, running steps get Config.Grace to finish and are recorded, leases are
-// released, and Run returns nil. A [Workflow.Call] that is in progress then waits until another process has executed its run.
+// of processes that died. When ctx has ended, Run drains: no further run begins, running steps get Config.Grace to finish and are
+// recorded, leases are released, and Run returns nil. A [Workflow.Call] that is in progress then waits until another process has
+// executed its run.
 //
 // Run returns an error if it cannot begin ([ErrRunning], [ErrSchema], or an error of the database), or if it had to stop because
 // the database file was moved ([ErrMoved]) or the store was closed ([ErrClosed]).

@@ -5,13 +5,16 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/codec"
 	"github.com/seed8ec063be/durable/durabletest"
+	"github.com/seed8ec063be/durable/sqlite"
 )
 
 // letter is a workflow with a recorded step, a signal and a compensation.
@@ -331,6 +334,49 @@ func TestRepairsWithoutTheKey(t *testing.T) {
 			if !ok || missing.KeyID != "old" || !errors.Is(err, durable.ErrUnreadable) || errors.Is(err, durable.ErrRejected) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
+		}
+	})
+}
+
+// New refuses a codec that cannot work.
+func TestAChainWithoutACodec(t *testing.T) {
+	s := read(sqlite.Open(filepath.Join(t.TempDir(), "x.db")))(t)
+	defer s.Close()
+	for _, c := range []durable.Codec{codec.Chain(nil), codec.Chain(codec.Compress(), codec.Chain(codec.Compress(), nil))} {
+		if _, err := durable.New(s, durable.Config{Codec: c}); !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), "nil") {
+			t.Errorf("the chain %v: %v", c, err)
+		}
+	}
+}
+
+// A process without the codec starts no run of a schedule whose input is encoded, and says why. It would get the size of the input instead.
+func TestASchedulesInputNeedsTheCodec(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		echo := durable.Define("echo", func(_ *durable.Ctx, in map[string]int) (map[string]int, error) { return in, nil })
+		engine := func(c durable.Codec) *durable.Engine {
+			return engineAsGiven(t, s, durable.Config{Workflows: []durable.Definition{echo}, Codec: c})
+		}
+		with, none, other := engine(bothCodecs(t, "a")), engine(nil), engine(bothCodecs(t, "b"))
+		if err := with.SetSchedule(within(t), echo.Schedule(map[string]int{"cents": 4711}, durable.Schedule{Name: "tick", Every: time.Second})); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := none.TriggerSchedule(within(t), "tick"); !errors.Is(err, durable.ErrUnreadable) {
+			t.Errorf("triggered run %q without the codec: %v", id, err)
+		}
+		id, err := other.TriggerSchedule(within(t), "tick")
+		if unknown, ok := errors.AsType[*durable.UnknownKeyError](err); !ok || unknown.KeyID != "a" || !errors.Is(err, durable.ErrUnreadable) {
+			t.Errorf("triggered run %q without the key: %v", id, err)
+		}
+		stop := running(t, none)
+		waitFor(t, func() bool { return strings.Contains(read(none.Schedules(within(t)))(t)[0].Problem, "Config.Codec") })
+		stop()
+		if fires := read(none.Fires(within(t), "tick", 10))(t); len(fires) != 0 {
+			t.Errorf("started without the codec: %+v", fires)
+		}
+		running(t, with)
+		id = read(with.TriggerSchedule(within(t), "tick"))(t)
+		if out, err := read(echo.Handle(within(t), with, id))(t).Result(within(t)); out["cents"] != 4711 || err != nil {
+			t.Errorf("the result is %v, %v", out, err)
 		}
 	})
 }

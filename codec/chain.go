@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/seed8ec063be/durable/internal/payload"
@@ -9,8 +10,23 @@ import (
 type chain []payload.Codec
 
 // Chain returns a codec that encodes with the given codecs, one after the other, and decodes with them in the opposite order. A
-// Chain without codecs stores payloads as they are, behind the mark of encoded payloads.
+// Chain without codecs stores payloads as they are, with the prefix of encoded payloads. durable.New refuses a Chain with a nil codec.
 func Chain(codecs ...payload.Codec) payload.Codec { return chain(slices.Clone(codecs)) }
+
+// Check implements payload.Checker: no codec of the chain is nil, and each is usable.
+func (c chain) Check() error {
+	for i, each := range c {
+		if each == nil {
+			return fmt.Errorf("codec %d of codec.Chain is nil", i+1)
+		}
+		if inner, ok := each.(payload.Checker); ok {
+			if err := inner.Check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // Encode implements the codec.
 func (c chain) Encode(slot payload.Slot, b []byte) (_ []byte, err error) {

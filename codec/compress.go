@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/payload"
 )
 
-// MaxDecompressed is the largest size to which [Compress] decompresses a payload, in bytes. No larger one is recorded.
+// MaxDecompressed is the largest size to which [Compress] decompresses a payload, in bytes. No larger payload is recorded.
 const MaxDecompressed = 512 << 20
 
 // minCompressed is the size in bytes below which compression is not tried: zstd adds about 15 bytes.

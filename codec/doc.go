@@ -3,7 +3,8 @@
 //	keys, err := codec.Encrypt(codec.Key{ID: "2026-11", Secret: secret})
 //	both := codec.Chain(codec.Compress(), keys)
 //
-// A Chain encodes with its first codec first, so compress before you encrypt: encrypted bytes do not compress.
+// A Chain encodes with its first codec first. Put the compressing codec before the encrypting one, because encrypted bytes do not
+// compress.
 //
 // # Keys
 //

@@ -74,9 +74,9 @@ func (s *Store) openSchedule(row *store.Schedule) *store.Schedule {
 		if len(set.EncodedInput) == 0 {
 			return nil
 		}
-		b, err := payload.Open(s.codec, scheduleSlot(row.Name), set.EncodedInput)
-		if err != nil {
-			set.InputProblem = err.Error()
+		b := payload.OpenOrMark(s.codec, scheduleSlot(row.Name), set.EncodedInput)
+		if payload.IsEncoded(b) {
+			set.UnreadableInput = b
 			return nil
 		}
 		set.Input, set.EncodedInput = b, nil
@@ -92,8 +92,8 @@ func (s *Store) openSchedule(row *store.Schedule) *store.Schedule {
 func (s *Store) sealSchedule(w *store.ScheduleWrite) (_ *store.ScheduleWrite, err error) {
 	sealed := *w
 	sealed.Row.State, err = schedule.MapSettings(&w.Row, func(set *schedule.Settings) (err error) {
-		if set.InputProblem != "" { // it stays as it was read
-			set.InputProblem = ""
+		if set.UnreadableInput != nil { // it stays as it was read
+			set.UnreadableInput = nil
 			return nil
 		}
 		if set.Input == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -208,8 +209,12 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 // schedule.ErrUnchecked.
 func (e *Engine) checkScheduleQueue(since time.Time) func(name string, s *schedule.Settings) error {
 	return func(name string, s *schedule.Settings) error {
-		if s.InputProblem != "" {
-			return fmt.Errorf("the input of schedule %q: %s", name, s.InputProblem)
+		encoded := s.UnreadableInput
+		if encoded == nil {
+			encoded = s.EncodedInput // this engine has no codec
+		}
+		if err := payload.Problem(encoded); err != nil { // Input only shows the size
+			return fmt.Errorf("the input of schedule %q: %w", name, err)
 		}
 		if s.GroupKey == "" {
 			return nil

@@ -85,6 +85,9 @@ type Codec interface {
 	Decode(slot Slot, encoded []byte) ([]byte, error)
 }
 
+// Checker is a codec that can tell whether it is usable.
+type Checker interface{ Check() error }
+
 // The errors of payloads that cannot be decoded. They are not the fault of a workflow function.
 var (
 	// ErrUnreadable is what the other errors wrap.

@@ -74,10 +74,10 @@ type Settings struct {
 	Timeout  Duration          `json:"timeout,omitzero"`
 	Tags     map[string]string `json:"tags,omitzero"`
 
-	// EncodedInput is the input if a codec has encoded it. Input then only shows its size. InputProblem says why this process
-	// cannot decode it, and is never stored.
-	EncodedInput []byte `json:"encoded_input,omitzero"`
-	InputProblem string `json:"input_problem,omitzero"`
+	// EncodedInput is the input if a codec has encoded it. Input then only shows its size. UnreadableInput is set if this process
+	// has a codec that cannot decode it: payload.Problem returns why. It is never stored.
+	EncodedInput    []byte `json:"encoded_input,omitzero"`
+	UnreadableInput []byte `json:"unreadable_input,omitzero"`
 }
 
 // Encode returns the settings as they are stored.

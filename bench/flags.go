@@ -41,6 +41,11 @@ type options struct {
 	backfill  int           // scheduled times of one Backfill
 	registers int           // workflows that one worker executes; a tenth as many queues
 	workers   int           // without work
+	engines   []int         // of each fleet
+	fleetRuns int           // that a fleet executes
+	waiting   int           // runs that wait for a signal
+	executing int           // runs that are executed all the time
+	children  int           // of the run that is paused, resumed and cancelled
 	maxConns  int           // max_connections of the PostgreSQL server
 	watched   time.Duration // how long these are measured
 	soak      time.Duration // how long
@@ -69,6 +74,8 @@ var modes = []struct {
 	{"dispatch", (*bench).dispatch},
 	{"takeover", (*bench).takeover},
 	{"idle", (*bench).idle},
+	{"fleet", (*bench).fleet},
+	{"live", (*bench).live},
 	{"replay", (*bench).replay},
 	{"sleepers", (*bench).sleepers},
 	{"aged", (*bench).aged},
@@ -110,17 +117,22 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.samples, "samples", 200, "runs that mode dispatch starts")
 	set.IntVar(&o.takeovers, "takeovers", 20, "processes that mode takeover kills, in each of its two ways")
 	set.IntVar(&o.history, "history", 10_000, "steps of the run that mode replay replays")
-	set.IntVar(&o.sleepers, "sleepers", 1_000_000, "runs that sleep in mode sleepers")
+	set.IntVar(&o.sleepers, "sleepers", 1_000_000, "runs that sleep in modes sleepers and live")
 	set.IntVar(&o.aged, "aged-runs", 5_000_000, "finished runs in the tables of mode aged")
 	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout, and children in mode graph")
 	set.IntVar(&o.swept, "swept-runs", 1_000_000, "finished runs in the tables of mode sweep, of which half are swept")
 	set.IntVar(&o.checked, "checked-runs", 20_000, "live runs that mode preflight replays")
-	set.IntVar(&o.backlog, "backlog", 1_000_000, "due runs behind the bound of a queue in mode queues")
+	set.IntVar(&o.backlog, "backlog", 1_000_000, "due runs behind the bound of a queue in mode queues, and behind those that a fleet executes")
 	set.IntVar(&o.keys, "keys", 10_000, "group keys of these runs")
 	set.IntVar(&o.schedules, "schedules", 10_000, "schedules of mode queues that are due at once")
 	set.IntVar(&o.backfill, "backfill", 100_000, "scheduled times that mode queues fires with one Backfill")
 	set.IntVar(&o.registers, "registers", 10_000, "workflows that one worker of mode queues executes, of a tenth as many queues")
 	set.IntVar(&o.workers, "workers", 50, "workers of mode idle, each with a store of its own, five in a process")
+	engines := set.String("engines", "1,4,16,64", "numbers of engines of mode fleet, with 1,600 slots in sum")
+	set.IntVar(&o.fleetRuns, "fleet-runs", 40_000, "runs that each fleet executes")
+	set.IntVar(&o.waiting, "waiting", 100_000, "runs of mode live that wait for a signal")
+	set.IntVar(&o.executing, "executing", 10_000, "runs of mode live that are executed all the time")
+	set.IntVar(&o.children, "children", 50_000, "children of the run of mode live that is paused, resumed and cancelled")
 	set.IntVar(&o.maxConns, "max-connections", 200, "max_connections of the PostgreSQL server")
 	quick := set.Bool("quick", false, "a smoke run of a few seconds, whose figures mean nothing")
 	if err := set.Parse(args); err != nil {
@@ -135,13 +147,13 @@ func parse(args []string, out io.Writer) (*options, error) {
 	if *quick {
 		given := make(map[string]bool)
 		set.Visit(func(f *flag.Flag) { given[f.Name] = true })
-		o.shorten(given, callers)
+		o.shorten(given, callers, engines)
 	}
-	return o, errors.Join(o.choose(*store, *mode, *callers, *path, *part), o.check())
+	return o, errors.Join(o.choose(*store, *mode, *callers, *engines, *path, *part), o.check())
 }
 
 // shorten implements -quick: every flag that is not given gets its smallest value.
-func (o *options) shorten(given map[string]bool, callers *string) {
+func (o *options) shorten(given map[string]bool, callers, engines *string) {
 	o.tight = true
 	for name, shrink := range map[string]func(){
 		"c":            func() { *callers = "4" },
@@ -161,6 +173,11 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 		"backfill":     func() { o.backfill = 150 },
 		"registers":    func() { o.registers = 20 },
 		"workers":      func() { o.workers = 2 },
+		"engines":      func() { *engines = "2" },
+		"fleet-runs":   func() { o.fleetRuns = 300 },
+		"waiting":      func() { o.waiting = 20 },
+		"executing":    func() { o.executing = 10 },
+		"children":     func() { o.children = 50 },
 		"idle-seconds": func() { o.watched = time.Second },
 		"soak-minutes": func() { o.soak = 600 * time.Millisecond },
 	} {
@@ -171,7 +188,7 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 }
 
 // choose parses the flags that are lists.
-func (o *options) choose(store, mode, callers, path, part string) error {
+func (o *options) choose(store, mode, callers, engines, path, part string) error {
 	var errs []error
 	names := modeNames()
 	for s := range strings.SplitSeq(store, ",") {
@@ -194,15 +211,25 @@ func (o *options) choose(store, mode, callers, path, part string) error {
 	for s := range strings.SplitSeq(part, ",") {
 		errs = append(errs, pick(&o.parts, "part", s, queueParts))
 	}
-	for s := range strings.SplitSeq(callers, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			errs = append(errs, fmt.Errorf("-c=%s: write numbers from 1, such as -c=1,16,100", s))
-		}
-		o.callers = append(o.callers, n)
-	}
+	var wrong error
+	o.callers, wrong = numbers("c", callers, "1,16,100")
+	errs = append(errs, wrong)
+	o.engines, wrong = numbers("engines", engines, "1,4,16,64")
+	errs = append(errs, wrong)
 	o.stores, o.modes = unique(o.stores), unique(o.modes)
 	return errors.Join(errs...)
+}
+
+// numbers parses the value of a flag that is a list of numbers.
+func numbers(flag, list, such string) (all []int, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, wrong := strconv.Atoi(s)
+		if wrong != nil || n < 1 {
+			err = errors.Join(err, fmt.Errorf("-%s=%s: write numbers from 1, such as -%s=%s", flag, s, flag, such))
+		}
+		all = append(all, n)
+	}
+	return all, err
 }
 
 func pick(to *[]string, flag, word string, known []string) error {
@@ -246,6 +273,15 @@ func (o *options) check() error {
 	least("backfill", o.backfill, 1)
 	least("registers", o.registers, 10)
 	least("workers", o.workers, 1)
+	for _, n := range o.engines {
+		if n > fleetSlots {
+			errs = append(errs, fmt.Errorf("-engines=%d: it must be at most %d, a slot each", n, fleetSlots))
+		}
+	}
+	least("fleet-runs", o.fleetRuns, 10)
+	least("waiting", o.waiting, 1)
+	least("executing", o.executing, 1)
+	least("children", o.children, 1)
 	least("max-connections", o.maxConns, 20)
 	if o.watched <= 0 {
 		errs = append(errs, errors.New("-idle-seconds: it must be above 0"))

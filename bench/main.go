@@ -53,6 +53,20 @@
 // It measures what -workers workers without work cost on one database, by the statistics of the server and of the system: transactions
 // per second, connections and percent of a core, each divided by the number of workers. With the same workers it then measures the
 // dispatch of -samples runs, and the takeover of the runs of -takeovers killed processes.
+//
+// # Mode fleet
+//
+// For each number of -engines it starts -fleet-runs runs of ten steps, and then that many engines in up to four processes, with 1,600
+// slots in sum. wf_per_s is the rate of the middle eight tenths of the ends, best_ratio compares it with the best fleet. The dispatch
+// is that to the idle fleet. The last line is the largest fleet, with -backlog further due runs behind those that it executes;
+// time_ratio is its time divided by the time without them.
+//
+// # Mode live
+//
+// While -sleepers runs sleep, -waiting runs wait for a signal, and ten processes execute -executing runs that do not end, it measures
+// the dispatch of -samples runs, the time from Signal until a run continues, how late runs continue after a sleep, and how long a
+// pause, a resume and a cancel of a run with -children pending children take. blocked_max_ms is the longest start of another run
+// meanwhile.
 package main
 
 import (

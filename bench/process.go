@@ -33,7 +33,8 @@ type job struct {
 	Keys       int    // how many group keys these have; zero: none
 	Priorities bool   // they have all priorities in turns
 
-	Workers int // of role "idlers"
+	Workers int // of roles "idlers" and "fleet"
+	Slots   int // of each worker of roles "fleet" and "live"
 }
 
 // The roles of helper processes. A helper reads the lines of its parent from its standard input, ends
@@ -48,6 +49,8 @@ func init() { // not a literal: the roles start processes too
 		"greeter": greet,
 		"holder":  hold,
 		"idlers":  idlers,
+		"fleet":   fleetMember,
+		"live":    liveMember,
 		"blind":   holdBlind,
 	}
 }

@@ -34,6 +34,8 @@ const (
 	perSender  = 80 // signals, to the inboxes in turn
 	perInbox   = 2 * senders * perSender / inboxes
 	duplicates = 12 // keys, to each inbox
+	kills      = 5  // of the process that receives
+	perKill    = perSender / (kills + 1)
 )
 
 // message is one signal.
@@ -74,21 +76,34 @@ func inbox(l ledger) *durable.Workflow[int, []message] {
 	})
 }
 
-// sendAll sends every sender's messages, one after the other, and then, beside the other
-// process, the duplicates: of every other key the payloads differ.
+// sendAll sends every sender's messages, one after the other, and beside the other
+// process the duplicates: of every other key the payloads differ. Before each part of its
+// messages a sender waits for the next kill, so that there is something to receive after it.
 func sendAll(ctx context.Context, j *job, s durable.Store) error {
 	e, err := durable.New(s, durable.Config{})
 	if err != nil {
 		return err
 	}
-	if !within(patience, func() bool { _, err := os.Stat(j.File); return err == nil }) {
-		return errors.New("nobody came")
+	killed := func(n int) error {
+		if !within(patience, func() bool { _, err := os.Stat(j.File + fmt.Sprint(n)); return err == nil }) {
+			return fmt.Errorf("waited for kill %d", n)
+		}
+		return nil
+	}
+	if err := killed(0); err != nil {
+		return err
 	}
 	var all sync.WaitGroup
 	for k := range senders {
 		from := fmt.Sprint(j.ID, k)
 		all.Go(func() {
 			for seq := range perSender {
+				if part := seq / perKill; seq%perKill == 0 && part <= kills {
+					if err := killed(part); err != nil {
+						say("error", err)
+						return
+					}
+				}
 				if err := e.Signal(ctx, fmt.Sprint("inbox", seq%inboxes), "m", message{from, seq}); err != nil {
 					say("error", err)
 				}
@@ -125,7 +140,6 @@ func sendAll(ctx context.Context, j *job, s durable.Store) error {
 // twice, and each sender's messages come in its order.
 func TestRow28_ReceiverIsKilled(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
-		const kills = 5
 		l, file := newLedger(t), filepath.Join(t.TempDir(), "go")
 		client := engineOn(t, db.openIn(t), durable.Config{})
 		var handles []*durable.Run[[]message]
@@ -147,14 +161,17 @@ func TestRow28_ReceiverIsKilled(t *testing.T) {
 		}
 		receive()
 		receive()
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
+		tell := func(killed int) {
+			if err := os.WriteFile(file+fmt.Sprint(killed), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-		total, atLastKill := inboxes*perInbox, 0
+		tell(0)
+		atLastKill := 0
 		for k := range kills {
 			var victim *process
-			await(t, "signals to arrive at a process that lives", func() bool {
-				if l.lines(t) <= (k+1)*total/(kills+2) {
+			await(t, "signals that were sent after the last kill to arrive", func() bool {
+				if l.lines(t) <= 2*senders*perKill*k+senders*perKill/2 {
 					return false
 				}
 				all := l.read(t)
@@ -165,6 +182,7 @@ func TestRow28_ReceiverIsKilled(t *testing.T) {
 			delete(receivers, victim.cmd.Process.Pid)
 			atLastKill = l.lines(t) // the other process receives while a new one comes
 			receive()
+			tell(k + 1)
 		}
 		winners := make(map[string][]string) // of each key
 		kept, refused := 0, 0
@@ -222,6 +240,6 @@ func TestRow28_ReceiverIsKilled(t *testing.T) {
 			t.Errorf("refused %d, received %d after the last kill", refused, after)
 		}
 		t.Logf("signals=%d senders=%d kills=%d keys_sent_twice=%d refused=%d lost=0 twice=0 out_of_order=0",
-			total+inboxes*duplicates, 2*senders, kills, kept+refused-inboxes*duplicates, refused)
+			inboxes*(perInbox+duplicates), 2*senders, kills, kept+refused-inboxes*duplicates, refused)
 	})
 }

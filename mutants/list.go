@@ -64,7 +64,7 @@ var mutants = []mutant{
 		{
 			"postgres/sql/step_insert.sql",
 			test{"./postgres", "TestConformanceOfMany/^step$/an_older_epoch"},
-			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND ($7::bigint[])[i] IS NOT NULL AND r.status = 2"}},
 		},
 		{
 			"postgres/sql/step_insert_one.sql", postgres("/^step$/an_older_epoch"),
@@ -73,7 +73,7 @@ var mutants = []mutant{
 		{
 			"postgres/sql/step_insert_if_absent.sql",
 			test{"./postgres", "TestAFlushThatMeetsARow"},
-			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND ($7::bigint[])[i] IS NOT NULL AND r.status = 2"}},
 		},
 		{
 			"postgres/sql/step_update.sql", postgres("/^step$/an_older_epoch"),
@@ -202,7 +202,7 @@ var mutants = []mutant{
 			"internal/journal/journal.go",
 			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
 			[]change{
-				{"	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n", "	for _, e := range entries {\n		e.done <- nil\n	}\n	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n"},
+				{"	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n", "	for _, e := range entries {\n		e.result <- nil\n	}\n	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n"},
 				{"			e.result <- err\n", ""},
 			},
 		},
@@ -278,13 +278,13 @@ var mutants = []mutant{
 			[]change{{"	made := int64(0)\n", `	made := int64(0)
 	if o.Verb == store.VerbResume && len(changes) > 1 {
 		err := ask("half an order", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.controlApply, controlApplyArgs(o, changes[:1], notifyChannel(s.schema))...)
+			batch.Queue(s.statements.controlApply, controlApplyArgs(o, changes[:1], notifyChannel(s.schema))...)
 			batch.Queue(commitSQL)
 			batch.Queue(beginSQL)
 		}, func(res statementResults) error {
 			err := eachRow(res, func(rows pgx.Rows) error { return nil })
 			if err == nil {
-				err = skipping(2, func(statementResults) error { return nil })(res)
+				err = skipResults(2, func(statementResults) error { return nil })(res)
 			}
 			return err
 		})

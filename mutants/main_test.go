@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +29,52 @@ func TestEveryMutantApplies(t *testing.T) {
 			if _, _, err := p.mutated(root); err != nil {
 				t.Errorf("%s: %v", m.name, err)
 			}
+		}
+	}
+}
+
+// A mutant of a Go file whose names are not there any more is noticed here, too. Mutants of different files are compiled at once.
+func TestEveryMutantOfAProgramCompiles(t *testing.T) {
+	root, err := moduleRoot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFile := make(map[string][]place)
+	for _, m := range mutants {
+		for _, p := range m.places {
+			if filepath.Ext(p.file) == ".go" {
+				byFile[p.file] = append(byFile[p.file], p)
+			}
+		}
+	}
+	for len(byFile) > 0 {
+		folder, replaced, packages := t.TempDir(), make(map[string]string), []string{"build", "-overlay", "overlay.json"}
+		for file, places := range byFile {
+			_, now, err := places[0].mutated(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replaced[filepath.Join(root, file)] = filepath.Join(folder, strings.ReplaceAll(file, "/", "_"))
+			if err := os.WriteFile(replaced[filepath.Join(root, file)], now, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			packages = append(packages, "./"+filepath.Dir(file))
+			if byFile[file] = places[1:]; len(places) == 1 {
+				delete(byFile, file)
+			}
+		}
+		text, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[2] = filepath.Join(folder, packages[2])
+		if err := os.WriteFile(packages[2], text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		build := exec.CommandContext(t.Context(), "go", packages...)
+		build.Dir = root
+		if output, err := build.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, output)
 		}
 	}
 }

@@ -86,6 +86,9 @@ func nonceStep(b *bed) {
 				batch.Steps = append(batch.Steps, &again)
 			}
 		}
+		for _, s := range []store.Step{b.began(r.UUID, epoch, 1, "begun"), b.backoff(r.UUID, epoch, 1, "tried")} {
+			wantOutcome(b, "the step "+s.Name+" at epoch "+epoch.String(), b.commitStep(s, false).Outcome, store.Fenced)
+		}
 		b.commit(batch)
 		for _, w := range batch.Steps {
 			wantOutcome(b, "with others, the step "+w.Step.Name+" at epoch "+epoch.String(), w.Outcome, store.Fenced)

@@ -144,6 +144,9 @@ func stepOldEpoch(b *bed) {
 			wantOutcome(b, what, w.Outcome, store.Fenced)
 			wantState(b, what, w.RunState, want)
 		}
+		for _, s := range []store.Step{b.began(r.UUID, epoch, 1, "begun"), b.backoff(r.UUID, epoch, 1, "tried")} {
+			wantOutcome(b, fmt.Sprintf("%s step at epoch %s of a run at 2", s.Name, epoch), b.commitStep(s, false).Outcome, store.Fenced)
+		}
 	}
 	wantSteps(b, "history", b.history(r.UUID), marker, recorded)
 }

@@ -61,7 +61,8 @@ type RunInfo struct {
 	Tags      map[string]string
 	OpenCalls []OpenCall    // calls that have no outcome yet, in the order in which they began
 	Progress  []MapProgress // the progress of its Maps
-	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in Waits. It is nil if there was none.
+	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in OpenCalls. It is nil if there was
+	// none.
 	LastFailure *FailedAttempt
 
 	// Unreceived is the number of signals, by name, that the run has accepted and not received. They are kept when the run ends.
@@ -75,7 +76,7 @@ type Cancellation struct {
 	At     time.Time
 }
 
-// LeaseLoss is the loss of a run by its worker, which died, hung, or could not reach the database.
+// LeaseLoss describes when a worker lost a run, because the worker died, hung, or could not reach the database.
 type LeaseLoss struct {
 	At     time.Time // when another worker took the run over, or found it paused
 	Worker string    // the ID of the worker that had the run
@@ -96,7 +97,7 @@ type OpenCall struct {
 	Before          int
 }
 
-// MapProgress is the progress of a Map.
+// MapProgress tells how many items of a Map are done.
 type MapProgress struct {
 	Name  string // with its scope
 	Done  int
@@ -177,7 +178,8 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	return info, nil
 }
 
-// Now returns the time of the database's clock, by which all times of runs are recorded, as this engine knows it. In a workflow use [Ctx.Now].
+// Now returns the time of the database's clock, by which all times of runs are recorded, as this engine estimates it. In a
+// workflow use [Ctx.Now].
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
@@ -271,6 +273,10 @@ type WorkerInfo struct {
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 	Workflows   []string // the workflows that it executes; nil if there are more than 500
+	// Quiet says that [Engine.QuietWorker] was called for it: it claims no runs. LastChange is what an operator did last to it; nil:
+	// nothing.
+	Quiet      bool
+	LastChange *OperatorChange
 	// Queues are Config.Queues: the queues from which it claims runs. Nil: all queues, or more than 500. Every worker decides whose
 	// turn it is in every queue with settings, also in queues from which it claims nothing.
 	Queues []string
@@ -292,6 +298,7 @@ func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 		workers[i] = WorkerInfo{
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
 			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, Workflows: r.Workflows, Queues: r.Queues,
+			Quiet: r.Quiet, LastChange: operatorChangeOf(r.LastChange),
 		}
 	}
 	return workers, nil

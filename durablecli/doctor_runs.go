@@ -165,7 +165,7 @@ func (x *examination) missing(r *durable.RunInfo) string {
 	}
 	for i := range x.workers {
 		w := &x.workers[i]
-		if x.alive(w) && w.State == durable.WorkerRunning && (w.Workflows == nil || slices.Contains(w.Workflows, r.Workflow)) && (w.Queues == nil || slices.Contains(w.Queues, r.Queue)) {
+		if x.alive(w) && w.State == durable.WorkerRunning && !w.Quiet && (w.Workflows == nil || slices.Contains(w.Workflows, r.Workflow)) && (w.Queues == nil || slices.Contains(w.Queues, r.Queue)) {
 			return ""
 		}
 	}

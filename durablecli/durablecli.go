@@ -1,7 +1,7 @@
 // Package durablecli is the command line of durable, as a cobra command.
 //
-// The program durable, in cmd/durable, consists of it: it opens the database that --url, --file or DATABASE_URL names. A program
-// with workflows of its own embeds the same commands with its engine:
+// The program durable, in cmd/durable, only calls this package. It opens the database that --url, --file or DATABASE_URL names. A
+// program with workflows of its own embeds the same commands with its engine:
 //
 //	func main() {
 //		engine, err := durable.New(store, durable.Config{Workflows: workflows})
@@ -26,9 +26,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// Command returns the command durable with all its subcommands, on the given engine. The flags that name a database are not
-// offered then. If the engine is nil, each command opens the database that --url, --file or the environment variable DATABASE_URL
-// names, and closes it at its end.
+// Command returns the command durable with all its subcommands, on the given engine. With an engine, the flags that name a
+// database do not exist. If the engine is nil, each command opens the database that --url, --file or the environment variable
+// DATABASE_URL names, and closes it at its end.
 //
 // Pass the command to [Execute], or add it to a command of your own; then [ExitCode] returns the exit code for the error of your
 // command's Execute.
@@ -64,9 +64,9 @@ const (
 // commands returns the commands of each noun or verb.
 var commands = []func(*frame) []*cobra.Command{
 	listCommand, getCommand, historyCommand, treeCommand, graphCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
-	schedulesCommand, workersCommand, topCommand, uiCommand,
+	schedulesCommand, workersCommand, auditCommand, topCommand, uiCommand,
 	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,
-	repairStepCommands, forkCommand, migrateCommand, preflightCommand, replayCommand, doctorCommand, exportCommand, pruneCommand, completionCommand, versionCommand,
+	workerCommand, repairStepCommands, forkCommand, migrateCommand, preflightCommand, replayCommand, doctorCommand, exportCommand, pruneCommand, completionCommand, versionCommand,
 }
 
 // Execute executes the command with the arguments of the process, and returns the exit code for os.Exit. It writes an error to the

@@ -33,6 +33,29 @@ func TestQueues(t *testing.T) {
 	})
 }
 
+func TestWorkersAreMadeQuiet(t *testing.T) {
+	onStores(t, func(t *testing.T, p *place) {
+		e, stop := p.engine(t)
+		until(t, "the worker", func() bool {
+			workers, err := e.Workers(within(t))
+			return err == nil && len(workers) == 1
+		})
+		got := runOn(t, e, 0, "", "worker", "quiet", "worker-1", "--reason", "maintenance", "--actor", "ann").out
+		if !strings.Contains(got, "running, quiet: maintenance (by ann)") {
+			t.Errorf("a quiet worker is shown as\n%s", got)
+		}
+		id := strings.TrimSpace(runOn(t, e, 0, "", "workers", "-o", "id").out)
+		if got := runOn(t, e, 0, "", "worker", "resume", id).out; strings.Contains(got, "quiet") {
+			t.Errorf("a worker that was resumed is shown as\n%s", got)
+		}
+		if got := runOn(t, e, durablecli.ExitNotFound, "", "worker", "quiet", "worker-2").err; !strings.Contains(got, "worker-2") {
+			t.Errorf("the error is %s", got)
+		}
+		runOn(t, e, durablecli.ExitUsage, "", "worker", "quiet")
+		stop()
+	})
+}
+
 func TestLimits(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
 		e := p.client(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 func workersCommand(f *frame) []*cobra.Command {
@@ -38,7 +39,7 @@ func workerColumns(p *printer) []column[durable.WorkerInfo] {
 		{title: "WORKER", keep: true, text: func(w *row) string { return w.Name }},
 		{title: "ID", wide: true, text: func(w *row) string { return w.ID }},
 		{title: "VERSION", text: func(w *row) string { return w.Version }},
-		{title: "STATE", text: func(w *row) string { return string(w.State) }},
+		{title: "STATE", text: workerState},
 		{title: "ACTIVE", right: true, keep: true, text: func(w *row) string { return fmt.Sprintf("%d/%d", w.Active, w.Capacity) }},
 		{title: "HEARTBEAT", keep: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
 			return ifPainted(p.now().Sub(w.HeartbeatAt) > oldHeartbeat, red)
@@ -47,6 +48,18 @@ func workerColumns(p *printer) []column[durable.WorkerInfo] {
 		{title: "WORKFLOWS", text: func(w *row) string { return namesOrAll(w.Workflows, "more than 500") }},
 		{title: "QUEUES", text: func(w *row) string { return namesOrAll(w.Queues, "all") }},
 	}
+}
+
+// workerState returns the state of a worker, and who made it quiet and why.
+func workerState(w *durable.WorkerInfo) string {
+	if !w.Quiet {
+		return string(w.State)
+	}
+	text := string(w.State) + ", quiet"
+	if c := w.LastChange; c != nil && (c.By != "" || c.Reason != "") {
+		text += ": " + wording.ByWhom(c.Reason, c.By)
+	}
+	return text
 }
 
 func namesOrAll(names []string, all string) string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -37,14 +38,15 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 
 func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
+	var change pgtype.Text
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
 	held := s.presenceLockOf(w.ID)
 	var at logPosition
 	floor := s.rewindDetector.lastPosition()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
-			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
+		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 15), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil())...)
 		if len(h.Leases) > 0 {
 			batch.Queue(s.statements.leaseExtend, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
 		}
@@ -53,7 +55,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 		}
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
-		if _, err := res.Exec(); err != nil {
+		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&pulse.Quiet, &change) }); err != nil {
 			return err
 		}
 		if len(h.Leases) > 0 {
@@ -86,6 +88,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
+	pulse.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
 	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
 	if len(extended) == len(h.Leases) {
 		return pulse, nil

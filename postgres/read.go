@@ -152,9 +152,14 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var w store.Worker
 				var version pgtype.Int2
+				var change pgtype.Text
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
-					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.DeadAt), &version, &w.Queues, &w.Workflows)
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.DeadAt), &version, &w.Queues, &w.Workflows, &w.Quiet, &change)
+				if err != nil {
+					return err
+				}
 				w.Schema = version.Int16
+				w.LastChange, err = store.DecodeOperatorChange(change.String)
 				workers = append(workers, w)
 				return err
 			})

@@ -16,8 +16,9 @@ var columnRights = map[schema.Role]map[string]string{
 	schema.Operator: {
 		"run UPDATE": "cancel_reason cancelled_at cancelled_by control crashes deadline_at detached ended_at error lane owner" +
 			" paused_at paused_by priority queue reason status wake_at woken",
-		"place UPDATE": "arrived_at begun priority queue state turn",
-		"step UPDATE":  "next_at started_at",
+		"place UPDATE":  "arrived_at begun priority queue state turn",
+		"step UPDATE":   "next_at started_at",
+		"worker UPDATE": "last_change quiet",
 	},
 	schema.Starter: {
 		"run INSERT": "control created_at deadline_at detached epoch id input lane name owner parent_id priority queue shard started_at status" +

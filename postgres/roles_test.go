@@ -220,8 +220,12 @@ func TestRolesDoTheirWork(t *testing.T) {
 		does(role, "read a history", err)
 		_, err = e.Get(t.Context(), "a")
 		does(role, "look at a run", err)
-		_, err = e.Workers(t.Context())
+		workers, err := e.Workers(t.Context())
 		does(role, "list workers", err)
+		if role == schema.Operator && len(workers) > 0 {
+			does(role, "make a worker quiet", operator.QuietWorker(t.Context(), workers[0].ID))
+			does(role, "resume a worker", operator.ResumeWorker(t.Context(), workers[0].ID))
+		}
 		events, err := e.Events(t.Context(), durable.Page{})
 		does(role, "read events", err)
 		if len(events) == 0 {

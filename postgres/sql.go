@@ -28,7 +28,7 @@ type statements struct {
 	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                        string
 	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                          string
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                                               string
-	workerUpsert, leaseExtend, leaseLost                                                                                                            string
+	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                               string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
 	runByID, runStatuses, history, now, notifications                                                                                               string
 	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
@@ -155,6 +155,7 @@ func loadStatements(schema string) statements {
 		heldRunsCheckpoints:             text("held_runs_checkpoints.sql"),
 		writerMarkTx:                    text("writer_mark_tx.sql"),
 		workerUpsert:                    text("worker_upsert.sql"),
+		workerQuiet:                     text("worker_quiet.sql"),
 		leaseExtend:                     text("lease_extend.sql"),
 		leaseLost:                       text("lease_lost.sql"),
 		leaseExpire:                     text("lease_expire.sql"),

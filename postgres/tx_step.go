@@ -27,10 +27,10 @@ import (
 // cancelled statement or a lock ended the transaction, it is retried at most nine times. All tries count
 // as one attempt. Any other error of fn rolls the transaction back and is the step's failure.
 //
-// If the step's context ends after COMMIT was sent, Tx still returns what the database recorded. If that
-// cannot be found out within Config.Patience, the run is held. If the default isolation level of the
-// database is REPEATABLE READ or above, fn may be called once more with the run locked, so that its lease
-// is not renewed during the transaction; signals to the run then wait until the transaction ends.
+// If the step's context ends after COMMIT was sent, Tx still returns what the database recorded. If Tx cannot read that within
+// Config.Patience, the run is held. If the default isolation level of the database is REPEATABLE READ or above, fn may be called
+// once more with the run locked, so that its lease is not renewed during the transaction; signals to the run then wait until the
+// transaction ends.
 //
 // Tx returns the errors of durable.Ctx.Step, and durable.ErrInvalidConfig if the engine does not use
 // PostgreSQL.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql/driver"
 	"slices"
 	"time"
 
@@ -34,10 +35,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		if err := cmp.Or(err, errQueues); err != nil {
 			return err
 		}
-		if _, err := x.exec(
-			qWorkerUpsert, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema),
-		); err != nil {
+		err = x.query(qWorkerUpsert, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			pulse.Quiet = c.int() != 0
+			pulse.LastChange, _ = store.DecodeOperatorChange(c.text()) // leases are renewed also if somebody has damaged the text
+			return c.err
+		}, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema), bindBool(w.Quiet), w.LastChange.TextOrNil())
+		if err != nil {
 			return err
 		}
 		leases := slices.Clone(h.Leases)

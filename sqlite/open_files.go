@@ -11,10 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// MovedError says that the file, or one that SQLite keeps beside it, is no longer the one that this
-// store has open: it was deleted, moved or replaced. What is written to the open one is lost with the
-// process, so the store writes nothing any more, and nothing is acknowledged; Engine.Run returns
-// this error. errors.Is finds durable.ErrMoved in it, and durable.ErrClosed.
+// MovedError is returned when the database file, or one of the files that SQLite keeps beside it, was deleted, moved or replaced
+// while the store had it open. Further writes would be lost with the process, so the store writes and acknowledges nothing any
+// more; Engine.Run returns this error. errors.Is finds durable.ErrMoved in it, and durable.ErrClosed.
 type MovedError struct {
 	Path    string // of the file, of its -wal or of its -shm
 	Problem string // "was deleted or moved away" or "was replaced by another file"

@@ -139,8 +139,10 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
 			workflows, queues := c.text(), c.text()
-			w.DeadAt, w.Schema = c.time(), int16(c.int())
-			err := cmp.Or(c.err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))
+			w.DeadAt, w.Schema, w.Quiet = c.time(), int16(c.int()), c.int() != 0
+			change, err := store.DecodeOperatorChange(c.text())
+			w.LastChange = change
+			err = cmp.Or(c.err, err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))
 			workers = append(workers, w)
 			return err
 		})

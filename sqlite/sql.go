@@ -195,6 +195,7 @@ const (
 	qRetentionGenerationDelete
 	qRetentionRunDelete
 	qWorkerUpsert
+	qWorkerQuiet
 	qWorkerDelete
 
 	// The statements from here on sort their results or scan a whole table.

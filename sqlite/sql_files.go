@@ -195,6 +195,7 @@ func sqlFile(q queryID) string {
 		qScheduleCompactedFiresUpsert:    "schedule_compacted_fires_upsert.sql",
 		qScheduleCompactedFiresDeleteAll: "schedule_compacted_fires_delete_all.sql",
 		qWorkerUpsert:                    "worker_upsert.sql",
+		qWorkerQuiet:                     "worker_quiet.sql",
 		qWorkerDelete:                    "worker_delete.sql",
 		qWorkerDeleteOld:                 "worker_delete_old.sql",
 		qQueueMoveRunRead:                "queue_move_run_read.sql",

@@ -28,9 +28,8 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(runTx).(durable.StepOption))...)
 }
 
-// StartTx starts a run in the caller's own transaction: it exists if and when that
-// commits. tx must be of the engine's own file, begun on the handle that Writer
-// returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
+// StartTx starts a run in the caller's own transaction. The run exists when that transaction commits. tx must be of the engine's
+// own file, begun on the handle that Writer returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
 		own, err := checkedDatabaseOf(s, tx)
@@ -48,10 +47,9 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
-// SignalTx sends a signal in the caller's own transaction: it is there, and the run is
-// woken, if and when that commits. tx must be of the engine's own file, begun on the
-// handle that Writer returns. Errors as for durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has
-// ended.
+// SignalTx sends a signal in the caller's own transaction. The signal exists, and the run is woken, when that transaction
+// commits. tx must be of the engine's own file, begun on the handle that Writer returns. SignalTx returns the errors of
+// [durable.Engine.Signal], and durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := checkedDatabaseOf(s, tx)

@@ -39,7 +39,7 @@ type do func(ctx context.Context, e *durable.Engine, target string, f form, opts
 // outcome is the reply to an act.
 type outcome struct {
 	Verb   string
-	Target string // the run, queue, limit or schedule
+	Target string // the run, queue, limit, schedule or worker
 	DryRun bool   // nothing was changed
 	Done   string // what was done, or would be, in words
 }
@@ -68,7 +68,7 @@ const maxForm = 16 << 20
 // pathAfter returns the page to show after an act.
 func pathAfter(f form, done *outcome) string {
 	notice := url.Values{"did": {done.Verb}}
-	for kind, path := range map[string]string{kindQueue: "/queues", kindLimit: "/limits", kindSchedule: "/schedules"} {
+	for kind, path := range map[string]string{kindQueue: "/queues", kindLimit: "/limits", kindSchedule: "/schedules", kindWorker: "/workers"} {
 		if f.Has(kind) {
 			return path + "?" + notice.Encode()
 		}
@@ -88,6 +88,7 @@ const (
 	kindQueue    = "queue_name"
 	kindLimit    = "limit_name"
 	kindSchedule = "schedule"
+	kindWorker   = "worker"
 )
 
 // perform performs an act for the request, if it is permitted.
@@ -106,6 +107,9 @@ func (v *view) perform(f form) (*outcome, error) {
 	case f.Has(kindSchedule):
 		acts, done.Target = scheduleActs, f.text(kindSchedule)
 		action.Schedule = done.Target
+	case f.Has(kindWorker):
+		acts, done.Target = workerActs, f.text(kindWorker)
+		action.Worker = done.Target
 	default:
 		acts, done.Target = runActs, f.text(kindRun)
 	}

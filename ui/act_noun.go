@@ -95,6 +95,11 @@ var scheduleActs = map[string]do{
 	},
 }
 
+var workerActs = map[string]do{
+	"quiet":  named("the worker is quiet from its next heartbeat on", (*durable.Engine).QuietWorker),
+	"resume": named("the worker is resumed from its next heartbeat on", (*durable.Engine).ResumeWorker),
+}
+
 // number sets a number if the form has the field with a value.
 func (f form) number(name string, to *int) error {
 	text := f.text(name)

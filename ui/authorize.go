@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Verb is what a request does. The verbs that are not listed here are those of [durable.Verb] and of the forms: pause, resume,
-// cancel, terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
+// Verb is what a request does. The other verbs are those of durable.Verb and of the dashboard's forms: pause, resume, cancel,
+// terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
 type Verb string
 
 // The verbs that change nothing.
@@ -17,7 +17,7 @@ const (
 	VerbReadPayloads Verb = "read payloads" // see inputs, outputs and results of steps
 )
 
-// Action is what a request wants to do. Fields that do not apply are empty.
+// Action describes what a request is about to do. Fields that do not apply are empty.
 type Action struct {
 	Verb     Verb
 	Run      string // the ID that addresses the run
@@ -25,18 +25,19 @@ type Action struct {
 	Queue    string // of the run, or the queue that is changed
 	Limit    string
 	Schedule string
+	Worker   string // the ID of the worker that is changed
 	Tags     map[string]string
 }
 
 // Changes reports whether the action changes something.
 func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbReadPayloads }
 
-// Authorize makes the function decide what each request may do. It returns the name of the person, which is recorded as the actor
-// of acts, or an error to refuse the request with 403; the text of the error is shown. It is called for reads, for payloads and for acts, possibly several times
-// for one request, and concurrently.
+// Authorize sets a function that decides what each request may do. The function returns the name of the person, which is recorded
+// as the actor of an action, or an error, which refuses the request with 403 and is shown. It is called for reads, for payloads
+// and for actions, possibly several times for one request, and concurrently.
 //
-// For a read of one run the Action holds its workflow, queue and tags. Lists read many runs: their Action has none; bound them with
-// [Visible]. If only reading of payloads is refused, pages are shown without them.
+// For a read of one run the Action holds its workflow, queue and tags. For a list of runs, the Action holds none of these; use
+// [Visible] to bound lists. If only reading of payloads is refused, pages are shown without them.
 //
 // Without Authorize the dashboard is read-only and hides payloads, whatever the address of the client: behind a proxy every request is local.
 func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Option {
@@ -49,12 +50,13 @@ func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Opti
 	}
 }
 
-// Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. Its conditions are combined with those
-// of the page, and hold for everything that shows runs: lists, numbers, groups of failures, events, trees and pages of single runs, in which other runs are not
-// named. A run that is hidden does not exist for the request. A child is a run of its own: it is hidden if it does not match.
+// Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. Its
+// conditions are combined with those of the page, and apply to everything that shows runs: lists, counts, groups of failures,
+// events, trees and pages of single runs, which do not name hidden runs. A run that is hidden does not exist for the request. A
+// child is a run of its own: it is hidden if it does not match.
 //
-// Of what belongs to no single run, only that is shown which the conditions choose: the queue that they name; the schedules whose runs match them; the
-// workers that execute the workflow or take from the queue that they name. Limits are not shown.
+// Things that belong to no single run are shown only if the conditions select them: the queue that they name; the schedules whose
+// runs match them; the workers that execute the workflow or claim from the queue that they name. Limits are not shown.
 func Visible(f func(*http.Request) durable.Filter) Option {
 	return func(s *server) error { s.visible = f; return nil }
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -164,6 +165,12 @@ type failureRow struct {
 func (g *failureRow) Path() string {
 	q := url.Values{paramWorkflow: {g.Workflow}, paramFailureStep: {g.Step}, paramFailureType: {g.Type}}
 	return "/runs?" + q.Encode()
+}
+
+// RetryPath returns the address of the preview that retries the runs of the group.
+func (g *failureRow) RetryPath() string {
+	_, query, _ := strings.Cut(g.Path(), "?")
+	return "/bulk?" + paramVerb + "=retry&" + query
 }
 
 // failuresPeriod is how old the failures of the overview may be.

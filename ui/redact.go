@@ -27,8 +27,9 @@ type Field struct {
 	Value    string // for payloads, JSON
 }
 
-// Redact makes the function replace what is shown of inputs, outputs, results, errors, stacks and tags. It returns Field.Value to show it as it
-// is. A replacement of a payload that is not JSON is shown as a JSON string. The function is called concurrently.
+// Redact sets a function that replaces the shown text of inputs, outputs, results, errors, stacks and tags. It returns
+// Field.Value to show it as it is. A replacement of a payload that is not JSON is shown as a JSON string. The function is called
+// concurrently.
 func Redact(f func(Field) string) Option {
 	return func(s *server) error { s.redact = f; return nil }
 }

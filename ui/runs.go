@@ -15,7 +15,8 @@ type runsData struct {
 	Next     string // the address of the next page; empty: this is the last
 	First    string // the address of the first page; empty: this is it
 	Statuses []statusChoice
-	Command  string // the same list in a shell
+	Command  string     // the same list in a shell
+	Fields   []keyValue // the filter, for the form of a bulk act
 	Filtered bool
 }
 
@@ -45,6 +46,11 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	d := &runsData{Query: onlyFilter(q), Runs: found.Runs}
 	d.Filtered = len(d.Query) > 0
 	d.Command = listCommand(d.Query)
+	for _, name := range filterParams {
+		for _, value := range d.Query[name] {
+			d.Fields = append(d.Fields, keyValue{name, value})
+		}
+	}
 	if found.Next != "" {
 		next := onlyFilter(q)
 		next.Set(paramCursor, found.Next)
@@ -94,7 +100,7 @@ var notices = map[string]string{
 	"pause": "Paused, or will be when its running step has finished.", "resume": "Resumed.", "cancel": "Cancelled, or will be when its compensations have finished.",
 	"terminate": "Terminated.", "retry": "Retried: this is the new generation.", "fork": "Forked.", "override": "The value was replaced.", "skip": "The step was skipped.",
 	"rerun": "The step is executed again.", "signal": "The signal was sent.", "tag": "The tag was set.", "move": "Moved to the queue.", "prioritize": "The priority was set.",
-	"expire": "The timeout was set.", "delete": "Deleted.", "set": "Set.", "reset": "Reset to what the code declares.", "trigger": "Triggered: the run was started.", "backfill": "The runs of the missed times were started.",
+	"expire": "The timeout was set.", "delete": "Deleted.", "set": "Set.", "quiet": "Quiet from its next heartbeat on: it takes no further runs.", "reset": "Reset to what the code declares.", "trigger": "Triggered: the run was started.", "backfill": "The runs of the missed times were started.",
 }
 
 func notice(q url.Values) string { return notices[q.Get("did")] }

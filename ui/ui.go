@@ -20,8 +20,8 @@ import (
 
 // Handler returns the dashboard of the engine's database. The engine needs no workflows and need not run.
 //
-// The handler has no goroutines while nobody uses it, and a page that follows changes has one stream, which ends when its [http.Server] shuts
-// down. Each other request reads the database at most for ten seconds.
+// The handler has no goroutines while nobody uses it, and a page that follows changes has one stream, which ends when its
+// [http.Server] shuts down. Every other request reads the database for at most ten seconds.
 //
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
@@ -53,7 +53,7 @@ func Prefix(path string) Option {
 	}
 }
 
-// ReadOnly refuses all acts, whatever [Authorize] permits.
+// ReadOnly refuses all actions, whatever [Authorize] permits.
 func ReadOnly() Option {
 	return func(s *server) error { s.readOnly = true; return nil }
 }
@@ -75,7 +75,7 @@ type server struct {
 	links     []keyValue // titles and templates
 }
 
-// readTimeout bounds each request, but for streams and bulk acts: a page that takes longer burdens the database.
+// readTimeout bounds each request, but for streams: a page that takes longer burdens the database.
 const readTimeout = 10 * time.Second
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +96,9 @@ func (s *server) routes() {
 	get("/schedules", s.schedules)
 	get("/workers", s.workers)
 	get("/events", s.events)
+	get("/audit", s.audit)
+	get("/bulk", s.bulkPreview)
+	s.handle("POST /bulk", s.serve(s.bulkPortion))
 	s.handle("GET /live", http.HandlerFunc(s.live))
 	s.handle("POST /act", s.serve(s.act))
 	s.handle("GET /assets/{name}", http.HandlerFunc(serveAsset))

@@ -257,7 +257,7 @@ func (v *view) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, e
 	return fit, nil
 }
 
-// mayChange returns an error if [Visible] hides the queue, limit or schedule that a form names.
+// mayChange returns an error if [Visible] hides the queue, limit, schedule or worker that a form names.
 func (v *view) mayChange(f form) error {
 	switch {
 	case !v.bounded():
@@ -265,6 +265,8 @@ func (v *view) mayChange(f form) error {
 		return errQueuesHidden
 	case f.Has(kindLimit):
 		return errLimitsHidden
+	case f.Has(kindWorker): // it executes runs of others too
+		return &problem{http.StatusForbidden, "Workers are not changed here, because you may not see all runs."}
 	case f.Has(kindSchedule):
 		all, err := v.scheduleList()
 		if err != nil {

@@ -147,9 +147,11 @@ func addresses(t *testing.T, pattern string, runs []string) (all []string) {
 		}
 	}
 	switch {
-	case pattern == "/" || pattern == "/api/" || method == http.MethodPost || strings.HasPrefix(path, "/assets/"): // acts have a test of their own
+	case pattern == "/" || pattern == "/api/" || method == http.MethodPost || strings.HasPrefix(path, "/assets/"): // acts have tests of their own
 	case path == "/runs": // it repeats the filter
 		all = []string{path, path + "?status=failed", path + "?tag=tenant.id", path + "?limit=2"}
+	case path == "/bulk":
+		all = []string{path + "?verb=retry&created_before=now", path + "?verb=pause&tag=tenant.id", path + "?verb=delete&status=ended"}
 	case path == "/api/v1/runs":
 		all = []string{path, path + "?status=failed", path + "?workflow=" + secret + "-flow", path + "?queue=shared-queue&key=" + secret + "-key", path + "?tag=tenant.id", path + "?id_prefix=" + secret, path + "?limit=2"}
 	case path == "/run" || path == "/api/v1/history":
@@ -160,7 +162,7 @@ func addresses(t *testing.T, pattern string, runs []string) (all []string) {
 		for _, id := range runs {
 			all = append(all, path+"?run="+url.QueryEscape(id))
 		}
-	case slices.Contains([]string{"/", "/queues", "/limits", "/schedules", "/workers", "/events"}, path),
+	case slices.Contains([]string{"/", "/queues", "/limits", "/schedules", "/workers", "/events", "/audit"}, path),
 		slices.Contains([]string{"/api/v1/counts", "/api/v1/queues", "/api/v1/limits", "/api/v1/schedules", "/api/v1/workers", "/api/v1/events", "/api/v1/stats"}, path):
 		all = []string{path, path + "?limit=1000"}
 	default:

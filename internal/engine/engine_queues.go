@@ -62,7 +62,8 @@ func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorRequest) (err 
 // ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
 var ErrNotDeclared = errors.New("no code declares it")
 
-// ResetQueue removes the settings of an operator. It returns ErrNotFound if there is no such queue, and ErrNotDeclared.
+// ResetQueue removes the settings of an operator. It returns ErrNotFound if there is no such queue, and ErrNotDeclared if no code
+// declares it.
 func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorRequest) (err error) {
 	if err := e.checkWorkers(ctx, "queues"); err != nil {
 		return fmt.Errorf("reset queue %q: %w", c.Name, err)

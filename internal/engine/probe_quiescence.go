@@ -83,13 +83,13 @@ func (e *Engine) WakeAll() {
 	e.results.Recheck()
 }
 
-// IsClaiming reports whether the worker claims runs: it is not stopping, and has free slots.
+// IsClaiming reports whether the worker claims runs: it is not stopping or quiet, and has free slots.
 func (e *Engine) IsClaiming() bool {
 	w := e.worker()
 	if w == nil {
 		return false
 	}
-	return w.slots.IsOpen() && len(w.workflows) > 0 && w.loadedRuns.count() < e.cfg.Concurrency
+	return w.slots.IsOpen() && !w.slots.IsQuiet() && len(w.workflows) > 0 && w.loadedRuns.count() < e.cfg.Concurrency
 }
 
 // IsFiringSchedules reports whether the worker looks for due schedules.

@@ -11,8 +11,8 @@ import (
 
 // Retention tells how long a worker keeps what has ended. The zero value keeps everything.
 type Retention struct {
-	// Keep has, for each workflow whose runs are deleted, how long a root run that ended with each status is kept. A status
-	// that is missing is kept for ever.
+	// Keep has, for each workflow whose runs are deleted, how long a root run that ended with each status is kept. Runs with a
+	// status that the map lacks are kept forever.
 	Keep map[string]map[store.Status]time.Duration
 	// Generations is how long superseded generations of these workflows' runs are kept; zero: as long as their runs.
 	Generations time.Duration

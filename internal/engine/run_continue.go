@@ -163,7 +163,7 @@ func (r *run) planNextGeneration(input []byte) (*store.Repair, store.Run) {
 	row.Epoch, row.Input, row.Control, row.Crashes = r.row.Epoch.Next(store.NewNonce()), input, 0, 0
 	row.Status, row.WakeAt, row.Deadline = store.Running, now.Add(r.e.cfg.Lease), r.deadline.expiryTime()
 	row.Owner = uuid.NullUUID{UUID: r.w.id, Valid: true}
-	if r.w.slots.IsClosed() {
+	if r.w.slots.IsClosed() || r.w.slots.IsQuiet() {
 		row.Status, row.WakeAt, row.Owner = store.Pending, now, uuid.NullUUID{}
 	}
 	number := r.renewals.generation()

@@ -40,6 +40,7 @@ type worker struct {
 	endRunContexts context.CancelCauseFunc
 
 	slots         *slots.Pool // open while the worker takes new runs
+	quiet         quietness
 	loadedRuns    loadedRuns
 	suspect       atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
 	failedClaims  failedClaims

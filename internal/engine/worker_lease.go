@@ -95,12 +95,14 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 			kept = append(kept, r)
 		}
 	}
+	quiet, change := w.quiet.get()
 	asked := time.Now()
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: w.e.version(),
 			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
+			Quiet: quiet, LastChange: change,
 		},
 		Leases: due, LeaseUntil: until,
 	})
@@ -112,6 +114,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	w.e.counters.heartbeats.Add(1)
 	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
 	w.e.clock.Set(pulse.Now, asked)
+	w.setQuiet(&pulse)
 	for i := range pulse.DatabaseRewinds {
 		w.reportRewind(&pulse.DatabaseRewinds[i])
 	}

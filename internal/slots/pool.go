@@ -22,6 +22,7 @@ type Pool struct {
 	mu       sync.Mutex
 	open     bool
 	closed   bool
+	quiet    bool    // no reservations, see SetQuiet
 	taken    int     // slots of reservations and of runs that are executed
 	lent     int     // slots lent by runs that wait
 	refused  int     // runs that wait and could not lend their slots
@@ -62,6 +63,21 @@ func (p *Pool) IsOpen() bool {
 	return p.open
 }
 
+// SetQuiet makes a pool give no slots to reservations, or lets it give them again. Assigned slots are given as ever.
+func (p *Pool) SetQuiet(quiet bool) {
+	p.mu.Lock()
+	p.quiet = quiet
+	p.mu.Unlock()
+	p.notifyFreed()
+}
+
+// IsQuiet reports whether SetQuiet has made the pool quiet.
+func (p *Pool) IsQuiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.quiet
+}
+
 // IsClosed reports whether Close was called.
 func (p *Pool) IsClosed() bool {
 	p.mu.Lock()
@@ -92,10 +108,14 @@ func (p *Pool) Counts() Counts {
 	return Counts{Taken: p.taken, Lent: p.lent, Places: p.places, Queued: len(p.queue)}
 }
 
-// Room returns how many slots are free, and how many runs the worker should prefetch now, at most limit.
+// Room returns how many slots are free, and how many runs the worker should prefetch now, at most limit. Both
+// are zero if the pool is quiet.
 func (p *Pool) Room(limit int) (free, prefetch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.quiet {
+		return 0, 0
+	}
 	return p.free(), p.prefetch(time.Now(), limit)
 }
 
@@ -114,11 +134,11 @@ func (p *Pool) prefetch(at time.Time, limit int) int {
 }
 
 // Acquire reserves up to want slots. It leaves the given number of slots free, but takes one slot if any is
-// free. For the rest of want it reserves up to prefetch places. It reserves nothing if the pool is not open.
+// free. For the rest of want it reserves up to prefetch places. It reserves nothing if the pool is not open or is quiet.
 func (p *Pool) Acquire(want, leave, prefetch int) Reservation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.open {
+	if !p.open || p.quiet {
 		return Reservation{}
 	}
 	free := p.free()

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -312,6 +313,7 @@ func TestNoSlotIsGivenTwice(t *testing.T) {
 						n := executing.Add(1)
 						for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 						}
+						runtime.Gosched() // while it has its slot
 						executing.Add(-1)
 					})
 				}
@@ -327,5 +329,29 @@ func TestNoSlotIsGivenTwice(t *testing.T) {
 	p.Close()
 	if !received(p.Empty()) {
 		t.Error("the drain does not end")
+	}
+}
+
+// A quiet pool reserves nothing, continues to give slots that are assigned, and wakes its receiver when it is quiet no more.
+func TestAQuietPoolReservesNothing(t *testing.T) {
+	p := openPool(t, 1)
+	all := assign(t, p, 2)
+	p.SetQuiet(true)
+	if r := p.Acquire(5, 0, 5); r.Len() != 0 {
+		t.Errorf("a quiet pool reserves %d", r.Len())
+	}
+	all[0].Leave()
+	wantGiven(t, "after the first has left", all, 0, 1)
+	all[1].Leave()
+	if free, prefetch := p.Room(5); free != 0 || prefetch != 0 || !p.IsQuiet() {
+		t.Errorf("a quiet pool has room for %d and %d", free, prefetch)
+	}
+	for len(p.Freed()) > 0 {
+		<-p.Freed()
+	}
+	p.SetQuiet(false)
+	<-p.Freed()
+	if r := p.Acquire(5, 0, 0); r.Len() != 1 {
+		t.Errorf("a pool that is quiet no more reserves %d", r.Len())
 	}
 }

@@ -176,8 +176,8 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 	return slices.Compact(keys)
 }
 
-// HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. again is the
-// time from which a pass may change something although no run starts, ends or becomes due.
+// HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. The result again
+// is the time from which a pass may change something even if no run starts, ends or becomes due.
 func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.Timeline != begun {
 		return false, time.Time{}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// UnclaimedAfter is how long a run is admitted and not claimed before admissions look whether its time is over. In a queue whose
-// workers have slots, no run waits for so long, so that the look reads no row.
+// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its time to begin is over. In a
+// queue whose workers have slots, no run waits for so long, so that this check reads no row.
 const UnclaimedAfter = time.Second
 
 // MayTakeRunsBack reports whether a pass may take runs back that are admitted and that no worker has claimed: the queue is paused, or has

@@ -285,7 +285,7 @@ const SuspectAfter = 2
 // QueueWorkflow is a queue together with a workflow.
 type QueueWorkflow struct{ Queue, Workflow string }
 
-// OverdueLane is a lane with a run that was due.
+// OverdueLane is a lane with at least one run that was overdue.
 type OverdueLane struct {
 	QueueWorkflow
 	Lane  ClaimLane
@@ -341,6 +341,9 @@ type RenewResult struct {
 	Now    time.Time   // the database's clock
 	Lost   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
 	Locked []uuid.UUID // not extended: another transaction has locked the run's row
-	// DatabaseDatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
+	// Quiet and LastChange are those of Worker, as operators have set them.
+	Quiet      bool
+	LastChange *OperatorChange
+	// DatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
 	DatabaseRewinds []Rewind
 }

@@ -14,8 +14,8 @@ import (
 // versions (see IsOrderedVersion) are all the same here. It leads the index by which claims
 // find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
 //
-// A lane is a hash, so that no table of lanes is needed. The hash is a cryptographic one, because names of
-// queues may come from strangers: nobody can choose a name whose lane is that of another queue.
+// A lane is a hash of these values, so that no table of lanes is needed. The hash is a cryptographic one, because names of queues
+// may come from strangers: nobody can choose a name whose lane is that of another queue.
 type ClaimLane int64
 
 // FirstLane is lower than every lane, and LastLane is higher than every lane from which a claim takes runs.

@@ -36,10 +36,10 @@ type DriftStore interface {
 	DeleteDivergences(ctx context.Context) error
 }
 
-// Divergence says that a version of the code made a call that does not fit the history of a run.
+// Divergence records that a version of the code made a call that does not fit the history of a run.
 type Divergence struct {
 	Version string // empty: the version is unknown
 	At      time.Time
 	Call    string // as people see it; empty: the workflow function itself
-	Detail  string // what is recorded, and what the code asks for
+	Detail  string // the recorded call, and the call that the code made
 }

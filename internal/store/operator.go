@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// OperatorVerb is what an operator does to a queue, a limit or a schedule. The texts are stored.
+// OperatorVerb is what an operator does to a queue, a limit, a schedule or a worker. The texts are stored.
 type OperatorVerb string
 
 // The verbs.
@@ -16,9 +16,10 @@ const (
 	OperatorPause  OperatorVerb = "pause"
 	OperatorResume OperatorVerb = "resume"
 	OperatorDelete OperatorVerb = "delete"
+	OperatorQuiet  OperatorVerb = "quiet" // of a worker
 )
 
-// OperatorChange is what an operator has done last to a queue, a limit or a schedule. Its JSON is stored.
+// OperatorChange is what an operator has done last to a queue, a limit, a schedule or a worker. Its JSON is stored.
 type OperatorChange struct {
 	Verb   OperatorVerb `json:"verb"`
 	At     time.Time    `json:"at"`
@@ -34,6 +35,14 @@ func (c OperatorChange) Text() string {
 		panic("store: an operator's change does not encode: " + err.Error())
 	}
 	return string(b)
+}
+
+// TextOrNil returns the recorded form of the change, or nil for no change.
+func (c *OperatorChange) TextOrNil() any {
+	if c == nil {
+		return nil
+	}
+	return c.Text()
 }
 
 // DecodeOperatorChange decodes a recorded change. It returns nil for an empty text.

@@ -153,7 +153,7 @@ const MaxWeight = 1000
 // MaxBefore is the largest QueuedRun.Before.
 const MaxBefore = 10_000
 
-// QueuedRun is the queue place of a run, with what [Engine.Get] shows about it.
+// QueuedRun is the queue place of a run, with the details that [Engine.Get] shows.
 type QueuedRun struct {
 	QueuePlace
 	Admission Admission // of the run

@@ -83,7 +83,7 @@ type Repair struct {
 	// Resume resumes runs that were paused for the repair, after all else. Nil: there are none.
 	Resume *ControlOperation
 
-	// Outcome is Written, or Fenced if a run is not as the repair says; then nothing was changed.
+	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If it is Fenced, nothing was changed.
 	Outcome Outcome
 }
 

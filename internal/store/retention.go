@@ -61,7 +61,8 @@ type EndedRoot struct {
 	EndedAt  time.Time
 }
 
-// OldGenerationsQuery selects generations that were superseded long ago. The newest one of each run is left out.
+// OldGenerationsQuery selects generations that were superseded long ago. The newest superseded generation of each run is not
+// returned.
 type OldGenerationsQuery struct {
 	Shard            int16
 	AfterRun         uuid.UUID // the generation that was read last before; zero: begin with the first one

@@ -199,5 +199,5 @@ func SetBit(bits []byte, bit int) []byte {
 	return bits
 }
 
-// HasBit reports whether a bit is set in the record of an hour of compacted fires.
+// HasBit reports whether a bit is set in the bitmap that records the compacted fires of one hour.
 func HasBit(bits []byte, bit int) bool { return bit/8 < len(bits) && bits[bit/8]&(1<<(bit%8)) != 0 }

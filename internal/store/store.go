@@ -136,12 +136,16 @@ type Store interface {
 	// Workers returns the registered workers, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
+	// QuietWorker makes a worker quiet, or resumes it, and reports whether it is registered. The worker learns of it in
+	// the result of its next Renew. A worker that is in the wanted state already keeps its LastChange.
+	QuietWorker(ctx context.Context, c WorkerQuiet) (bool, error)
+
 	// OverdueLanes returns up to limit lanes that have a run which was due at the given time and which a claim
 	// may take, each with the run that has been due for the longest time. It returns only lanes after the
 	// given one, in ascending order.
 	OverdueLanes(ctx context.Context, at time.Time, after ClaimLane, limit int) ([]OverdueLane, error)
 
-	// AreExecuted reports for each pair whether a live worker that claims new runs executes it. A worker
+	// AreExecuted reports for each pair whether a live worker that claims new runs, so one that is not quiet, executes it. A worker
 	// with too many workflows to be recorded counts as executing all of them.
 	AreExecuted(ctx context.Context, pairs []QueueWorkflow) ([]bool, error)
 
@@ -164,9 +168,9 @@ type Store interface {
 	// Now returns the time of the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Listen shows to other processes that the worker is alive (see DeadWorkers). It calls hear when another process may have
-	// made a run claimable or changed a run of this worker. The function hear must not block. Listen reconnects by itself until
-	// ctx ends, and then releases what it holds and returns. A store whose database has no such mechanism only waits for ctx.
+	// Listen shows to other processes that the worker is alive (see DeadWorkers). It calls the given function when another process
+	// may have made a run claimable or changed a run of this worker. The function hear must not block. Listen reconnects by itself
+	// until ctx ends, and then releases what it holds and returns. A store whose database has no such mechanism only waits for ctx.
 	Listen(ctx context.Context, worker uuid.UUID, hear func(WakeHint)) error
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their

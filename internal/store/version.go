@@ -149,9 +149,9 @@ func isLater(version string, first time.Time, other string, otherFirst time.Time
 	return version > other
 }
 
-// ReservedUntil returns until when runs of a version are kept from this worker, and whether they are at present. Of a pinned
-// workflow, they are kept while a worker of that very version lives. Of another workflow, they are kept from earlier versions while
-// a worker of that version or of a later one lives. Only workers that serve the queue count.
+// ReservedUntil returns the time until which this worker may not claim the runs of a version, and reports whether that time is
+// still to come. Runs of a pinned workflow are reserved while a worker of exactly that version lives. Runs of other workflows are
+// kept from earlier versions while a worker of that version or of a later one lives. Only workers that serve the queue count.
 func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (until time.Time, kept bool) {
 	if g == nil || version == g.ownVersion || !IsOrderedVersion(version) {
 		return time.Time{}, false
@@ -233,8 +233,8 @@ func (g *VersionClaimRules) ReleasedSince(before *VersionClaimRules) (released [
 	return released
 }
 
-// LaneAfterClaim returns the lane that the runs of a lane get when the worker claims them, and their version. An empty version means that
-// each run keeps its own.
+// LaneAfterClaim returns the lane and the version that the runs of a lane get when the worker claims them. An empty version means
+// that each run keeps its own.
 func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
 	after := g.VersionAfterClaim(workflow, version)
 	if after == version && (g == nil || after != g.ownVersion) {

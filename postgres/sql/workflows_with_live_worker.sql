@@ -3,7 +3,7 @@
 WITH live AS MATERIALIZED (
     SELECT w.queues, w.workflows
     FROM durable.worker AS w
-    WHERE w.state = 1 AND w.silent_at > clock_timestamp()
+    WHERE w.state = 1 AND NOT w.quiet AND w.silent_at > clock_timestamp()
 )
 SELECT item.ordinal
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS item(queue, workflow, ordinal)

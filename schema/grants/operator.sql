@@ -6,6 +6,7 @@
 -- The place of a run that is cancelled may be deleted with it.
 GRANT USAGE ON SCHEMA durable TO durable_operator;
 GRANT SELECT ON durable.migration, durable.secret, durable.worker TO durable_operator;
+GRANT UPDATE (quiet, last_change) ON durable.worker TO durable_operator;
 GRANT SELECT ON durable.run, durable.step TO durable_operator;
 GRANT UPDATE (
     status, control, detached, wake_at, woken, owner, ended_at, error, crashes, deadline_at,

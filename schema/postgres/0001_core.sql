@@ -108,6 +108,8 @@ CREATE TABLE durable.worker (
     id           uuid    NOT NULL PRIMARY KEY,
     name         text    NOT NULL,
     version      text    NOT NULL,
+    quiet        boolean NOT NULL DEFAULT false, -- an operator wants it to take nothing new
+    last_change  text,                  -- what an operator did last, as JSON
     queues       text[],                -- from which it takes runs; NULL: from all
     workflows    text[]                 -- what it executes; NULL: too many to be listed
 );

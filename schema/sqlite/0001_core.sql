@@ -92,6 +92,8 @@ CREATE TABLE durable_worker (
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
     silent_at    INTEGER NOT NULL,           -- when the worker counts as gone, unless it renews its heartbeat before
+    quiet        INTEGER NOT NULL DEFAULT 0, -- 1: an operator wants it to take nothing new
+    last_change  TEXT,                       -- what an operator did last, as JSON
     workflows    TEXT,                       -- a JSON array of what it executes; NULL: too many to be listed
     queues       TEXT                        -- a JSON array of the queues from which it takes runs; NULL: from all
 ) STRICT, WITHOUT ROWID;

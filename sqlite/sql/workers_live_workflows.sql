@@ -2,4 +2,4 @@
 -- worker does not record its workflows, or takes runs from all queues.
 SELECT workflows, queues
 FROM durable_worker
-WHERE state = 1 AND silent_at > ?;
+WHERE state = 1 AND NOT quiet AND silent_at > ?;

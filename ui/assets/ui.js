@@ -29,6 +29,15 @@ addEventListener("keydown", (event) => {
   }
 });
 
+// A bulk act sends its next portion by itself, until somebody stops it.
+const portion = document.querySelector("form[data-portion]");
+if (portion) {
+  const stop = portion.querySelector("[data-stop]");
+  const next = setTimeout(() => portion.requestSubmit(), 500);
+  stop.hidden = false;
+  stop.addEventListener("click", () => { clearTimeout(next); stop.hidden = true; });
+}
+
 // A page that follows changes has a stream, which says when to load it again. A hidden page has none. The browser reconnects by itself.
 let stream = null;
 let stale = false; // it is to be loaded again, and somebody uses it

@@ -72,6 +72,21 @@ func serve(t *testing.T, e *durable.Engine, address string) (at string, stop fun
 	}
 }
 
+// at returns what browser opens: a page of the dashboard that serve serves.
+func at(address, path, query string) *shop {
+	return &shop{address: &url.URL{Scheme: "http", Host: address, Path: path, RawQuery: query}}
+}
+
+// startWaiting starts a run that waits for its signal.
+func startWaiting(t *testing.T, e *durable.Engine, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := approval.Start(ctx, e, "in", durable.ID(id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A page follows its run without a reload, also after the server was restarted, and leaves an open form alone.
 func TestLiveInTheBrowser(t *testing.T) {
 	e := working(t)
@@ -81,7 +96,7 @@ func TestLiveInTheBrowser(t *testing.T) {
 	if _, err := approval.Start(within, e, "in", durable.ID("live")); err != nil {
 		t.Fatal(err)
 	}
-	ctx := browser(t, &shop{address: &url.URL{Scheme: "http", Host: address, Path: "/run", RawQuery: "id=live"}}, 1280, 800, false)
+	ctx := browser(t, at(address, "/run", "id=live"), 1280, 800, false)
 	do(t, ctx, chromedp.Evaluate(`window.sameDocument = true`, nil))
 	until(t, ctx, `document.querySelector("h1 .status").textContent == "waiting"`)
 	if _, err := e.Pause(within, "live", durable.Reason("audit")); err != nil {

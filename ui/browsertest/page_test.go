@@ -1,9 +1,14 @@
 package browsertest
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/seed8ec063be/durable"
 )
 
 // A failed run is retried with the keyboard and the forms of its page, up to its row.
@@ -21,6 +26,28 @@ func TestActInTheBrowser(t *testing.T) {
 		chromedp.Evaluate(open+`.querySelector("button:not(.quiet)[type=submit], .buttons button").click()`, nil))
 	until(t, ctx, `document.querySelector(".notice")?.textContent.includes("Retried")`)
 	until(t, ctx, `fetch("/api/v1/generations?id=order-declined").then(r => r.json()).then(g => g.length == 2 && g[1].reason == "the bank has changed its mind")`)
+}
+
+// A bulk act reaches more runs than a portion has: the page sends the portions by itself, up to the end.
+func TestBulkInTheBrowser(t *testing.T) {
+	e := working(t)
+	address, stop := serve(t, e, "127.0.0.1:0")
+	defer stop()
+	within, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := approval.StartMany(within, e, make([]durable.StartItem[string], 230), durable.Delay(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	ctx := browser(t, at(address, "/runs", "workflow=approval"), 1280, 800, false)
+	do(t, ctx, chromedp.Evaluate(`document.querySelector("form[action$='/bulk'] select").value = "cancel"`, nil),
+		chromedp.Evaluate(`document.querySelector("form[action$='/bulk'] button").click()`, nil))
+	until(t, ctx, `document.querySelector("h1")?.textContent.startsWith("Preview: cancel")`)
+	do(t, ctx, chromedp.Evaluate(`document.querySelector("form[action$='/bulk'] button").click()`, nil))
+	until(t, ctx, `document.querySelector("h1")?.textContent.startsWith("Going on")`)
+	until(t, ctx, `document.querySelector("h1")?.textContent.startsWith("Done")`)
+	if text := eval[string](t, ctx, `document.querySelector(".notice").textContent`); !strings.HasPrefix(text, "230 runs cancelled") {
+		t.Errorf("the page says %q", text)
+	}
 }
 
 // No page scrolls sideways on a phone, in light and in dark.

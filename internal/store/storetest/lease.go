@@ -13,6 +13,7 @@ var leases = []test{
 	{"a renewal extends what is held and names what is lost", leaseRenew},
 	{"many in any order", leaseMany},
 	{"a heartbeat registers the worker", leaseWorkers},
+	{"a worker is made quiet and resumed", leaseQuiet},
 	{"the pulse is the database's clock", leasePulse},
 }
 
@@ -104,6 +105,50 @@ func leaseWorkers(b *bed) {
 		}
 		wantFields(b, "worker, oldest first: "+want[i].Name, got[i], want[i])
 	}
+}
+
+func leaseQuiet(b *bed) {
+	h := b.heartbeat()
+	b.renew(h)
+	change := func(by string, resume, found bool) {
+		b.Helper()
+		c := store.WorkerQuiet{Worker: b.worker, Resume: resume, Now: b.now, By: by, Reason: "it's why"}
+		for range 2 { // its reply may be lost
+			if got, err := b.s.QuietWorker(b.ctx, c); err != nil || got != found {
+				b.Errorf("QuietWorker by %s: %v, %v, want %v", by, got, err, found)
+			}
+		}
+	}
+	check := func(what string, r store.RenewResult, quiet bool, last store.OperatorChange) {
+		b.Helper()
+		w := b.workers()[0]
+		if r.Quiet != quiet || w.Quiet != quiet || r.LastChange == nil || *r.LastChange != last || w.LastChange == nil || *w.LastChange != last {
+			b.Errorf("%s: the heartbeat returned %v by %+v, the registry %v by %+v, want %v by %+v", what, r.Quiet, r.LastChange, w.Quiet, w.LastChange, quiet, last)
+		}
+	}
+	if r := b.renew(h); r.Quiet || r.LastChange != nil || b.workers()[0].Quiet {
+		b.Errorf("a new worker is %+v", r)
+	}
+	change("ann", false, true)
+	change("bob", false, true) // changes nothing
+	quiet := store.OperatorChange{Verb: store.OperatorQuiet, At: b.now, By: "ann", Reason: "it's why"}
+	check("quiet", b.renew(h), true, quiet)
+	if got, err := b.s.AreExecuted(b.ctx, []store.QueueWorkflow{{Queue: "q", Workflow: "w"}}); err != nil || got[0] {
+		b.Errorf("AreExecuted with a quiet worker: %v, %v", got, err)
+	}
+	change("bob", true, true)
+	resumed := store.OperatorChange{Verb: store.OperatorResume, At: b.now, By: "bob", Reason: "it's why"}
+	check("resumed", b.renew(h), false, resumed)
+	own := b.query(b.now)
+	own.Worker = b.worker
+	if _, err := b.s.EndLeases(b.ctx, []uuid.UUID{b.worker}, own); err != nil {
+		b.Fatal(err)
+	}
+	change("eve", false, false) // it is not registered
+	h.Worker.Quiet, h.Worker.LastChange = true, &quiet
+	check("registered again", b.renew(h), true, quiet)
+	h.Worker.Quiet, h.Worker.LastChange = false, nil
+	check("registered already", b.renew(h), true, quiet)
 }
 
 func leasePulse(b *bed) {

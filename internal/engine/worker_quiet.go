@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// quietness is whether an operator has made the worker quiet, as its last heartbeat read it. It is sent with the next
+// heartbeat, so that it survives that others remove the worker from the registry because they take it for dead.
+type quietness struct {
+	mu         sync.Mutex
+	quiet      bool
+	lastChange *store.OperatorChange
+}
+
+func (q *quietness) get() (quiet bool, lastChange *store.OperatorChange) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.quiet, q.lastChange
+}
+
+// set returns whether the worker was quiet before.
+func (q *quietness) set(quiet bool, lastChange *store.OperatorChange) (before bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, q.quiet, q.lastChange = q.quiet, quiet, lastChange
+	return before
+}
+
+// setQuiet makes the worker quiet, or resumes it, as a heartbeat has read it. A quiet worker reserves no slots: it claims
+// nothing, and starts of its process are left to others.
+func (w *worker) setQuiet(r *store.RenewResult) {
+	if before := w.quiet.set(r.Quiet, r.LastChange); before == r.Quiet {
+		return
+	}
+	w.slots.SetQuiet(r.Quiet)
+	text := "an operator resumed this worker: it claims runs again"
+	if r.Quiet {
+		text = "an operator made this worker quiet: it claims no runs, and continues those it has"
+	}
+	c := store.OperatorChange{}
+	if r.LastChange != nil {
+		c = *r.LastChange
+	}
+	w.log.Info(text, telemetry.KeyActor, c.By, telemetry.KeyReason, c.Reason, telemetry.KeyCount, w.loadedRuns.count())
+}
+
+// QuietWorker makes a worker quiet, or resumes it if c.Resume is set. It returns ErrNotFound if there is none.
+func (e *Engine) QuietWorker(ctx context.Context, id string, c store.WorkerQuiet) (err error) {
+	known := false
+	if c.Worker, known = store.ParseCanonicalUUID(id); known {
+		if c.Now, err = e.Now(ctx); err != nil {
+			return err
+		}
+		known = false
+		err = e.commitAlone(ctx, userCaller, func() error {
+			found, err := e.store.QuietWorker(ctx, c)
+			known = known || found
+			return err
+		})
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("change worker %q: %w", id, err)
+	case !known:
+		return fmt.Errorf("change worker %q: %w: Engine.Workers returns the IDs of the workers", id, ErrNotFound)
+	}
+	e.reportOperatorChange(telemetry.KeyWorker, id, c.LastChange())
+	return nil
+}

@@ -1,0 +1,77 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// auditData is what the list of acts shows.
+type auditData struct {
+	Last []wording.Act // what was done last to queues, limits, schedules and workers; on the first page only
+	Runs []wording.Act
+	Next string // the address of the acts before; empty: these are the first
+}
+
+const (
+	auditSize   = 50   // about how many acts on runs a page lists
+	auditEvents = 500  // how many events are read at once
+	mostEvents  = 5000 // how many events a page reads at most
+)
+
+// audit lists what was done, by whom and why, the latest first.
+func (s *server) audit(w http.ResponseWriter, r *http.Request, v *view) error {
+	p, err := parsePage(r.URL.Query(), auditEvents)
+	if err != nil {
+		return err
+	}
+	d := new(auditData)
+	if p.Cursor == "" {
+		if d.Last, err = v.lastActs(); err != nil {
+			return err
+		}
+	}
+	for read := 0; read < mostEvents && len(d.Runs) < auditSize; read += p.Limit {
+		events, next, err := v.eventList(p, v.engine.LatestEvents)
+		if err != nil {
+			return err
+		}
+		var runs durable.RunPage
+		if ids := wording.RunsOfActs(events); len(ids) > 0 {
+			if runs, err = v.list(durable.Filter{RunID: ids}, durable.Page{Limit: len(ids)}); err != nil {
+				return err
+			}
+		}
+		d.Runs = append(d.Runs, wording.ActsOnRuns(events, runs.Runs)...)
+		if p.Cursor = next; next == "" {
+			break
+		}
+	}
+	if p.Cursor != "" {
+		d.Next = "/audit?cursor=" + p.Cursor
+	}
+	return v.show(w, "audit", http.StatusOK, frame{Title: "Audit", Section: "/audit", Data: d})
+}
+
+// lastActs returns what was done last to the queues, limits, schedules and workers that the request may see.
+func (v *view) lastActs() ([]wording.Act, error) {
+	queues, err := v.queueList()
+	if err != nil && !errors.Is(err, errQueuesHidden) {
+		return nil, err
+	}
+	limits, err := v.limitList()
+	if err != nil && !errors.Is(err, errLimitsHidden) {
+		return nil, err
+	}
+	schedules, err := v.scheduleList()
+	if err != nil && !errors.Is(err, errSchedulesHidden) {
+		return nil, err
+	}
+	workers, err := v.workerList()
+	if err != nil && !errors.Is(err, errWorkersHidden) {
+		return nil, err
+	}
+	return wording.LastActs(queues, limits, schedules, workers), nil
+}

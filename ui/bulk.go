@@ -1,0 +1,256 @@
+package ui
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// A bulk act performs one act on every run that a filter matches. Its preview freezes the filter: relative times become absolute,
+// and no run is reached that was started afterwards. Each portion is a form of its own, which says where the next one begins, so
+// the act needs no script and no state here: it stops when nobody sends the next form, and goes on from any of its pages.
+
+const (
+	portionSize  = 100             // the most runs of a portion
+	portionTime  = 2 * time.Second // a portion begins no further run after this time
+	previewSize  = 20              // how many runs the preview lists
+	paramVerb    = "verb"
+	paramReason  = "reason"
+	paramDone    = "done"
+	paramRefused = "refused"
+)
+
+// bulkVerb is an act on many runs.
+type bulkVerb struct {
+	Name, Done string
+	among      []durable.Status // the runs it considers
+	Roots      bool             // it considers root runs only
+	// skips reports whether the run needs no act; nil: each run needs one.
+	skips func(*durable.RunInfo) bool
+}
+
+// bulkVerbs are the acts on many runs, as the methods of the engine that take a filter.
+var bulkVerbs = []bulkVerb{
+	{Name: "retry", Done: "retried", among: []durable.Status{durable.StatusFailed, durable.StatusExpired}, Roots: true},
+	{Name: "pause", Done: "paused, or will be when their running steps have finished", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
+		return r.Status == durable.StatusPaused || r.Requested != "" || r.Cancellation != nil
+	}},
+	{Name: "resume", Done: "resumed", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
+		return r.Status != durable.StatusPaused && r.Requested != durable.VerbPause
+	}},
+	{Name: "cancel", Done: "cancelled, or will be when their compensations have finished", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
+		return r.Cancellation != nil
+	}},
+	{Name: "delete", Done: "deleted", among: wording.StatusGroups["ended"], Roots: true},
+}
+
+// BulkVerbs returns the acts on many runs, for the form of the list.
+func (v *view) BulkVerbs() []bulkVerb { return bulkVerbs }
+
+// bulkData is what the pages of a bulk act show.
+type bulkData struct {
+	Verb     bulkVerb
+	Fields   []keyValue // the frozen filter, and where the next portion begins, for its form
+	Reason   string
+	Runs     []durable.RunInfo // the first runs of the preview
+	Number   string            // how many runs the preview has found; empty: this is no preview
+	List     string            // the address of the list of the runs that match
+	Resume   string            // the address of the preview of what is left
+	Done     int               // with the portions before
+	Refused  int
+	Refusals []refusal // those of this portion
+	Stopped  string    // why the portion ended before all its runs were reached; empty: it did not
+	Finished bool
+	Command  string
+}
+
+// refusal is a run that an act was refused for, and why.
+type refusal struct{ ID, Text string }
+
+// bulk is a bulk act as its address or its form describes it.
+type bulk struct {
+	verb    bulkVerb
+	given   url.Values // the frozen filter, as parameters
+	filter  durable.Filter
+	cursor  string // the UUID of the last run that was reached; empty: none was
+	nothing bool   // no run can match
+}
+
+// parseBulk returns the bulk act that an address or a form describes.
+func (v *view) parseBulk(q url.Values) (*bulk, error) {
+	b := &bulk{given: onlyFilter(q), cursor: q.Get(paramCursor)}
+	at := slices.IndexFunc(bulkVerbs, func(b bulkVerb) bool { return b.Name == q.Get(paramVerb) })
+	if at < 0 {
+		return nil, &problem{http.StatusBadRequest, "There is no act " + strconv.Quote(q.Get(paramVerb)) + " for many runs."}
+	}
+	b.verb = bulkVerbs[at]
+	if !v.Acts() {
+		_, err := v.permit(v.request, Action{Verb: Verb(b.verb.Name)})
+		return nil, err
+	}
+	chooses := slices.ContainsFunc(filterParams, func(name string) bool { return name != paramRoots && b.given.Get(name) != "" })
+	if !chooses {
+		return nil, &problem{http.StatusBadRequest, "The filter chooses nothing in particular. For all runs, give \"Started before: now\"."}
+	}
+	if err := v.freeze(b); err != nil {
+		return nil, err
+	}
+	if b.filter, b.nothing = bound(b.filter, b.verb); b.verb.Roots {
+		b.filter.Roots = true
+	}
+	return b, nil
+}
+
+// bound adds to a filter which runs a verb considers. It reports whether no run can match.
+func bound(f durable.Filter, verb bulkVerb) (durable.Filter, bool) {
+	f, some := intersect(f, durable.Filter{Status: verb.among})
+	return f, !some
+}
+
+// freeze makes the times of the filter absolute, and bounds it to the runs that were started before now, by the database's clock. A
+// filter that was frozen before does not change.
+func (v *view) freeze(b *bulk) error {
+	now, err := v.engine.Now(v.ctx())
+	if err != nil {
+		return err
+	}
+	if b.filter, err = parseFilter(b.given, now); err != nil {
+		return err
+	}
+	before := now
+	if b.filter.OlderThan > 0 {
+		before = now.Add(-b.filter.OlderThan)
+	}
+	if limit := b.filter.CreatedBefore; limit.IsZero() || before.Before(limit) {
+		b.filter.CreatedBefore = before
+	}
+	b.filter.OlderThan = 0
+	b.given.Del(paramOlder)
+	b.given.Set(paramBefore, b.filter.CreatedBefore.UTC().Format(time.RFC3339Nano))
+	if !b.filter.CreatedAfter.IsZero() {
+		b.given.Set(paramAfter, b.filter.CreatedAfter.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+// bulkPage returns runs that match, after the last one that was reached.
+func (v *view) bulkPage(b *bulk, limit int) (durable.RunPage, error) {
+	if b.nothing {
+		return durable.RunPage{}, nil
+	}
+	return v.list(b.filter, durable.Page{Limit: limit, Cursor: b.cursor})
+}
+
+// data returns what the pages of the act have in common.
+func (b *bulk) data(reason string) *bulkData {
+	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.given.Encode(), Command: bulkCommand(b.verb.Name, b.given)}
+	rest := url.Values{paramVerb: {b.verb.Name}}
+	for _, name := range filterParams {
+		for _, value := range b.given[name] {
+			rest.Add(name, value)
+		}
+	}
+	if b.cursor != "" {
+		rest.Set(paramCursor, b.cursor)
+	}
+	d.Resume = "/bulk?" + rest.Encode()
+	for _, name := range append([]string{paramVerb, paramCursor}, filterParams...) {
+		for _, value := range rest[name] {
+			d.Fields = append(d.Fields, keyValue{name, value})
+		}
+	}
+	return d
+}
+
+// bulkCommand returns the command that does the same.
+func bulkCommand(verb string, q url.Values) string {
+	return "durable " + verb + listCommand(q)[len("durable list"):]
+}
+
+// bulkPreview shows which runs an act would reach, and changes nothing.
+func (s *server) bulkPreview(w http.ResponseWriter, r *http.Request, v *view) error {
+	b, err := v.parseBulk(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	found, err := v.bulkPage(b, mostCounted)
+	if err != nil {
+		return err
+	}
+	d := b.data("")
+	d.Number = statusNumber{Runs: len(found.Runs), More: found.Next != ""}.Text()
+	d.Runs = found.Runs[:min(previewSize, len(found.Runs))]
+	return v.show(w, "bulk", http.StatusOK, frame{Title: "Preview", Section: "/runs", Data: d})
+}
+
+// bulkPortion performs an act on the next runs.
+func (s *server) bulkPortion(w http.ResponseWriter, r *http.Request, v *view) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return &problem{http.StatusBadRequest, "The form was not understood: " + err.Error()}
+	}
+	b, err := v.parseBulk(r.PostForm)
+	if err != nil {
+		return err
+	}
+	found, err := v.bulkPage(b, portionSize)
+	if err != nil {
+		return err
+	}
+	var done portion
+	done.perform(v, b, found, r.PostForm.Get(paramReason))
+	d := b.data(r.PostForm.Get(paramReason))
+	d.Done, d.Refused = done.changed+number(r.PostForm, paramDone), len(done.refusals)+number(r.PostForm, paramRefused)
+	d.Refusals, d.Stopped, d.Finished = done.refusals, done.stopped, done.finished
+	return v.show(w, "bulk", http.StatusOK, frame{Title: "Many runs", Section: "/runs", Data: d})
+}
+
+// number returns a number of the form; zero if it has none.
+func number(q url.Values, name string) int {
+	n, _ := strconv.Atoi(q.Get(name))
+	return max(0, n)
+}
+
+// portion is what a portion has done.
+type portion struct {
+	changed  int
+	refusals []refusal
+	stopped  string
+	finished bool // it has reached the last run of the act
+}
+
+// perform performs the act on each run of the page, and moves the cursor. It stops at an error that is not of one run, and when its
+// time is over.
+func (p *portion) perform(v *view, b *bulk, page durable.RunPage, reason string) {
+	began := time.Now()
+	for i := range page.Runs {
+		run := &page.Runs[i]
+		if i > 0 && time.Since(began) > portionTime {
+			return
+		}
+		if b.verb.skips == nil || !b.verb.skips(run) {
+			_, err := v.perform(form{url.Values{paramVerb: {b.verb.Name}, kindRun: {run.RunID}, paramReason: {reason}}, v.bounded()})
+			status, text := 0, ""
+			if err != nil {
+				status, text = statusOf(err)
+			}
+			switch {
+			case err == nil:
+				p.changed++
+			case status == http.StatusNotFound: // it was deleted meanwhile
+			case status < http.StatusInternalServerError:
+				p.refusals = append(p.refusals, refusal{run.ID, text})
+			default:
+				p.stopped = text
+				return
+			}
+		}
+		b.cursor = run.RunID
+	}
+	p.finished = page.Next == ""
+}

@@ -11,7 +11,7 @@ import (
 // LoserPolicy determines what a choice does with the branches that did not win.
 type LoserPolicy uint8
 
-// The values of Losers.
+// The policies for the losers of a choice.
 const (
 	// KeepLosers lets the other branches continue. They can be passed to a later choice, or waited for.
 	KeepLosers LoserPolicy = iota
@@ -37,8 +37,8 @@ const (
 
 // Any waits until one of the branches has succeeded, records it as the winner of the choice with the given name, and returns its
 // index in futures and its value. Every replay returns the same winner. others determines what the choice does with the other
-// branches. If all branches fail, Any returns -1 and an error that wraps all their errors. The errors of the choice itself are
-// those of [Quorum].
+// branches. If all branches fail, Any returns -1 and an error that wraps all their errors. The choice itself returns the same
+// errors as [Quorum].
 func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) (int, T, error) {
 	var zero T
 	winners, err := awaitQuorum(c, name, 1, others, futures)
@@ -51,16 +51,16 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 
 // Quorum waits until k of the branches have succeeded, records them as the winners of the choice with the given name, and returns
 // their indexes in futures. Every replay returns the same winners. others determines what the choice does with the other
-// branches. If so many branches fail that k cannot succeed, Quorum waits for all branches and returns an error that wraps the
-// errors of those that failed.
+// branches. If so many branches fail that k can no longer succeed, Quorum waits for all branches and returns an error that wraps
+// the errors of the failed branches.
 //
 // The indexes are in the order in which the branches succeeded in the execution that records the choice. Branches that had
 // already succeeded before, when the process died or the run left memory, are in no particular order. Once the choice is
 // recorded, its order does not change.
 //
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
-// others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, or with another k
-// or others, or if a recorded winner fails now. The other errors are those of [Ctx.Step].
+// others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, with another k or
+// with another policy, or if a recorded winner fails now. The other errors are those of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures ...*Future[T]) ([]int, error) {
 	return awaitQuorum(c, name, k, others, futures)
 }
@@ -135,7 +135,7 @@ func chooseBranches[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]
 // AllOrCancel waits for every branch and returns their values, in the order of the futures, as [All] does, but stops at the first
 // failure. Then it records the failed branch as the choice with the given name, ends the other branches as [CancelLosers] does,
 // and returns the error of the failed branch. A replay ends the same branches and returns the same error. If no branch fails,
-// nothing is recorded. The errors of the choice itself are those of [Quorum].
+// nothing is recorded. The choice itself returns the same errors as [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
 	spec, err := newChoiceSpec(c, name, callSite(0), 0, CancelLosers, futures)
 	if err != nil {

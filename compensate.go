@@ -6,14 +6,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Compensate registers fn as a compensation, which undoes what a step did or is about to do. If the run fails, is cancelled or
+// Compensate registers fn as a compensation, a function that undoes the effect of a step. If the run fails, is cancelled or
 // expires, its compensations are executed after the workflow function has returned, the last registered first. Each compensation
 // is a step with the given name: it is recorded, its [Retry] option applies, and it is never executed again once it has
 // succeeded, in any process. A run that is not in memory is replayed first, so that its compensations are registered again. If a
 // compensation finally fails, the others are still executed, and the run's error also wraps [ErrCompensation].
 //
-// A run that has begun to execute compensations executes only those from then on, also if corrected code would not fail. The run
-// ends with the failure that was recorded before the first compensation. In this replay, calls that are not recorded return
+// Once a run has begun to execute compensations, it executes nothing else, even if corrected code would not fail. The run ends
+// with the failure that was recorded before the first compensation. In this replay, calls that are not recorded return
 // [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a compensation that is still to be
 // executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
 //

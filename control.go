@@ -149,7 +149,7 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //   - [FreezeTimers] is for resumes.
 //   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip],
 //     [Engine.Rerun], [Engine.Fork].
-//   - [From], [FromEnd], [AtOnce], [With] and [NewID] are for some repairs.
+//   - [From], [FromEnd], [AtOnce], [With] and [NewID] are for repairs; each repair names its options.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -178,8 +178,7 @@ const (
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
-// that the call changes. Resumes of runs
-// record no reason, and what is deleted has none: see [OperatorChange].
+// that the call changes. The reasons of resumes of runs and of deletions are not recorded: see [OperatorChange].
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionReason, "Reason")

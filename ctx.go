@@ -59,8 +59,8 @@ func (c *Ctx) ID() string { return c.scope.Address() }
 // RunID returns the run's UUID in text form.
 func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }
 
-// Replaying reports whether this execution has so far only made calls that are recorded. The workflow function must not depend on
-// it.
+// Replaying reports whether all calls that this execution has made so far were recorded by an earlier one. The workflow function
+// must not depend on it.
 func (c *Ctx) Replaying() bool { return c.scope.Replaying() }
 
 // Logger returns the engine's logger, with attributes that identify the run. During a replay it drops all lines, because an

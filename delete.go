@@ -25,10 +25,9 @@ type RefusedDeletion struct {
 	Err error
 }
 
-// Delete deletes the ended run with the given ID, which is the caller's ID or the UUID, and all its descendants, with everything
-// that is theirs: steps, signals, tags and superseded generations. It cannot be undone. The ID can be used for another run
-// afterwards. Handles of the run and [Engine.Get] then return [ErrNotFound]. The events of the run stay, and one of the type
-// [EventDeleted] is added.
+// Delete deletes the ended run with the given ID, which is the caller's ID or the UUID, and all its descendants, with their
+// steps, signals, tags and superseded generations. It cannot be undone. The ID can be used for another run afterwards. Handles of
+// the run and [Engine.Get] then return [ErrNotFound]. The events of the run stay, and one of the type [EventDeleted] is added.
 //
 // The tree is deleted as a whole or not at all, except [Detached] children that are still live, or have live descendants: they
 // stay, and continue without their parent. The options are [Actor], [Reason] and [DryRun].

@@ -41,9 +41,9 @@
 // scope. [Ctx.Map] and [Ctx.Go] open scopes.
 //
 // The code may change while runs are live. Say what was changed with [Renamed], [Retired] and [Ctx.Patched]. A call whose kind
-// has changed, or whose recorded result does not decode, returns [ErrDiverged]. So do a choice among other branches than are
-// recorded, a child of another workflow, and a call that is not recorded while recorded ones were not made. Then the run is
-// held until there is code that fits it; see [OnDrift].
+// has changed, or whose recorded result does not decode, returns [ErrDiverged]. The same error is returned by a choice whose
+// branches differ from the recorded ones, by a child of another workflow, and by a new call while recorded calls are missing from
+// the code. The run is then held until a worker with code that fits its history starts; see [OnDrift].
 //
 // The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
 // workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the
@@ -67,14 +67,14 @@
 //
 // # Waiting, and leaving a process
 //
-// A run that only waits leaves memory. It also leaves its process when the process stops, when its lease is lost and when it is
-// paused. Then its Ctx ends, and every durable call returns [ErrSuspended]. Return that error. The library ignores what the
-// function returns then, and the run continues later, possibly in another process. Wait for your own goroutines before you
-// return: what they do afterwards is not recorded.
+// A run that only waits leaves memory. A run also leaves its process when the process stops, when the run's lease is lost, and
+// when the run is paused. In each of these cases its Ctx ends, and every durable call returns [ErrSuspended]. Return that error.
+// The library ignores what the function returns then, and the run continues later, possibly in another process. Wait for your own
+// goroutines before you return: durable calls that they make afterwards are not recorded.
 //
-// A run leaves memory when all its goroutines that make durable calls are waiting. Code between two durable calls is invisible
-// to the library. If such code takes longer than a tenth of a second while another goroutine waits, put it into a step. A run
-// that left memory too early comes back after Config.ParkAfter.
+// A run leaves memory when all its goroutines that make durable calls are waiting. The library does not see code between two
+// durable calls. If such code takes longer than a tenth of a second while another goroutine waits, put it into a step. A run that
+// left memory too early is loaded again after Config.ParkAfter.
 //
 // # Cancelling, timeouts and compensation
 //
@@ -86,8 +86,8 @@
 //     the function returns an error.
 //  4. The run is cancelled, or expired. Its children are cancelled, unless they are [Detached].
 //
-// A run that is not in memory is replayed first, so that its compensations are registered again. Terminate skips all this: it
-// ends a run at once.
+// A run that is not in memory is replayed first, so that its compensations are registered again. [Engine.Terminate] skips these
+// steps and ends a run at once.
 //
 // # Branches that a choice ends
 //
@@ -106,13 +106,13 @@
 // # Other runs
 //
 // A workflow function does not call the [Engine]; it has durable calls for that. [Ctx.Child] and [Ctx.StartChild] start children,
-// [Ctx.Start] starts a run that is not a child, [Ctx.Signal] sends a signal to another run, and [Ctx.SetTags] sets the tags of its
-// own run. A child's handle has Signal and Cancel.
+// [Ctx.Start] starts a run that is not a child, [Ctx.Signal] sends a signal to another run, and [Ctx.SetTags] sets the tags of
+// its own run. The handle of a child has the methods Signal and Cancel.
 //
-// Each of these calls takes effect once, also if the process dies between the effect and its record. An error of the other run,
-// such as that it has ended, is recorded as a [*StepError], and every replay returns it.
+// Each of these calls takes effect once, even if the process dies after the effect and before the call is recorded. If the other
+// run refuses the call, for example because it has ended, the error is recorded as a [*StepError], and every replay returns it.
 //
-// A run keeps the signals that it accepted and did not receive, also after its end. RunInfo.Unreceived counts them, and a warning
+// A run keeps the signals that it accepted and did not receive, even after its end. RunInfo.Unreceived counts them, and a warning
 // is logged. A signal to a run that has ended is refused.
 //
 // # Errors

@@ -15,15 +15,15 @@ type DriftPolicy int8
 
 // The policies of [OnDrift].
 const (
-	// DriftHolds pauses the run with the reason. Nothing more of it is executed or compensated. [Engine.Resume] tries it again, and
-	// so does a worker whose Config.Version has not diverged on the run. This is the default.
+	// DriftHolds pauses the run and records the reason. No further step or compensation of the run is executed. [Engine.Resume]
+	// executes the run again, and so does a worker whose Config.Version has not diverged on the run. This is the default.
 	DriftHolds = DriftPolicy(engine.DriftHolds)
-	// DriftContinues leaves it to the function: the call that does not fit its record returns [ErrDiverged], and if the function
-	// returns that error, the run fails and is compensated. A call that is not recorded is executed. A run that completes
-	// without having made recorded calls is logged.
+	// DriftContinues lets the function decide: the call that does not fit its record returns [ErrDiverged], and if the function
+	// returns that error, the run fails and its compensations are executed. A call that is not recorded is executed. If a run
+	// completes without having made all recorded calls, a warning is logged.
 	DriftContinues = DriftPolicy(engine.DriftContinues)
-	// DriftFails does as DriftContinues. Besides, a call that is not recorded returns [ErrDiverged] instead of being executed if the
-	// history holds calls that the code has not made.
+	// DriftFails works as DriftContinues, with one difference: if the history holds calls that the code has not made, a call that is
+	// not recorded returns [ErrDiverged] and is not executed.
 	DriftFails = DriftPolicy(engine.DriftFails)
 )
 
@@ -41,8 +41,8 @@ type workflowChange struct {
 //   - a call is about to be executed, or the function returns, although the history holds calls that the code has not made: a
 //     call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
 //
-// Calls that plain goroutines make are not judged by the second rule, because their order differs between executions.
-// Without this option the policy is [DriftHolds].
+// The second rule does not apply to calls that plain goroutines make, because their order differs between executions. Without
+// this option the policy is [DriftHolds].
 func OnDrift(p DriftPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOption(optionOnDrift, "OnDrift")
@@ -82,8 +82,8 @@ func Retired(names ...string) WorkflowOption {
 	}
 }
 
-// Patched reports whether the run takes the new path at the place with the given ID, and false if it takes the old one, because
-// its history shows that an earlier execution has passed the place:
+// Patched reports whether the run takes the new path at the place with the given ID. It returns false if the history shows that
+// an earlier execution has already passed the place, so that the run keeps the old path:
 //
 //	checked, err := c.Patched("fraud check")
 //	if err != nil {
@@ -93,18 +93,19 @@ func Retired(names ...string) WorkflowOption {
 //		err = c.Do("check", check) // a new step
 //	}
 //
-// The first call in a scope decides this and records it, and every later call with the ID in that scope returns the same. The
-// errors are those of [Ctx.Step]. When no live run gets false any more, remove the call and the old path.
+// The first call in a scope makes this decision and records it. Every later call with the same ID in that scope returns the
+// recorded decision. The errors are those of [Ctx.Step]. When Patched returns false for no live run any more, remove the call and
+// the old path.
 func (c *Ctx) Patched(id string) (bool, error) {
 	return c.callScope().Patched(id, callSite(0))
 }
 
-// Divergence says that a version of the code made a call that does not fit the history of a run.
+// Divergence records that a version of the code made a call that does not fit the history of a run.
 type Divergence struct {
 	Version string // the Config.Version of the worker; empty: it has none
 	At      time.Time
 	Call    string // the name of the call with its scope; empty: the workflow function itself
-	Reason  string // what is recorded, and what the code asks for
+	Reason  string // the recorded call, and the call that the code made
 }
 
 // Divergences returns the versions of the code that do not fit the history of the run with the given ID, ordered by version. They

@@ -27,9 +27,9 @@ var (
 	// run is released, and is due again after 1 s to 5 min. If the code does not fit the run's history, the run is paused; see
 	// [DriftHolds].
 	ErrHeld = engine.ErrHeld
-	// ErrReturned is returned by a durable call that a goroutine makes after the workflow function has returned, or that is under
-	// way when the function returns. Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and wait for them
-	// with [Future.Wait] or [All].
+	// ErrReturned is returned by a durable call that a goroutine makes after the workflow function has returned, and by a call that
+	// is still in progress when the function returns. Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and
+	// wait for them with [Future.Wait] or [All].
 	ErrReturned = engine.ErrReturned
 
 	// ErrDuplicateStep is returned when a name is used twice in one scope of a run.
@@ -49,13 +49,12 @@ var (
 	// ErrNoGraph is returned by [Engine.Graph] for a run that has recorded no graph, and by [Engine.Edges] and
 	// [Engine.Edge] for an unknown node or edge.
 	ErrNoGraph = errors.New("durable: no such graph")
-	// ErrUndeclaredNeed is returned for a run of a graph one of whose nodes read the value of a node that it does not need. Declare
-	// the need with [Needs], [After], [NeedsAny] or [NeedsQuorum].
+	// ErrUndeclaredNeed is returned for a run of a graph in which a node read the value of another node without a declared need.
+	// Declare the need with [Needs], [After], [NeedsAny] or [NeedsQuorum].
 	ErrUndeclaredNeed = errors.New("durable: the need is not declared")
 	// ErrNodeSkipped is returned for the value of a node of a graph that was skipped. See [NodeError].
 	ErrNodeSkipped = errors.New("durable: the node was skipped")
-	// ErrNotChosen is returned for the value of a node that is not among the winners of the [NeedsAny] or [NeedsQuorum] of the node
-	// that reads it.
+	// ErrNotChosen is returned when a node with [NeedsAny] or [NeedsQuorum] reads the value of a node that is not among the winners.
 	ErrNotChosen = errors.New("durable: the node is not among the winners")
 	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxName].
 	ErrInvalidName = naming.ErrInvalid
@@ -63,7 +62,8 @@ var (
 	// ErrInvalidToken is returned for a token that was forged or altered, or is not of this database.
 	ErrInvalidToken = token.ErrInvalid
 
-	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or a signal's key to another signal.
+	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or when the SignalKey belongs to
+	// another signal.
 	ErrIDConflict = engine.ErrIDConflict
 	// ErrLive is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. Every [*LiveError]
 	// wraps it.
@@ -79,7 +79,8 @@ var (
 	// ErrInvalidConfig is returned for an invalid Config, option, argument or definition.
 	ErrInvalidConfig = engine.ErrInvalidConfig
 
-	// ErrQueueFull is returned for the start of a root run when more runs than the queue's Depth would wait; see [QueueSettings].
+	// ErrQueueFull is returned for the start of a root run if more runs would then wait than the queue's Depth allows; see
+	// [QueueSettings].
 	ErrQueueFull = engine.ErrQueueFull
 	// ErrQueueClosed is returned for the start of a root run in a queue whose settings say Closed; see [QueueSettings].
 	ErrQueueClosed = engine.ErrQueueClosed
@@ -89,16 +90,16 @@ var (
 	// ErrPayloadTooLarge is returned for a value whose encoding is larger than Config.MaxPayload.
 	ErrPayloadTooLarge = errors.New("durable: the value is too large")
 
-	// ErrTimeout is returned when the time of an attempt, a step, a wait or a run is over.
+	// ErrTimeout is returned when an attempt, a step, a wait or a run takes longer than its timeout allows.
 	ErrTimeout = engine.ErrTimeout
 	// ErrCancelled is returned when the run was cancelled, or a choice ended the branch. Return it.
 	ErrCancelled = engine.ErrCancelled
 	// ErrTerminated is returned for a run that [Engine.Terminate] ended. Such an error also wraps ErrCancelled.
 	ErrTerminated = engine.ErrTerminated
-	// ErrCrashLoop is the failure of a run whose process died, or that was held, Config.MaxCrashes times in a row without a new
-	// checkpoint, if Config.FailAtMaxCrashes is set.
+	// ErrCrashLoop is the failure of a run, if Config.FailAtMaxCrashes is set, whose process died Config.MaxCrashes times in a row
+	// without a new checkpoint. Each time that the run is held counts as well.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
-	// ErrCompensation is returned for a run one of whose compensations finally failed.
+	// ErrCompensation is returned for a run if one of its compensations failed and has no attempts left.
 	ErrCompensation = errors.New("durable: a compensation failed")
 	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps it.
 	ErrState = errors.New("durable: the run's state does not allow it")
@@ -107,8 +108,8 @@ var (
 	// ErrPanic is returned when a function of a step, a branch or a workflow panicked. StepError.Stack or RunError.Stack holds
 	// the stack.
 	ErrPanic = errors.New("durable: panicked")
-	// ErrOutcomeUnknown is returned for a step whose process died, and which must not be executed again, because of [AtMostOnce]
-	// or because it has no further attempt. It is unknown whether the step took effect.
+	// ErrOutcomeUnknown is returned for a step whose process died and that must not be executed again, because it has the option
+	// [AtMostOnce] or no attempts left. It is unknown whether the step took effect.
 	ErrOutcomeUnknown = errors.New("durable: it is not known whether the step took effect")
 	// ErrRefused is returned when the database refuses an encoded value.
 	ErrRefused = errors.New("durable: the database refused the value")
@@ -118,8 +119,8 @@ var (
 	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. Make the same call again;
 	// see [WriteError].
 	ErrUnavailable = store.ErrUnavailable
-	// ErrRejected is returned when the database has rejected a statement for longer than Config.Patience, and no value is the
-	// cause: for example, a privilege is missing, a table was renamed, or an index is damaged. It wraps the database's own error.
+	// ErrRejected is returned when the database has rejected a statement for longer than Config.Patience for a reason other than its
+	// values: for example, a privilege is missing, a table was renamed, or an index is damaged. It wraps the database's own error.
 	ErrRejected = store.ErrRejected
 	// ErrPermission is returned when the database refuses a privilege. It also wraps ErrRejected. Callers outside of runs get it
 	// at once. Grant the privilege to the database's role, see docs/operations.md, or make the SQLite file writable. Then make
@@ -133,8 +134,8 @@ var (
 	// ErrMoved is returned when the file of an SQLite database, or its write-ahead log, was deleted, moved or replaced while this
 	// process had it open. The store cannot be used any more, and [Engine.Run] returns the error.
 	ErrMoved = store.ErrMoved
-	// ErrSchema is returned when the schema of the database is newer or older than the code requires, and when a limit or a schedule
-	// is set while a worker lives whose version of durable would ignore it.
+	// ErrSchema is returned when the schema of the database is newer or older than the code requires. It is also returned when a
+	// limit, a queue or a schedule is set while a live worker has a version of durable that would ignore the setting.
 	ErrSchema = store.ErrSchema
 )
 

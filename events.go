@@ -47,20 +47,20 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and
-	// EventDeleted only. Old and New are the queue, the priority, or the number of the generation, before and after the change. If
-	// Engine.Fork made the run, Old is the UUID of the forked one. Of EventDeleted, Old is the ID that the run had, and New the number of
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and EventDeleted
+	// only. Old and New are the queue, the priority, or the number of the generation, before and after the change. If Engine.Fork
+	// created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New the number of
 	// runs that were deleted with it.
 	Actor, Reason, Old, New string
 }
 
-// Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, in the order in
-// which they became true. An empty cursor starts at the first event. No event is ever added before one that was
-// returned; on PostgreSQL this means that an open transaction which writes delays the events after it.
+// Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, the oldest first. An empty
+// cursor starts at the first event. No event is ever added before one that was returned; on PostgreSQL this means that an open
+// transaction that writes delays the events after it.
 //
-// If the oldest events are deleted, cursors stay valid. A cursor whose event is gone while older events exist returns
-// [ErrInvalidCursor]: the database was restored, or a standby that was behind was promoted, and events may have been
-// lost. [ErrInvalidConfig] is returned for a limit that is not from 0 to 1000.
+// If the oldest events are deleted, cursors stay valid. Events returns [ErrInvalidCursor] for a cursor whose event is gone while
+// older events exist. This means that the database was restored, or that a standby that lagged behind was promoted, and that
+// events may have been lost. [ErrInvalidConfig] is returned for a limit that is not from 0 to 1000.
 func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

@@ -82,9 +82,9 @@ type ExportedAttempt struct {
 
 // Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
 // Archive it, inspect it, or replay it against newer code with durabletest.Replay. The document contains all inputs and outputs,
-// so protect it as you protect them. If the engine has a [Config.Codec], they are encoded, unless [PlainPayloads] is given;
-// [Engine.DecodeExport] decodes them later. If the run is executed meanwhile, the history can be slightly newer than the rest. It
-// returns [ErrNotFound] if there is no such run.
+// so protect it as you protect your database. If the engine has a [Config.Codec], they are encoded, unless [PlainPayloads] is
+// given; [Engine.DecodeExport] decodes them later. If the run is executed meanwhile, the history can be slightly newer than the
+// rest. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Export(ctx context.Context, id string, opts ...ExportOption) ([]byte, error) {
 	var o exportOptions
 	for _, opt := range opts {

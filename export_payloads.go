@@ -25,8 +25,9 @@ type encodedExport struct {
 	Encoded []byte `json:"encoded"`
 }
 
-// DecodeExport decodes the payloads of an export in place with the codec of the engine. Payloads that are in clear stay as they are. It
-// returns an error that wraps [ErrUnreadable] if the engine cannot decode a payload; the others are decoded all the same.
+// DecodeExport decodes the payloads of an export in place with the codec of the engine. Payloads that are not encoded stay as
+// they are. If the engine cannot decode a payload, DecodeExport decodes the others and returns an error that wraps
+// [ErrUnreadable].
 func (e *Engine) DecodeExport(x *Exported) error {
 	var failed error
 	err := x.eachPayload(func(slot payload.Slot, b *jsontext.Value) error {

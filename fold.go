@@ -30,14 +30,15 @@ const (
 )
 
 // Singleton makes a start lead to at most one live run per key. A run is live from its start to its end, also while it waits, is
-// paused, or is delayed. Keys are names of up to 512 bytes; they belong to the workflow, and starts in different queues share them.
-// Only starts with Singleton count. Two starts at the same time, from any processes, never both create a live run.
+// paused, or is delayed. Keys are names of up to 512 bytes; they belong to the workflow, and starts in different queues share
+// them. Runs that were started without Singleton do not count. Two starts at the same time, from any processes,
+// never both create a live run.
 //
 // Without a WhileLive, a start while a run is live joins it: see [WhileLiveJoin]. The input of a start that joins is not used.
 //
-// If the option [ID] is given too, and a run with the ID exists, that run decides, as it does without Singleton. [Delay] and
-// [Timeout] of a run that waits for another count as follows: it is due after its Delay, and not before the other has ended; its
-// Timeout begins when it is due.
+// If the option [ID] is given too, and a run with the ID exists, the start returns that run, as it does without Singleton. A run
+// that waits for the end of another run is due when its [Delay] is over and the other run has ended. Its [Timeout] begins when it
+// is due.
 //
 // A key is refused with [ErrInvalidName] if it is empty or too long. Children and [Workflow.StartMany] refuse the option with
 // [ErrInvalidConfig].
@@ -57,17 +58,17 @@ func Singleton(key string, whileLive ...WhileLive) StartOption {
 	}
 }
 
-// Debounce makes starts in quick succession become one run, with the input of the last. The run begins when no further start with
-// the key has come for the duration quiet, and at the latest atMost after the first start. Both must be positive; if quiet is
-// longer than atMost, atMost is used for both. All of the starts return the handle of that run. Queue, priority and tags are
-// those of the first start; the input and the Timeout, which begins when the run is due, are those of the last. Once the run is
-// due, the next start begins another one. Keys are as in [Singleton].
+// Debounce combines starts in quick succession into one run, which gets the input of the last start. The run begins when no
+// further start with the key has come for the duration quiet, and at the latest atMost after the first start. Both must be
+// positive; if quiet is longer than atMost, atMost is used for both. All of the starts return the handle of that run. Queue,
+// priority and tags are those of the first start; the input and the Timeout, which begins when the run is due, are those of the
+// last. Once the run is due, the next start begins another one. Keys are as in [Singleton].
 //
 // A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
 // input of a newer one.
 //
-// The options [ID] and [Delay] are refused with [ErrInvalidConfig], because several starts become one run, whose time Debounce sets.
-// Children and [Workflow.StartMany] refuse Debounce too.
+// The options [ID] and [Delay] are refused with [ErrInvalidConfig], because several starts become one run, and Debounce sets the
+// time at which it is due. Children and [Workflow.StartMany] refuse Debounce too.
 func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldDebounce, "Debounce", key)

@@ -9,17 +9,17 @@ import (
 )
 
 // Fork executes a copy of a run anew from a step. The copy begins with the calls that the run had recorded before the step that
-// [From] names, or with all of them if [FromEnd] is given; one of the two is required. [With] gives values to single calls.
+// [From] names, or with all of them if [FromEnd] is given; one of the two is required. [With] sets the values of single calls.
 //
-// Without [NewID] the copy is the next generation of the run, under its own ID, as after an [Engine.Retry], also if the run is live or
-// completed. What [Engine.Override] says about live runs, cancelled runs and idempotency keys applies.
+// Without [NewID] the copy is the next generation of the run, under its own ID, as after an [Engine.Retry], also if the run is
+// live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].
 //
-// With [NewID] the copy is another run with that ID. The forked run does not change, whatever its state is, and is not waited for. The
-// new run has its workflow, queue, priority and input, its tags, and its [Timeout] from now on, but not its [GroupKey] or
-// [Singleton] key. It copies the outcomes that are recorded: steps that had failed or succeeded, received signals, results of
-// children. Calls that wait, such as receives, children that have not ended and steps in backoff, are made again. Signals that were not
-// received stay with the forked run. All steps that the new run executes have idempotency keys of its own, so it can repeat effects
-// of the forked run: make sure that this is meant. It is not repaired when the forked run is.
+// With [NewID] the copy is another run with that ID. The forked run can be in any state and does not change, and Fork does not
+// wait for it. The new run has its workflow, queue, priority and input, its tags, and its [Timeout] from now on, but not its
+// [GroupKey] or [Singleton] key. It copies the outcomes that are recorded: steps that had failed or succeeded, received signals,
+// results of children. Calls that wait, such as receives, children that have not ended and steps in backoff, are made again.
+// Signals that were not received stay with the forked run. The new run has idempotency keys of its own, so its steps can repeat
+// effects of the forked run: check that you want this. Repairs of the forked run do not change the new run.
 //
 // Fork returns the errors of [Engine.Override]; with NewID also [ErrIDConflict] if a run with the ID exists, and those of a start in its
 // queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [With], [NewID], [Reason], [Actor], [DryRun], and without NewID
@@ -50,8 +50,8 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 	return forked, nil
 }
 
-// With makes Fork give a value to a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, also if it is the one
-// that [From] names. The option can be given for several calls.
+// With makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, even if it is the
+// one that [From] names. The option can be given for several calls.
 func With(step string, value any) ControlOption {
 	return func(o *controlOptions) {
 		o.seen |= optionWith

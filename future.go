@@ -26,8 +26,8 @@ type Future[T any] struct {
 
 // Go starts a branch: it executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the names
 // of its durable calls are prefixed by name, so that different branches may use the same names. [Future.Wait] returns what fn
-// returned. The result itself is not recorded, because the recorded calls lead fn to the same result in every replay. The run
-// does not end before its branches have returned.
+// returned. The result itself is not recorded, because fn returns the same result in every replay, as its recorded calls return
+// the same values. The run does not end before its branches have returned.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := &Future[T]{done: make(chan struct{})}
 	var zero T

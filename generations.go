@@ -23,8 +23,8 @@ type Generation struct {
 	Err      *RunError      // nil unless failed, cancelled or expired
 	EndedAt  time.Time      // zero if it has not ended, or was superseded before its end
 
-	// How it came to be: the verb of the repair, its Actor and Reason, the step from which it began, and when. They are zero for
-	// the first generation. StartedAt is the time of the repair, or when the run was started.
+	// How the generation began: the verb of the repair, its Actor and Reason, and the step from which it began. These fields are
+	// zero for the first generation. StartedAt is the time of the repair, or when the run was started.
 	Verb      Verb
 	Actor     string
 	Reason    string
@@ -35,8 +35,9 @@ type Generation struct {
 	Corrected []string // the calls with a value that the repair has set, at most 1,000
 }
 
-// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run as
-// it is now. Generations that [Retention] has deleted are missing; of the first one after them it is not known how it came to be. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
+// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run
+// as it is now. Generations that [Retention] has deleted are missing. The first one after them does not tell which repair began
+// it. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)

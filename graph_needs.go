@@ -122,9 +122,9 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 // replay has the same. The node reads their values with [Node.Get], which returns [ErrNotChosen] for the other nodes, also if they
 // complete later.
 //
-// With [CancelLosers] the other nodes end, and so do the nodes that only they need, whether they have begun or not; their children
-// are cancelled. A node does not end if it is the output, or if another node that is not over needs it; to begin [After] it is not to
-// need it. With [KeepLosers] the other nodes continue, and the run waits for them.
+// With [CancelLosers] the other nodes end, and so do the nodes that only they need, whether they have begun or not; their
+// children are cancelled. A node does not end if it is the output, or if another open node needs it. A node that only begins
+// [After] it does not count as needing it. With [KeepLosers] the other nodes continue, and the run waits for them.
 //
 // A node may have several choices, beside its [Needs]. If so many of the nodes fail or are skipped that k cannot complete, the need
 // is not met; see [OnUnmet]. k must be at least 1 and at most the number of nodes.
@@ -160,21 +160,21 @@ func When[T any](n *Node[T], condition func(T) bool) NodeOption {
 	})
 }
 
-// UnmetPolicy determines what follows for a node if one of its needs is not met, because a node failed, was skipped or ended.
+// UnmetPolicy determines what happens to a node if one of its needs is not met, because a node failed, was skipped or ended.
 type UnmetPolicy string
 
 // The policies of [OnUnmet].
 const (
-	// SkipNode skips the node. It never begins, and is a need that is not met for the nodes that need it. This is the default.
+	// SkipNode skips the node: the node never begins, and the nodes that need it have an unmet need. This is the default.
 	SkipNode UnmetPolicy = ""
 	// FailRun fails the run: all nodes that are not over end, as the losers of a choice do, and no further node begins. This is
-	// recorded. The run's error is the one that led to it, also if the output node has completed.
+	// recorded. The run's error is the failure that triggered this, even if the output node has completed.
 	FailRun UnmetPolicy = "fail"
 	// RunAnyway lets the node begin once all its needs are over. It reads their values with [Node.Get].
 	RunAnyway UnmetPolicy = "run"
 )
 
-// OnUnmet sets what follows if a need of the node is not met. The default is [SkipNode].
+// OnUnmet sets what happens to the node if one of its needs is not met. The default is [SkipNode].
 func OnUnmet(p UnmetPolicy) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
 		o.addOption(optionUnmet, "OnUnmet")

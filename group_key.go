@@ -55,10 +55,10 @@ func Weight(n int) GroupKeyOption {
 	}
 }
 
-// StartBy sets how long after it is due the run may wait for its beginning, by the database's clock. A run that has not begun by
-// then expires as with [Timeout]: its function is never called, and it ends as [StatusExpired] with [ErrTimeout]. In a queue
-// without settings it ends when a worker claims it, thus when a slot is free. Runs expire also while their queue is paused. d must
-// be positive.
+// StartBy sets how long a due run may wait to begin, by the database's clock. A run that has not begun by then expires as with
+// [Timeout]: its function is never called, and it ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, it is
+// ended by the worker that claims it, so only when a slot is free. Runs expire even while their queue is paused. d must be
+// positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.seen.addOnce(optionStartBy, "StartBy"))

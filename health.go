@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrNotReady is returned by [HealthChecks.Ready] if the engine cannot execute or control runs now. Its text says why.
+// ErrNotReady is returned by [HealthChecks.Ready] if the engine cannot execute or control runs now. Its text names the reason.
 var ErrNotReady = errors.New("durable: not ready")
 
 // readyTimeout bounds how long Ready waits for the database. Orchestrators give up after one to ten seconds.

@@ -11,7 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// KeyWait is what a run waits for that may not begin yet, because its start folds with others. [Engine.Get] returns it.
+// KeyWait describes what a run waits for before it may begin, if it was started with Singleton or Debounce. [Engine.Get] returns
+// it.
 type KeyWait struct {
 	// Kind is "singleton" if the run waits for the end of another run, and "debounce" if it waits for further starts. See [Singleton]
 	// and [Debounce].
@@ -21,8 +22,8 @@ type KeyWait struct {
 	// or if the other run was removed.
 	Live       string
 	LiveStatus Status
-	// Until is the time before which the run does not begin: of a debounced run, unless further starts come; of a singleton, the end
-	// of its [Delay]. Zero: there is none.
+	// Until is the time at which the run may begin: for a debounced run, the end of its quiet time if no further start comes; for a
+	// singleton, the end of its [Delay]. Zero: there is none.
 	Until time.Time
 }
 

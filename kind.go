@@ -51,7 +51,8 @@ const (
 	// VerbMove is the operation of Engine.MoveToQueue, and VerbSetPriority that of Engine.SetPriority.
 	VerbMove        Verb = "move"
 	VerbSetPriority Verb = "set the priority of"
-	// VerbSet, VerbReset and VerbDelete are operations on queues, limits and schedules; see OperatorChange.
+	// VerbQuiet is an operation on workers, and VerbSet, VerbReset and VerbDelete are operations on queues, limits and schedules; see OperatorChange.
+	VerbQuiet  Verb = "quiet"
 	VerbSet    Verb = "set"
 	VerbReset  Verb = "reset"
 	VerbDelete Verb = "delete"

@@ -24,8 +24,8 @@ type Limit struct {
 // NewLimit returns the limit with the given name. The options are [Concurrent], [Rate] and [Burst]. An invalid option is reported
 // by the steps that use the limit, as [ErrInvalidConfig].
 //
-// If programs of several versions (Config.Version) declare different bounds, those of the version that declared the limit last
-// for the first time apply.
+// If programs of several versions (Config.Version) declare different bounds, those of the newest version apply: the version whose
+// first declaration of the limit is the most recent.
 func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions
@@ -140,9 +140,9 @@ func boundsOf(s store.LimitSettings) LimitBounds {
 // Permit makes each attempt of a step wait until the limit grants it a permit, and gives the permit back when the function has
 // returned. The options are [LimitKey] and [Units].
 //
-// Steps get their permits in the order in which they asked; a step that needs many units is not passed by others. The wait counts
-// for [TotalTimeout], not for [AttemptTimeout]. A step that waits long takes neither memory nor a slot of a worker, and keeps its
-// place when its process dies. A pause gives the place back.
+// Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others. The
+// wait counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither memory nor a slot of
+// a worker, and keeps its place when its process dies. A paused step loses its place.
 //
 // A permit ends with the lease of its run: if a process is stopped for longer than that and continues, its function may still be
 // executing while another step has the permit.
@@ -286,10 +286,10 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 	})
 }
 
-// DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the
-// next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. The options are [Reason]
-// and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a
-// [*WriteError] as [Workflow.Start] does.
+// DeleteLimit removes the recorded bounds of a limit: both those that SetLimit has set and those that code has declared. When the
+// next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. The options are
+// [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit
+// does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
 		return e.inner.DeleteLimit(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})

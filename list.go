@@ -30,7 +30,7 @@ func (p *Page) limit() (int, error) {
 
 // RunPage is one page of a list.
 type RunPage struct {
-	Runs []RunInfo // without Input, Output, Tags, Waits, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
+	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
 	Next string    // the cursor of the next page; empty: this is the last
 }
 

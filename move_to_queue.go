@@ -8,10 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// MoveToQueue moves the run with the given ID, which is the caller's ID or the UUID, to another queue, if it has not begun. The
-// run keeps its priority, its [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has settings,
-// the run waits there behind the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key,
-// still does so after the move. It no longer counts for the bounds of its key in the old queue. A child is moved alone.
+// MoveToQueue moves a run that has not begun to another queue. id is the caller's ID or the UUID. The run keeps its priority, its
+// [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has settings, the run waits there behind
+// the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key, still does so after the move.
+// It no longer counts towards the bounds of its key in the old queue. Moving a child does not move its parent.
 //
 // The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
 // whatever the state of the run, so a call whose result was lost can be repeated. Otherwise it returns [ErrNotFound],
@@ -23,8 +23,8 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 }
 
 // SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
-// queue with settings, a run that waits in the line takes its turn anew, as if it had just become due there, but keeps its place
-// among the runs of its [GroupKey] and priority, which are ordered by the times at which they were due.
+// queue with settings, a waiting run then counts as if it had just become due there. Among the runs with its [GroupKey] and new
+// priority, it keeps the order of the times at which they became due.
 //
 // The options are [Reason] and [Actor]. An [Event] records the change. If the run has the priority already, SetPriority does
 // nothing, whatever the state of the run. Otherwise it returns [ErrNotFound], [ErrInvalidConfig] for a priority that is not from

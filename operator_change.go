@@ -6,14 +6,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OperatorChange is what an operator did last to a queue, a limit or a schedule: with one of the methods of [Engine] that set,
-// reset, pause, resume or delete it. Declarations of code, triggers and backfills do not count. A call that changes nothing, such as
+// OperatorChange is what an operator did last to a queue, a limit, a schedule or a worker: with one of the methods of [Engine] that set,
+// reset, pause, resume, quiet or delete it. Declarations of code, triggers and backfills do not count. A call that changes nothing, such as
 // the pause of a queue that is paused, is not recorded.
 //
-// What is deleted has no OperatorChange: the process that deletes a queue, a limit or a schedule logs who did so and why, at Info. If
-// code declares it again, [Engine.Queues] and [Engine.Schedules] may still return the deletion.
+// A deleted queue, limit or schedule has no OperatorChange: the process that deletes a queue, a limit or a schedule logs who did
+// so and why, at Info. If code declares it again, [Engine.Queues] and [Engine.Schedules] may still return the deletion.
 type OperatorChange struct {
-	Verb   Verb      // VerbSet, VerbReset, VerbPause, VerbResume or VerbDelete
+	Verb   Verb      // VerbSet, VerbReset, VerbPause, VerbResume, VerbQuiet or VerbDelete
 	At     time.Time // by the database's clock
 	By     string    // the [Actor] of the call
 	Reason string    // the [Reason] of the call

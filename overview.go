@@ -27,7 +27,7 @@ type FailureKey struct {
 	Type string
 }
 
-// FailureGroup is the failed and expired runs with one key.
+// FailureGroup describes the failed and expired runs that share one key.
 type FailureGroup struct {
 	FailureKey
 	Runs        int       // the number of runs
@@ -38,9 +38,10 @@ type FailureGroup struct {
 	Err         *RunError // its error
 }
 
-// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group
-// first. Step and type are stored in clear, even if a codec encrypts the errors. Of each group, the newest 10,000 runs are examined; see
-// [FailureGroup.More]. At most 1000 groups are returned. To act on a group, for example with [Engine.RetryAll], set [Filter.Failure].
+// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.
+// Step and type are stored in clear, even if a codec encrypts the errors. Of each group, the newest 10,000 runs are examined; see
+// [FailureGroup.More]. At most 1000 groups are returned. To select the runs of a group, for example for [Engine.RetryAll], set
+// [Filter.Failure].
 //
 // Failures returns [ErrInvalidConfig] for an invalid filter.
 func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error) {
@@ -82,10 +83,10 @@ type StatusCount struct {
 	More   bool // there may be more: Runs is a lower bound
 }
 
-// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, without those of which there are none.
-// It reads indexes only as far as a person can tell the difference: up to 10,000 runs of each workflow and queue that are due, as
-// many that are due later, and as many that wait for no time, are paused or have failed. So it takes milliseconds however many runs
-// there are. Completed and cancelled runs are not counted.
+// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no run
+// has. To take only milliseconds however many runs there are, it counts at most 10,000 runs of each workflow and queue that are
+// due, at most 10,000 that are due later, and at most 10,000 that wait without a time, are paused or have failed. Completed and
+// cancelled runs are not counted.
 func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("count runs: %w", err)
@@ -118,7 +119,7 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 	return cursor, nil
 }
 
-// DueRun is the run of a workflow in a queue that has been due for the longest time.
+// DueRun is the run that has been due for the longest time among the runs of one workflow in one queue.
 type DueRun struct {
 	Queue    string
 	Workflow string

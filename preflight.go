@@ -35,11 +35,11 @@ type PreflightRun struct {
 	Next     []string // the calls that the run would make next, with their scopes; none: the function returns
 	Diverged bool
 	Call     string // the call that does not fit; empty: the workflow function itself
-	Reason   string // what is recorded, and what the code asks for
+	Reason   string // the recorded call, and the call that the code made
 }
 
-// NeededChange counts the live runs that need a change which the code declares: the Name of a call before [Renamed], of a [Retired]
-// call, or the ID of a place at which [Ctx.Patched] returns false.
+// NeededChange counts the live runs that need a change that the code declares: the Name of a call before [Renamed], of a
+// [Retired] call, or the ID of a place at which [Ctx.Patched] returns false.
 type NeededChange struct {
 	Workflow string
 	Name     string
@@ -48,10 +48,10 @@ type NeededChange struct {
 }
 
 // Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. It
-// reports which runs the code fits, with the calls that they would make next, and which would be held, at which call and why. Call it
-// before a deploy, from the new program; the engine need not run. It writes nothing, claims nothing and executes no step: a call that
-// is not recorded returns [ErrSuspended], as in a run that leaves the process. The functions of workflows are executed, so what they
-// do outside of steps happens. A function that does not return within 10 seconds is reported as unknown.
+// reports which runs the code fits, with the calls that they would make next, and which would be held, at which call and why.
+// Call it before a deploy, from the new program; the engine need not run. It writes nothing, claims nothing and executes no step:
+// a call that is not recorded returns [ErrSuspended], as in a run that leaves the process. The workflow functions are executed,
+// so their code outside of steps takes effect. A function that does not return within 10 seconds is reported as unknown.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)

@@ -18,12 +18,12 @@ type QueuePlace struct {
 	// Before is how many runs are before it: in the line of the queue, or, with PlaceBehindKey, of its key. At most 10000 are
 	// counted. A paused queue counts as well.
 	Before int
-	// Open says that the run counts for Open and KeyOpen: it is a root run that has begun. It keeps its place until it ends, also
-	// while it waits, is paused or is held.
+	// Open reports whether the run counts towards Open and KeyOpen: it is a root run that has begun. It keeps its place until it
+	// ends, also while it waits, is paused or is held.
 	Open    bool
 	Since   time.Time // when it was due first; zero until a worker has seen that it is due
 	StartBy time.Time // when it expires if it has not begun; zero: never
-	// QueuePaused says that the queue is paused, since when, by whom and why.
+	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when, by whom and why.
 	QueuePaused bool
 	PausedAt    time.Time
 	PausedBy    string

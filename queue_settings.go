@@ -27,17 +27,18 @@ type QueueSettings struct {
 	// after the other, those with a higher priority first, and otherwise in the order in which they became due.
 	KeyExecuting int
 	KeyOpen      int
-	// Rate bounds how many runs begin in a period, and KeyRate how many of each GroupKey. What has begun needs no rate to continue.
+	// Rate bounds how many runs begin in a period, and KeyRate how many of each GroupKey. A run that has begun does not need the
+	// rate to continue.
 	Rate    QueueRate
 	KeyRate QueueRate
 	// Depth is how many runs may wait in the queue. Runs that have not begun count, also those that are delayed, debounced or wait
 	// for their [Singleton] key, and so do runs that have begun and wait for a place to continue. Runs that sleep or wait for a
-	// signal or a child do not count. All priorities and all group keys count together. A start of a root run that would exceed
-	// the Depth returns [ErrQueueFull]. The start counts what is committed, so concurrent starts may exceed the Depth. Children and
-	// the runs of schedules count, and are never refused.
+	// signal or a child do not count. All priorities and all group keys count together. A start of a root run that would exceed the
+	// Depth returns [ErrQueueFull]. Only committed starts count, so concurrent starts may exceed the Depth. Children and the runs of
+	// schedules count, and are never refused.
 	Depth int
-	// Closed makes starts of root runs return [ErrQueueClosed]. Children and the runs of schedules are not refused, and what
-	// waits is executed.
+	// Closed makes starts of root runs return [ErrQueueClosed]. Children and the runs of schedules are not refused, and waiting runs
+	// are executed.
 	Closed bool
 }
 

@@ -16,11 +16,11 @@ type QueueInfo struct {
 	Name string
 	// Settings are those that apply: Set, or, if that is nil, Declared.
 	Settings QueueSettings
-	// Declared is what code declares in Config.QueueSettings. Nil: none has declared it.
+	// Declared holds the settings that code declares in Config.QueueSettings. Nil: no code has declared the queue.
 	Declared        *QueueSettings
 	DeclaredVersion string // the Config.Version of that code
 	DeclaredAt      time.Time
-	// Set is what [Engine.SetQueue] has set. Nil: nothing.
+	// Set holds the settings of [Engine.SetQueue]. Nil: it was not called for this queue.
 	Set         *QueueSettings
 	SetAt       time.Time
 	SetBy       string
@@ -31,26 +31,27 @@ type QueueInfo struct {
 	LastChange  *OperatorChange // what an operator did last; nil: nothing
 
 	QueueUse
-	// OldestDue is when the run was due that has waited for the longest time to begin, as far as a worker has seen. Zero: none
-	// waits, or no worker has lived since. If you alert on this time, alert also when [Engine.Workers] returns no worker.
+	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. Zero: no run waits, or no
+	// worker has been alive since. If you alert on this time, alert also when [Engine.Workers] returns no worker.
 	OldestDue time.Time
-	// WaitsFor is what the next run waits for. Empty: none waits, or it is about to begin, or it waits for its key only.
+	// WaitsFor is what the next run of the queue waits for. Empty: no run waits, or the next one is about to begin or waits only for
+	// its group key.
 	WaitsFor QueueBound
 	Keys     []QueueKeyUse // the keys with the most waiting runs, at most ten
 }
 
-// QueueBound is what keeps runs of a queue from beginning.
+// QueueBound is the reason why no further run of a queue begins.
 type QueueBound string
 
 // What runs of a queue wait for.
 const (
 	WaitsForResume    QueueBound = "resume"    // the queue is paused
-	WaitsForExecuting QueueBound = "executing" // as many runs execute as may
-	WaitsForOpen      QueueBound = "open"      // as many runs are open as may be
+	WaitsForExecuting QueueBound = "executing" // the largest allowed number of runs execute
+	WaitsForOpen      QueueBound = "open"      // the largest allowed number of runs are open
 	WaitsForRate      QueueBound = "rate"      // the rate is used up for now
 )
 
-// QueueUse is how many runs of a queue, or of a key, are in which state.
+// QueueUse counts the runs of a queue, or of one key of it, by their state.
 type QueueUse struct {
 	Executing int // runs that execute, or were let through to a worker; one that has just stopped counts for a moment
 	Open      int // root runs that have begun and not ended
@@ -60,7 +61,7 @@ type QueueUse struct {
 	WaitingForKey int
 }
 
-// QueueKeyUse is how many runs of one [GroupKey] are in which state.
+// QueueKeyUse counts the runs of one [GroupKey] by their state in the queue.
 type QueueKeyUse struct {
 	Key string
 	QueueUse
@@ -106,9 +107,8 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 }
 
 // SetQueue creates a queue with settings or changes its settings, from any process and while everything runs. They take effect
-// within a second, whatever code declares, until [Engine.ResetQueue] or
-// [Engine.DeleteQueue]. Runs that execute continue, also if they are more than
-// the new settings allow, and count.
+// within a second, whatever code declares, until [Engine.ResetQueue] or [Engine.DeleteQueue]. Runs that execute continue and
+// count, even if they are more than the new settings allow.
 //
 // The options are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting is invalid,
 // [ErrInvalidName], and [ErrSchema] while a worker lives whose version of durable ignores queues.
@@ -121,10 +121,9 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 	})
 }
 
-// PauseQueue pauses a queue: none of its runs begins until [Engine.ResumeQueue], and those that wait in the line wait. Runs that
-// execute continue, and so do cancels and compensations. The times of [StartBy] and [Timeout] go on: runs expire also while their
-// queue is paused. PauseQueue does nothing if the queue is paused. The options are [Reason] and [Actor]. It returns [ErrNotFound] if
-// the queue has no settings.
+// PauseQueue pauses a queue: none of its runs begins until [Engine.ResumeQueue]. Runs that execute continue, and so do cancels
+// and compensations. [StartBy] and [Timeout] still apply: runs expire even while their queue is paused. PauseQueue does nothing
+// if the queue is paused. The options are [Reason] and [Actor]. It returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, By: o.actor, Reason: o.reason})
@@ -153,8 +152,9 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOp
 }
 
 // ResetQueue removes the settings that SetQueue has set, so that those that code declares in Config.QueueSettings apply within a
-// second. The queue has settings at all times. A pause stays. The options are [Reason] and [Actor]. ResetQueue returns [ErrNotFound] if the queue
-// has no settings, [ErrState] if no code declares it, and [ErrSchema] as SetQueue does.
+// second. The queue is never without settings in between. If it is paused, it stays paused. The options are [Reason] and [Actor].
+// ResetQueue returns [ErrNotFound] if the queue has no settings, [ErrState] if no code declares it, and [ErrSchema] as SetQueue
+// does.
 func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
 		err := e.inner.ResetQueue(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})

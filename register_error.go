@@ -20,8 +20,9 @@ var registry = struct {
 	errors map[string][]error
 }{errors: make(map[string][]error)}
 
-// RegisterError registers a sentinel error under a code, which is recorded with failures. So errors.Is finds the sentinel also in
-// a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel, for use in a declaration:
+// RegisterError registers a sentinel error under a code, which is recorded with failures. With the code, errors.Is also finds the
+// sentinel in a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel, for use in a
+// declaration:
 //
 //	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
 //

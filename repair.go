@@ -15,11 +15,11 @@ import (
 
 // Errors of repairs.
 var (
-	// ErrNoStep is returned for a repair that names a step which the run has not recorded.
+	// ErrNoStep is returned for a repair that names a step that the run has not recorded.
 	ErrNoStep = repair.ErrNoStep
-	// ErrFromRequired is returned by [Engine.Retry] when it is not clear from which step the run is to be executed anew: the
-	// run's failure names no failed step, or compensations were executed that do not say what they undo (see [Undoes]). Give
-	// the option [From] or [FromEnd].
+	// ErrFromRequired is returned by [Engine.Retry] when the library does not know from which step to execute the run again: the
+	// run's failure names no failed step, or executed compensations do not say which steps they undo (see [Undoes]). Give the option
+	// [From] or [FromEnd].
 	ErrFromRequired = repair.ErrFromRequired
 	// ErrValueType is returned by [Engine.Override] for a value whose JSON has another type than the recorded one, such as a text
 	// instead of an object, and by [Engine.Skip] for a sleep and a value other than nil.
@@ -40,19 +40,19 @@ type Repaired struct {
 	Cancelled        []string    // the UUIDs of children that are cancelled, because the calls that started them were dropped
 }
 
-// Retry executes a run anew that failed or expired. The run keeps its ID, UUID, input and tags, and its recorded steps are not
-// executed again. What is over is kept as a generation of its own, with its result: see [Engine.Generations].
+// Retry executes a failed or expired run again. The run keeps its ID, UUID, input and tags, and its recorded steps are not
+// executed again. The former execution is kept as a generation, with its result: see [Engine.Generations].
 //
-// Without further options, Retry drops the failed steps whose errors the run's error wraps ([RunError.Step], and others if there are
-// several), so that they are executed again. Failures that the function handled are kept. If such a step is a child, the child is
-// retried, and its parent waits for it again. If
-// compensations were executed, Retry also drops the steps that they undid, as far as the code says which these are (see [Undoes]).
-// It returns [ErrFromRequired] if it does not know what to drop. Then give [From] or [FromEnd].
+// Without further options, Retry drops the failed steps whose errors the run's error wraps ([RunError.Step], and others if there
+// are several), so that they are executed again. Failures that the function handled are kept. If such a step is a child, the
+// child is retried, and its parent waits for it again. If compensations were executed, Retry also drops the steps that they
+// undid, which the code names with [Undoes]. It returns [ErrFromRequired] if it does not know which steps to drop. Then give
+// [From] or [FromEnd].
 //
 // A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have taken
-// effect. A step that had completed and is dropped all the same gets a new key. A call that is dropped and had started a child
-// starts another child; the former child is cancelled unless it is [Detached]. Signals that a dropped receive had taken are received
-// again. A [Timeout] begins anew. The [DryRun] option only returns what Retry would do.
+// effect. A completed step that is dropped gets a new key. A dropped call of a child starts another child; the former child is
+// cancelled unless it is [Detached]. Signals that a dropped receive had taken are received again. The run's [Timeout] begins
+// again. With [DryRun], Retry changes nothing and returns what it would do.
 //
 // Deploy corrected code before the retry. If the same code fails again, the run can be retried again. [Run.Result] of a new
 // handle, and callers that wait already, get the result of the newest generation.
@@ -119,8 +119,8 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	}
 }
 
-// From makes a repair drop the checkpoint of the call with the given name, and of all calls that began after it. The name is that
-// of a [Checkpoint], with its scope.
+// From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after it.
+// The name is that of a [Checkpoint], with its scope.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "From")
@@ -130,8 +130,8 @@ func From(step string) ControlOption {
 	}
 }
 
-// FromEnd makes a repair keep all other checkpoints, so that only what follows the last recorded call is executed. With
-// [Engine.Retry] it is for runs whose function failed by itself, for example by a panic, and whose code was corrected since.
+// FromEnd makes a repair keep all other checkpoints, so that the run continues after its last recorded call. With [Engine.Retry]
+// it is for runs whose function failed by itself, for example by a panic, and whose code was corrected since.
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "FromEnd")

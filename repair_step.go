@@ -11,14 +11,16 @@ import (
 // because they may depend on the value: they are made again, those that had completed with new idempotency keys. With [FromEnd]
 // they are kept with their outcomes, and only what follows the last recorded call sees the new value.
 //
-// The step can also be a Tx, a receive or a child; name is that of its [Checkpoint], with its scope. The value is encoded as the
-// result of a step is. Its Go type must be the one that the code decodes; this cannot be checked, except that a value with
-// another JSON type is refused with [ErrValueType]. A child itself does not change, only what its parent gets.
+// The step can also be a Tx, a receive or a child. step is the name of its [Checkpoint], with its scope. The value is encoded as
+// the result of a step is. Its Go type must be the one that the code decodes; this cannot be checked, except that a value with
+// another JSON type is refused with [ErrValueType]. For a child, only the value that the parent gets changes; the child itself
+// stays as it is.
 //
-// Override is for live runs and for runs that have ended, also for completed ones. What is over is kept as a generation, as with
-// [Engine.Retry]. A live run is paused first, and Override waits until its running steps have finished, at most until ctx ends.
-// Then it returns a [*StateError] that names the step, and the run goes on. [AtOnce] does not wait. After the repair the run goes on,
-// unless somebody had paused it before. A run that is cancelled or being cancelled cannot be repaired.
+// Override is for live runs and for runs that have ended, including completed ones. The former execution is kept as a generation,
+// as with [Engine.Retry]. A live run is paused first, and Override waits until its running steps have finished, at most until ctx
+// ends. If ctx ends first, Override returns a [*StateError] that names the step, and the run continues unrepaired. With [AtOnce],
+// Override does not wait. After the repair the run continues, unless somebody had paused it before. A run that is cancelled or
+// being cancelled cannot be repaired.
 //
 // Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; a [*StateError] if the
 // state of the run or of the step does not allow it; [ErrFromRequired] if compensations were executed and it is not known what they
@@ -28,20 +30,22 @@ func (e *Engine) Override(ctx context.Context, id, step string, value any, opts 
 	return e.repairStep(ctx, VerbOverride, id, step, &value, opts)
 }
 
-// Skip gives a value to a step that has not succeeded: it has failed, was interrupted, waits for its next attempt, or for a signal or a
-// child. The step then counts as completed with the value, and is not executed again. A child that the step waits for is cancelled
-// unless it is [Detached]. A sleep ends; its value is nil. All other calls are kept, as in a [Engine.Retry].
+// Skip gives a value to a step that has not succeeded: it has failed, was interrupted, waits for its next attempt, or for a
+// signal or a child. The step then counts as completed with the value, and is not executed again. A child that the step waits for
+// is cancelled unless it is [Detached]. If the step is a sleep, the sleep ends; its value is nil. All other calls are kept, as by
+// [Engine.Retry].
 //
-// The rest is as described for [Engine.Override], which is for steps that have succeeded.
+// In all other respects Skip works as [Engine.Override], which is for steps that have succeeded.
 func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbSkip, id, step, &value, opts)
 }
 
-// Rerun executes one step again. A step that had completed gets a new idempotency key; one that had failed keeps its key, because its
-// first attempt may have taken effect. All other calls are kept with their outcomes, also those that began after the step: use
-// [Engine.Fork] to execute them again, too. A child is started anew, and signals that a receive had taken are received again.
+// Rerun executes one step again. A step that had completed gets a new idempotency key. A step that had failed keeps its key,
+// because its first attempt may have taken effect. All other calls are kept with their outcomes, also those that began after the
+// step: use [Engine.Fork] to execute them again, too. If the step is a child, a new child is started; if it is a receive, its
+// signal is received again.
 //
-// The rest is as described for [Engine.Override].
+// In all other respects Rerun works as [Engine.Override].
 func (e *Engine) Rerun(ctx context.Context, id, step string, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbRerun, id, step, nil, opts)
 }
@@ -61,10 +65,10 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 	return e.repair(ctx, verb, id, q, opts)
 }
 
-// AtOnce makes a repair take a live run away from its worker at once, instead of waiting until its running steps have finished. The
-// context of such a step ends. The step counts as interrupted, and is executed again with its old idempotency key, also if its
-// function has taken effect meanwhile; for an [AtMostOnce] step it is not known whether it has, so it fails with
-// [ErrOutcomeUnknown], or its [Verify] function decides.
+// AtOnce makes a repair take a live run away from its worker at once, instead of waiting until its running steps have finished.
+// The context of such a step ends. The step counts as interrupted, and is executed again with its old idempotency key, even if
+// its function has taken effect meanwhile. An [AtMostOnce] step instead fails with [ErrOutcomeUnknown], or its [Verify] function
+// decides.
 func AtOnce() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionAtOnce, "AtOnce")

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// RetryRun is an option of [Define]: a run that fails is retried by itself, as [Engine.Retry] does it, after the waits of the policy.
-// Attempts counts the executions from the first failure on, including the first one. Each retry is a generation of the run (see
-// [Engine.Generations]) with the ID of the run: it keeps what is recorded, and executes the steps again whose errors the returned error
-// wraps, with the same idempotency keys. Children that failed are retried beneath the run. If the error wraps that of no step or child,
-// the function continues after its last recorded call, so wrap errors with %w, and return errors.Join of several.
+// RetryRun is an option of [Define]: a run that fails is retried by itself, as [Engine.Retry] does it, after the waits of the
+// policy. Attempts counts the executions from the first failure on, including the first one. Each retry is a generation of the
+// run (see [Engine.Generations]) with the ID of the run: it keeps what is recorded, and executes the steps again whose errors the
+// returned error wraps, with the same idempotency keys. Failed children are retried with the run. If the error wraps no error of
+// a step or a child, the function continues after its last recorded call; so wrap errors with %w, and combine several with
+// errors.Join.
 //
 // Between two generations the run is waiting, has no worker, and gives its place in the queue back. Whoever waits for the run, such as
 // its parent, sees the end of the last generation only. Compensations are executed after the last failure, and not before a
@@ -17,9 +18,9 @@ import (
 // not bring the retry forward; [Engine.Fork] with [FromEnd] executes the run at once. ContinueAsNew, and a repair by an operator, begin
 // the count anew.
 //
-// The policy is that of the worker's code and not of the start, so a deployment changes it for live runs too. A run is not retried
-// after an error that is marked by [Permanent], after [ErrOutcomeUnknown], [ErrCrashLoop] and [ErrDiverged], when it has expired or was
-// cancelled, and once it has begun to compensate.
+// The policy is that of the worker's code and not of the start, so a deployment changes it for live runs too. A run is not
+// retried if its error is marked by [Permanent] or wraps [ErrOutcomeUnknown], [ErrCrashLoop] or [ErrDiverged], if the run has
+// expired or was cancelled, or if it has begun to execute compensations.
 func RetryRun(policy RetryPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOption(optionRetryRun, "RetryRun")

@@ -73,22 +73,22 @@ type Schedule struct {
 	encode func(limit int) ([]byte, error) // set by Workflow.Schedule
 }
 
-// Overlap tells what a schedule does when a time comes and its run before has not ended. Only runs that the schedule started itself
-// count, not those of [Engine.TriggerSchedule] and [Engine.Backfill].
+// Overlap determines what a schedule does when a scheduled time comes and its previous run has not ended. Only runs that the
+// schedule started itself count, not those of [Engine.TriggerSchedule] and [Engine.Backfill].
 type Overlap string
 
 // The values of Schedule.Overlap.
 const (
-	// OverlapSkip starts no run for this time. After an outage of all workers the oldest time starts its run, unless the run before
-	// has not ended, and the others are skipped.
+	// OverlapSkip starts no run for this time. After an outage of all workers, the oldest overdue time starts its run, unless the
+	// previous run has not ended. The other overdue times are skipped.
 	OverlapSkip Overlap = schedule.OverlapSkip
-	// OverlapWait starts the run when the one before has ended. One time waits at most: a newer one replaces it. After an outage the
-	// oldest time starts its run, the newest waits, and those between are replaced.
+	// OverlapWait starts the run when the previous run has ended. At most one scheduled time waits: a newer one replaces it. After
+	// an outage, the oldest overdue time starts its run, the newest waits, and those in between are replaced.
 	OverlapWait Overlap = schedule.OverlapWait
-	// OverlapCancel cancels the run before, as [Engine.Cancel] does, and starts the run when that has ended. After an outage the
-	// newest time starts its run, and the others are replaced.
+	// OverlapCancel cancels the previous run, as [Engine.Cancel] does, and starts the run when the previous one has ended. After an
+	// outage, the newest overdue time starts its run, and the others are replaced.
 	OverlapCancel Overlap = schedule.OverlapCancel
-	// OverlapAllow starts the run at once. After an outage each time starts its run.
+	// OverlapAllow starts the run at once. After an outage, each overdue time starts its run.
 	OverlapAllow Overlap = schedule.OverlapAllow
 )
 

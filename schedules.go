@@ -49,9 +49,9 @@ type Fire struct {
 // maxShownTimes is how many times and fires ScheduleInfo has.
 const maxShownTimes = 5
 
-// SetSchedule creates or changes a schedule. It takes effect within Config.Poll in every worker. What code declares for the
-// schedule no longer applies, until [Engine.ResetSchedule]. If the scheduled times change, those up to now are passed, also if they
-// are due.
+// SetSchedule creates or changes a schedule. It takes effect within Config.Poll in every worker. The declaration in code no
+// longer applies, until [Engine.ResetSchedule]. If the scheduled times change, times up to now start no runs, even if they are
+// due.
 //
 // The options are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName], [ErrNotEncodable] or
 // [ErrPayloadTooLarge] for an invalid schedule; the error names the field and the fix. If this engine executes the workflow, an
@@ -76,8 +76,8 @@ func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...Control
 	})
 }
 
-// PauseSchedule pauses a schedule: no time of it starts a run until [Engine.ResumeSchedule]. Runs that it has started continue. It
-// does nothing if the schedule is paused. It returns [ErrNotFound]. The options are [Reason] and [Actor].
+// PauseSchedule pauses a schedule: none of its times starts a run until [Engine.ResumeSchedule]. Runs that it has started
+// continue. It does nothing if the schedule is paused. It returns [ErrNotFound]. The options are [Reason] and [Actor].
 func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseSchedule(ctx, name, o.actor, o.reason)
@@ -116,15 +116,15 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, e
 // BackfillResult is the result of [Engine.Backfill].
 type BackfillResult struct {
 	Started      int // runs that it started
-	AlreadyFired int // times that had started a run before, or wait to do so
+	AlreadyFired int // times that have started a run before, or whose run waits to start
 	IDTaken      int // times whose run ID is taken
 }
 
-// Backfill starts the runs of the scheduled times from the time from on, and before the time to, that have not
-// started a run: they were missed, skipped or replaced, came during a pause, or before the schedule existed. Times
-// whose runs were deleted by retention count as started. The times are those of the schedule's current settings.
-// Backfill skips times that the schedule itself has not decided yet. The runs are started at once, 100 per
-// transaction, whatever Overlap is; a queue with a limit spreads them.
+// Backfill starts the runs of those scheduled times, from the time from until before the time to, that have not started a run:
+// because they were missed, skipped or replaced, or because the schedule was paused or did not exist yet. Times whose runs were
+// deleted by retention count as started. The times are those of the schedule's current settings. Backfill skips times that the
+// schedule itself has not decided yet. The runs are started at once, 100 per transaction, and Overlap does not apply to them. To
+// spread them, use a queue with settings.
 //
 // If Backfill returns an error, its result counts what was done before the error, and it can be called again. It
 // returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from.
@@ -195,8 +195,8 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	}
 }
 
-// Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept. Of
-// older ones only the times that have started a run are kept, for [Engine.Backfill].
+// Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept.
+// Of older times, only those that have started a run are kept, for [Engine.Backfill].
 func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)

@@ -119,8 +119,8 @@ func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
 }
 
 // Token returns the token of the wait, which any process can pass to [Engine.Complete], once or several times. Every execution of
-// the run returns the same token. Anybody who has the token can complete the wait. It is signed with a key that is kept in the
-// database, so that nobody can create it otherwise.
+// the run returns the same token. Anybody who has the token can complete the wait. The token is signed with a key that is stored
+// in the database, so a token cannot be forged without that key.
 func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
 
 // Wait returns the value with which the token was completed, before or during the wait. Otherwise it works as [Ctx.Receive], and

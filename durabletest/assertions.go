@@ -44,8 +44,8 @@ func findCheckpoints(history []durable.Checkpoint, name string) (found []durable
 	return nil
 }
 
-// AssertOnlyStepsCompleted does what [Engine.AssertStepsCompleted] does, and also fails the test if the history of the run holds
-// a call with another name.
+// AssertOnlyStepsCompleted works as [Engine.AssertStepsCompleted], and also fails the test if the history of the run holds a call
+// with another name.
 func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	e.AssertStepsCompleted(id, names...)

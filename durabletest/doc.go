@@ -44,8 +44,8 @@
 //
 // # Replay
 //
-// [Replay] and [ReplayDir] execute the code of today against histories that Engine.Export wrote in production. They find changes
-// that live runs would not survive, before the change is deployed.
+// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. They find changes
+// of the code that live runs could not continue with, before such a change is deployed.
 //
 // # What fails a test
 //

@@ -30,7 +30,7 @@ func New(t testing.TB, workflows ...durable.Definition) *Engine {
 	return NewWithOptions(t, workflows)
 }
 
-// NewWithOptions is [New] with options.
+// NewWithOptions works as [New], with options.
 func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option) *Engine {
 	t.Helper()
 	set := newSettings(t, "NewWithOptions", opts)
@@ -55,7 +55,7 @@ func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	return startEngine(e.t, e.probe.WrappedStore(), e.driver, e.probe.recorder, nil, e.settings, workflows)
 }
 
-// Stop stops the engine, as the end of Run's context does: it releases its runs. It is called at the end of the test.
+// Stop stops the engine and releases its runs, as when the context of Run ends. It is called at the end of the test.
 func (e *Engine) Stop() { e.stop() }
 
 // Store returns the store that the engine uses.

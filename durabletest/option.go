@@ -134,9 +134,9 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 	})
 }
 
-// VaryingSteps names steps whose functions may return another result each time, such as a new ID or the time. Each of
-// them then returns, after every crash, the result that it returned without a crash. Names are as in [Stub].
-// CrashEverywhere accepts it.
+// VaryingSteps names steps whose functions may return a different result each time, such as a new ID or the time. Each of them
+// then returns, after every crash, the result that it returned without a crash. Names are as in [Stub]. CrashEverywhere accepts
+// it.
 func VaryingSteps(names ...string) Option {
 	return optionFunc(func(set *testSettings) {
 		set.varyingSteps = append(set.varyingSteps, names...)

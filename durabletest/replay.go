@@ -32,9 +32,9 @@ func (v ReplayResult) String() string {
 // oldestFormat is the oldest export format that Replay reads; see durable.ExportFormat.
 const oldestFormat = 2
 
-// Replay executes the code of today against the history of a run that Engine.Export wrote, in a temporary database. It
-// reports whether the code diverges from the history, at which step and why. No function of a step is called: the
-// workflow is executed up to the first calls that the history does not hold.
+// Replay executes the current code against the history of a run that Engine.Export wrote, in a temporary database. It reports
+// whether the code diverges from the history, at which step and why. No function of a step is called: the workflow is executed up
+// to the first calls that the history does not hold.
 //
 // A run that has completed or failed must end in the same way and make no new calls. A run that had not ended, or was
 // cancelled, may make new calls after it has made all recorded calls. If it makes new calls while recorded calls are

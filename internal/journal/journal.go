@@ -360,8 +360,8 @@ func (j *Journal) commitOnce(parent context.Context, batch *store.Batch) error {
 	return err
 }
 
-// Close rejects further entries and waits until all pending entries have their results. If ctx ends
-// before, Close cancels the flush in progress.
+// Close rejects further entries and waits until all pending entries have their results. If ctx ends first, Close cancels the
+// flush in progress.
 func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	if !j.closed {

@@ -32,6 +32,10 @@ func TestAudit(t *testing.T) {
 			return status(t, e, "approval-1") == durable.StatusPaused && status(t, e, "approval-2") == durable.StatusCancelled && status(t, e, "order-1") == durable.StatusFailed && status(t, e, "order-2") == durable.StatusCompleted
 		})
 		stop()
+		until(t, "the events of the last acts, which are shown when all earlier transactions on the server have ended", func() bool {
+			got := runOn(t, e, 0, "", "audit").out
+			return strings.Contains(got, "approval-2") && strings.Contains(got, "approval-1") && strings.Contains(got, "order-1")
+		})
 		var wide []string
 		for line := range strings.Lines(runOn(t, e, 0, "", "audit", "-o", "wide").out) {
 			wide = append(wide, normal(strings.TrimSpace(line)))

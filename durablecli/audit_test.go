@@ -33,7 +33,7 @@ func TestAudit(t *testing.T) {
 		})
 		stop()
 		until(t, "the events of the last acts, which are shown when all earlier transactions on the server have ended", func() bool {
-			got := runOn(t, e, 0, "", "audit").out
+			got := runOn(t, e, 0, "", "audit", "-o", "wide").out
 			return strings.Contains(got, "approval-2") && strings.Contains(got, "approval-1") && strings.Contains(got, "order-1")
 		})
 		var wide []string

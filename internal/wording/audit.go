@@ -26,6 +26,10 @@ var eventVerbs = map[durable.EventType]string{
 	durable.EventMovedToQueue: "move", durable.EventPriorityChanged: "prioritize", durable.EventRepaired: "repair", durable.EventDeleted: "delete",
 }
 
+// clockTolerance is how much earlier than a pause its event may be: the process that pauses a run and the worker that records the
+// event each estimate the database's clock.
+const clockTolerance = time.Second
+
 // RunsOfActs returns the UUIDs of the runs that ActsOnRuns needs: those that events say were paused or cancelled.
 func RunsOfActs(events []durable.Event) (ids []string) {
 	for i := range events {
@@ -49,7 +53,7 @@ func ActsOnRuns(events []durable.Event, runs []durable.RunInfo) (acts []Act) {
 		act := Act{At: e.At, Verb: eventVerbs[e.Type], Target: "run", Name: e.ID, Workflow: e.Workflow, Actor: e.Actor, Reason: e.Reason, Old: e.Old, New: e.New}
 		run := byID[e.RunID]
 		switch {
-		case e.Type == durable.EventPaused && run != nil && run.Status == durable.StatusPaused && run.PausedBy != "" && !run.PausedAt.After(e.At):
+		case e.Type == durable.EventPaused && run != nil && run.Status == durable.StatusPaused && run.PausedBy != "" && !run.PausedAt.After(e.At.Add(clockTolerance)):
 			act.Verb, act.Actor, act.Reason = "pause", run.PausedBy, run.Reason
 			delete(byID, e.RunID) // the events are the newest first: earlier pauses are no longer recorded
 		case e.Type == durable.EventCancelled && run != nil && run.Cancellation != nil && run.Cancellation.Actor+run.Cancellation.Reason != "":

@@ -23,7 +23,7 @@ func TestAQuietWorkerTakesNothingNew(t *testing.T) {
 			})
 		})
 		quick := durable.Define("quick", double)
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{holds, quick}, Lease: 300 * time.Millisecond})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{holds, quick}, Lease: 3 * time.Second})
 		worker, client := engineWith(t, s, cfg), engineOn(t, s)
 		stop := running(t, worker)
 		held := orFail(holds.Start(ctx, client, 0))(t)
@@ -44,7 +44,7 @@ func TestAQuietWorkerTakesNothingNew(t *testing.T) {
 		log.await(t, "its disk is full") // the worker has learned of it
 		runs := []*durable.Run[int]{orFail(quick.Start(ctx, client, 1))(t), orFail(quick.Start(ctx, worker, 2))(t)}
 		beats := worker.Stats().Heartbeats
-		waitFor(t, func() bool { return worker.Stats().Heartbeats >= beats+5 })
+		waitFor(t, func() bool { return worker.Stats().Heartbeats >= beats+2 })
 		for _, run := range runs {
 			if info := orFail(client.Get(ctx, run.ID()))(t); info.Status != durable.StatusPending || !info.NoWorker {
 				t.Errorf("a run is %s, and NoWorker is %v, although its only worker is quiet", info.Status, info.NoWorker)
@@ -91,7 +91,7 @@ func TestTheNextGenerationLeavesAQuietWorker(t *testing.T) {
 			}
 			return 0, c.ContinueAsNew(n + 1)
 		})
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{again}, Lease: 300 * time.Millisecond})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{again}, Lease: 3 * time.Second})
 		first, client := engineWith(t, s, cfg), engineOn(t, s)
 		running(t, first)
 		run := orFail(again.Start(ctx, client, 0))(t)

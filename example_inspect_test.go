@@ -29,6 +29,36 @@ func ExampleEngine_Get() {
 	// Output: answer double completed 21 42
 }
 
+func ExampleEngine_HistoryPage() {
+	store, remove := temporary()
+	defer remove()
+	digits := durable.Define("digits", func(c *durable.Ctx, n int) (string, error) {
+		for i := range n {
+			if _, err := c.Step(fmt.Sprint("digit ", i), func(context.Context) (int, error) { return i, nil }); err != nil {
+				return "", err
+			}
+		}
+		return "all", nil
+	})
+	engine := newEngine(store, digits)
+	ctx := context.Background()
+	if _, err := digits.Call(ctx, engine, 10, durable.ID("digits-1")); err != nil {
+		log.Fatal(err)
+	}
+	page, err := engine.HistoryPage(ctx, "digits-1", durable.HistoryPart{From: 7, Limit: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(page.Outline), "calls")
+	for _, c := range page.Calls {
+		fmt.Println(c.Name, c.Output)
+	}
+	// Output:
+	// 10 calls
+	// digit 7 7
+	// digit 8 8
+}
+
 func ExampleEngine_Tree() {
 	store, remove := temporary()
 	defer remove()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/history"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/payload"
@@ -62,45 +64,59 @@ func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) 
 	}
 	history := make([]Checkpoint, len(steps))
 	for i := range steps {
-		s := &steps[i]
-		status, ended := sight.StatusOf(s)
-		c := Checkpoint{
-			Name: naming.Display(s.Name), Seq: int(s.Position()), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
-			Output: payload.Shown(s.Output), StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
-		}
-		if len(s.Error) > 0 {
-			c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
-		}
-		failures := record.FailuresOf(s)
-		c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
-		history[i] = c
+		history[i] = newCheckpoint(&steps[i], &sight)
 	}
 	return history, nil
 }
 
+// newCheckpoint converts a row of a history.
+func newCheckpoint(s *store.Step, sight *history.View) Checkpoint {
+	status, ended := sight.StatusOf(s)
+	c := Checkpoint{
+		Name: naming.Display(s.Name), Seq: int(s.Position()), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
+		Output: payload.Shown(s.Output), StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
+	}
+	if len(s.Error) > 0 {
+		c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
+	}
+	failures := record.FailuresOf(s)
+	c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
+	return c
+}
+
 // readHistory reads a run and its history in a generation, zero for the newest, and returns how the checkpoints are shown.
 func (e *Engine) readHistory(ctx context.Context, id string, generation int) (r *store.Run, steps []store.Step, sight history.View, err error) {
+	r, _, steps, sight, err = e.readHistoryOrOutline(ctx, id, generation, false)
+	return r, steps, sight, err
+}
+
+// readHistoryOrOutline is readHistory, for an outline without the payloads of the run and of its checkpoints. archive is the UUID of the checkpoints.
+func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation int, outline bool) (r *store.Run, archive uuid.UUID, steps []store.Step, sight history.View, err error) {
 	if err := e.checkUsable(ctx); err != nil {
-		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
+		return nil, archive, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
-	if r, err = e.inner.Get(ctx, id); err != nil {
-		return nil, nil, sight, err
+	get, read := e.inner.Get, e.inner.HistoryOf
+	if outline {
+		get, read = e.inner.Find, e.inner.HistoryOutlineOf
 	}
-	of := r.UUID
+	if r, err = get(ctx, id); err != nil {
+		return nil, archive, nil, sight, err
+	}
+	archive = r.UUID
 	if generation > 0 {
-		if r, of, err = e.archived(ctx, r, generation); err != nil {
-			return nil, nil, sight, err
+		if r, archive, err = e.archived(ctx, r, generation); err != nil {
+			return nil, archive, nil, sight, err
 		}
 	}
-	if steps, err = e.inner.HistoryOf(ctx, of, r.UUID); err != nil {
-		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
+	if steps, err = read(ctx, archive, r.UUID); err != nil {
+		return nil, archive, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	steps = slices.DeleteFunc(steps, record.IsPlainRenewal)
 	now, err := e.inner.Now(ctx)
 	if err != nil {
-		return nil, nil, sight, err
+		return nil, archive, nil, sight, err
 	}
-	return r, steps, history.NewView(r, steps, now), nil
+	return r, archive, steps, history.NewView(r, steps, now), nil
 }
 
 // lastKnownTime returns the latest known time of the attempt.

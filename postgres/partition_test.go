@@ -101,6 +101,8 @@ func TestTablesDistribute(t *testing.T) {
 		{"lease_extend.sql", append(lease, pgTime(at))},
 		{"lease_lost.sql", lease},
 		{"history.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
+		{"history_outline.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
+		{"checkpoints.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID), textArray{1, func(int) *string { return &run.Name }}, int32(1)}},
 		{"run_state.sql", ownershipEndKeys(end)},
 		{"run_finish.sql", runFinishArgs(end)},
 		{"run_end_ownership.sql", append(ownershipEndArgs(end), "channel")},

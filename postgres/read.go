@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -95,6 +96,39 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 	}
 	store.SortByCallOrder(history)
 	return history, nil
+}
+
+// HistoryOutline implements store.Store.
+func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
+	err = s.runBatch(ctx, s.enginePool, "read the outline of a history", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.historyOutline, store.ShardOf(run), pgUUID(run))
+	}, func(res statementResults) error {
+		history = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			step, err := scanStep(rows)
+			history = append(history, step)
+			return err
+		})
+	})
+	store.SortByCallOrder(history)
+	return history, err
+}
+
+// Checkpoints implements store.Store.
+func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
+	err = s.runBatch(ctx, s.enginePool, "read checkpoints", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.checkpoints, store.ShardOf(run), pgUUID(run), textArray{len(names), func(i int) *string { return &names[i] }}, int32(min(maxOutput, math.MaxInt32)))
+	}, func(res statementResults) error {
+		steps = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			var size int32
+			step, err := scanStep(rows, &size)
+			steps = append(steps, store.SizedStep{Step: step, OutputSize: int(size)})
+			return err
+		})
+	})
+	store.SortSizedByCallOrder(steps)
+	return steps, err
 }
 
 // HistoryFrom implements store.Store.

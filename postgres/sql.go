@@ -30,7 +30,7 @@ type statements struct {
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                                               string
 	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                               string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
-	runByID, runStatuses, history, now, notifications                                                                                               string
+	runByID, runStatuses, history, historyOutline, checkpoints, now, notifications                                                                  string
 	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
 	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid      string
 	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                string
@@ -166,6 +166,8 @@ func loadStatements(schema string) statements {
 		runByID:                         text("run_by_id.sql"),
 		runStatuses:                     text("run_statuses.sql"),
 		history:                         text("history.sql"),
+		historyOutline:                  text("history_outline.sql"),
+		checkpoints:                     text("checkpoints.sql"),
 		now:                             text("now.sql"),
 		listen:                          text("listen.sql"),
 		listenSessionSettings:           text("listen_session_settings.sql"),

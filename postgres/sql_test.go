@@ -135,6 +135,8 @@ var plans = map[string][]string{
 	"run_by_id.sql":                           {"run_name", "run_pkey", "step_pkey"},
 	"run_statuses.sql":                        {"run_pkey"},
 	"history.sql":                             {"step_pkey"},
+	"history_outline.sql":                     {"step_pkey"},
+	"checkpoints.sql":                         {"step_pkey"},
 	"tx_step_checkpoint.sql":                  {"run_pkey"},
 	"start_fold_key_lock.sql":                 {"fold_pkey"},
 	"start_fold_key_of_waiting.sql":           {"fold_waiting"},

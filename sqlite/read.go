@@ -99,6 +99,41 @@ func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, er
 	return rows, err
 }
 
+// HistoryOutline implements store.Store.
+func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
+	var rows []store.Step
+	err := s.read(ctx, "outline of a history", func(x executor) (err error) {
+		rows, err = querySteps(x, qHistoryOutline, bindShard(run), bindUUID(run))
+		store.SortByCallOrder(rows)
+		return err
+	})
+	return rows, err
+}
+
+// Checkpoints implements store.Store.
+func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
+	err = s.read(ctx, "checkpoints", func(x executor) error {
+		steps = nil
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := x.query(qCheckpoint, func(v []driver.Value) error {
+				c := columnReader{values: v[:1]}
+				step, err := scanStep(v[1:])
+				steps = append(steps, store.SizedStep{Step: step, OutputSize: int(c.int())})
+				return cmp.Or(c.err, err)
+			}, bindShard(run), bindUUID(run), name, int64(maxOutput))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	store.SortSizedByCallOrder(steps)
+	return steps, err
+}
+
 // errStopRows stops a query whose further rows are not needed.
 var errStopRows = errors.New("enough")
 

@@ -23,6 +23,8 @@ const (
 	qStepUpdate
 	qStepByName
 	qHistory
+	qHistoryOutline
+	qCheckpoint
 	qHistoryPart
 	qStepsTerminalCount
 	qStepsOpen

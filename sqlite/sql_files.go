@@ -48,6 +48,8 @@ func sqlFile(q queryID) string {
 		qStepUpdate:                      "step_update.sql",
 		qStepByName:                      "step_by_name.sql",
 		qHistory:                         "history.sql",
+		qHistoryOutline:                  "history_outline.sql",
+		qCheckpoint:                      "checkpoint.sql",
 		qStepsTerminalCount:              "steps_terminal_count.sql",
 		qStepsOpen:                       "steps_open.sql",
 		qRunChoices:                      "run_choices.sql",

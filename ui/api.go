@@ -15,15 +15,22 @@ import (
 // routesOfAPI registers the JSON, which shows what the pages show: docs/dashboard.md describes it.
 func (s *server) routesOfAPI() {
 	for path, read := range map[string]func(*view, url.Values) (any, error){
-		"runs":        apiRuns,
-		"counts":      func(v *view, _ url.Values) (any, error) { n, _, err := v.statusCounts(); return n, err },
-		"queues":      func(v *view, _ url.Values) (any, error) { return v.queueList() },
-		"limits":      func(v *view, _ url.Values) (any, error) { return v.limitList() },
-		"schedules":   func(v *view, _ url.Values) (any, error) { return v.scheduleList() },
-		"workers":     func(v *view, _ url.Values) (any, error) { return v.workerList() },
-		"events":      apiEvents,
-		"run":         ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),
-		"history":     ofRun(apiHistory),
+		"runs":      apiRuns,
+		"counts":    func(v *view, _ url.Values) (any, error) { n, _, err := v.statusCounts(); return n, err },
+		"queues":    func(v *view, _ url.Values) (any, error) { return v.queueList() },
+		"limits":    func(v *view, _ url.Values) (any, error) { return v.limitList() },
+		"schedules": func(v *view, _ url.Values) (any, error) { return v.scheduleList() },
+		"workers":   func(v *view, _ url.Values) (any, error) { return v.workerList() },
+		"events":    apiEvents,
+		"run":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),
+		"history":   ofRun(apiHistory),
+		"history_page": ofRun(func(v *view, run *seen, q url.Values) (any, error) {
+			part, opts, err := parseHistoryPart(q, 100)
+			if err != nil {
+				return nil, err
+			}
+			return v.historyPage(run, part, opts...)
+		}),
 		"generations": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.generations(run) }),
 		"tree":        ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.tree(run) }),
 		"graph":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.graph(run) }),

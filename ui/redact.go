@@ -107,13 +107,10 @@ func (d *redactor) attempt(a *durable.FailedAttempt) *durable.FailedAttempt {
 	return &c
 }
 
-func (d *redactor) checkpoints(all []durable.Checkpoint) {
-	for i := range all {
-		c := &all[i]
-		d.payload(FieldResult, c.Name, &c.Output)
-		c.Err = d.stepError(c.Name, c.Err)
-		c.FirstFailure, c.LastFailure = d.attempt(c.FirstFailure), d.attempt(c.LastFailure)
-	}
+func (d *redactor) checkpoint(c *durable.Checkpoint) {
+	d.payload(FieldResult, c.Name, &c.Output)
+	c.Err = d.stepError(c.Name, c.Err)
+	c.FirstFailure, c.LastFailure = d.attempt(c.FirstFailure), d.attempt(c.LastFailure)
 }
 
 func (d *redactor) generations(all []durable.Generation) {

@@ -3,8 +3,10 @@ package ui
 import (
 	"encoding/json/jsontext"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -56,24 +58,27 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 	if d.Generations, err = v.generations(run); err != nil {
 		return err
 	}
-	var opts []durable.HistoryOption
-	if text := q.Get("generation"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return &problem{http.StatusBadRequest, "The generation is no number."}
-		}
-		d.Generation, opts = n, append(opts, durable.InGeneration(n))
-	}
-	history, err := v.history(run, opts...)
+	part, opts, err := parseHistoryPart(q, rowsPerPage)
 	if err != nil {
 		return err
 	}
-	from, _ := strconv.Atoi(q.Get("from")) // else the beginning
-	d.Waterfall = newWaterfall(run.RunInfo, history, from, v.at)
+	d.Generation, _ = strconv.Atoi(q.Get("generation")) // it is a number, or missing
+	part.From, part.Limit, part.Call = part.From/rowsPerPage*rowsPerPage, rowsPerPage, ""
+	history, err := v.historyPage(run, part, opts...)
+	if err != nil {
+		return err
+	}
+	if all := len(history.Outline); part.From >= all && all > 0 { // a repair has shortened the history
+		part.From = (all - 1) / rowsPerPage * rowsPerPage
+		if history, err = v.historyPage(run, part, opts...); err != nil {
+			return err
+		}
+	}
+	d.Waterfall = newWaterfall(run.RunInfo, history, part.From, v.at)
 	if d.Tree, err = v.firstLevels(run); err != nil {
 		return err
 	}
-	if d.Generation == 0 && slices.ContainsFunc(history, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph }) {
+	if d.Generation == 0 && slices.ContainsFunc(history.Outline, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph }) {
 		g, err := v.graph(run)
 		if err != nil && !errors.Is(err, durable.ErrNoGraph) {
 			return err
@@ -87,6 +92,56 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 		}
 	}
 	return v.show(w, "run", http.StatusOK, frame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
+}
+
+// parseHistoryPart returns the part of a history that an address asks for.
+func parseHistoryPart(q url.Values, size int) (part durable.HistoryPart, opts []durable.HistoryOption, err error) {
+	number := func(name string, otherwise int) int {
+		text := q.Get(name)
+		if text == "" {
+			return otherwise
+		}
+		n, wrong := strconv.Atoi(text)
+		if wrong != nil || n < 0 {
+			err = &problem{http.StatusBadRequest, fmt.Sprintf("The parameter %s is no number.", name)}
+		}
+		return n
+	}
+	part = durable.HistoryPart{From: number("from", 0), Limit: number(paramLimit, size), Call: q.Get("call")}
+	if q.Get("generation") != "" {
+		opts = append(opts, durable.InGeneration(number("generation", 0)))
+	}
+	return part, opts, err
+}
+
+// callData is what the page of a call shows.
+type callData struct {
+	Run        *durable.RunInfo
+	Call       *durable.SizedCheckpoint
+	Generation int
+}
+
+// call shows the result of one call of a run, however long it is.
+func (s *server) call(w http.ResponseWriter, r *http.Request, v *view) error {
+	q := r.URL.Query()
+	run, err := v.find(q.Get("id"))
+	if err != nil {
+		return err
+	}
+	part, opts, err := parseHistoryPart(q, rowsPerPage)
+	if err != nil {
+		return err
+	}
+	if part.Call == "" {
+		return &problem{http.StatusBadRequest, "The address names no call: it ends with &call= and the name of the call."}
+	}
+	page, err := v.historyPage(run, part, opts...)
+	if err != nil {
+		return err
+	}
+	d := &callData{Run: run.RunInfo, Call: &page.Calls[0]}
+	d.Generation, _ = strconv.Atoi(q.Get("generation"))
+	return v.show(w, "call", http.StatusOK, frame{Title: wording.Escape(d.Call.Name), Section: "/runs", Data: d})
 }
 
 // treeRow is a run of the tree of children.

@@ -91,6 +91,7 @@ func (s *server) routes() {
 	get("/{$}", s.overview)
 	get("/runs", s.runs)
 	get("/run", s.run)
+	get("/call", s.call)
 	get("/queues", s.queues)
 	get("/limits", s.limits)
 	get("/schedules", s.schedules)

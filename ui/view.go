@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -108,12 +109,38 @@ func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page
 func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
 	all, err := v.engine.History(v.ctx(), run.RunID, opts...)
 	for i := range all {
-		if c := &all[i]; v.bounded() && c.Kind == durable.KindChild && c.EndedAt.IsZero() {
-			c.Output = nil // the UUID of the child, which may be hidden
-		}
+		v.hideChild(&all[i])
+		run.redactor.checkpoint(&all[i])
 	}
-	run.redactor.checkpoints(all)
 	return all, err
+}
+
+// historyPage returns a part of a history. An output that is too long for the page has its size only.
+func (v *view) historyPage(run *seen, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
+	page, err := v.engine.HistoryPage(v.ctx(), run.RunID, part, opts...)
+	if err != nil {
+		return nil, err
+	}
+	own := &durable.HistoryPage{Outline: slices.Clone(page.Outline), Calls: slices.Clone(page.Calls)} // others may be shown the same page
+	for i := range own.Outline {
+		own.Outline[i].Output = nil
+	}
+	for i := range own.Calls {
+		c := &own.Calls[i]
+		v.hideChild(&c.Checkpoint)
+		if c.OutputSize > 0 && !run.redactor.payloads {
+			c.Output = hidden
+		}
+		run.redactor.checkpoint(&c.Checkpoint)
+	}
+	return own, nil
+}
+
+// hideChild removes the UUID of a child that may be hidden.
+func (v *view) hideChild(c *durable.Checkpoint) {
+	if v.bounded() && c.Kind == durable.KindChild && c.EndedAt.IsZero() {
+		c.Output = nil
+	}
 }
 
 func (v *view) generations(run *seen) ([]durable.Generation, error) {

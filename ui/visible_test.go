@@ -158,6 +158,12 @@ func addresses(t *testing.T, pattern string, runs []string) (all []string) {
 		ofRuns("&generation=1")
 	case slices.Contains([]string{"/api/v1/run", "/api/v1/generations", "/api/v1/tree", "/api/v1/tree_counts", "/api/v1/graph"}, path):
 		ofRuns()
+	case path == "/api/v1/history_page":
+		ofRuns("&call=none")
+	case path == "/call":
+		for _, id := range runs {
+			all = append(all, path+"?call=none&id="+url.QueryEscape(id))
+		}
 	case path == "/live":
 		for _, id := range runs {
 			all = append(all, path+"?run="+url.QueryEscape(id))
@@ -213,7 +219,7 @@ func TestHiddenRunsAppearNowhere(t *testing.T) {
 					for _, address := range addresses(t, pattern, shown) {
 						got := read(h, address)
 						leaks(address, got)
-						if got.Code != http.StatusOK && got.Code != http.StatusForbidden && !(got.Code == http.StatusNotFound && (strings.Contains(address, "generation=1") || strings.Contains(address, "/graph"))) {
+						if got.Code != http.StatusOK && got.Code != http.StatusForbidden && !(got.Code == http.StatusNotFound && (strings.Contains(address, "generation=1") || strings.Contains(address, "call=none") || strings.Contains(address, "/graph"))) {
 							t.Errorf("%s gives %d: %s", address, got.Code, got.Body)
 						}
 						if id := strings.TrimPrefix(address, "/run?id="); slices.Contains(shown, id) && !strings.Contains(got.Body.String(), id+"</span>") {

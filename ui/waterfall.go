@@ -29,7 +29,7 @@ const width = 1000
 const rowsPerPage = 100
 
 type waterfallRow struct {
-	durable.Checkpoint
+	durable.SizedCheckpoint
 	Bars     []bar
 	Took     string
 	Result   string // the error or the value, in one line
@@ -141,7 +141,10 @@ func newAxis(from, to time.Time, busy []span) *axis {
 // waits are the kinds of calls that execute nothing of the user's while they are open.
 var waits = map[durable.Kind]bool{durable.KindSleep: true, durable.KindReceive: true, durable.KindChild: true, durable.KindChoice: true, durable.KindMap: true, durable.KindGraph: true}
 
-func newWaterfall(r *durable.RunInfo, history []durable.Checkpoint, from int, now time.Time) *waterfall {
+// newWaterfall draws a page of a history, which begins at the call with the index from. The attempts of other calls are not known: from its first
+// attempt to its last, such a call is drawn as busy.
+func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now time.Time) *waterfall {
+	history := page.Outline
 	end := r.EndedAt
 	if end.IsZero() {
 		end = now
@@ -149,6 +152,9 @@ func newWaterfall(r *durable.RunInfo, history []durable.Checkpoint, from int, no
 	var busy []span
 	for i := range history {
 		c := &history[i]
+		if at := i - from; at >= 0 && at < len(page.Calls) && page.Calls[at].Name == c.Name {
+			c = &page.Calls[at].Checkpoint
+		}
 		if end.Before(c.EndedAt) {
 			end = c.EndedAt // clocks differ
 		}
@@ -172,14 +178,13 @@ func newWaterfall(r *durable.RunInfo, history []durable.Checkpoint, from int, no
 	if len(history) > rowsPerPage {
 		w.Density = density(history, a)
 	}
-	w.From = min(max(from, 0), max(len(history)-1, 0)) / rowsPerPage * rowsPerPage
-	if w.From > 0 {
-		w.Prev = w.From - rowsPerPage
+	if w.From = from; from > 0 {
+		w.Prev = from - rowsPerPage
 	}
-	if w.From+rowsPerPage < len(history) {
-		w.Next = w.From + rowsPerPage
+	if from+rowsPerPage < len(history) {
+		w.Next = from + rowsPerPage
 	}
-	for _, c := range history[w.From:min(w.From+rowsPerPage, len(history))] {
+	for _, c := range page.Calls {
 		w.Rows = append(w.Rows, newWaterfallRow(c, a, end, now, r))
 	}
 	return w
@@ -231,9 +236,9 @@ func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
 	return all
 }
 
-func newWaterfallRow(c durable.Checkpoint, a *axis, end, now time.Time, r *durable.RunInfo) waterfallRow {
-	row := waterfallRow{Checkpoint: c, Took: "", Open: c.EndedAt.IsZero(), WaitKind: waits[c.Kind]}
-	attempts := attemptsOf(&c, end)
+func newWaterfallRow(c durable.SizedCheckpoint, a *axis, end, now time.Time, r *durable.RunInfo) waterfallRow {
+	row := waterfallRow{SizedCheckpoint: c, Took: "", Open: c.EndedAt.IsZero(), WaitKind: waits[c.Kind]}
+	attempts := attemptsOf(&c.Checkpoint, end)
 	if row.WaitKind && c.Status != durable.CheckpointFailed {
 		class := "wait"
 		if row.Open {
@@ -260,9 +265,11 @@ func newWaterfallRow(c durable.Checkpoint, a *axis, end, now time.Time, r *durab
 		row.Result = wording.Escape(c.Err.Message)
 	case len(c.Output) > 0:
 		row.Result = wording.Escape(string(c.Output))
+	case c.OutputSize > 0:
+		row.Result = grouped(c.OutputSize) + " bytes"
 	}
 	row.Result = shorten(row.Result, 160)
-	row.Repairs = repairsOf(&c)
+	row.Repairs = repairsOf(&c.Checkpoint)
 	return row
 }
 
@@ -287,7 +294,7 @@ func density(history []durable.Checkpoint, a *axis) (buckets []densityBucket) {
 	for i := range history {
 		n := min(int(a.X(history[i].StartedAt)/width*number), number-1)
 		calls[n]++
-		if history[i].Err != nil {
+		if history[i].Status == durable.CheckpointFailed {
 			failed[n]++
 		}
 		most = max(most, calls[n])

@@ -78,6 +78,34 @@ func (s *Store) HistoryOf(ctx context.Context, archive, origin uuid.UUID) ([]sto
 	return steps, err
 }
 
+// HistoryOutline implements store.Store. For the checkpoints of a superseded generation, use HistoryOutlineOf.
+func (s *Store) HistoryOutline(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
+	return s.HistoryOutlineOf(ctx, run, run)
+}
+
+// HistoryOutlineOf is HistoryOutline for the arguments of HistoryOf.
+func (s *Store) HistoryOutlineOf(ctx context.Context, archive, origin uuid.UUID) ([]store.Step, error) {
+	steps, err := s.Store.HistoryOutline(ctx, archive)
+	for i := range steps {
+		s.openStep(&steps[i], origin)
+	}
+	return steps, err
+}
+
+// Checkpoints implements store.Store. For the checkpoints of a superseded generation, use CheckpointsOf.
+func (s *Store) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
+	return s.CheckpointsOf(ctx, run, run, names, maxOutput)
+}
+
+// CheckpointsOf is Checkpoints for the arguments of HistoryOf.
+func (s *Store) CheckpointsOf(ctx context.Context, archive, origin uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
+	steps, err := s.Store.Checkpoints(ctx, archive, names, maxOutput)
+	for i := range steps {
+		s.openStep(&steps[i].Step, origin)
+	}
+	return steps, err
+}
+
 // HistoryFrom implements store.Store.
 func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
 	steps, rest, err := s.Store.HistoryFrom(ctx, run, from, bytes)

@@ -52,6 +52,22 @@ func (e *Engine) HistoryOf(ctx context.Context, archive, run uuid.UUID) ([]store
 	return e.database.History(ctx, archive)
 }
 
+// HistoryOutlineOf returns the same as HistoryOf, without payloads; see store.Store.
+func (e *Engine) HistoryOutlineOf(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
+	if e.coded != nil {
+		return e.coded.HistoryOutlineOf(ctx, archive, run)
+	}
+	return e.database.HistoryOutline(ctx, archive)
+}
+
+// CheckpointsOf returns those of the checkpoints of HistoryOf that have the given names. It leaves out an Output of more than maxOutput bytes.
+func (e *Engine) CheckpointsOf(ctx context.Context, archive, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
+	if e.coded != nil {
+		return e.coded.CheckpointsOf(ctx, archive, run, names, maxOutput)
+	}
+	return e.database.Checkpoints(ctx, archive, names, maxOutput)
+}
+
 // History returns the run's checkpoints in the order in which their calls began.
 func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
 	run, err := e.Find(ctx, ref)

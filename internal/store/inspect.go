@@ -36,6 +36,17 @@ func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
+// SizedStep is a checkpoint whose Output may have been left out.
+type SizedStep struct {
+	Step
+	OutputSize int // in bytes, as stored
+}
+
+// SortSizedByCallOrder is SortByCallOrder for sized checkpoints.
+func SortSizedByCallOrder(steps []SizedStep) {
+	slices.SortFunc(steps, func(a, b SizedStep) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
+}
+
 // RunProgress is what a run that has not ended waits for, its progress, its tags, and its last loss of a lease.
 type RunProgress struct {
 	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder

@@ -103,6 +103,14 @@ type Store interface {
 	// It returns about the given number of bytes, and at least one checkpoint if there is one.
 	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, UnreadHistory, error)
 
+	// HistoryOutline returns the checkpoints of one run, ordered as by SortByCallOrder, without their payloads: only choices, Maps, renewals
+	// and graphs have their Output, and none has its Error and its Failures.
+	HistoryOutline(ctx context.Context, run uuid.UUID) ([]Step, error)
+
+	// Checkpoints returns the checkpoints of one run with the given names, ordered as by SortByCallOrder. It leaves out an Output of more
+	// than maxOutput bytes.
+	Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]SizedStep, error)
+
 	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
 	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
 

@@ -29,6 +29,20 @@ addEventListener("keydown", (event) => {
   }
 });
 
+// A long result is loaded when its call is opened. Toggle events do not bubble, so they are caught on their way down.
+document.addEventListener("toggle", async (event) => {
+  const link = event.target.open && event.target.querySelector("a[data-load]");
+  if (!link) return;
+  try {
+    const reply = await fetch(link.href);
+    const found = new DOMParser().parseFromString(await reply.text(), "text/html").querySelector(link.dataset.load);
+    found?.removeAttribute("id");
+    if (reply.ok && found) link.closest("p").replaceWith(found);
+  } catch {
+    // The link stays.
+  }
+}, true);
+
 // A bulk act sends its next portion by itself, until somebody stops it.
 const portion = document.querySelector("form[data-portion]");
 if (portion) {

@@ -14,6 +14,8 @@ var histories = []test{
 	{"parts are the whole", historyParts},
 	{"a part takes what it may", historyBounded},
 	{"of no run, and of one without checkpoints", historyNone},
+	{"an outline has no payloads", historyOutline},
+	{"chosen checkpoints have short payloads", historyCheckpoints},
 	{"long ones are claimed with a rest", historyClaimed},
 	{"long ones are taken over with a rest", historyTakenOver},
 }
@@ -72,6 +74,59 @@ func historyParts(b *bed) {
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
 			b.Errorf("%d checkpoints were read in %d parts of %d bytes", len(want), parts, most)
+		}
+	}
+}
+
+func historyOutline(b *bed) {
+	r := b.started("")
+	batch := &store.Batch{}
+	var want []store.Step
+	for i, kind := range []store.Kind{store.KindGraph, store.KindStep, store.KindChoice, store.KindRenewal, store.KindMap, store.KindChild} {
+		s := b.completed(r.UUID, r.Epoch, fmt.Sprint("s", 9-i))
+		s.Kind, s.Seq, s.Output = kind, int32(2*i), []byte("1")
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
+		if want = append(want, s); kind == store.KindStep || kind == store.KindChild {
+			want[i].Output = nil
+		}
+	}
+	failed := b.completed(r.UUID, r.Epoch, "failed")
+	failed.Seq, failed.Status, failed.Output, failed.Error, failed.Failures = 20, store.StepFailed, nil, []byte("error"), []byte("failures")
+	batch.Steps = append(batch.Steps, &store.StepWrite{Step: failed})
+	failed.Error, failed.Failures = nil, nil
+	b.commit(batch)
+	got, err := b.s.HistoryOutline(b.ctx, r.UUID)
+	if err != nil {
+		b.Fatal(err)
+	}
+	wantSteps(b, "the outline", got, append(want, failed)...)
+}
+
+func historyCheckpoints(b *bed) {
+	r, all := b.long("", 20, 19, 21, 0, 5)
+	for _, c := range []struct {
+		names []string
+		most  int
+		want  []int
+	}{
+		{[]string{"s002", "s000", "nothing"}, 20, []int{0, 2}},
+		{[]string{"s003", "s004"}, 0, []int{3, 4}},
+		{[]string{"s001"}, -1, []int{1}},
+		{nil, 20, nil},
+	} {
+		got, err := b.s.Checkpoints(b.ctx, r.UUID, c.names, c.most)
+		if err != nil || len(got) != len(c.want) {
+			b.Fatalf("%q: %d checkpoints, %v", c.names, len(got), err)
+		}
+		for i, n := range c.want {
+			want := all[n]
+			if got[i].OutputSize != len(want.Output) {
+				b.Errorf("%s has a size of %d", want.Name, got[i].OutputSize)
+			}
+			if len(want.Output) > c.most {
+				want.Output = nil
+			}
+			wantSteps(b, fmt.Sprintf("%q", c.names), []store.Step{got[i].Step}, want)
 		}
 	}
 }

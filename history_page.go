@@ -1,0 +1,95 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/history"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// HistoryPart selects a part of a history for [Engine.HistoryPage].
+type HistoryPart struct {
+	From      int    // the index in HistoryPage.Outline of the first call
+	Limit     int    // the number of calls; zero: 100; at most 1000
+	MaxOutput int    // outputs of more bytes are left out; zero: 256; negative: all are, except as in the outline
+	Call      string // not empty: only the call of this name, with its output, however large. The other fields do not matter then
+}
+
+// HistoryPage is a part of a run's history, and an outline of all of it.
+type HistoryPage struct {
+	// Outline has all calls, in the order in which they began, without Err, FirstFailure and LastFailure. Of the outputs it has only those
+	// of choices, Maps and graphs.
+	Outline []Checkpoint
+	Calls   []SizedCheckpoint // the selected ones
+}
+
+// SizedCheckpoint is a checkpoint whose Output may have been left out.
+type SizedCheckpoint struct {
+	Checkpoint
+	OutputSize int // the size of the output in bytes, as stored; zero if the call has none
+}
+
+const (
+	defaultHistoryLimit = 100
+	defaultMaxOutput    = 256
+)
+
+// HistoryPage returns a part of the history of the run with the given ID, and an outline of the whole. Unlike [Engine.History] it
+// reads only the payloads of that part, and of these only short outputs, so that it also suits histories of many thousand calls. The option
+// [InGeneration] selects an older generation of the run.
+//
+// HistoryPage returns [ErrNotFound] if there is no such run, [ErrNoStep] if the run has no call with the name part.Call, and [ErrInvalidConfig] if From
+// is negative, or Limit is negative or greater than 1000.
+func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, opts ...HistoryOption) (*HistoryPage, error) {
+	var o historyOptions
+	o.fail(applyOptions(opts, &o))
+	if part.From < 0 || part.Limit < 0 || part.Limit > maxPageLimit {
+		o.fail(fmt.Errorf("%w: a part of a history from %d with the limit %d: use 0 or more, and 1 to %d", ErrInvalidConfig, part.From, part.Limit, maxPageLimit))
+	}
+	if o.err != nil {
+		return nil, fmt.Errorf("read the history of run %q: %w", id, o.err)
+	}
+	run, archive, steps, sight, err := e.readHistoryOrOutline(ctx, id, o.generation, true)
+	if err != nil {
+		return nil, err
+	}
+	page := &HistoryPage{Outline: make([]Checkpoint, len(steps))}
+	for i := range steps {
+		page.Outline[i] = newCheckpoint(&steps[i], &sight)
+	}
+	from := min(part.From, len(steps))
+	names, maxOutput := make([]string, 0, defaultHistoryLimit), firstNonZero(part.MaxOutput, defaultMaxOutput)
+	for _, s := range steps[from:min(from+firstNonZero(part.Limit, defaultHistoryLimit), len(steps))] {
+		names = append(names, s.Name)
+	}
+	if part.Call != "" {
+		names, maxOutput = []string{naming.ParseDisplay(part.Call)}, math.MaxInt32
+	}
+	if len(names) == 0 {
+		return page, nil
+	}
+	calls, err := e.inner.CheckpointsOf(ctx, archive, run.UUID, names, maxOutput)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of run %q: %w", id, err)
+	}
+	if part.Call != "" && len(calls) == 0 {
+		return nil, fmt.Errorf("%w: run %q has no call %q", ErrNoStep, id, part.Call)
+	}
+	for i := range calls {
+		page.Calls = append(page.Calls, newSizedCheckpoint(&calls[i], steps, &sight))
+	}
+	return page, nil
+}
+
+// newSizedCheckpoint converts a row that has a payload.
+func newSizedCheckpoint(s *store.SizedStep, outline []store.Step, sight *history.View) SizedCheckpoint {
+	row := s.Step
+	if i := slices.IndexFunc(outline, func(o store.Step) bool { return o.Name == row.Name }); row.Output == nil && i >= 0 {
+		row.Output = outline[i].Output // the status of a Map follows from it
+	}
+	return SizedCheckpoint{newCheckpoint(&row, sight), s.OutputSize}
+}

@@ -1,0 +1,97 @@
+package ui_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/ui"
+)
+
+// wordy has a call with a short result, one with a long result, and one that fails. Their names have a scope.
+var wordy = durable.Define("wordy", func(c *durable.Ctx, _ string) (string, error) {
+	_, err := c.Go("branch", func(c *durable.Ctx) (int, error) {
+		if _, err := c.Step("short", func(context.Context) (string, error) { return "brief", nil }); err != nil {
+			return 0, err
+		}
+		_, err := c.Step("long", func(context.Context) (string, error) { return strings.Repeat("lengthy ", 100), nil })
+		_ = c.Do("fails", func(context.Context) error { return errors.New("refused") }, durable.Retry(durable.NoRetry))
+		return 0, err
+	}).Wait()
+	return "", err
+})
+
+// A page of a run has short results only. A long one is a page of its own, which hides and redacts as all pages do.
+func TestLongResultIsAPageOfItsOwn(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		if _, err := wordy.Call(within(t), e, "", durable.ID("wordy")); err != nil {
+			t.Fatal(err)
+		}
+		h := ui.Handler(e, ui.Authorize(anyone))
+		body := send(h, runPage("wordy"), nil).Body.String()
+		if !strings.Contains(body, "brief") || strings.Contains(body, "lengthy") || !strings.Contains(body, "802 bytes") || !strings.Contains(body, "refused") {
+			t.Errorf("the page of the run is %s", body)
+		}
+		_, link, _ := strings.Cut(body, `data-load="#result" href="`)
+		link, _, _ = strings.Cut(link, `"`)
+		link = strings.ReplaceAll(link, "&amp;", "&")
+		if body := send(h, link, nil).Body.String(); strings.Count(body, "lengthy") != 100 {
+			t.Errorf("the page of the call at %s is %s", link, body)
+		}
+		if body := send(h, "/api/v1/history_page?id=wordy&from=1&limit=1", nil).Body.String(); strings.Contains(body, "lengthy") || !strings.Contains(body, `"output_size": 802`) {
+			t.Errorf("the JSON of the page is %s", body)
+		}
+		for _, hiding := range []http.Handler{ui.Handler(e), ui.Handler(e, ui.Authorize(anyone), ui.Redact(func(f ui.Field) string {
+			if f.Kind == ui.FieldResult {
+				return "black"
+			}
+			return f.Value
+		}))} {
+			for _, address := range []string{runPage("wordy"), link, "/api/v1/history_page?id=wordy&call=branch/long"} {
+				if body := send(hiding, address, nil).Body.String(); strings.Contains(body, "lengthy") || strings.Contains(body, "brief") || !strings.Contains(body, "black") && !strings.Contains(body, "(hidden)") {
+					t.Errorf("the page %s of a hidden result is %s", address, body)
+				}
+			}
+		}
+		for address, want := range map[string]int{
+			"/call?id=wordy": http.StatusBadRequest, "/call?id=wordy&call=none": http.StatusNotFound, "/call?id=none&call=a": http.StatusNotFound,
+			runPage("wordy") + "&from=x": http.StatusBadRequest, runPage("wordy") + "&from=5000": http.StatusOK, runPage("wordy") + "&generation=0": http.StatusBadRequest,
+		} {
+			if got := send(h, address, nil); got.Code != want {
+				t.Errorf("%s gives %d, not %d", address, got.Code, want)
+			}
+		}
+	})
+}
+
+// The pages of a long history have all of its calls.
+func TestPagesOfALongHistory(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		const items = 230
+		if _, err := large.Call(within(t), e, [2]int{0, items}, durable.ID("long")); err != nil {
+			t.Fatal(err)
+		}
+		h := ui.Handler(e)
+		seen := make(map[string]bool)
+		for from := 0; from <= items; from += 100 {
+			body := send(h, fmt.Sprintf("%s&from=%d", runPage("long"), from), nil).Body.String()
+			if !strings.Contains(body, `<svg class="density"`) {
+				t.Errorf("the page from %d has no overview of the calls", from)
+			}
+			for _, row := range strings.Split(body, `<tr><th scope="row"><code>`)[1:] {
+				name, _, _ := strings.Cut(row, "<")
+				seen[name] = true
+			}
+			if next := fmt.Sprint("from=", from+100); strings.Contains(body, "amp;"+next) != (from+100 <= items) {
+				t.Errorf("the page from %d leads to %s, or not", from, next)
+			}
+		}
+		if len(seen) != items+1 {
+			t.Errorf("the pages have %d calls", len(seen))
+		}
+	})
+}

@@ -9,6 +9,35 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
+func ExampleEngine_ChangeMarks() {
+	store, remove := temporary()
+	defer remove()
+	job := durable.Define("job", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	engine := newEngine(store, job)
+	ctx := context.Background()
+	run, err := job.Start(ctx, engine, 0, durable.ID("job-1"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := engine.Get(ctx, run.ID())
+	if err != nil {
+		log.Fatal(err)
+	}
+	before, err := engine.ChangeMarks(ctx, info.RunID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := engine.Pause(ctx, "job-1"); err != nil {
+		log.Fatal(err)
+	}
+	after, err := engine.ChangeMarks(ctx, info.RunID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("changed:", before[0] != after[0])
+	// Output: changed: true
+}
+
 func ExampleEngine_Failures() {
 	store, remove := temporary()
 	defer remove()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -117,6 +119,34 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("find the newest event: %w", err)
 	}
 	return cursor, nil
+}
+
+// maxMarkedCalls is how many calls of each run ChangeMarks considers.
+const maxMarkedCalls = 10_000
+
+// ChangeMarks returns a text for each of the runs with the given UUIDs, which changes when the run or one of its calls changes. A program that shows
+// runs compares marks to learn what to read again: it needs one query, however many runs there are. The text for a run that does not exist is empty.
+// Of each run 10,000 calls are considered; a run with more may change without its mark. ChangeMarks returns [ErrInvalidConfig] for a text that is no UUID.
+func (e *Engine) ChangeMarks(ctx context.Context, runIDs ...string) ([]string, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("read marks of changes: %w", err)
+	}
+	ids := make([]store.UUID, len(runIDs))
+	for i, text := range runIDs {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: ChangeMarks was called with %.40q: give UUIDs, as RunInfo.RunID is", ErrInvalidConfig, text)
+		}
+		ids[i] = id
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	marks, err := e.inner.Store().ChangeMarks(ctx, ids, maxMarkedCalls)
+	if err != nil {
+		return nil, fmt.Errorf("read marks of changes: %w", err)
+	}
+	return marks, nil
 }
 
 // DueRun is the run that has been due for the longest time among the runs of one workflow in one queue.

@@ -46,6 +46,8 @@ type options struct {
 	waiting   int           // runs that wait for a signal
 	executing int           // runs that are executed all the time
 	children  int           // of the run that is paused, resumed and cancelled
+	listed    int           // runs of mode ui
+	rate      int           // of the workflows of mode ui, per second
 	maxConns  int           // max_connections of the PostgreSQL server
 	watched   time.Duration // how long these are measured
 	soak      time.Duration // how long
@@ -86,6 +88,7 @@ var modes = []struct {
 	{"fanout", (*bench).fanout},
 	{"graph", (*bench).graph},
 	{"queues", (*bench).queues},
+	{"ui", (*bench).ui},
 	{"soak", (*bench).soak},
 }
 
@@ -133,6 +136,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.waiting, "waiting", 100_000, "runs of mode live that wait for a signal")
 	set.IntVar(&o.executing, "executing", 10_000, "runs of mode live that are executed all the time")
 	set.IntVar(&o.children, "children", 50_000, "children of the run of mode live that is paused, resumed and cancelled")
+	set.IntVar(&o.listed, "listed-runs", 5_000_000, "runs that the dashboard of mode ui lists")
+	set.IntVar(&o.rate, "rate", 2000, "workflows per second under which mode ui measures the overview")
 	set.IntVar(&o.maxConns, "max-connections", 200, "max_connections of the PostgreSQL server")
 	quick := set.Bool("quick", false, "a smoke run of a few seconds, whose figures mean nothing")
 	if err := set.Parse(args); err != nil {
@@ -177,6 +182,7 @@ func (o *options) shorten(given map[string]bool, callers, engines *string) {
 		"fleet-runs":   func() { o.fleetRuns = 300 },
 		"waiting":      func() { o.waiting = 20 },
 		"executing":    func() { o.executing = 10 },
+		"listed-runs":  func() { o.listed = 2000 },
 		"children":     func() { o.children = 50 },
 		"idle-seconds": func() { o.watched = time.Second },
 		"soak-minutes": func() { o.soak = 600 * time.Millisecond },
@@ -282,6 +288,8 @@ func (o *options) check() error {
 	least("waiting", o.waiting, 1)
 	least("executing", o.executing, 1)
 	least("children", o.children, 1)
+	least("listed-runs", o.listed, 1000)
+	least("rate", o.rate, 1)
 	least("max-connections", o.maxConns, 20)
 	if o.watched <= 0 {
 		errs = append(errs, errors.New("-idle-seconds: it must be above 0"))

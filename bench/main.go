@@ -67,6 +67,11 @@
 // the dispatch of -samples runs, the time from Signal until a run continues, how late runs continue after a sleep, and how long a
 // pause, a resume and a cancel of a run with -children pending children take. blocked_max_ms is the longest start of another run
 // meanwhile.
+//
+// # Mode ui
+//
+// It measures the dashboard: how long each list of -listed-runs runs takes that an index serves; the overview under -rate workflows per
+// second with 20 watchers, and the throughput with and without them, in turns; and the transactions per second of 20 watchers of one run.
 package main
 
 import (

@@ -114,6 +114,7 @@ func TestTablesDistribute(t *testing.T) {
 			true, true,
 		}},
 		{"run_statuses.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"change_marks.sql", append(lockArgs([]uuid.UUID{run.UUID}), int32(10))},
 	} {
 		touched := partitions(t, conn, c.name, c.args)
 		if len(touched) > 0 {

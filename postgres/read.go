@@ -50,6 +50,26 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
+// ChangeMarks implements store.Store.
+func (s *database) ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
+	marks := make([]string, len(runs))
+	err := s.roundTripOnEnginePool(ctx)("read marks of changes", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.changeMarks, append(lockArgs(runs), int32(min(limit, math.MaxInt32)))...)
+	}, func(res statementResults) error {
+		clear(marks) // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var mark string
+			err := rows.Scan(&ordinal, &mark)
+			if err == nil {
+				marks[ordinal-1] = mark
+			}
+			return err
+		})
+	})
+	return marks, err
+}
+
 func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)

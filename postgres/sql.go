@@ -30,7 +30,7 @@ type statements struct {
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                                               string
 	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                               string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
-	runByID, runStatuses, history, historyOutline, checkpoints, now, notifications                                                                  string
+	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                     string
 	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
 	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid      string
 	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                string
@@ -168,6 +168,7 @@ func loadStatements(schema string) statements {
 		history:                         text("history.sql"),
 		historyOutline:                  text("history_outline.sql"),
 		checkpoints:                     text("checkpoints.sql"),
+		changeMarks:                     text("change_marks.sql"),
 		now:                             text("now.sql"),
 		listen:                          text("listen.sql"),
 		listenSessionSettings:           text("listen_session_settings.sql"),

@@ -136,6 +136,7 @@ var plans = map[string][]string{
 	"run_statuses.sql":                        {"run_pkey"},
 	"history.sql":                             {"step_pkey"},
 	"history_outline.sql":                     {"step_pkey"},
+	"change_marks.sql":                        {"run_pkey", "step_pkey"},
 	"checkpoints.sql":                         {"step_pkey"},
 	"tx_step_checkpoint.sql":                  {"run_pkey"},
 	"start_fold_key_lock.sql":                 {"fold_pkey"},

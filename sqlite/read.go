@@ -66,6 +66,28 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
+// ChangeMarks implements store.Store.
+func (s *database) ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
+	marks := make([]string, len(runs))
+	err := s.read(ctx, "read marks of changes", func(x executor) error {
+		for i, id := range runs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := x.query(qChangeMark, func(v []driver.Value) error {
+				c := columnReader{values: v}
+				marks[i] = c.text()
+				return c.err
+			}, bindShard(id), bindUUID(id), int64(limit))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return marks, err
+}
+
 // findRun returns the run that the reference names. A run's UUID wins over an equal name of a root run.
 func findRun(x executor, ref store.RunRef, with store.PayloadSelection) (runRow, bool, error) {
 	if id, ok := ref.AsUUID(); ok {

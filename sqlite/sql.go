@@ -25,6 +25,7 @@ const (
 	qHistory
 	qHistoryOutline
 	qCheckpoint
+	qChangeMark
 	qHistoryPart
 	qStepsTerminalCount
 	qStepsOpen

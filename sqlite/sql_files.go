@@ -50,6 +50,7 @@ func sqlFile(q queryID) string {
 		qHistory:                         "history.sql",
 		qHistoryOutline:                  "history_outline.sql",
 		qCheckpoint:                      "checkpoint.sql",
+		qChangeMark:                      "change_mark.sql",
 		qStepsTerminalCount:              "steps_terminal_count.sql",
 		qStepsOpen:                       "steps_open.sql",
 		qRunChoices:                      "run_choices.sql",

@@ -1,12 +1,14 @@
 package ui
 
 import (
+	"context"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/seed8ec063be/durable"
@@ -98,10 +100,13 @@ func apiHistory(v *view, run *seen, q url.Values) (any, error) {
 }
 
 func (v *view) graph(run *seen) (*durable.GraphInfo, error) {
-	g, err := v.engine.Graph(v.ctx(), run.RunID)
+	recorded, err := shared(v, "graph "+run.RunID, func(ctx context.Context) (*durable.GraphInfo, error) { return v.engine.Graph(ctx, run.RunID) })
 	if err != nil {
 		return nil, err
 	}
+	own := *recorded
+	g := &own
+	g.Nodes = slices.Clone(g.Nodes)
 	children := make([]string, len(g.Nodes))
 	for i := range g.Nodes {
 		children[i] = g.Nodes[i].Child

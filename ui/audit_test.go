@@ -34,7 +34,7 @@ func TestAuditShowsWhoAndWhy(t *testing.T) {
 			}
 		}
 		h = ui.Handler(e, ui.Authorize(anyone)) // which has no queues in its cache
-		until(t, func() bool { // events are shown when all earlier transactions on the server have ended
+		until(t, func() bool {                  // events are shown when all earlier transactions on the server have ended
 			return strings.Contains(send(h, "/audit", nil).Body.String(), ">waits-59<")
 		})
 		seen := make(map[string]bool)

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,12 +13,12 @@ import (
 )
 
 // Pages follow changes by loading themselves again when their stream says so. What that costs the database is bounded for the whole
-// process: one statement a second for the events, and as many pages as a second has turns. If more people look, each page is
-// loaded less often.
+// process. Once a second, one statement reads the events, and one reads marks of all runs whose pages are open. Then as many pages are loaded
+// as a second has turns. All who look at a page load it in the same turn, and share what is read for it.
 const (
 	livePeriod    = time.Second
 	turnsPerTick  = 4
-	runEvery      = 2 * time.Second // steps of a run are no events, so its page is loaded without one too
+	runEvery      = 10 * time.Second // what its page shows of its children, queue and limits changes without a mark
 	listEvery     = 5 * time.Second
 	aliveEvery    = 15 * time.Second // an idle stream says something, so that proxies keep it and its end is noticed
 	writeTimeout  = 10 * time.Second
@@ -34,20 +35,37 @@ type hub struct {
 	stop     context.CancelFunc    // ends the goroutine
 	servers  map[*http.Server]bool // whose shutdown ends the streams
 	closed   map[*http.Server]bool
+	pages    map[livePage]*pageState // of the watchers
+	turn     int                     // the number of the last one
+}
+
+// livePage is what several people may look at.
+type livePage struct {
+	run     string // the UUID of the run that the page shows; empty: a list
+	address string // of the page
+}
+
+// pageState is what the hub knows of a page.
+type pageState struct {
+	watchers int
+	dirty    bool      // a change concerns the page
+	last     time.Time // when it was loaded last
+	mark     string    // of its run
 }
 
 // watcher is one stream.
 type watcher struct {
-	run     string // the UUID of the run that the page shows; empty: a list
-	changed chan struct{}
-	dirty   bool      // an event concerns the page
-	last    time.Time // when it was told to load last
-	server  *http.Server
-	end     context.CancelFunc
+	livePage
+	turns  chan int // the number of the turn in which it is to load its page
+	server *http.Server
+	end    context.CancelFunc
 }
 
 func newHub(e *durable.Engine) *hub {
-	return &hub{engine: e, watchers: make(map[*watcher]bool), servers: make(map[*http.Server]bool), closed: make(map[*http.Server]bool)}
+	return &hub{
+		engine: e, watchers: make(map[*watcher]bool), servers: make(map[*http.Server]bool), closed: make(map[*http.Server]bool),
+		pages: make(map[livePage]*pageState),
+	}
 }
 
 // join adds a stream. It reports false if there are too many, or the server shuts down.
@@ -62,6 +80,10 @@ func (h *hub) join(w *watcher) bool {
 		s.RegisterOnShutdown(func() { h.endAll(s) }) // Shutdown would wait for streams
 	}
 	h.watchers[w] = true
+	if h.pages[w.livePage] == nil {
+		h.pages[w.livePage] = &pageState{last: time.Now()}
+	}
+	h.pages[w.livePage].watchers++
 	if len(h.watchers) == 1 {
 		ctx, stop := context.WithCancel(context.Background())
 		h.stop = stop
@@ -73,6 +95,11 @@ func (h *hub) join(w *watcher) bool {
 func (h *hub) leave(w *watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if p := h.pages[w.livePage]; p.watchers > 1 {
+		p.watchers--
+	} else {
+		delete(h.pages, w.livePage)
+	}
 	if delete(h.watchers, w); len(h.watchers) == 0 && h.stop != nil {
 		h.stop()
 		h.stop = nil
@@ -90,7 +117,19 @@ func (h *hub) endAll(s *http.Server) {
 	}
 }
 
-// follow reads the events once in a period, until ctx ends.
+// runs returns the UUIDs of the runs whose pages are open.
+func (h *hub) runs() (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := range h.pages {
+		if p.run != "" && !slices.Contains(ids, p.run) {
+			ids = append(ids, p.run)
+		}
+	}
+	return ids
+}
+
+// follow reads the events and the marks once in a period, until ctx ends.
 func (h *hub) follow(ctx context.Context) {
 	tick := time.NewTicker(livePeriod)
 	defer tick.Stop()
@@ -112,29 +151,46 @@ func (h *hub) follow(ctx context.Context) {
 		} else if len(events) > 0 {
 			cursor = events[len(events)-1].Cursor
 		}
+		ids := h.runs()
+		marks := make(map[string]string, len(ids))
+		if known = err == nil; known { // else the database is away, or was restored: begin anew
+			var all []string
+			all, err = h.engine.ChangeMarks(reading, ids...)
+			for i, mark := range all {
+				marks[ids[i]] = mark
+			}
+		}
 		cancel()
-		known = err == nil // else the database is away, or was restored: begin anew
-		h.tell(events, err == nil, time.Now())
+		h.tell(events, marks, err == nil, time.Now())
 	}
 }
 
-// tell gives the turns of a period: first to the runs that an event concerns, then to the pages that were loaded longest ago. On a busy
+// tell gives the turns of a period: first to the pages of runs that have changed, then to those that were loaded longest ago. On a busy
 // database every list has an event, so lists are not first.
-func (h *hub) tell(events []durable.Event, reachable bool, now time.Time) {
+func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var due []*watcher
-	for w := range h.watchers {
+	type duePage struct {
+		livePage
+		*pageState
+	}
+	var due []duePage
+	for id, p := range h.pages {
 		every := runEvery
-		if w.run == "" {
+		if id.run == "" {
 			every = listEvery
 		}
-		w.dirty = w.dirty || slices.ContainsFunc(events, func(e durable.Event) bool { return w.run == "" || w.run == e.RunID })
-		if reachable && (w.dirty || now.Sub(w.last) >= every) {
-			due = append(due, w)
+		mark, read := marks[id.run]
+		changed := read && p.mark != "" && p.mark != mark
+		if read {
+			p.mark = mark
+		}
+		p.dirty = p.dirty || changed || slices.ContainsFunc(events, func(e durable.Event) bool { return id.run == "" || id.run == e.RunID })
+		if reachable && (p.dirty || now.Sub(p.last) >= every) {
+			due = append(due, duePage{id, p})
 		}
 	}
-	slices.SortFunc(due, func(a, b *watcher) int {
+	slices.SortFunc(due, func(a, b duePage) int {
 		switch first, second := a.run != "" && a.dirty, b.run != "" && b.dirty; {
 		case first && !second:
 			return -1
@@ -143,11 +199,18 @@ func (h *hub) tell(events []durable.Event, reachable bool, now time.Time) {
 		}
 		return a.last.Compare(b.last)
 	})
-	for _, w := range due[:min(len(due), turnsPerTick)] {
-		w.dirty, w.last = false, now
-		select {
-		case w.changed <- struct{}{}:
-		default: // it was told before, and has not written it yet
+	h.turn++
+	for _, p := range due[:min(len(due), turnsPerTick)] {
+		p.dirty, p.last = false, now
+		for w := range h.watchers {
+			if w.livePage != p.livePage {
+				continue
+			}
+			select {
+			case <-w.turns: // it was told before, and has not written it yet
+			default:
+			}
+			w.turns <- h.turn // only tell sends
 		}
 	}
 }
@@ -155,7 +218,7 @@ func (h *hub) tell(events []durable.Event, reachable bool, now time.Time) {
 // live is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	v := s.view(r)
-	me := &watcher{changed: make(chan struct{}, 1), last: time.Now()}
+	me := &watcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan int, 1)}
 	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
 	err := v.mayRead(Action{})
 	if id := r.URL.Query().Get("run"); id != "" {
@@ -192,8 +255,8 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-me.changed:
-			ok = say("data: changed\n\n")
+		case turn := <-me.turns:
+			ok = say(fmt.Sprintf("data: %d\n\n", turn))
 		case <-alive.C:
 			ok = say(": alive\n\n")
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,6 +37,35 @@ func stream(t *testing.T, ctx context.Context, base, path string) (status int, n
 	}
 }
 
+// A page in a turn shows what it shows outside of one, and those who load it in the same turn share what is read.
+func TestTurnIsShared(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		start(t, e, approval, "waits", "in", durable.Tag("team.owner", "ann"))
+		h := ui.Handler(e, ui.Authorize(anyone), ui.Redact(func(f ui.Field) string { return f.Value + "!" }))
+		fresh := send(h, runPage("waits"), nil).Body.String()
+		first := send(h, runPage("waits"), nil, "Durable-Turn", "1").Body.String()
+		if withoutTimes(first) != withoutTimes(fresh) || !strings.Contains(first, "ann!") || strings.Contains(first, "ann!!") {
+			t.Errorf("in a turn the page is\n%s\nand otherwise\n%s", first, fresh)
+		}
+		if _, err := e.Cancel(within(t), "waits"); err != nil {
+			t.Fatal(err)
+		}
+		if again := send(h, runPage("waits"), nil, "Durable-Turn", "1").Body.String(); withoutTimes(again) != withoutTimes(first) {
+			t.Errorf("the same turn reads twice: %s", again)
+		}
+		for _, turn := range []string{"2", ""} {
+			if body := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String(); !strings.Contains(body, "cancel") || withoutTimes(body) == withoutTimes(first) {
+				t.Errorf("turn %q shows what was before: %s", turn, body)
+			}
+		}
+	})
+}
+
+// withoutTimes returns a page without what changes from one moment to the next.
+func withoutTimes(body string) string {
+	return regexp.MustCompile(`(?s)<svg.*?</svg>|<time.*?</time>|<span class="ticks">.*?</td>|<dd>.*?</dd>|\d+(\.\d+)? ?m?s…?`).ReplaceAllString(body, "")
+}
+
 // A stream tells of changes of its run, ends when its server shuts down, and shows nothing to those who may not read.
 func TestLive(t *testing.T) {
 	onStores(t, func(t *testing.T, e *durable.Engine) {
@@ -60,7 +90,7 @@ func TestLive(t *testing.T) {
 		if _, err := e.Pause(ctx, "waits"); err != nil {
 			t.Fatal(err)
 		}
-		if line := next(); line != "data: changed" {
+		if line := next(); !strings.HasPrefix(line, "data: ") {
 			t.Errorf("after a change the stream says %q", line)
 		}
 		done := make(chan error, 1)

@@ -1,44 +1,55 @@
 package ui
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
 )
 
-// However many streams there are, a second has four turns; runs that an event concerns are first, and nobody is left out.
+// However many streams there are, a second has four turns; runs that have changed are first, and nobody is left out.
 func TestTurnsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHub(nil)
 	now := time.Now()
 	runs := make(map[string]*watcher)
-	for _, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
-		w := &watcher{run: run, changed: make(chan struct{}, 1), last: now}
+	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
+		w := &watcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan int, 1)}
 		h.watchers[w], runs[run] = true, w
+		h.pages[w.livePage] = &pageState{watchers: 1, last: now}
 	}
-	turns := func(reachable bool, events ...durable.Event) (told []*watcher) {
+	marks := map[string]string{"a": "0", "b": "0"}
+	told := func(reachable bool, events ...durable.Event) (told []*watcher) {
 		t.Helper()
-		h.tell(events, reachable, now)
+		h.tell(events, marks, reachable, now)
 		for w := range h.watchers {
 			select {
-			case <-w.changed:
+			case turn := <-w.turns:
+				if turn != h.turn {
+					t.Errorf("turn %d is told as %d", h.turn, turn)
+				}
 				told = append(told, w)
 			default:
 			}
 		}
 		return told
 	}
-	if told := turns(true); len(told) != 0 {
+	if told := told(true); len(told) != 0 {
 		t.Errorf("%d streams are told at once after they began", len(told))
 	}
+	marks["b"] = "1"
+	if told := told(true); len(told) != 1 || told[0] != runs["b"] {
+		t.Errorf("%d streams are told of the change of one run", len(told))
+	}
 	now = now.Add(time.Minute)
-	if told := turns(false); len(told) != 0 {
+	if told := told(false); len(told) != 0 {
 		t.Errorf("%d streams are told while the database is away", len(told))
 	}
 	seen := make(map[*watcher]bool)
 	for range 3 {
-		told := turns(true)
+		told := told(true)
 		if len(told) != turnsPerTick {
 			t.Errorf("%d streams have a turn", len(told))
 		}
@@ -50,16 +61,21 @@ func TestTurnsAreBounded(t *testing.T) {
 		t.Errorf("%d of %d streams had a turn", len(seen), len(h.watchers))
 	}
 	now = now.Add(time.Minute)
-	runs["f"].last = now
-	turns(true)
-	h.tell([]durable.Event{{RunID: "f"}}, true, now)
-	if len(runs["f"].changed) != 1 {
+	h.pages[runs["f"].livePage].last = now
+	told(true)
+	if told := told(true, durable.Event{RunID: "f"}); !slices.Contains(told, runs["f"]) {
 		t.Error("the run with an event has no turn")
 	}
 	for range 5 {
-		turns(true)
+		told(true)
 	}
-	if told := turns(true); len(told) != 0 {
+	if told := told(true); len(told) != 0 {
 		t.Errorf("%d streams are told twice in a moment", len(told))
+	}
+	second := &watcher{livePage: runs["a"].livePage, turns: make(chan int, 1)}
+	h.watchers[second] = true
+	marks["a"] = "1"
+	if told := told(true); len(told) != 2 || told[0].run != "a" || told[1].run != "a" {
+		t.Errorf("%d of the two streams of a page have their turn together", len(told))
 	}
 }

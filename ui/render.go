@@ -29,6 +29,7 @@ type frame struct {
 	Notice  string // what the act before did
 	Live    bool   // the page follows changes
 	LiveRun string // of this run; empty: of all
+	Address string // the path and query of the page
 	View    *view
 	Data    any
 }
@@ -61,7 +62,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 
 // show writes a page.
 func (v *view) show(w http.ResponseWriter, name string, status int, f frame) error {
-	f.View = v
+	f.View, f.Address = v, v.request.URL.RequestURI()
 	var b bytes.Buffer
 	if err := templates()[name].ExecuteTemplate(&b, "layout", &f); err != nil {
 		return fmt.Errorf("write page %s: %w", name, err)

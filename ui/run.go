@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json/jsontext"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	d := &runData{Run: run.RunInfo, Facts: wording.Waits(v.at, run.RunInfo), Command: "durable get " + quoteForShell(run.ID)}
 	if run.Diverged {
-		if d.Divergences, err = v.engine.Divergences(v.ctx(), run.RunID); err != nil {
+		if d.Divergences, err = shared(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
 			return err
 		}
 	}
@@ -166,7 +167,7 @@ func (v *view) firstLevels(run *seen) (*treeRow, error) {
 		if !some || left == 0 {
 			return root, nil
 		}
-		page, err := v.engine.List(v.ctx(), f, durable.Page{Limit: left})
+		page, err := v.sharedList(f, durable.Page{Limit: left})
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ import (
 //
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), hub: newHub(e)}
+	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), turns: newCache(), hub: newHub(e)}
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
 			panic(fmt.Errorf("durable/ui: %w", err))
@@ -66,6 +66,7 @@ type server struct {
 	guard     *http.CrossOriginProtection
 	now       func() time.Time
 	read      *cache
+	turns     *cache // of loads in a turn
 	hub       *hub
 	prefix    string
 	readOnly  bool

@@ -3,6 +3,8 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -45,7 +47,7 @@ func (v *view) find(id string) (*seen, error) {
 	if id == "" {
 		return nil, &problem{http.StatusBadRequest, "The address names no run: it ends with ?id= and the run's ID or UUID."}
 	}
-	run, err := v.engine.Get(v.ctx(), id)
+	run, err := shared(v, "run "+id, func(ctx context.Context) (*durable.RunInfo, error) { return v.engine.Get(ctx, id) })
 	if err != nil {
 		if refused := v.mayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
 			return nil, refused
@@ -55,6 +57,8 @@ func (v *view) find(id string) (*seen, error) {
 		}
 		return nil, err
 	}
+	own := *run
+	run, own.Tags, own.OpenCalls = &own, maps.Clone(own.Tags), slices.Clone(own.OpenCalls)
 	if err := v.hideHidden(run); err != nil { // before Authorize, whose refusal may name the run
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 	if !some {
 		return durable.RunPage{}, nil
 	}
-	page, err := v.engine.List(v.ctx(), f, p)
+	page, err := v.sharedList(f, p)
 	for i := range page.Runs {
 		v.hideListed(&page.Runs[i])
 	}
@@ -83,6 +87,13 @@ func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 		return page, err
 	}
 	return page, v.hideParents(page.Runs)
+}
+
+// sharedList is Engine.List for a filter that has the conditions of [Visible].
+func (v *view) sharedList(f durable.Filter, p durable.Page) (durable.RunPage, error) {
+	page, err := shared(v, fmt.Sprintf("list %+v %+v", f, p), func(ctx context.Context) (durable.RunPage, error) { return v.engine.List(ctx, f, p) })
+	page.Runs = slices.Clone(page.Runs)
+	return page, err
 }
 
 // hideListed redacts a run of a list or a tree, which has no payloads.
@@ -117,7 +128,9 @@ func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Chec
 
 // historyPage returns a part of a history. An output that is too long for the page has its size only.
 func (v *view) historyPage(run *seen, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
-	page, err := v.engine.HistoryPage(v.ctx(), run.RunID, part, opts...)
+	page, err := shared(v, fmt.Sprintf("history %s %+v %s", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
+		return v.engine.HistoryPage(ctx, run.RunID, part, opts...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +157,8 @@ func (v *view) hideChild(c *durable.Checkpoint) {
 }
 
 func (v *view) generations(run *seen) ([]durable.Generation, error) {
-	all, err := v.engine.Generations(v.ctx(), run.RunID)
+	all, err := shared(v, "generations "+run.RunID, func(ctx context.Context) ([]durable.Generation, error) { return v.engine.Generations(ctx, run.RunID) })
+	all = slices.Clone(all)
 	run.redactor.generations(all)
 	return all, err
 }

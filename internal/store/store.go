@@ -96,6 +96,10 @@ type Store interface {
 	// else, so it is suitable for polling.
 	Statuses(ctx context.Context, runs []uuid.UUID) ([]Status, error)
 
+	// ChangeMarks returns a text for each run, which changes when the run or one of its checkpoints changes, or the empty text if there is no such
+	// run. Of each run it considers up to limit checkpoints. The renewal of a lease is no change.
+	ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error)
+
 	// History returns the checkpoints of one run, ordered as by SortByCallOrder.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
 

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"news", tidings},
 		{"list", lists},
 		{"overview", overviews},
+		{"changes", changes},
 		{"tree", trees},
 		{"tag", tags},
 		{"token", tokens},

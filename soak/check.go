@@ -153,7 +153,7 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 		if o := orders[k.ID]; o != nil {
 			k.root, k.plan = o, o.plan
 		}
-		if k.parent = e.runs[k.Parent]; k.parent == nil || k.Workflow != e.controller.order.Name() {
+		if k.parent = e.runs[k.Parent]; k.parent == nil || k.Workflow != e.controller.plans.order.Name() && k.Workflow != e.controller.plans.changing.Name() {
 			continue
 		}
 		k.root = k.parent.root

@@ -20,6 +20,8 @@ type reading struct {
 	acks    map[string]entry            // by run and step: what the call first returned
 	epoch   map[string]int32            // by run: the newest epoch that was claimed
 	tried   map[string]map[string]int32 // by process and write: the newest epoch of its run when it was first tried
+	first   map[string]bool             // by run: whether the first version has claimed it
+	second  map[string]int32            // by run: the lowest epoch that the second version has claimed
 	once    map[string]int              // by run and step: how often an AtMostOnce function was called
 	nonce   map[string]uint32           // by run and epoch: the nonce of the claim, or of the start, that was first acknowledged
 }
@@ -28,7 +30,7 @@ type reading struct {
 func (e *evidence) checkLedger(f *findings) {
 	r := &reading{
 		current: make(map[string]string), entered: make(map[string]int32), owned: make(map[string]int32), acks: make(map[string]entry), epoch: make(map[string]int32),
-		tried: make(map[string]map[string]int32), once: make(map[string]int), nonce: make(map[string]uint32),
+		first: make(map[string]bool), second: make(map[string]int32), tried: make(map[string]map[string]int32), once: make(map[string]int), nonce: make(map[string]uint32),
 	}
 	for _, x := range e.entries {
 		place := x.Run + "/" + x.Step
@@ -43,6 +45,7 @@ func (e *evidence) checkLedger(f *findings) {
 		case kClaim:
 			for _, w := range x.Writes {
 				r.owns(f, w)
+				r.goesForward(f, x, w)
 				r.epoch[w.Run] = max(r.epoch[w.Run], w.Epoch)
 				r.owned[fmt.Sprint(x.Pid, w.Run)] = w.Epoch
 			}
@@ -61,6 +64,25 @@ func (e *evidence) checkLedger(f *findings) {
 		}
 	}
 	f.report.steps = len(r.acks)
+}
+
+// goesForward checks that the first version of the code claims no run that the second one has claimed before. A worker whose claim is
+// recorded late has a lower epoch. Some worker of the second version has lived within the last minute, because the soak starts
+// killed workers again.
+func (r *reading) goesForward(f *findings, x entry, w write) {
+	switch second, claimed := r.second[w.Run]; {
+	case w.What != "": // nothing of the run is executed
+	case x.Version == secondVersion && (!claimed || w.Epoch < second):
+		r.second[w.Run] = w.Epoch
+		if r.first[w.Run] {
+			f.report.forward++
+		}
+	case x.Version == firstVersion:
+		r.first[w.Run] = true
+		if claimed && w.Epoch > second {
+			f.wrong("versions: run %s was claimed by the first version at epoch %d, after the second one at epoch %d", w.Run, w.Epoch, second)
+		}
+	}
 }
 
 // owns checks that an epoch of a run has one nonce. Two nonces would mean that a failover has lost

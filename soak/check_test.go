@@ -104,6 +104,8 @@ func TestChecker(t *testing.T) {
 		"a second owner of an epoch":      {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 1, Nonce: 7}}}), "I4: epoch 1 of run R has two owners"},
 		"an old epoch is fenced":          {func(e *evidence) { e.entries[0].Writes[0].Epoch, e.entries[4].Writes[0].Outcome = 2, fenced }, ""},
 		"an old write is repeated":        {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
+		"a run goes back":                 {add(entry{Kind: kClaim, Version: secondVersion, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kClaim, Version: firstVersion, Writes: []write{{Run: "R", Epoch: 3}}}), "versions: run R"},
+		"a run goes forward":              {add(entry{Kind: kClaim, Version: firstVersion, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kClaim, Version: secondVersion, Writes: []write{{Run: "R", Epoch: 3}}}), ""},
 		"an end changes":                  {run(func(k *known) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
 		"two events of an end":            {func(e *evidence) { e.events = append(e.events, e.events[0]) }, "I5: run R"},
 		"no event of an end":              {func(e *evidence) { e.events = e.events[1:] }, "I5: run R"},
@@ -220,7 +222,7 @@ func TestTornLedger(t *testing.T) {
 // A soak in which a fault did not occur is an error, since it proves nothing.
 func TestFaultsMustOccur(t *testing.T) {
 	t.Parallel()
-	full := report{failovers: 1, away: 1, open: 1, kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, permits: 1, fires: 1, queued: 1, pauses: 1, counted: 1, folds: 1, repairs: 1, linear: "ok"}
+	full := report{failovers: 1, away: 1, open: 1, kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, permits: 1, fires: 1, queued: 1, pauses: 1, counted: 1, folds: 1, repairs: 1, forward: 1, linear: "ok"}
 	set := settings{store: "postgres"}
 	if err := full.print(set); err != nil {
 		t.Error(err)

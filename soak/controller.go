@@ -17,7 +17,7 @@ type controller struct {
 	place  place
 	store  durable.Store
 	ledger *ledger
-	order  *durable.Workflow[plan, []string]
+	plans  *interpreter
 
 	mu         sync.Mutex
 	sent       map[string]sending // signals, by run and step
@@ -40,7 +40,7 @@ func newController(ctx context.Context, p place, book *ledger) (*controller, err
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	c := &controller{Engine: e, place: p, store: s, ledger: book, sent: make(map[string]sending), order: newInterpreter(book, p.Folder).order}
+	c := &controller{Engine: e, place: p, store: s, ledger: book, sent: make(map[string]sending), plans: newInterpreter(book, p.Folder)}
 	t, err := book.tail()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -25,14 +25,25 @@ type interpreter struct {
 	ledger *ledger
 	folder string // for marks outside of the database
 	// tx writes a row for the step, in a transaction of the store.
-	tx    func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
-	order *durable.Workflow[plan, []string]
+	tx func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
+	// A plan is executed by one of these workflows. Only changing executes plans with an act whose call changes, so a run of order
+	// is never held.
+	order, changing *durable.Workflow[plan, []string]
 }
 
 func newInterpreter(book *ledger, folder string) *interpreter {
 	p := &interpreter{ledger: book, folder: folder}
-	p.order = durable.Define("order", p.interpret, durable.OnDrift(durable.DriftContinues)) // the checker expects the failures of doChanged
+	p.order = durable.Define("order", p.interpret)
+	p.changing = durable.Define("changing", p.interpret, durable.OnDrift(durable.DriftContinues)) // the checker expects the failures of doChanged
 	return p
+}
+
+// workflow returns the workflow that executes the plan.
+func (p *interpreter) workflow(of *plan) *durable.Workflow[plan, []string] {
+	if of.diverges() {
+		return p.changing
+	}
+	return p.order
 }
 
 // execution is one execution of a run.
@@ -155,10 +166,10 @@ func (x *execution) several(a act) (string, error) {
 		which, err := durable.Quorum(x.c, a.Name, a.N-1, durable.KeepLosers, x.branches(a)...)
 		return x.ack(a, a.Name, fmt.Sprint(which), err)
 	case doChild:
-		out, err := x.c.Child(a.Name, x.order, *a.Plan)
+		out, err := x.c.Child(a.Name, x.workflow(a.Plan), *a.Plan)
 		return x.ack(a, a.Name, strings.Join(out, ";"), err)
 	case doDetached:
-		_, err := x.c.StartChild(a.Name, x.order, *a.Plan, durable.Detached())
+		_, err := x.c.StartChild(a.Name, x.workflow(a.Plan), *a.Plan, durable.Detached())
 		return "", err
 	}
 	return "", fmt.Errorf("the op %q is unknown", a.Do)

@@ -57,6 +57,7 @@ type entry struct {
 	Err     string    `json:"err,omitzero"`
 	Batch   int64     `json:"batch,omitzero"` // its number in the process
 	Writes  []write   `json:"w,omitzero"`
+	Version string    `json:"ver,omitzero"`    // of the worker that claims
 	Outage  bool      `json:"outage,omitzero"` // of a claim: the worker had no database, or has not had it lately
 }
 
@@ -65,7 +66,7 @@ type write struct {
 	Run     string `json:"r"`
 	Epoch   int32  `json:"e"`
 	Nonce   uint32 `json:"n"`          // of the epoch
-	What    string `json:"s,omitzero"` // the step with its state and attempt, or the run's new state
+	What    string `json:"s,omitzero"` // the step with its state and attempt, or the run's new state; in a claim, empty unless the claim only paused the run
 	Outcome string `json:"o,omitzero"`
 	Crashes int32  `json:"c,omitzero"` // of the run, in a claim
 }

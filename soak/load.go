@@ -81,9 +81,19 @@ func (l *load) settle(ctx context.Context) error {
 	}
 	l.giveUp()
 	<-ended
+	for _, w := range []*durable.Workflow[plan, []string]{l.controller.plans.order, l.controller.plans.changing} {
+		if err := l.awaitEnds(ctx, w.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitEnds waits until no run of the workflow is live.
+func (l *load) awaitEnds(ctx context.Context, workflow string) error {
 	for {
 		page, err := l.controller.List(ctx, durable.Filter{
-			Workflow: l.controller.order.Name(), Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
+			Workflow: workflow, Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
 		}, durable.Page{Limit: 5})
 		if err != nil && ctx.Err() == nil && !errors.Is(err, durable.ErrUnavailable) {
 			return err
@@ -113,7 +123,7 @@ func (l *load) follow(ctx context.Context, o *order, r *rand.Rand) error {
 	}
 	var run *durable.Run[[]string]
 	_, err := l.controller.retry(ctx, func() (err error) {
-		run, err = l.controller.order.Start(ctx, l.controller.Engine, *o.plan, opts...)
+		run, err = l.controller.plans.workflow(o.plan).Start(ctx, l.controller.Engine, *o.plan, opts...)
 		return err
 	})
 	if err != nil {

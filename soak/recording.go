@@ -17,8 +17,9 @@ import (
 // write, and the outcomes. It implements engine.Probed, so that Tx finds the wrapped store.
 type recordingStore struct {
 	store.Store
-	ledger *ledger
-	batch  atomic.Int64
+	ledger  *ledger
+	version string
+	batch   atomic.Int64
 }
 
 // Commit implements store.Store.
@@ -108,9 +109,13 @@ func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.C
 	if err != nil || len(c.Runs) == 0 {
 		return c, err
 	}
-	e := entry{Kind: kClaim, Outage: !q.OutageUntil.IsZero(), Value: q.LeaseUntil.Format(time.RFC3339Nano)}
+	e := entry{Kind: kClaim, Outage: !q.OutageUntil.IsZero(), Version: s.version, Value: q.LeaseUntil.Format(time.RFC3339Nano)}
 	for _, r := range c.Runs {
-		e.Writes = append(e.Writes, write{Run: r.Run.UUID.String(), Epoch: r.Run.Epoch.Count, Nonce: r.Run.Epoch.Nonce, Crashes: int32(r.Run.Crashes)})
+		w := write{Run: r.Run.UUID.String(), Epoch: r.Run.Epoch.Count, Nonce: r.Run.Epoch.Nonce, Crashes: int32(r.Run.Crashes)}
+		if r.Run.Status != store.Running {
+			w.What = r.Run.Status.String()
+		}
+		e.Writes = append(e.Writes, w)
 	}
 	s.ledger.add(e)
 	return c, nil

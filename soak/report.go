@@ -20,6 +20,7 @@ type report struct {
 	counted                                       int // comparisons of the counts of queues with their places
 	folds                                         int // starts that fold
 	repairs                                       int // of runs
+	forward                                       int // runs that the first version of the code began and the second one continued
 	deadlines, aroundDeadline                     int // signals to a Receive with a deadline, and those around it
 	linear                                        string
 	violations                                    []string
@@ -41,8 +42,8 @@ func (r *report) print(set settings) error {
 	for _, line := range r.traces {
 		fmt.Println("trace:", line)
 	}
-	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d queue_changes=%d queue_pauses=%d counts_compared=%d standby_away=%d commits_blocked=%d\n",
-		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren, r.changes, r.pauses, r.counted, r.away, r.blocked)
+	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d queue_changes=%d queue_pauses=%d counts_compared=%d went_forward=%d standby_away=%d commits_blocked=%d\n",
+		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren, r.changes, r.pauses, r.counted, r.forward, r.away, r.blocked)
 	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d limits=%d fires=%d queues=%d folds=%d repairs=%d porcupine=%s violations=%d\n",
 		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.permits, r.fires, r.queued, r.folds, r.repairs, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
@@ -68,6 +69,7 @@ func (r *report) print(set settings) error {
 		{"comparison of the counts of queues", r.counted},
 		{"start that folds", r.folds},
 		{"repair of a run", r.repairs},
+		{"run that continued in the second version", r.forward},
 	}
 	if set.store == "postgres" {
 		counts = append(counts, struct {

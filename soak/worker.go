@@ -24,8 +24,17 @@ const jobVariable = "DURABLE_SOAK_JOB"
 type job struct {
 	Place  place
 	Killer bool // execute the run that kills its process, and no other
-	Queues queueTimes
+	// Version is the version of the code, firstVersion or secondVersion.
+	Version string
+	Queues  queueTimes
 }
+
+// The versions of the code, which differ in nothing but the name. All workers begin with the first one, so it is seen first. A worker
+// with an odd index that is started again has the second one.
+const (
+	firstVersion  = "first"
+	secondVersion = "second"
+)
 
 const (
 	// lease is short, so that stopped processes lose theirs often.
@@ -88,8 +97,8 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	p := newInterpreter(book, j.Place.Folder)
 	p.tx = tx
 	cfg := durable.Config{
-		Workflows: []durable.Definition{p.order, collect, limited(book), tick(book), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
-		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(),
+		Workflows: []durable.Definition{p.order, p.changing, collect, limited(book), tick(book), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
+		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(), Version: j.Version,
 	}
 	f := newFolder(book)
 	cfg.Workflows = append(cfg.Workflows, f.definitions()...)
@@ -99,7 +108,7 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	if j.Killer {
 		cfg.Workflows, cfg.MaxCrashes = []durable.Definition{killer(book)}, killerCrashes
 	}
-	e, err := durable.New(&recordingStore{Store: base, ledger: book}, cfg)
+	e, err := durable.New(&recordingStore{Store: base, ledger: book, version: j.Version}, cfg)
 	if err != nil {
 		return err
 	}

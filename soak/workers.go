@@ -19,11 +19,12 @@ type workers struct {
 	queues    queueTimes
 	mu        sync.Mutex
 	processes []*process
+	started   []bool  // whether there has been a worker of the index
 	errs      []error // of workers that ended by themselves
 }
 
 func newWorkers(p place, size int, queues queueTimes) *workers {
-	return &workers{place: p, queues: queues, processes: make([]*process, size)}
+	return &workers{place: p, queues: queues, processes: make([]*process, size), started: make([]bool, size)}
 }
 
 // startMissing starts a worker for each index that has none.
@@ -46,13 +47,18 @@ func (w *workers) worker(i int) *process {
 
 // start starts worker i.
 func (w *workers) start(i int) error {
-	p, err := startProcess(job{Place: w.place, Queues: w.queues})
+	version := firstVersion
+	if w.mu.Lock(); w.started[i] && i%2 == 1 {
+		version = secondVersion
+	}
+	w.mu.Unlock()
+	p, err := startProcess(job{Place: w.place, Queues: w.queues, Version: version})
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.processes[i] = p
+	w.processes[i], w.started[i] = p, true
 	return nil
 }
 

@@ -94,7 +94,7 @@ func TestAQueueBoundsTheRunsOfAllWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const most = 3
 		within(t)
-		bound(t, s, store.QueueSettings{Executing: most})
+		bound(t, s, store.QueueSettings{MaxExecuting: most})
 		c := &together{full: make(chan struct{})}
 		w := durable.Define("w", func(ctx *durable.Ctx, n int) (int, error) {
 			return n, ctx.Do("work", func(ctx context.Context) error {
@@ -123,7 +123,7 @@ func TestAQueueBoundsTheRunsOfAllWorkers(t *testing.T) {
 func TestOneRunOfAKeyIsOpenAtATime(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		within(t)
-		bound(t, s, store.QueueSettings{KeyOpen: 1})
+		bound(t, s, store.QueueSettings{MaxInProgressPerKey: 1})
 		var mu sync.Mutex
 		var order []string
 		var open, overlaps atomic.Int32
@@ -166,7 +166,7 @@ func TestOneRunOfAKeyIsOpenAtATime(t *testing.T) {
 func TestChildrenInTheQueueOfTheirParentDoNotDeadlock(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		within(t)
-		bound(t, s, store.QueueSettings{Executing: 1, Open: 1})
+		bound(t, s, store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1})
 		leaf := durable.Define("leaf", double)
 		parent := durable.Define("parent", func(c *durable.Ctx, n int) (int, error) { return c.Child("leaf", leaf, n) })
 		ids := []string{"a", "b"}
@@ -183,7 +183,7 @@ func TestChildrenInTheQueueOfTheirParentDoNotDeadlock(t *testing.T) {
 func TestAQueueBoundsTheRunsOfEachWorker(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
-		bound(t, s, store.QueueSettings{PerWorker: 2})
+		bound(t, s, store.QueueSettings{MaxExecutingPerWorker: 2})
 		c := &together{full: make(chan struct{})}
 		w := durable.Define("w", func(ctx *durable.Ctx, n int) (int, error) {
 			return n, ctx.Do("work", func(ctx context.Context) error {

@@ -149,20 +149,20 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //   - [FreezeTimers] is for resumes.
 //   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip],
 //     [Engine.Rerun], [Engine.Fork].
-//   - [From], [FromEnd], [AtOnce], [With] and [NewID] are for repairs; each repair names its options.
+//   - [From], [FromEnd], [InterruptSteps], [StepValue] and [NewID] are for repairs; each repair names its options.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
 	commonOptions
-	reason, actor string
-	scope         store.CancelScope
-	freezeTimers  bool
-	dryRun        bool
-	from          string
-	fromEnd       bool
-	atOnce        bool
-	values        []stepValue
-	newID         string
+	reason, actor  string
+	scope          store.CancelScope
+	freezeTimers   bool
+	dryRun         bool
+	from           string
+	fromEnd        bool
+	interruptSteps bool
+	values         []stepValue
+	newID          string
 }
 
 const (
@@ -172,7 +172,7 @@ const (
 	optionFreezeTimers
 	optionDryRun
 	optionFrom // From or FromEnd
-	optionAtOnce
+	optionInterruptSteps
 	optionWith
 	optionNewID
 )
@@ -245,8 +245,8 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
-	case o.seen&(optionFrom|optionAtOnce|optionWith|optionNewID) != 0:
-		err = fmt.Errorf("%w: From, FromEnd, AtOnce, With and NewID are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
+	case o.seen&(optionFrom|optionInterruptSteps|optionWith|optionNewID) != 0:
+		err = fmt.Errorf("%w: From, FromEnd, InterruptSteps, StepValue and NewID are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}

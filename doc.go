@@ -139,7 +139,7 @@
 //	the queue has no room                             ErrQueueFull              start later, or raise its Depth
 //	the queue takes no starts                         ErrQueueClosed            use another, or open it
 //	a run with the key of a Singleton is live         *LiveError, ErrLive       wait for its end, or replace it
-//	a Sample has let enough starts through            *SkippedError, ErrSkipped wait until its Until, or leave it
+//	a Throttle has let enough starts through          *SkippedError, ErrSkipped wait until its Until, or leave it
 //	no such run                                       ErrNotFound               check the ID
 //	the run's state does not allow the operation      *StateError, ErrState     read its Status
 //	Retry does not know from which step               ErrFromRequired           give it From or FromEnd

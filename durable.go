@@ -23,10 +23,10 @@ import (
 // [Engine.Run] has returned. Its methods are for this module only.
 type Store = store.Store
 
-// MaxName is the longest name, ID, signal key, tag key or tag value, in bytes.
-const MaxName = 512
+// MaxNameBytes is the longest name, ID, signal key, tag key or tag value, in bytes.
+const MaxNameBytes = 512
 
-var _ = [1]struct{}{}[MaxName-naming.MaxName] // they are the same
+var _ = [1]struct{}{}[MaxNameBytes-naming.MaxName] // they are the same
 
 // Config configures an [Engine]. The zero value is a client: it starts, controls and reads runs, and executes none.
 type Config struct {

@@ -56,7 +56,7 @@ var (
 	ErrNodeSkipped = errors.New("durable: the node was skipped")
 	// ErrNotChosen is returned when a node with [NeedsAny] or [NeedsQuorum] reads the value of a node that is not among the winners.
 	ErrNotChosen = errors.New("durable: the node is not among the winners")
-	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxName].
+	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxNameBytes].
 	ErrInvalidName = naming.ErrInvalid
 
 	// ErrInvalidToken is returned for a token that was forged or altered, or is not of this database.
@@ -68,7 +68,7 @@ var (
 	// ErrLive is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. Every [*LiveError]
 	// wraps it.
 	ErrLive = fold.ErrLive
-	// ErrSkipped is returned by a start with [Sample] that comes too soon after others. Every [*SkippedError] wraps it.
+	// ErrSkipped is returned by a start with [Throttle] that comes too soon after others. Every [*SkippedError] wraps it.
 	ErrSkipped = fold.ErrSkipped
 	// ErrNotFound is returned when no run has the ID.
 	ErrNotFound = engine.ErrNotFound

@@ -111,7 +111,7 @@ func ExampleKey() {
 	// mail/rob
 }
 
-func ExampleEachStep() {
+func ExampleItemOptions() {
 	store, remove := temporary()
 	defer remove()
 	fetch := durable.Define("fetch", func(c *durable.Ctx, pages []string) ([]string, error) {
@@ -120,7 +120,7 @@ func ExampleEachStep() {
 				return "", errors.New("unreachable")
 			}
 			return "content of " + page, nil
-		}, durable.EachStep(durable.Retry(durable.Fixed(time.Millisecond, 3))))
+		}, durable.ItemOptions(durable.Retry(durable.Fixed(time.Millisecond, 3))))
 	})
 	fmt.Println(fetch.Call(context.Background(), newEngine(store, fetch), []string{"a", "b"}))
 	// Output: [content of a content of b] <nil>

@@ -77,7 +77,7 @@ func ExampleDebounce() {
 }
 
 // At most two reminders a day for each customer.
-func ExampleSample() {
+func ExampleThrottle() {
 	t := exampletest.New()
 	defer t.End()
 	remind := durable.Define("remind", func(_ *durable.Ctx, customer string) (string, error) { return "reminded " + customer, nil })
@@ -85,7 +85,7 @@ func ExampleSample() {
 	engine.FreezeClock()
 	ctx := context.Background()
 	for range 3 {
-		_, err := remind.Start(ctx, engine.Engine, "ada", durable.Sample("ada", 2, 24*time.Hour))
+		_, err := remind.Start(ctx, engine.Engine, "ada", durable.Throttle("ada", 2, 24*time.Hour))
 		var skipped *durable.SkippedError
 		if errors.As(err, &skipped) {
 			fmt.Println("skipped until", skipped.Until.UTC().Format(time.DateTime))

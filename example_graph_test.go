@@ -121,7 +121,7 @@ func ExampleWhen() {
 				return "not insured", nil
 			}
 			return text, err
-		}, durable.Needs(insured), durable.OnUnmet(durable.RunAnyway))
+		}, durable.Needs(insured), durable.OnUnmetNeed(durable.RunAnyway))
 	})
 	store, remove := temporary()
 	defer remove()

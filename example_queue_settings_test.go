@@ -18,7 +18,7 @@ func ExampleEngine_SetQueue() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	settings := durable.QueueSettings{Executing: 5, KeyOpen: 1, Rate: durable.QueueRate{Count: 50, Period: time.Second}, Depth: 100_000}
+	settings := durable.QueueSettings{MaxExecuting: 5, MaxInProgressPerKey: 1, Rate: durable.QueueRate{Count: 50, Period: time.Second}, Depth: 100_000}
 	if err := engine.SetQueue(ctx, "orders", settings, durable.Actor("ann"), durable.Reason("the provider allows no more")); err != nil {
 		log.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func ExampleEngine_SetQueue() {
 		log.Fatal(err)
 	}
 	for _, q := range queues {
-		fmt.Println(q.Name, q.Settings.Executing, q.SetBy, q.PauseReason, q.Waiting)
+		fmt.Println(q.Name, q.Settings.MaxExecuting, q.SetBy, q.PauseReason, q.Waiting)
 	}
 	if err := engine.ResumeQueue(ctx, "orders", durable.Actor("bob"), durable.Reason("the provider is back")); err != nil {
 		log.Fatal(err)
@@ -58,7 +58,7 @@ func ExampleGroupKey() {
 	}
 	order := durable.Define("order", func(_ *durable.Ctx, item string) (string, error) { return "sent " + item, nil })
 	// One order of each customer at a time, in the order of their starts.
-	if err := engine.SetQueue(ctx, "orders", durable.QueueSettings{KeyOpen: 1}); err != nil {
+	if err := engine.SetQueue(ctx, "orders", durable.QueueSettings{MaxInProgressPerKey: 1}); err != nil {
 		log.Fatal(err)
 	}
 	run, err := order.Start(ctx, engine, "book", durable.InQueue("orders"), durable.GroupKey("acme", durable.Weight(2)), durable.StartBy(time.Hour))

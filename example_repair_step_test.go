@@ -89,7 +89,7 @@ func ExampleEngine_Rerun() {
 		log.Fatal(err)
 	}
 	<-waits
-	made, err := engine.Rerun(ctx, "order-42", "invite", durable.Reason("it was lost"), durable.AtOnce())
+	made, err := engine.Rerun(ctx, "order-42", "invite", durable.Reason("it was lost"), durable.InterruptSteps())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func ExampleEngine_Fork() {
 	}
 	ctx := context.Background()
 	fmt.Println(order.Call(ctx, engine, 1, durable.ID("order-42")))
-	made, err := engine.Fork(ctx, "order-42", durable.From("invoice"), durable.With("price", 12), durable.NewID("what-if"))
+	made, err := engine.Fork(ctx, "order-42", durable.From("invoice"), durable.StepValue("price", 12), durable.NewID("what-if"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// MaxSample is the largest number of starts that [Sample] allows per period.
-const MaxSample = fold.MaxSample
+// MaxThrottle is the largest number of starts that [Throttle] allows per period.
+const MaxThrottle = fold.MaxThrottle
 
 // WhileLive tells what a start with [Singleton] does while a run with its key is live.
 type WhileLive string
@@ -76,22 +76,22 @@ func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	}
 }
 
-// Sample allows at most n starts with the key in any time of the length period. A further start creates no run and returns a
-// [*SkippedError], which tells when the next start is possible. n is at least 1 and at most [MaxSample]. Keys are as in
-// [Singleton]. A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Sample
+// Throttle allows at most n starts with the key in any time of the length period. A further start creates no run and returns a
+// [*SkippedError], which tells when the next start is possible. n is at least 1 and at most [MaxThrottle]. Keys are as in
+// [Singleton]. A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Throttle
 // with [ErrInvalidConfig].
-func Sample(key string, n int, period time.Duration) StartOption {
+func Throttle(key string, n int, period time.Duration) StartOption {
 	return func(o *startOptions) {
-		s := o.setFold(store.FoldSample, "Sample", key)
-		s.Count, s.Period = n, o.foldTime("Sample", "period", period)
-		if n < 1 || n > MaxSample {
-			o.fail(fmt.Errorf("%w: Sample of %d starts: n must be between 1 and %d; for more starts, shorten the period", ErrInvalidConfig, n, MaxSample))
+		s := o.setFold(store.FoldThrottle, "Throttle", key)
+		s.Count, s.Period = n, o.foldTime("Throttle", "period", period)
+		if n < 1 || n > MaxThrottle {
+			o.fail(fmt.Errorf("%w: Throttle of %d starts: n must be between 1 and %d; for more starts, shorten the period", ErrInvalidConfig, n, MaxThrottle))
 		}
 	}
 }
 
 // foldOptions are the names of the options that fold.
-var foldOptions = map[store.FoldKind]string{store.FoldSingleton: "Singleton", store.FoldDebounce: "Debounce", store.FoldSample: "Sample"}
+var foldOptions = map[store.FoldKind]string{store.FoldSingleton: "Singleton", store.FoldDebounce: "Debounce", store.FoldThrottle: "Throttle"}
 
 // secondFoldError records the option. It returns ErrInvalidConfig if the start has another option that folds.
 func (o *startOptions) secondFoldError(option string) error {
@@ -138,7 +138,7 @@ func (o *startOptions) notFoldableError(reason string) error {
 	if o.fold == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: the options Singleton, Debounce and Sample are not possible here: %s", ErrInvalidConfig, reason)
+	return fmt.Errorf("%w: the options Singleton, Debounce and Throttle are not possible here: %s", ErrInvalidConfig, reason)
 }
 
 // startFolded makes a start that folds.
@@ -175,7 +175,7 @@ func (e *LiveError) Error() string { return e.text }
 // Unwrap returns [ErrLive].
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// SkippedError is returned by a start with [Sample] that comes too soon after others. It wraps [ErrSkipped].
+// SkippedError is returned by a start with [Throttle] that comes too soon after others. It wraps [ErrSkipped].
 type SkippedError struct {
 	Workflow string
 	Key      string

@@ -9,7 +9,7 @@ import (
 )
 
 // A queue that is full or closed refuses the starts that would create a run. Those that fold with another take effect: the last input
-// of a debounced run is not lost because the run itself fills the queue. A refused start cancels no run and counts in no sample.
+// of a debounced run is not lost because the run itself fills the queue. A refused start cancels no run and counts in no throttle.
 func TestAFullOrClosedQueueRefusesOnlyStartsThatCreateARun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
@@ -42,7 +42,7 @@ func TestAFullOrClosedQueueRefusesOnlyStartsThatCreateARun(t *testing.T) {
 			}
 			for what, key := range map[string]durable.StartOption{
 				"replaces": replace, "has a new key": durable.Singleton("new"), "is debounced with a new key": durable.Debounce("new", time.Hour, time.Hour),
-				"is in a sample": durable.Sample("k", 1, time.Hour),
+				"is throttled": durable.Throttle("k", 1, time.Hour),
 			} {
 				if _, err := start(1, key); !errors.Is(err, want) {
 					t.Errorf("a start that %s: %v, want %v", what, err, want)
@@ -53,6 +53,6 @@ func TestAFullOrClosedQueueRefusesOnlyStartsThatCreateARun(t *testing.T) {
 			t.Errorf("a refused start has cancelled the live run: %+v", info.Cancellation)
 		}
 		set(durable.QueueSettings{})
-		orFail(start(1, durable.Sample("k", 1, time.Hour)))(t)
+		orFail(start(1, durable.Throttle("k", 1, time.Hour)))(t)
 	})
 }

@@ -209,17 +209,17 @@ func TestBadFoldingOptionsAreRefused(t *testing.T) {
 	}{
 		"empty key":        {start(durable.Singleton("")), durable.ErrInvalidName, "the name of a key is empty"},
 		"long key":         {start(durable.Debounce(strings.Repeat("k", 1<<20), 1, 1)), durable.ErrInvalidName, "1048576 bytes"},
-		"control":          {start(durable.Sample("a\x00", 1, time.Hour)), durable.ErrInvalidName, "control character"},
+		"control":          {start(durable.Throttle("a\x00", 1, time.Hour)), durable.ErrInvalidName, "control character"},
 		"mode":             {start(durable.Singleton("k", "other")), durable.ErrInvalidConfig, "WhileLiveJoin"},
 		"two modes":        {start(durable.Singleton("k", durable.WhileLiveJoin, durable.WhileLiveRefuse)), durable.ErrInvalidConfig, "give it one"},
-		"two folds":        {start(durable.Singleton("k"), durable.Sample("k", 1, time.Hour)), durable.ErrInvalidConfig, "Singleton and Sample are given together"},
+		"two folds":        {start(durable.Singleton("k"), durable.Throttle("k", 1, time.Hour)), durable.ErrInvalidConfig, "Singleton and Throttle are given together"},
 		"no quiet":         {start(durable.Debounce("k", 0, time.Hour)), durable.ErrInvalidConfig, "quiet"},
 		"no bound":         {start(durable.Debounce("k", time.Hour, 0)), durable.ErrInvalidConfig, "atMost"},
 		"debounce with ID": {start(durable.Debounce("k", 1000, 1000), durable.ID("a")), durable.ErrInvalidConfig, "ID or Delay"},
 		"delayed debounce": {start(durable.Debounce("k", 1000, 1000), durable.Delay(1)), durable.ErrInvalidConfig, "ID or Delay"},
-		"no starts":        {start(durable.Sample("k", 0, time.Hour)), durable.ErrInvalidConfig, "n must be between 1 and 1000"},
-		"many starts":      {start(durable.Sample("k", 1001, time.Hour)), durable.ErrInvalidConfig, "shorten the period"},
-		"no period":        {start(durable.Sample("k", 1, -1)), durable.ErrInvalidConfig, "period"},
+		"no starts":        {start(durable.Throttle("k", 0, time.Hour)), durable.ErrInvalidConfig, "n must be between 1 and 1000"},
+		"many starts":      {start(durable.Throttle("k", 1001, time.Hour)), durable.ErrInvalidConfig, "shorten the period"},
+		"no period":        {start(durable.Throttle("k", 1, -1)), durable.ErrInvalidConfig, "period"},
 	} {
 		if !errors.Is(c.err, c.is) || !strings.Contains(c.err.Error(), c.text) || len(c.err.Error()) > 1000 {
 			t.Errorf("%s: %.1000v", name, c.err)

@@ -36,7 +36,7 @@ func TestAnOpenFoldingStartHoldsUpItsKeyOnly(t *testing.T) {
 	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{j, free}, Patience: 300 * time.Millisecond})
 	defer running(t, e)()
 	for name, option := range map[string]durable.StartOption{
-		"singleton": durable.Singleton("k"), "debounce": durable.Debounce("k", time.Hour, time.Hour), "sample": durable.Sample("k", 5, time.Hour),
+		"singleton": durable.Singleton("k"), "debounce": durable.Debounce("k", time.Hour, time.Hour), "throttle": durable.Throttle("k", 5, time.Hour),
 	} {
 		for _, seen := range []bool{false, true} { // the row of the key is new, and then it exists
 			tx, err := pool.Begin(within(t))

@@ -9,7 +9,7 @@ import (
 )
 
 // Fork executes a copy of a run anew from a step. The copy begins with the calls that the run had recorded before the step that
-// [From] names, or with all of them if [FromEnd] is given; one of the two is required. [With] sets the values of single calls.
+// [From] names, or with all of them if [FromEnd] is given; one of the two is required. [StepValue] sets the values of single calls.
 //
 // Without [NewID] the copy is the next generation of the run, under its own ID, as after an [Engine.Retry], also if the run is
 // live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].
@@ -22,12 +22,12 @@ import (
 // effects of the forked run: check that you want this. Repairs of the forked run do not change the new run.
 //
 // Fork returns the errors of [Engine.Override]; with NewID also [ErrIDConflict] if a run with the ID exists, and those of a start in its
-// queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [With], [NewID], [Reason], [Actor], [DryRun], and without NewID
-// also [AtOnce].
+// queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [StepValue], [NewID], [Reason], [Actor], [DryRun], and without NewID
+// also [InterruptSteps].
 func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	q, err := e.repairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
-	if err == nil && q.NewID != "" && q.AtOnce {
-		err = fmt.Errorf("%w: a fork with NewID does not stop the run: leave AtOnce out", ErrInvalidConfig)
+	if err == nil && q.NewID != "" && q.InterruptSteps {
+		err = fmt.Errorf("%w: a fork with NewID does not stop the run: leave InterruptSteps out", ErrInvalidConfig)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s run %q: %w", VerbFork, id, err)
@@ -50,16 +50,16 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 	return forked, nil
 }
 
-// With makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, even if it is the
+// StepValue makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, even if it is the
 // one that [From] names. The option can be given for several calls.
-func With(step string, value any) ControlOption {
+func StepValue(step string, value any) ControlOption {
 	return func(o *controlOptions) {
 		o.seen |= optionWith
 		o.values = append(o.values, stepValue{step, value})
 	}
 }
 
-// stepValue is the value of an option With.
+// stepValue is the value of an option StepValue.
 type stepValue struct {
 	step  string
 	value any
@@ -74,7 +74,7 @@ func NewID(id string) ControlOption {
 	}
 }
 
-// encodeValues returns the encoded values of the options With, by the names of their calls.
+// encodeValues returns the encoded values of the options StepValue, by the names of their calls.
 func (e *Engine) encodeValues(values []stepValue) (map[string][]byte, error) {
 	if len(values) == 0 {
 		return nil, nil

@@ -29,7 +29,7 @@ import (
 //
 // Nodes begin as soon as their needs are met, side by side. The run ends when all its nodes have ended. It fails only if the output
 // node has no value; then the error names the failures that led there, each as a [*NodeError]. A node whose needs cannot be met is
-// skipped; see [OnUnmet].
+// skipped; see [OnUnmetNeed].
 //
 // The run records the nodes and edges before its first node begins. When newer code continues the run, nodes may have been added.
 // Nodes that have not begun may be gone or have other needs; the run records the new shape as its next revision. If a node that has
@@ -152,7 +152,7 @@ func (d *graphDefinition) add(name, kind string, over AnyNode, o *nodeOptions, w
 			declared.Over = over.name
 		}
 		if o.unmet == RunAnyway {
-			o.fail(fmt.Errorf("%w: OnUnmet(RunAnyway): without the value of %q it has no items", ErrInvalidConfig, declared.Over))
+			o.fail(fmt.Errorf("%w: OnUnmetNeed(RunAnyway): without the value of %q it has no items", ErrInvalidConfig, declared.Over))
 		}
 	}
 	declared.Needs, declared.After = withoutRepeats(d.names(name, needs)), withoutRepeats(d.names(name, o.after))

@@ -38,7 +38,7 @@ func TestGraphEndsWhatOnlyLosersNeed(t *testing.T) {
 		run := read(w.Start(within(t), e, 1, durable.ID("run")))(t)
 		awaitCheckpoint(t, e, "run", "first/step", "completed")
 		wantNodes(t, e, map[string]durable.NodeState{
-			"shared": durable.NodeRunning, "feed": durable.NodeEnded, "slow": durable.NodeEnded, "slower": durable.NodeEnded,
+			"shared": durable.NodeRunning, "feed": durable.NodeCancelled, "slow": durable.NodeCancelled, "slower": durable.NodeCancelled,
 			"quick": durable.NodeCompleted, "first": durable.NodeCompleted, "join": durable.NodeWaiting,
 		})
 		for _, n := range read(e.Graph(within(t), "run"))(t).Nodes {
@@ -58,7 +58,7 @@ func TestGraphEndsWhatOnlyLosersNeed(t *testing.T) {
 		if want := `5 <nil> node "slow" has no value: durable: the node is not among the winners 9`; out != want || err != nil {
 			t.Errorf("%q, %v; want %q", out, err, want)
 		}
-		if got := nodesOf(t, e); got["slower"] != durable.NodeEnded {
+		if got := nodesOf(t, e); got["slower"] != durable.NodeCancelled {
 			t.Errorf("%v", got)
 		}
 	})
@@ -111,7 +111,7 @@ func TestGraphDiamondCrashesEverywhere(t *testing.T) {
 		return g.Step("bottom", func(ctx context.Context, in *durable.NodeInput) (int, error) {
 			n, err := sum(right, other)(ctx, in)
 			return n + len(left.Of(in)), err
-		}, durable.Needs(left, right, other), durable.OnUnmet(durable.RunAnyway))
+		}, durable.Needs(left, right, other), durable.OnUnmetNeed(durable.RunAnyway))
 	})
 	durabletest.CrashEverywhere(t, diamond, 1)
 }
@@ -134,7 +134,7 @@ func TestGraphFailureCrashesEverywhere(t *testing.T) {
 	strict := durable.DefineGraph("strict", func(g *durable.Graph[int]) *durable.Node[int] {
 		feed := g.Child("feed", forever, anInput)
 		bad := g.Step("bad", broken, durable.Delay(time.Second))
-		return g.Step("output", constant(1), durable.Needs(feed, bad), durable.OnUnmet(durable.FailRun))
+		return g.Step("output", constant(1), durable.Needs(feed, bad), durable.OnUnmetNeed(durable.FailRun))
 	})
 	durabletest.CrashEverywhere(t, strict, 1, durabletest.Workflows(forever))
 }

@@ -61,18 +61,18 @@ func TestGraphDefinitionsAreChecked(t *testing.T) {
 		`the option ID`: func(g *durable.Graph[int]) *durable.Node[int] {
 			return g.Child("b", other, input, durable.ID("mine"))
 		},
-		`OnUnmet is given twice`: func(g *durable.Graph[int]) *durable.Node[int] {
-			return g.Step("b", constant(1), durable.OnUnmet(durable.FailRun), durable.OnUnmet(durable.SkipNode))
+		`OnUnmetNeed is given twice`: func(g *durable.Graph[int]) *durable.Node[int] {
+			return g.Step("b", constant(1), durable.OnUnmetNeed(durable.FailRun), durable.OnUnmetNeed(durable.SkipNode))
 		},
-		`OnUnmet("maybe")`: func(g *durable.Graph[int]) *durable.Node[int] {
-			return g.Step("b", constant(1), durable.OnUnmet("maybe"))
+		`OnUnmetNeed("maybe")`: func(g *durable.Graph[int]) *durable.Node[int] {
+			return g.Step("b", constant(1), durable.OnUnmetNeed("maybe"))
 		},
 		`LoserPolicy 9`: func(g *durable.Graph[int]) *durable.Node[int] {
 			return g.Step("b", constant(1), durable.NeedsAny(9, g.Step("x", constant(1))))
 		},
 		`without the value of "x" it has no items`: func(g *durable.Graph[int]) *durable.Node[int] {
 			x := g.Step("x", constant([]int{1}))
-			g.Each("b", x, func(_ context.Context, n int, _ *durable.NodeInput) (int, error) { return n, nil }, durable.OnUnmet(durable.RunAnyway))
+			g.Each("b", x, func(_ context.Context, n int, _ *durable.NodeInput) (int, error) { return n, nil }, durable.OnUnmetNeed(durable.RunAnyway))
 			return g.Step("y", constant(1))
 		},
 		`nil or empty`: func(g *durable.Graph[int]) *durable.Node[int] {
@@ -100,10 +100,10 @@ func TestGraphDefinitionsAreChecked(t *testing.T) {
 func TestShapeOfAWorkflow(t *testing.T) {
 	w := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[int] {
 		a := g.Step("a", constant(1))
-		return g.Step("b", constant(1), durable.When(a, func(int) bool { return true }), durable.OnUnmet(durable.FailRun))
+		return g.Step("b", constant(1), durable.When(a, func(int) bool { return true }), durable.OnUnmetNeed(durable.FailRun))
 	})
 	shape := w.Shape()
-	if len(shape.Nodes) != 2 || shape.Output != "b" || shape.Nodes[1].OnUnmet != durable.FailRun || len(shape.Edges) != 1 || !shape.Edges[0].If {
+	if len(shape.Nodes) != 2 || shape.Output != "b" || shape.Nodes[1].OnUnmetNeed != durable.FailRun || len(shape.Edges) != 1 || !shape.Edges[0].If {
 		t.Errorf("%+v", shape)
 	}
 	plain := durable.Define("plain", func(*durable.Ctx, int) (int, error) { return 0, nil })

@@ -55,7 +55,7 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 }
 
 // culpritOf returns the node that led to it that a need of the node is not met: the first failed node among those that it needs,
-// or that these need; else the first one that was skipped by its condition or ended.
+// or that these need; else the first one that was skipped by its condition or cancelled.
 func (x *graphRun) culpritOf(n *graphNode) *graphNode {
 	unmet := x.unmetBelow(n)
 	for _, u := range unmet {
@@ -70,7 +70,7 @@ func (x *graphRun) culpritOf(n *graphNode) *graphNode {
 }
 
 // unmetBelow returns the nodes, in the order of declaration, that are the reasons why needs of the node are not met: those that
-// failed, were ended, or were skipped by their own condition.
+// failed, were cancelled, or were skipped by their own condition.
 func (x *graphRun) unmetBelow(n *graphNode) (reasons []*graphNode) {
 	seen := make([]bool, len(x.d.nodes))
 	var visit func(n *graphNode)

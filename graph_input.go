@@ -19,7 +19,7 @@ type NodeInput struct {
 // NodeState is the state of a node in one word.
 type NodeState string
 
-// The states of a node. NodeCompleted, NodeFailed, NodeSkipped and NodeEnded are final.
+// The states of a node. NodeCompleted, NodeFailed, NodeSkipped and NodeCancelled are final.
 const (
 	NodeWaiting   NodeState = "waiting"   // for nodes that it needs
 	NodeReady     NodeState = "ready"     // its needs are met, and nothing of it is recorded yet
@@ -28,13 +28,13 @@ const (
 	NodeCompleted NodeState = "completed" // it has a value
 	NodeFailed    NodeState = "failed"    // it has an error
 	NodeSkipped   NodeState = "skipped"   // a need or a condition was not met; it never begins
-	NodeEnded     NodeState = "ended"     // a choice has ended it, or the run has ended before it did
+	NodeCancelled NodeState = "cancelled" // a choice has cancelled it, or the run has ended before it did
 )
 
 // NodeError says why a node has no value.
 type NodeError struct {
 	Node  string
-	State NodeState // NodeFailed, NodeSkipped or NodeEnded; or any state if it was not chosen
+	State NodeState // NodeFailed, NodeSkipped or NodeCancelled; or any state if it was not chosen
 	Err   error     // the failure; ErrNodeSkipped, ErrNotChosen or ErrCancelled if there was none
 }
 
@@ -65,7 +65,7 @@ func (n *Node[T]) Of(in *NodeInput) T {
 //
 //   - The node failed: the error wraps its failure, such as a [*StepError].
 //   - The node was skipped: the error wraps [ErrNodeSkipped].
-//   - The node was ended by a choice: the error wraps [ErrCancelled].
+//   - The node was cancelled by a choice: the error wraps [ErrCancelled].
 //   - The node is a member of a choice, and did not win: the error wraps [ErrNotChosen].
 //
 // The calling node must refer to n in one of its options; otherwise Get panics as [Node.Of] does.
@@ -146,7 +146,7 @@ func stateOfError(err error) graph.State {
 	case errors.Is(err, ErrSuspended):
 		return graph.Running // the run leaves this process
 	case errors.Is(err, ErrCancelled):
-		return graph.Ended
+		return graph.Cancelled
 	}
 	return graph.Failed
 }

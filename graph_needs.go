@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NodeOption configures one node of a graph: [Needs], [NeedsAny], [NeedsQuorum], [After], [When], [OnUnmet], or an option of the
+// NodeOption configures one node of a graph: [Needs], [NeedsAny], [NeedsQuorum], [After], [When], [OnUnmetNeed], or an option of the
 // node's own call, which is a [StepOption], [MapOption], [StartOption] or [ReceiveOption].
 type NodeOption interface{ applyToNode(o *nodeOptions) }
 
@@ -18,7 +18,7 @@ type nodeOptions struct {
 	after      []AnyNode
 	choices    []nodeChoice
 	conditions []nodeCondition
-	unmet      UnmetPolicy
+	unmet      UnmetNeedPolicy
 	workflow   string
 
 	steps         []StepOption
@@ -122,12 +122,12 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 // replay has the same. The node reads their values with [Node.Get], which returns [ErrNotChosen] for the other nodes, also if they
 // complete later.
 //
-// With [CancelLosers] the other nodes end, and so do the nodes that only they need, whether they have begun or not; their
+// With [CancelLosers] the other nodes are cancelled, and so are the nodes that only these need, whether they have begun or not; their
 // children are cancelled. A node does not end if it is the output, or if another open node needs it. A node that only begins
 // [After] it does not count as needing it. With [KeepLosers] the other nodes continue, and the run waits for them.
 //
 // A node may have several choices, beside its [Needs]. If so many of the nodes fail or are skipped that k cannot complete, the need
-// is not met; see [OnUnmet]. k must be at least 1 and at most the number of nodes.
+// is not met; see [OnUnmetNeed]. k must be at least 1 and at most the number of nodes.
 func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
 		if others != KeepLosers && others != CancelLosers {
@@ -137,7 +137,7 @@ func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	})
 }
 
-// After lets the node begin once all the nodes are over, whether they completed, failed, were skipped or ended. The node reads
+// After lets the node begin once all the nodes are over, whether they completed, failed, were skipped or were cancelled. The node reads
 // their values with [Node.Get].
 func After(nodes ...AnyNode) NodeOption {
 	return nodeOption(func(o *nodeOptions) { o.after = append(o.after, nodes...) })
@@ -160,27 +160,27 @@ func When[T any](n *Node[T], condition func(T) bool) NodeOption {
 	})
 }
 
-// UnmetPolicy determines what happens to a node if one of its needs is not met, because a node failed, was skipped or ended.
-type UnmetPolicy string
+// UnmetNeedPolicy determines what happens to a node if one of its needs is not met, because a node failed, was skipped or was cancelled.
+type UnmetNeedPolicy string
 
-// The policies of [OnUnmet].
+// The policies of [OnUnmetNeed].
 const (
 	// SkipNode skips the node: the node never begins, and the nodes that need it have an unmet need. This is the default.
-	SkipNode UnmetPolicy = ""
-	// FailRun fails the run: all nodes that are not over end, as the losers of a choice do, and no further node begins. This is
-	// recorded. The run's error is the failure that triggered this, even if the output node has completed.
-	FailRun UnmetPolicy = "fail"
+	SkipNode UnmetNeedPolicy = ""
+	// FailRun fails the run: all nodes that are not over are cancelled, as the losers of a choice are, and no further node begins.
+	// The decision is recorded. The run's error is the failure of the need that was not met, even if the output node has completed.
+	FailRun UnmetNeedPolicy = "fail"
 	// RunAnyway lets the node begin once all its needs are over. It reads their values with [Node.Get].
-	RunAnyway UnmetPolicy = "run"
+	RunAnyway UnmetNeedPolicy = "run"
 )
 
-// OnUnmet sets what happens to the node if one of its needs is not met. The default is [SkipNode].
-func OnUnmet(p UnmetPolicy) NodeOption {
+// OnUnmetNeed sets what happens to the node if one of its needs is not met. The default is [SkipNode].
+func OnUnmetNeed(p UnmetNeedPolicy) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
-		o.addOption(optionUnmet, "OnUnmet")
+		o.addOption(optionUnmet, "OnUnmetNeed")
 		o.unmet = p
 		if p != SkipNode && p != FailRun && p != RunAnyway {
-			o.fail(fmt.Errorf("%w: OnUnmet(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))
+			o.fail(fmt.Errorf("%w: OnUnmetNeed(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))
 		}
 	})
 }

@@ -82,7 +82,7 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	if fn == nil {
 		o.fail(noFunctionError("node", name))
 	}
-	maps := append(o.maps, EachStep(o.steps...))
+	maps := append(o.maps, ItemOptions(o.steps...))
 	call := graph.CallName(graph.KindEach)
 	return &Node[[]T]{g.d.add(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {

@@ -20,7 +20,7 @@ type drawnNode struct {
 	needs, after, of []int
 	k                int
 	losers           durable.LoserPolicy
-	unmet            durable.UnmetPolicy
+	unmet            durable.UnmetNeedPolicy
 	fails            bool
 	condition        int // the index in needs of the node on whose value the condition is; -1: none
 	holds            bool
@@ -40,7 +40,7 @@ func drawGraph(t *rapid.T, most int) []drawnNode {
 		*n = drawnNode{
 			needs: some("needs", 2), after: some("after", 1), of: some("choice", 3), condition: -1,
 			losers: rapid.SampledFrom([]durable.LoserPolicy{durable.KeepLosers, durable.CancelLosers}).Draw(t, "losers"),
-			unmet:  rapid.SampledFrom([]durable.UnmetPolicy{durable.SkipNode, durable.SkipNode, durable.RunAnyway, durable.FailRun}).Draw(t, "policy"),
+			unmet:  rapid.SampledFrom([]durable.UnmetNeedPolicy{durable.SkipNode, durable.SkipNode, durable.RunAnyway, durable.FailRun}).Draw(t, "policy"),
 			fails:  rapid.IntRange(0, 5).Draw(t, "fails") == 0,
 			kind:   rapid.SampledFrom([]durable.NodeKind{durable.NodeStep, durable.NodeStep, durable.NodeStep, durable.NodeChild}).Draw(t, "kind"),
 		}
@@ -76,7 +76,7 @@ func newRandomGraph(nodes []drawnNode) *randomGraph {
 			return all
 		}
 		for i, n := range nodes {
-			opts := []durable.NodeOption{durable.Needs(of(n.needs)...), durable.After(of(n.after)...), durable.OnUnmet(n.unmet)}
+			opts := []durable.NodeOption{durable.Needs(of(n.needs)...), durable.After(of(n.after)...), durable.OnUnmetNeed(n.unmet)}
 			if n.k > 0 {
 				opts = append(opts, durable.NeedsQuorum(n.k, n.losers, of(n.of)...))
 			}
@@ -149,7 +149,7 @@ func (r *randomGraph) check(t interface{ Errorf(string, ...any) }, info *durable
 			if met && holds || r.calls[i].Load() != 0 {
 				t.Errorf("node %d is skipped: needs are met: %t, its condition holds: %t, it was called %d times: %+v", i, met, holds, r.calls[i].Load(), n)
 			}
-		case durable.NodeEnded:
+		case durable.NodeCancelled:
 			ended = true
 		default:
 			t.Errorf("node %d is %s after the end", i, s)

@@ -34,11 +34,11 @@ type GraphShape struct {
 
 // NodeShape is a declared node.
 type NodeShape struct {
-	Name     string
-	Kind     NodeKind
-	Workflow string // of NodeChild and NodeEachChild
-	Over     string // of NodeEach and NodeEachChild: the node whose value is the list of items
-	OnUnmet  UnmetPolicy
+	Name        string
+	Kind        NodeKind
+	Workflow    string // of NodeChild and NodeEachChild
+	Over        string // of NodeEach and NodeEachChild: the node whose value is the list of items
+	OnUnmetNeed UnmetNeedPolicy
 }
 
 // GraphEdge leads from a node to one that refers to it.
@@ -63,7 +63,7 @@ func (w *Workflow[I, O]) Shape() GraphShape {
 func newGraphShape(s *graph.Shape) GraphShape {
 	shape := GraphShape{Output: s.Output, shape: s}
 	for _, n := range s.Nodes {
-		shape.Nodes = append(shape.Nodes, NodeShape{n.Name, NodeKind(n.Kind), n.Workflow, n.Over, UnmetPolicy(n.Unmet)})
+		shape.Nodes = append(shape.Nodes, NodeShape{n.Name, NodeKind(n.Kind), n.Workflow, n.Over, UnmetNeedPolicy(n.Unmet)})
 	}
 	for _, e := range s.Edges() {
 		shape.Edges = append(shape.Edges, GraphEdge(e))

@@ -29,16 +29,16 @@ type GraphInfo struct {
 type NodeInfo struct {
 	NodeShape
 	State     NodeState
-	Attempts  int        // how many attempts its calls have made, summed up, as far as recorded
-	Items     *NodeItems // of NodeEach and NodeEachChild; else nil
-	Child     string     // of NodeChild: the ID of the child, once it was started
-	Err       *NodeError // why it has no value, if it failed, was skipped or ended; else nil
-	StartedAt time.Time  // when its delay or its first call began
-	EndedAt   time.Time  // when its call ended; zero for a node that was skipped because of another one
+	Attempts  int             // how many attempts its calls have made, summed up, as far as recorded
+	Items     *NodeItemCounts // of NodeEach and NodeEachChild; else nil
+	Child     string          // of NodeChild: the ID of the child, once it was started
+	Err       *NodeError      // why it has no value, if it failed, was skipped or was cancelled; else nil
+	StartedAt time.Time       // when its delay or its first call began
+	EndedAt   time.Time       // when its call ended; zero for a node that was skipped because of another one
 }
 
-// NodeItems counts the items of a node.
-type NodeItems struct {
+// NodeItemCounts counts the items of a node.
+type NodeItemCounts struct {
 	Total     int // zero while the list has no value
 	Completed int
 	Failed    int
@@ -86,7 +86,7 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	for i, v := range shape.View(rows, choices.hasEnded, run.Status.IsTerminal()) {
 		n := NodeInfo{NodeShape: info.Shape.Nodes[i], State: NodeState(v.State), Attempts: v.Attempts, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
 		if n.Over != "" {
-			n.Items = &NodeItems{v.Total, v.Completed, v.Failed, v.Running}
+			n.Items = &NodeItemCounts{v.Total, v.Completed, v.Failed, v.Running}
 		}
 		row := byName[v.Call]
 		if n.Kind == NodeChild && row != nil && row.Kind == store.KindChild {
@@ -196,7 +196,7 @@ func nodeErrorOf(n *NodeInfo, row *store.Step) *NodeError {
 	switch n.State {
 	case NodeSkipped:
 		return &NodeError{n.Name, n.State, ErrNodeSkipped}
-	case NodeEnded:
+	case NodeCancelled:
 		return &NodeError{n.Name, n.State, ErrCancelled}
 	case NodeFailed:
 		err := &NodeError{n.Name, n.State, ErrNodeSkipped}

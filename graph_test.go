@@ -96,7 +96,7 @@ func TestGraphOfEachKind(t *testing.T) {
 			if n.State != durable.NodeCompleted || n.StartedAt.IsZero() || n.EndedAt.IsZero() || n.Attempts == 0 || n.Err != nil {
 				t.Errorf("%+v", n)
 			}
-			if lists := n.Name == "squares" || n.Name == "doubles"; lists != (n.Items != nil) || lists && *n.Items != (durable.NodeItems{Total: 3, Completed: 3}) {
+			if lists := n.Name == "squares" || n.Name == "doubles"; lists != (n.Items != nil) || lists && *n.Items != (durable.NodeItemCounts{Total: 3, Completed: 3}) {
 				t.Errorf("node %q has the items %+v", n.Name, n.Items)
 			}
 			if n.Name == "first" {
@@ -140,7 +140,7 @@ func TestGraphPolicies(t *testing.T) {
 			return g.Step("anyway", func(_ context.Context, in *durable.NodeInput) (string, error) {
 				_, err := big.Get(in)
 				return fmt.Sprint(after.Of(in), small.Of(in), errors.Is(err, durable.ErrNodeSkipped)), nil
-			}, durable.Needs(after, small, big), durable.OnUnmet(durable.RunAnyway))
+			}, durable.Needs(after, small, big), durable.OnUnmetNeed(durable.RunAnyway))
 		})
 		if want := "true true3 true"; out != want || err != nil {
 			t.Errorf("%q, %v; want %q", out, err, want)
@@ -183,14 +183,14 @@ func TestGraphFailsAtOnce(t *testing.T) {
 			g.Receive[int]("never")
 			g.Step("far off", constant(1), durable.Delay(time.Hour))
 			bad := g.Step("bad", broken)
-			g.Step("strict", constant(1), durable.Needs(bad), durable.OnUnmet(durable.FailRun))
+			g.Step("strict", constant(1), durable.Needs(bad), durable.OnUnmetNeed(durable.FailRun))
 			return g.Step("output", constant(1))
 		})
 		if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), `node "strict" fails the run: node "bad" failed`) {
 			t.Errorf("%v", err)
 		}
 		got := nodesOf(t, e)
-		if got["never"] != durable.NodeEnded || got["far off"] != durable.NodeEnded || got["bad"] != durable.NodeFailed || got["strict"] != durable.NodeFailed {
+		if got["never"] != durable.NodeCancelled || got["far off"] != durable.NodeCancelled || got["bad"] != durable.NodeFailed || got["strict"] != durable.NodeFailed {
 			t.Errorf("%v", got)
 		}
 	})
@@ -243,7 +243,7 @@ func TestGraphCancelled(t *testing.T) {
 		wantNodes(t, e, map[string]durable.NodeState{"a": durable.NodeCompleted, "never": durable.NodeRunning, "b": durable.NodeWaiting})
 		must(t)(e.Cancel(within(t), "run"))
 		awaitStatus(t, e, "run", durable.StatusCancelled)
-		wantNodes(t, e, map[string]durable.NodeState{"a": durable.NodeCompleted, "never": durable.NodeEnded, "b": durable.NodeSkipped})
+		wantNodes(t, e, map[string]durable.NodeState{"a": durable.NodeCompleted, "never": durable.NodeCancelled, "b": durable.NodeSkipped})
 		if _, err := w.Call(within(t), e, 1, durable.ID("short"), durable.Timeout(50*time.Millisecond)); !errors.Is(err, durable.ErrTimeout) {
 			t.Errorf("%v", err)
 		}

@@ -11,8 +11,8 @@ import (
 // MaxWeight is the largest [Weight].
 const MaxWeight = store.MaxWeight
 
-// GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds KeyExecuting, KeyOpen and
-// KeyRate of the queue apply to each key separately, and among runs of one priority the keys take turns: the many runs of one
+// GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds MaxExecutingPerKey, MaxInProgressPerKey and
+// RatePerKey of the queue apply to each key separately, and among runs of one priority the keys take turns: the many runs of one
 // key delay the first run of another key by one turn. A child in the queue of its parent has the parent's key, unless its start
 // names another. The option is [Weight].
 //

@@ -14,7 +14,7 @@ func TestGetTellsWhichRunAndKeyARunWaitsFor(t *testing.T) {
 		ctx := within(t)
 		j := newJourney()
 		client := engineOn(t, s, j)
-		if err := client.SetQueue(ctx, "imports", durable.QueueSettings{Executing: 1}); err != nil {
+		if err := client.SetQueue(ctx, "imports", durable.QueueSettings{MaxExecuting: 1}); err != nil {
 			t.Fatal(err)
 		}
 		replace := durable.Singleton("tenant 1", durable.WhileLiveReplace)

@@ -21,7 +21,7 @@ const (
 	KindUUID         Kind = "uuid"         // [Ctx.UUID]
 	KindPatch        Kind = "patch"        // [Ctx.Patched]
 	KindFailure      Kind = "failure"      // the failure that a run with compensations ends with; no call has it
-	KindRenewal      Kind = "renewal"      // which steps have new idempotency keys since a repair; no call has it
+	KindKeyRenewal   Kind = "renewal"      // which steps have new idempotency keys since a repair; no call has it
 	KindGraph        Kind = "graph"        // the shape of a graph of [DefineGraph], or that a node was skipped by its condition
 )
 

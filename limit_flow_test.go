@@ -100,7 +100,7 @@ func TestManyStepsOfOneRunAskLittle(t *testing.T) {
 			_, err := c.Map("items", items, func(context.Context, int) (int, error) {
 				realtime.Pass(5*time.Millisecond, "each permit is given back in a transaction of its own")
 				return 0, nil
-			}, durable.EachStep(limit.Permit()), durable.Parallel(n))
+			}, durable.ItemOptions(limit.Permit()), durable.Parallel(n))
 			return 0, err
 		})
 		counted := &askCounter{Store: s}

@@ -23,7 +23,7 @@ func TestLimitHoldsOverWorkers(t *testing.T) {
 			if err := c.Compensate("undo", work, stripe.Permit()); err != nil {
 				return 0, err
 			}
-			if _, err := c.Map("items", []int{1, 2, 3}, func(ctx context.Context, i int) (int, error) { return i, work(ctx) }, durable.EachStep(stripe.Permit())); err != nil {
+			if _, err := c.Map("items", []int{1, 2, 3}, func(ctx context.Context, i int) (int, error) { return i, work(ctx) }, durable.ItemOptions(stripe.Permit())); err != nil {
 				return 0, err
 			}
 			tries := 0

@@ -201,7 +201,7 @@ func Key[In any](key func(In) string) MapOption {
 	}
 }
 
-// EachStep sets options of the items' steps.
-func EachStep(opts ...StepOption) MapOption {
+// ItemOptions sets options of the items' steps.
+func ItemOptions(opts ...StepOption) MapOption {
 	return func(o *mapOptions) { o.steps = append(o.steps, opts...) }
 }

@@ -23,7 +23,7 @@ func TestSetPriorityAndMoveToQueueChangeWhatIsNext(t *testing.T) {
 			return in, c.Do("s", func(context.Context) error { began <- c.ID(); return nil })
 		})
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Concurrency: 1})
-		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}); err != nil {
+		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"a", "b", "c", "d"} {

@@ -25,7 +25,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 			"SetLimit":      func() error { return e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}) },
 			"DeleteLimit":   func() error { return e.DeleteLimit(ctx, "stripe") },
 			"SetSchedule":   func() error { return e.SetSchedule(ctx, hourly) },
-			"SetQueue":      func() error { return e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}) },
+			"SetQueue":      func() error { return e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}) },
 			"ResetSchedule": func() error { return e.ResetSchedule(ctx, "hourly") },
 		}
 		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning}
@@ -47,7 +47,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 			}
 		}
 		beat(old, time.Now().Add(-time.Second))
-		if err := errors.Join(e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}), e.DeleteLimit(ctx, "stripe"), e.SetSchedule(ctx, hourly), e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1})); err != nil {
+		if err := errors.Join(e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}), e.DeleteLimit(ctx, "stripe"), e.SetSchedule(ctx, hourly), e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1})); err != nil {
 			t.Errorf("the older worker is silent: %v", err)
 		}
 		beat(old, time.Now().Add(time.Hour))
@@ -75,7 +75,7 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 		w := durable.Define("w", func(c *durable.Ctx, in int) (int, error) {
 			return c.Step("s", func(context.Context) (int, error) { return in, nil }, limit.Permit())
 		})
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}, Poll: 5 * time.Millisecond, QueueSettings: map[string]durable.QueueSettings{"mail": {Executing: 1}}, Schedules: []durable.Schedule{
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}, Poll: 5 * time.Millisecond, QueueSettings: map[string]durable.QueueSettings{"mail": {MaxExecuting: 1}}, Schedules: []durable.Schedule{
 			w.Schedule(1, durable.Schedule{Name: "hourly", Cron: "@hourly"}), w.Schedule(1, durable.Schedule{Name: "daily", Cron: "@daily"}),
 		}})
 		e := engineWith(t, s, cfg)

@@ -190,7 +190,7 @@ func TestValueThatPanicsWhenEncoded(t *testing.T) {
 		"step": func(c *durable.Ctx) error { _, err := c.Step("charge", effect, retry); return err },
 		"once": func(c *durable.Ctx) error { _, err := c.Step("charge", effect, durable.AtMostOnce()); return err },
 		"map": func(c *durable.Ctx) error {
-			_, err := c.Map("m", []int{1}, func(ctx context.Context, _ int) (panicsInMarshal, error) { return effect(ctx) }, durable.EachStep(retry))
+			_, err := c.Map("m", []int{1}, func(ctx context.Context, _ int) (panicsInMarshal, error) { return effect(ctx) }, durable.ItemOptions(retry))
 			return err
 		},
 	} {

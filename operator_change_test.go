@@ -31,7 +31,7 @@ func TestWhatOperatorsChangeIsRecorded(t *testing.T) {
 			got  func() *durable.OperatorChange // nil: it is deleted
 		}{
 			{durable.VerbSet, func(o ...durable.ControlOption) error {
-				return e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}, o...)
+				return e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}, o...)
 			}, queue},
 			{durable.VerbPause, func(o ...durable.ControlOption) error { return e.PauseQueue(ctx, "mail", o...) }, queue},
 			{durable.VerbResume, func(o ...durable.ControlOption) error { return e.ResumeQueue(ctx, "mail", o...) }, queue},
@@ -70,25 +70,25 @@ func TestAResetReturnsToWhatTheCodeDeclares(t *testing.T) {
 		w := durable.Define("w", func(c *durable.Ctx, in int) (int, error) {
 			return c.Step("charge", func(context.Context) (int, error) { return in, nil }, stripe.Permit())
 		})
-		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, QueueSettings: map[string]durable.QueueSettings{"mail": {Executing: 5}}})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, QueueSettings: map[string]durable.QueueSettings{"mail": {MaxExecuting: 5}}})
 		running(t, e)
 		waitFor(t, func() bool { return len(orFail(e.Queues(ctx))(t)) == 1 })
 		start := func() error {
 			_, err := w.Call(ctx, e, 1, durable.InQueue("mail"), durable.GroupKey("acme"))
 			return err
 		}
-		err := errors.Join(start(), e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}), e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}))
+		err := errors.Join(start(), e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}), e.SetLimit(ctx, "stripe", durable.LimitBounds{Concurrent: 1}))
 		err = errors.Join(err, e.ResetQueue(ctx, "mail", durable.Actor("ann")), e.ResetLimit(ctx, "stripe", durable.Actor("ann")), start())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q := orFail(e.Queues(ctx))(t)[0]; q.Settings.Executing != 5 || q.Set != nil || q.LastChange.Verb != durable.VerbReset || q.LastChange.By != "ann" {
+		if q := orFail(e.Queues(ctx))(t)[0]; q.Settings.MaxExecuting != 5 || q.Set != nil || q.LastChange.Verb != durable.VerbReset || q.LastChange.By != "ann" {
 			t.Errorf("the queue: %+v", q)
 		}
 		if l := orFail(e.Limits(ctx))(t)[0]; l.Concurrent != 2 || l.Set != nil || l.LastChange.Verb != durable.VerbReset || l.LastChange.By != "ann" {
 			t.Errorf("the limit: %+v", l)
 		}
-		err = errors.Join(e.SetQueue(ctx, "undeclared", durable.QueueSettings{Executing: 1}), e.SetLimit(ctx, "undeclared", durable.LimitBounds{Concurrent: 1}))
+		err = errors.Join(e.SetQueue(ctx, "undeclared", durable.QueueSettings{MaxExecuting: 1}), e.SetLimit(ctx, "undeclared", durable.LimitBounds{Concurrent: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func TestDescendantsInheritGroupKeyAndPriority(t *testing.T) {
 		})
 		e := engineOn(t, s, leaf, middle, parent)
 		for _, queue := range []string{"tenants", "bulk"} {
-			if err := e.SetQueue(ctx, queue, durable.QueueSettings{Executing: 100}); err != nil {
+			if err := e.SetQueue(ctx, queue, durable.QueueSettings{MaxExecuting: 100}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -24,7 +24,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 			return in, nil
 		})
 		client := engineOn(t, s)
-		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}); err != nil {
+		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}); err != nil {
 			t.Fatal(err)
 		}
 		runs := make(map[string]*durable.Run[int])
@@ -95,7 +95,7 @@ func TestACancelledRunNeedsNoRoomOfPerWorker(t *testing.T) {
 			return c.Receive[int]("never")
 		}, durable.Queue("mail"))
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
-		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{PerWorker: 1}); err != nil {
+		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecutingPerWorker: 1}); err != nil {
 			t.Fatal(err)
 		}
 		running(t, e)

@@ -23,7 +23,7 @@ func TestNothingOfAPausedQueueBegins(t *testing.T) {
 			return 1, nil
 		})
 		client := engineOn(t, s)
-		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 5}); err != nil {
+		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 5}); err != nil {
 			t.Fatal(err)
 		}
 		first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})

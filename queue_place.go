@@ -18,11 +18,11 @@ type QueuePlace struct {
 	// Before is how many runs are before it: in the line of the queue, or, with PlaceBehindKey, of its key. At most 10000 are
 	// counted. A paused queue counts as well.
 	Before int
-	// Open reports whether the run counts towards Open and KeyOpen: it is a root run that has begun. It keeps its place until it
+	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey: it is a root run that has begun. It keeps its place until it
 	// ends, also while it waits, is paused or is held.
-	Open    bool
-	Since   time.Time // when it was due first; zero until a worker has seen that it is due
-	StartBy time.Time // when it expires if it has not begun; zero: never
+	InProgress bool
+	Since      time.Time // when it was due first; zero until a worker has seen that it is due
+	StartBy    time.Time // when it expires if it has not begun; zero: never
 	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when, by whom and why.
 	QueuePaused bool
 	PausedAt    time.Time
@@ -78,7 +78,7 @@ func (p *QueuePlace) String() string {
 			notes = append(notes, p.outsideBecause)
 		}
 	}
-	if p.Open {
+	if p.InProgress {
 		notes = append(notes, "open")
 	}
 	if p.QueuePaused {
@@ -104,7 +104,7 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 		return err
 	}
 	at := &QueuePlace{
-		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, Open: p.Root && p.Begun,
+		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, InProgress: p.Root && p.Begun,
 		Since: p.ArrivedAt, StartBy: p.StartBy,
 	}
 	if p.Admission == store.AdmissionNotNeeded && p.State == store.PlaceOutside { // the queue has no settings, and the place only has a time

@@ -14,23 +14,24 @@ import (
 
 // QueueSettings bound the runs of a queue, over all workers. Zero means no bound. See [Engine.SetQueue].
 type QueueSettings struct {
-	// Executing is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or [Ctx.Child],
+	// MaxExecuting is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or [Ctx.Child],
 	// and has left memory, does not count.
-	Executing int
-	// PerWorker is the largest number of runs that execute at once in one worker. Runs that the queue lets through because they
+	MaxExecuting int
+	// MaxExecutingPerWorker is the largest number of runs that execute at once in one worker. Runs that the queue lets through because they
 	// were cancelled or their time is over do not count.
-	PerWorker int
-	// Open is the largest number of root runs that have begun and not ended, also while they wait, are paused or are held. Their
+	MaxExecutingPerWorker int
+	// MaxInProgress is the largest number of root runs that have begun and not ended, also while they wait, are paused or are held. Their
 	// descendants in the queue do not count.
-	Open int
-	// KeyExecuting and KeyOpen are Executing and Open for each [GroupKey]. With a KeyOpen of 1, the runs of a key are executed one
-	// after the other, those with a higher priority first, and otherwise in the order in which they became due.
-	KeyExecuting int
-	KeyOpen      int
-	// Rate bounds how many runs begin in a period, and KeyRate how many of each GroupKey. A run that has begun does not need the
-	// rate to continue.
-	Rate    QueueRate
-	KeyRate QueueRate
+	MaxInProgress int
+	// MaxExecutingPerKey and MaxInProgressPerKey bound the runs of each [GroupKey] as MaxExecuting and MaxInProgress bound those of
+	// the queue. With a MaxInProgressPerKey of 1, the runs of a key are executed one after the other: those with a higher priority
+	// first, and otherwise in the order in which they became due.
+	MaxExecutingPerKey  int
+	MaxInProgressPerKey int
+	// Rate bounds how many runs begin in a period, and RatePerKey how many runs of each GroupKey begin in a period. A run that has
+	// begun is not bounded by them when it continues after a wait.
+	Rate       QueueRate
+	RatePerKey QueueRate
 	// Depth is how many runs may wait in the queue. Runs that have not begun count, also those that are delayed, debounced or wait
 	// for their [Singleton] key, and so do runs that have begun and wait for a place to continue. Runs that sleep or wait for a
 	// signal or a child do not count. All priorities and all group keys count together. A start of a root run that would exceed the
@@ -56,7 +57,7 @@ func (s QueueSettings) check() error {
 		name  string
 		value int
 	}{
-		{"Executing", s.Executing}, {"PerWorker", s.PerWorker}, {"Open", s.Open}, {"KeyExecuting", s.KeyExecuting}, {"KeyOpen", s.KeyOpen}, {"Depth", s.Depth},
+		{"MaxExecuting", s.MaxExecuting}, {"MaxExecutingPerWorker", s.MaxExecutingPerWorker}, {"MaxInProgress", s.MaxInProgress}, {"MaxExecutingPerKey", s.MaxExecutingPerKey}, {"MaxInProgressPerKey", s.MaxInProgressPerKey}, {"Depth", s.Depth},
 	} {
 		if f.value < 0 || f.value > math.MaxInt32 {
 			return fmt.Errorf("%w: %s is %d: it must be from 1 to %d, or zero for no bound", ErrInvalidConfig, f.name, f.value, math.MaxInt32)
@@ -65,7 +66,7 @@ func (s QueueSettings) check() error {
 	if err := s.Rate.check("Rate"); err != nil {
 		return err
 	}
-	return s.KeyRate.check("KeyRate")
+	return s.RatePerKey.check("RatePerKey")
 }
 
 func (r QueueRate) check(name string) error {
@@ -95,15 +96,15 @@ func (r QueueRate) toStore() store.Rate {
 
 func (s QueueSettings) toStore() store.QueueSettings {
 	return store.QueueSettings{
-		Executing: s.Executing, PerWorker: s.PerWorker, Open: s.Open, KeyExecuting: s.KeyExecuting, KeyOpen: s.KeyOpen,
-		Rate: s.Rate.toStore(), KeyRate: s.KeyRate.toStore(), Depth: s.Depth, Closed: s.Closed,
+		MaxExecuting: s.MaxExecuting, MaxExecutingPerWorker: s.MaxExecutingPerWorker, MaxInProgress: s.MaxInProgress, MaxExecutingPerKey: s.MaxExecutingPerKey, MaxInProgressPerKey: s.MaxInProgressPerKey,
+		Rate: s.Rate.toStore(), RatePerKey: s.RatePerKey.toStore(), Depth: s.Depth, Closed: s.Closed,
 	}
 }
 
 func queueSettingsOf(s store.QueueSettings) QueueSettings {
 	return QueueSettings{
-		Executing: s.Executing, PerWorker: s.PerWorker, Open: s.Open, KeyExecuting: s.KeyExecuting, KeyOpen: s.KeyOpen,
-		Rate: QueueRate(s.Rate), KeyRate: QueueRate(s.KeyRate), Depth: s.Depth, Closed: s.Closed,
+		MaxExecuting: s.MaxExecuting, MaxExecutingPerWorker: s.MaxExecutingPerWorker, MaxInProgress: s.MaxInProgress, MaxExecutingPerKey: s.MaxExecutingPerKey, MaxInProgressPerKey: s.MaxInProgressPerKey,
+		Rate: QueueRate(s.Rate), RatePerKey: QueueRate(s.RatePerKey), Depth: s.Depth, Closed: s.Closed,
 	}
 }
 

@@ -19,25 +19,25 @@ func TestQueueSettingsOfOperatorsAndOfCode(t *testing.T) {
 		want := func(what string, executing, declared int, set bool) {
 			t.Helper()
 			all := orFail(client.Queues(ctx))(t)
-			if len(all) != 1 || all[0].Name != "mail" || all[0].Settings.Executing != executing || (all[0].Set != nil) != set ||
-				(declared > 0) != (all[0].Declared != nil) || declared > 0 && all[0].Declared.Executing != declared {
+			if len(all) != 1 || all[0].Name != "mail" || all[0].Settings.MaxExecuting != executing || (all[0].Set != nil) != set ||
+				(declared > 0) != (all[0].Declared != nil) || declared > 0 && all[0].Declared.MaxExecuting != declared {
 				t.Errorf("%s: %+v, want %d at once, declared %d, set by an operator: %v", what, all, executing, declared, set)
 			}
 		}
 		declare := func(version string, n int) {
 			t.Helper()
 			stop := running(t, engineWith(t, s, durable.Config{
-				Workflows: []durable.Definition{w}, Version: version, QueueSettings: map[string]durable.QueueSettings{"mail": {Executing: n}},
+				Workflows: []durable.Definition{w}, Version: version, QueueSettings: map[string]durable.QueueSettings{"mail": {MaxExecuting: n}},
 			}))
 			waitFor(t, func() bool {
 				all := orFail(client.Queues(ctx))(t)
-				return len(all) == 1 && all[0].DeclaredVersion == version && all[0].Declared.Executing == n
+				return len(all) == 1 && all[0].DeclaredVersion == version && all[0].Declared.MaxExecuting == n
 			})
 			stop()
 		}
 		declare("v1", 3)
 		want("declared", 3, 3, false)
-		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 5, Rate: durable.QueueRate{Count: 1, Period: time.Second}}, durable.Actor("ann"), durable.Reason("slow")); err != nil {
+		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 5, Rate: durable.QueueRate{Count: 1, Period: time.Second}}, durable.Actor("ann"), durable.Reason("slow")); err != nil {
 			t.Fatal(err)
 		}
 		declare("v2", 4)
@@ -63,17 +63,17 @@ func TestQueueSettingsAreChecked(t *testing.T) {
 		ctx := context.Background()
 		e := engineOn(t, s)
 		for field, settings := range map[string]durable.QueueSettings{
-			"Executing":      {Executing: -1},
-			"PerWorker":      {PerWorker: -1},
-			"Open":           {Open: -1},
-			"KeyExecuting":   {KeyExecuting: -1},
-			"KeyOpen":        {KeyOpen: -1},
-			"Depth":          {Depth: -1},
-			"Rate.Count":     {Rate: durable.QueueRate{Count: -1}},
-			"Rate.Burst":     {Rate: durable.QueueRate{Burst: -1}},
-			"Rate.Period":    {Rate: durable.QueueRate{Count: 1}},
-			"KeyRate has":    {KeyRate: durable.QueueRate{Period: time.Second}},
-			"than a year to": {Rate: durable.QueueRate{Count: 1, Period: 24 * time.Hour, Burst: 1000}},
+			"MaxExecuting":          {MaxExecuting: -1},
+			"MaxExecutingPerWorker": {MaxExecutingPerWorker: -1},
+			"MaxInProgress":         {MaxInProgress: -1},
+			"MaxExecutingPerKey":    {MaxExecutingPerKey: -1},
+			"MaxInProgressPerKey":   {MaxInProgressPerKey: -1},
+			"Depth":                 {Depth: -1},
+			"Rate.Count":            {Rate: durable.QueueRate{Count: -1}},
+			"Rate.Burst":            {Rate: durable.QueueRate{Burst: -1}},
+			"Rate.Period":           {Rate: durable.QueueRate{Count: 1}},
+			"RatePerKey has":        {RatePerKey: durable.QueueRate{Period: time.Second}},
+			"than a year to":        {Rate: durable.QueueRate{Count: 1, Period: 24 * time.Hour, Burst: 1000}},
 		} {
 			err := e.SetQueue(ctx, "mail", settings)
 			if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), field) {
@@ -121,14 +121,14 @@ func TestAStartIntoAQueueWithSettingsHasAPlace(t *testing.T) {
 		w := durable.Define("w", double)
 		operator, client := engineOn(t, s), engineOn(t, s, w)
 		orFail(w.Start(ctx, client, 1, durable.ID("before"), durable.InQueue("mail")))(t)
-		if err := operator.SetQueue(ctx, "mail", durable.QueueSettings{Open: 1}); err != nil {
+		if err := operator.SetQueue(ctx, "mail", durable.QueueSettings{MaxInProgress: 1}); err != nil {
 			t.Fatal(err)
 		}
 		run := orFail(w.Start(ctx, client, 2, durable.ID("keyed"), durable.InQueue("mail"), durable.GroupKey("acme", durable.Weight(3)), durable.StartBy(time.Hour)))(t)
 		orFail(w.Start(ctx, client, 2, durable.ID("plain"), durable.InQueue("mail")))(t)
 		info := orFail(client.Get(ctx, "keyed"))(t)
 		p := info.Place
-		if p == nil || p.Queue != "mail" || p.GroupKey != "acme" || p.Weight != 3 || p.State != durable.PlaceOutside || p.Open || !p.StartBy.Equal(info.CreatedAt.Add(time.Hour)) {
+		if p == nil || p.Queue != "mail" || p.GroupKey != "acme" || p.Weight != 3 || p.State != durable.PlaceOutside || p.InProgress || !p.StartBy.Equal(info.CreatedAt.Add(time.Hour)) {
 			t.Errorf("the place is %+v", p)
 		}
 		if info := orFail(client.Get(ctx, "before"))(t); info.Place != nil {

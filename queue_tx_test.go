@@ -52,7 +52,7 @@ func TestAStartInATransactionHasAPlaceInItsQueue(t *testing.T) {
 		if _, err := start(e, o.Workflow, "x", true, in, durable.GroupKey("acme")); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("a start with a key in a queue without settings: %v", err)
 		}
-		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1, KeyOpen: 1, Depth: 3}); err != nil {
+		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1, Depth: 3}); err != nil {
 			t.Fatal(err)
 		}
 		first := orFail(start(e, o.Workflow, "first", true, in, durable.GroupKey("acme", durable.Weight(3)), durable.Priority(-1), durable.StartBy(time.Hour)))(t)
@@ -94,7 +94,7 @@ func TestAStartThatCommitsAfterTheLastOfItsKeyIsExecuted(t *testing.T) {
 	defer s.Close()
 	o := newOrderOf()
 	e := engineOn(t, s, o)
-	if err := e.SetQueue(ctx, "mail", durable.QueueSettings{KeyOpen: 1}); err != nil {
+	if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxInProgressPerKey: 1}); err != nil {
 		t.Fatal(err)
 	}
 	defer running(t, e)()
@@ -106,7 +106,7 @@ func TestAStartThatCommitsAfterTheLastOfItsKeyIsExecuted(t *testing.T) {
 	orFail(last.Result(ctx))(t)
 	waitFor(t, func() bool {
 		q := orFail(e.Queues(ctx))(t)[0]
-		return q.Executing+q.Open+q.Waiting == 0 && len(q.Keys) == 0
+		return q.Executing+q.InProgress+q.Waiting == 0 && len(q.Keys) == 0
 	})
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func wakeThroughQueue(t *testing.T, s durable.Store, signal func(e *durable.Engi
 	busy := durable.Define("busy", func(c *durable.Ctx, _ int) (string, error) { return "", c.Do("work", g.pass) })
 	begins := durable.Define("begins", func(c *durable.Ctx, _ int) (string, error) { return "", c.Do("begin", record("new")) })
 	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{waits, busy, begins}, ParkAfter: time.Millisecond})
-	if err := e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}); err != nil {
+	if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}); err != nil {
 		t.Fatal(err)
 	}
 	defer running(t, e)()
@@ -199,7 +199,7 @@ func TestStartManyIntoAQueueTakesTurnsWithOtherKeys(t *testing.T) {
 		ctx := within(t)
 		o := newOrderOf()
 		e := engineOn(t, s, o)
-		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}); err != nil {
+		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1}); err != nil {
 			t.Fatal(err)
 		}
 		var items []durable.StartItem[string]

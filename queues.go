@@ -34,27 +34,27 @@ type QueueInfo struct {
 	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. Zero: no run waits, or no
 	// worker has been alive since. If you alert on this time, alert also when [Engine.Workers] returns no worker.
 	OldestDue time.Time
-	// WaitsFor is what the next run of the queue waits for. Empty: no run waits, or the next one is about to begin or waits only for
-	// its group key.
-	WaitsFor QueueBound
-	Keys     []QueueKeyUse // the keys with the most waiting runs, at most ten
+	// BlockedBy is why the next run of the queue does not begin. Empty: no run waits, or the next one is about to begin or waits only
+	// for its group key.
+	BlockedBy QueueBlock
+	Keys      []QueueKeyUse // the keys with the most waiting runs, at most ten
 }
 
-// QueueBound is the reason why no further run of a queue begins.
-type QueueBound string
+// QueueBlock is the reason why the next run of a queue does not begin.
+type QueueBlock string
 
-// What runs of a queue wait for.
+// The reasons why the next run of a queue does not begin.
 const (
-	WaitsForResume    QueueBound = "resume"    // the queue is paused
-	WaitsForExecuting QueueBound = "executing" // the largest allowed number of runs execute
-	WaitsForOpen      QueueBound = "open"      // the largest allowed number of runs are open
-	WaitsForRate      QueueBound = "rate"      // the rate is used up for now
+	BlockedByPause         QueueBlock = "pause"           // the queue is paused
+	BlockedByMaxExecuting  QueueBlock = "max_executing"   // as many runs execute as MaxExecuting allows
+	BlockedByMaxInProgress QueueBlock = "max_in_progress" // as many runs are in progress as MaxInProgress allows
+	BlockedByRate          QueueBlock = "rate"            // the Rate is used up for now
 )
 
 // QueueUse counts the runs of a queue, or of one key of it, by their state.
 type QueueUse struct {
-	Executing int // runs that execute, or were let through to a worker; one that has just stopped counts for a moment
-	Open      int // root runs that have begun and not ended
+	Executing  int // runs that execute, or were let through to a worker; one that has just stopped counts for a moment
+	InProgress int // root runs that have begun and not ended
 	// Waiting is how many runs are due and wait for their turn, as far as a worker has seen. It does not change while no worker lives.
 	Waiting int
 	// WaitingForKey is how many of those wait because their group key has used up its bounds or its place in the line.
@@ -68,7 +68,7 @@ type QueueKeyUse struct {
 }
 
 func toQueueUse(u store.QueueUse) QueueUse {
-	return QueueUse{Executing: u.Executing, Open: u.Open, Waiting: u.Waiting, WaitingForKey: u.Behind}
+	return QueueUse{Executing: u.Executing, InProgress: u.Open, Waiting: u.Waiting, WaitingForKey: u.Behind}
 }
 
 // Queues returns the queues that have settings, ordered by name.
@@ -91,7 +91,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 			Name: q.Name, Settings: queueSettingsOf(q.Settings), DeclaredVersion: q.DeclaredVersion, DeclaredAt: q.DeclaredAt,
 			SetBy: q.SetBy, SetReason: q.SetReason, SetAt: q.SetAt, PausedAt: q.PausedAt, PausedBy: q.PausedBy, PauseReason: q.PauseReason,
 			LastChange: operatorChangeOf(q.LastChange),
-			QueueUse:   toQueueUse(q.QueueUse), OldestDue: q.OldestDue, WaitsFor: QueueBound(q.WaitsFor(now)),
+			QueueUse:   toQueueUse(q.QueueUse), OldestDue: q.OldestDue, BlockedBy: QueueBlock(q.BlockedBy(now)),
 		}
 		if q.Declared != nil {
 			all[i].Declared = new(queueSettingsOf(*q.Declared))

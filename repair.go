@@ -172,10 +172,10 @@ var repairOptions = map[Verb]struct {
 	names string
 }{
 	VerbRetry:    {optionFrom, "From, FromEnd"},
-	VerbOverride: {optionFrom | optionAtOnce, "FromEnd, AtOnce"},
-	VerbSkip:     {optionAtOnce, "AtOnce"},
-	VerbRerun:    {optionAtOnce, "AtOnce"},
-	VerbFork:     {optionFrom | optionAtOnce | optionWith | optionNewID, "From, FromEnd, With, NewID, AtOnce"},
+	VerbOverride: {optionFrom | optionInterruptSteps, "FromEnd, InterruptSteps"},
+	VerbSkip:     {optionInterruptSteps, "InterruptSteps"},
+	VerbRerun:    {optionInterruptSteps, "InterruptSteps"},
+	VerbFork:     {optionFrom | optionInterruptSteps | optionWith | optionNewID, "From, FromEnd, StepValue, NewID, InterruptSteps"},
 }
 
 // repairRequest adds the options of a repair to the request.
@@ -199,7 +199,7 @@ func (e *Engine) repairRequest(ctx context.Context, verb Verb, q engine.RepairRe
 		q.Values, err = e.encodeValues(o.values)
 	}
 	q.NewID = o.newID
-	q.Verb, q.From, q.FromEnd, q.AtOnce, q.DryRun, q.Actor, q.Reason = string(verb), o.from, o.fromEnd, o.atOnce, o.dryRun, o.actor, o.reason
+	q.Verb, q.From, q.FromEnd, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.from, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
 	return q, err
 }
 

@@ -34,7 +34,7 @@ func TestRepairsAtTheMomentOfAnotherCall(t *testing.T) {
 			"terminate":   func(id string) error { _, err := other.Terminate(ctx, id); return err },
 			"rerun":       func(id string) error { return rerun(other, id) },
 			"override":    func(id string) error { _, err := other.Override(ctx, id, "a", "b", durable.FromEnd()); return err },
-			"at once":     func(id string) error { _, err := other.Rerun(ctx, id, "a", durable.AtOnce()); return err },
+			"at once":     func(id string) error { _, err := other.Rerun(ctx, id, "a", durable.InterruptSteps()); return err },
 			"skip":        func(id string) error { _, err := other.Skip(ctx, id, "go", "?"); return err },
 			"resume":      func(id string) error { _, _ = other.Resume(ctx, id); return nil },
 			"move":        func(id string) error { return other.SetPriority(ctx, id, 1) },

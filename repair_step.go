@@ -18,14 +18,14 @@ import (
 //
 // Override is for live runs and for runs that have ended, including completed ones. The former execution is kept as a generation,
 // as with [Engine.Retry]. A live run is paused first, and Override waits until its running steps have finished, at most until ctx
-// ends. If ctx ends first, Override returns a [*StateError] that names the step, and the run continues unrepaired. With [AtOnce],
+// ends. If ctx ends first, Override returns a [*StateError] that names the step, and the run continues unrepaired. With [InterruptSteps],
 // Override does not wait. After the repair the run continues, unless somebody had paused it before. A run that is cancelled or
 // being cancelled cannot be repaired.
 //
 // Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; a [*StateError] if the
 // state of the run or of the step does not allow it; [ErrFromRequired] if compensations were executed and it is not known what they
 // undid (see [Undoes]); and [ErrSchema] while a worker with an older version of durable lives. The options are [Reason], [Actor],
-// [DryRun], [FromEnd] and [AtOnce].
+// [DryRun], [FromEnd] and [InterruptSteps].
 func (e *Engine) Override(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbOverride, id, step, &value, opts)
 }
@@ -65,13 +65,13 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 	return e.repair(ctx, verb, id, q, opts)
 }
 
-// AtOnce makes a repair take a live run away from its worker at once, instead of waiting until its running steps have finished.
+// InterruptSteps makes a repair interrupt the running steps of a live run, instead of waiting until they have finished.
 // The context of such a step ends. The step counts as interrupted, and is executed again with its old idempotency key, even if
 // its function has taken effect meanwhile. An [AtMostOnce] step instead fails with [ErrOutcomeUnknown], or its [Verify] function
 // decides.
-func AtOnce() ControlOption {
+func InterruptSteps() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionAtOnce, "AtOnce")
-		o.atOnce = true
+		o.addOption(optionInterruptSteps, "InterruptSteps")
+		o.interruptSteps = true
 	}
 }

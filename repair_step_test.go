@@ -112,7 +112,7 @@ func TestARepairOfALiveRunWaitsForItsStep(t *testing.T) {
 	})
 }
 
-// With AtOnce a running step is interrupted. A step that runs at most once then has an unknown outcome.
+// With InterruptSteps a running step is interrupted. A step that runs at most once then has an unknown outcome.
 func TestARepairAtOnceInterruptsTheRunningStep(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
@@ -129,7 +129,7 @@ func TestARepairAtOnceInterruptsTheRunningStep(t *testing.T) {
 		running(t, e)
 		run := orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
 		<-g.entered
-		orFail(e.Rerun(ctx, "r", "a", durable.AtOnce()))(t)
+		orFail(e.Rerun(ctx, "r", "a", durable.InterruptSteps()))(t)
 		if _, err := run.Result(ctx); !errors.Is(err, durable.ErrOutcomeUnknown) {
 			t.Fatalf("the run ended with %v", err)
 		}
@@ -212,13 +212,13 @@ func TestRepairsOfStepsThatCannotBeMeant(t *testing.T) {
 			want error
 			call func() (*durable.Repaired, error)
 		}{
-			"no such step":           {durable.ErrNoStep, func() (*durable.Repaired, error) { return e.Rerun(ctx, "r", "b") }},
-			"no such run":            {durable.ErrNotFound, func() (*durable.Repaired, error) { return e.Rerun(ctx, "q", "a") }},
-			"a value that is waited": {durable.ErrState, func() (*durable.Repaired, error) { return e.Override(ctx, "r", "go", "x") }},
-			"a value of no JSON":     {durable.ErrNotEncodable, func() (*durable.Repaired, error) { return e.Skip(ctx, "r", "go", func() {}) }},
-			"From in a rerun":        {durable.ErrInvalidConfig, func() (*durable.Repaired, error) { return e.Rerun(ctx, "r", "a", durable.From("a")) }},
-			"From in an override":    {durable.ErrInvalidConfig, func() (*durable.Repaired, error) { return e.Override(ctx, "r", "a", 1, durable.From("a")) }},
-			"AtOnce in a retry":      {durable.ErrInvalidConfig, func() (*durable.Repaired, error) { return e.Retry(ctx, "r", durable.AtOnce()) }},
+			"no such step":              {durable.ErrNoStep, func() (*durable.Repaired, error) { return e.Rerun(ctx, "r", "b") }},
+			"no such run":               {durable.ErrNotFound, func() (*durable.Repaired, error) { return e.Rerun(ctx, "q", "a") }},
+			"a value that is waited":    {durable.ErrState, func() (*durable.Repaired, error) { return e.Override(ctx, "r", "go", "x") }},
+			"a value of no JSON":        {durable.ErrNotEncodable, func() (*durable.Repaired, error) { return e.Skip(ctx, "r", "go", func() {}) }},
+			"From in a rerun":           {durable.ErrInvalidConfig, func() (*durable.Repaired, error) { return e.Rerun(ctx, "r", "a", durable.From("a")) }},
+			"From in an override":       {durable.ErrInvalidConfig, func() (*durable.Repaired, error) { return e.Override(ctx, "r", "a", 1, durable.From("a")) }},
+			"InterruptSteps in a retry": {durable.ErrInvalidConfig, func() (*durable.Repaired, error) { return e.Retry(ctx, "r", durable.InterruptSteps()) }},
 		} {
 			if _, err := c.call(); !errors.Is(err, c.want) {
 				t.Errorf("%s: %v, want %v", what, err, c.want)

@@ -281,7 +281,7 @@ func TestRetryInAQueueWithSettings(t *testing.T) {
 		var bank fixable
 		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) { return "done", l.do(c, "a", bank.err()) })
 		e := engineOn(t, s, w)
-		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1, KeyExecuting: 1}); err != nil {
+		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1, MaxExecutingPerKey: 1}); err != nil {
 			t.Fatal(err)
 		}
 		running(t, e)

@@ -29,15 +29,15 @@ type ScheduleInfo struct {
 	PausedBy           string
 	PauseReason        string
 	LastChange         *OperatorChange
-	Next               []time.Time // the next scheduled times, at most five; none while the schedule is paused
-	WaitingAt          time.Time   // the scheduled time that waits for the end of the run before; see OverlapWait
-	LastFires          []Fire      // the latest first, at most five
-	Problem            string      // why the schedule cannot be fired; empty: it can
-	DeclaredButDeleted bool        // DeleteSchedule deleted it, and code declares it: it does not fire
+	Next               []time.Time    // the next scheduled times, at most five; none while the schedule is paused
+	WaitingAt          time.Time      // the scheduled time that waits for the end of the run before; see OverlapWait
+	LastFires          []ScheduleFire // the latest first, at most five
+	Problem            string         // why the schedule cannot be fired; empty: it can
+	DeclaredButDeleted bool           // DeleteSchedule deleted it, and code declares it: it does not fire
 }
 
-// Fire tells what happened at one time of a schedule.
-type Fire struct {
+// ScheduleFire tells what happened at one time of a schedule.
+type ScheduleFire struct {
 	At        time.Time // the scheduled time; for a trigger, the time of the call
 	FiredAt   time.Time // when it was decided
 	Kind      string    // scheduled, triggered or backfill
@@ -197,7 +197,7 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 
 // Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept.
 // Of older times, only those that have started a run are kept, for [Engine.Backfill].
-func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, error) {
+func (e *Engine) ScheduleFires(ctx context.Context, name string, limit int) ([]ScheduleFire, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
@@ -208,9 +208,9 @@ func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, err
 	if err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
-	fires := make([]Fire, len(rows))
+	fires := make([]ScheduleFire, len(rows))
 	for i, f := range rows {
-		fires[i] = Fire{At: f.At, FiredAt: f.FiredAt, Kind: f.Kind.String(), Outcome: f.Outcome.String()}
+		fires[i] = ScheduleFire{At: f.At, FiredAt: f.FiredAt, Kind: f.Kind.String(), Outcome: f.Outcome.String()}
 		if f.Run.Valid {
 			fires[i].ID = schedule.RunID(name, f.At)
 		}
@@ -239,7 +239,7 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 			}
 		}
 	}
-	info.LastFires, err = e.Fires(ctx, row.Name, maxShownTimes)
+	info.LastFires, err = e.ScheduleFires(ctx, row.Name, maxShownTimes)
 	return info, err
 }
 

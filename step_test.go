@@ -215,7 +215,7 @@ func goexit(context.Context) error { runtime.Goexit(); return nil }
 
 // Names are compared as bytes: these names are of different steps.
 func TestNamesAreKeptBytewise(t *testing.T) {
-	names := []string{"a", "A", "a ", " a", "'; DROP TABLE x; --", `"`, "%s%d", "ä", "a\u0308", "🦆", strings.Repeat("n", durable.MaxName)}
+	names := []string{"a", "A", "a ", " a", "'; DROP TABLE x; --", `"`, "%s%d", "ä", "a\u0308", "🦆", strings.Repeat("n", durable.MaxNameBytes)}
 	s := openStore(t)
 	w := durable.Define("names", func(c *durable.Ctx, _ int) (int, error) {
 		for i, name := range names {

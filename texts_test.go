@@ -74,7 +74,7 @@ func TestConflictsSayOfWhat(t *testing.T) {
 func TestWaitsHaveNames(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens := make(chan string, 3)
-		names := []string{"\x00", "\xff", strings.Repeat("n", durable.MaxName+1)}
+		names := []string{"\x00", "\xff", strings.Repeat("n", durable.MaxNameBytes+1)}
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 			for _, name := range names {
 				a := c.Awaitable[int](name)

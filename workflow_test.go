@@ -165,7 +165,7 @@ func TestStartRefusesBadInput(t *testing.T) {
 	}{
 		"empty ID":   {1, "", durable.ErrInvalidName},
 		"NUL":        {1, "a\x00", durable.ErrInvalidName},
-		"long ID":    {1, strings.Repeat("x", durable.MaxName+1), durable.ErrInvalidName},
+		"long ID":    {1, strings.Repeat("x", durable.MaxNameBytes+1), durable.ErrInvalidName},
 		"not UTF-8":  {1, "\xff", durable.ErrInvalidName},
 		"a function": {func() {}, "a", durable.ErrNotEncodable},
 		"too large":  {strings.Repeat("x", 5<<20), "a", durable.ErrPayloadTooLarge},

@@ -22,7 +22,7 @@ func (s *refusesQueues) ChangeQueue(context.Context, store.QueueChange) error {
 func TestARefusedValueWasNotWritten(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		e := engineOn(t, &refusesQueues{s})
-		err := e.SetQueue(within(t), "mail", durable.QueueSettings{Executing: 1})
+		err := e.SetQueue(within(t), "mail", durable.QueueSettings{MaxExecuting: 1})
 		failed, is := errors.AsType[*durable.WriteError](err)
 		if !is || failed.MayHaveCommitted || !errors.Is(err, store.ErrBadData) || !strings.Contains(err.Error(), "nothing was written") {
 			t.Errorf("got %v", err)

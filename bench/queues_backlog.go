@@ -59,9 +59,9 @@ func (b *bench) openDesk(at *site) (_ *desk, err error) {
 	if d.client, err = b.queueClient(at); err != nil {
 		return nil, err
 	}
-	err = d.client.engine.SetQueue(b.ctx, queueBusy, durable.QueueSettings{Executing: 1})
+	err = d.client.engine.SetQueue(b.ctx, queueBusy, durable.QueueSettings{MaxExecuting: 1})
 	if err == nil {
-		err = d.client.engine.SetQueue(b.ctx, queueOther, durable.QueueSettings{Executing: 1000})
+		err = d.client.engine.SetQueue(b.ctx, queueOther, durable.QueueSettings{MaxExecuting: 1000})
 	}
 	if err == nil {
 		d.there, err = at.spawn(job{Role: "queued"})

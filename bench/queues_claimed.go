@@ -24,15 +24,15 @@ const pathFree = "free"
 // queuePaths are what part claimed compares.
 var queuePaths = []queuePath{
 	{name: pathFree},
-	{name: "bound", settings: func(callers int) durable.QueueSettings { return durable.QueueSettings{Executing: 4 * callers} }},
-	{name: "full", settings: func(callers int) durable.QueueSettings { return durable.QueueSettings{Executing: callers} }},
-	{name: "keys", keys: 1000, settings: func(int) durable.QueueSettings { return durable.QueueSettings{KeyOpen: 1} }},
+	{name: "bound", settings: func(callers int) durable.QueueSettings { return durable.QueueSettings{MaxExecuting: 4 * callers} }},
+	{name: "full", settings: func(callers int) durable.QueueSettings { return durable.QueueSettings{MaxExecuting: callers} }},
+	{name: "keys", keys: 1000, settings: func(int) durable.QueueSettings { return durable.QueueSettings{MaxInProgressPerKey: 1} }},
 	{name: "rate", settings: func(int) durable.QueueSettings {
 		return durable.QueueSettings{Rate: durable.QueueRate{Count: 1_000_000, Period: time.Second, Burst: 1000}}
 	}},
 	{name: "lanes", priorities: true},
 	{name: "priorities", priorities: true, settings: func(callers int) durable.QueueSettings {
-		return durable.QueueSettings{Executing: 4 * callers}
+		return durable.QueueSettings{MaxExecuting: 4 * callers}
 	}},
 }
 

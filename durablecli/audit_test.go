@@ -20,7 +20,7 @@ func TestAudit(t *testing.T) {
 		by := func(actor, reason string) []string { return []string{"--actor", actor, "--reason", reason} }
 		for _, args := range [][]string{
 			append([]string{"limit", "set", "bank", "--concurrent", "4"}, by("ann", "agreed")...),
-			append([]string{"queue", "set", "mail", "--executing", "4"}, by("ann", "quota")...),
+			append([]string{"queue", "set", "mail", "--max-executing", "4"}, by("ann", "quota")...),
 			append([]string{"queue", "pause", "mail"}, by("bob", "bounces")...),
 			append([]string{"retry", "order-1"}, by("ann", "the bank is back")...),
 			append([]string{"pause", "approval-1"}, by("cid", "audit\x1b[2J")...),

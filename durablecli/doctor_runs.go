@@ -180,7 +180,7 @@ func (x *examination) queueFindings() (findings []finding) {
 		case !q.PausedAt.IsZero():
 			findings = append(findings, finding{warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.Exact(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + q.Name + ", if the reason is over"})
 		case !q.OldestDue.IsZero() && x.now.Sub(q.OldestDue) > longWait:
-			findings = append(findings, finding{warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.About(x.now.Sub(q.OldestDue)), cmp.Or(string(q.WaitsFor), "its key")), "raise the bounds with durable queue set, or add workers"})
+			findings = append(findings, finding{warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.About(x.now.Sub(q.OldestDue)), cmp.Or(string(q.BlockedBy), "its key")), "raise the bounds with durable queue set, or add workers"})
 		}
 	}
 	return findings

@@ -14,7 +14,7 @@ func forkCommand(f *frame) []*cobra.Command {
 	var act actFlags
 	var from, newID string
 	var with []string
-	var fromEnd, atOnce, dryRun bool
+	var fromEnd, interruptSteps, dryRun bool
 	cmd := &cobra.Command{
 		Use: "fork ID {--from CALL | --from-end}", GroupID: groupAct, Args: oneRun,
 		Short: "Execute a copy of a run anew from a call, in its place or with --new-id as another run",
@@ -28,7 +28,7 @@ func forkCommand(f *frame) []*cobra.Command {
 	flags.BoolVar(&fromEnd, "from-end", false, "keep all checkpoints: only what follows the last call is executed")
 	flags.StringVar(&newID, "new-id", "", "the ID of the new run (default: the run itself, as its next generation)")
 	flags.StringArrayVar(&with, "with", nil, "give a call a value instead of executing it, as CALL=JSON; may be repeated")
-	flags.BoolVar(&atOnce, "at-once", false, "take a live run away from its worker at once; a running step is executed again")
+	flags.BoolVar(&interruptSteps, "interrupt-steps", false, "interrupt the running steps of a live run instead of waiting for them; they are executed again")
 	flags.BoolVar(&dryRun, "dry-run", false, "change nothing, and tell what would be done")
 	cmd.MarkFlagsMutuallyExclusive("from", "from-end")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
@@ -48,10 +48,10 @@ func forkCommand(f *frame) []*cobra.Command {
 			if !ok || call == "" || json.Compact() != nil {
 				return usage("--with %q is not understood: write CALL=JSON; a text needs quotes of its own: 'charge=\"paid\"'", text)
 			}
-			opts = append(opts, durable.With(call, json))
+			opts = append(opts, durable.StepValue(call, json))
 		}
-		if atOnce {
-			opts = append(opts, durable.AtOnce())
+		if interruptSteps {
+			opts = append(opts, durable.InterruptSteps())
 		}
 		if dryRun {
 			opts = append(opts, durable.DryRun())

@@ -68,7 +68,7 @@ func nodeColor(s durable.NodeState) color {
 		return green
 	case durable.NodeFailed:
 		return red
-	case durable.NodeSkipped, durable.NodeEnded:
+	case durable.NodeSkipped, durable.NodeCancelled:
 		return yellow
 	case durable.NodeRunning:
 		return cyan

@@ -36,7 +36,7 @@ func populate(t *testing.T, p *place) {
 		})
 	}
 	stop()
-	if err := e.SetQueue(within(t), "mail", durable.QueueSettings{Executing: 4, Rate: durable.QueueRate{Count: 10, Period: 60e9}}, durable.Actor("bob"), durable.Reason("quota")); err != nil {
+	if err := e.SetQueue(within(t), "mail", durable.QueueSettings{MaxExecuting: 4, Rate: durable.QueueRate{Count: 10, Period: 60e9}}, durable.Actor("bob"), durable.Reason("quota")); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.PauseQueue(within(t), "mail", durable.Reason("provider down"), durable.Actor("bob")); err != nil {

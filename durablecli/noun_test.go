@@ -12,19 +12,19 @@ import (
 func TestQueues(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
 		e := p.client(t)
-		got := runOn(t, e, 0, "", "queue", "set", "mail", "--executing", "4", "--rate", "10/m", "--burst", "2", "--reason", "quota", "--actor", "ann").out
-		got += runOn(t, e, 0, "", "queue", "set", "mail", "--open", "9", "--rate", "0").out // executing stays
+		got := runOn(t, e, 0, "", "queue", "set", "mail", "--max-executing", "4", "--rate", "10/m", "--burst", "2", "--reason", "quota", "--actor", "ann").out
+		got += runOn(t, e, 0, "", "queue", "set", "mail", "--max-in-progress", "9", "--rate", "0").out // executing stays
 		got += runOn(t, e, 0, "", "queue", "pause", "mail", "--reason", "provider down", "--actor", "ann").out
 		got += runOn(t, e, 0, "", "queue", "resume", "mail", "-o", "id").out
 		golden(t, "queue-verbs", got)
 		queues, err := e.Queues(within(t))
-		if err != nil || len(queues) != 1 || queues[0].Settings.Executing != 4 || queues[0].Settings.Open != 9 || queues[0].Settings.Rate.Count != 0 {
+		if err != nil || len(queues) != 1 || queues[0].Settings.MaxExecuting != 4 || queues[0].Settings.MaxInProgress != 9 || queues[0].Settings.Rate.Count != 0 {
 			t.Errorf("the queue is %+v, %v", queues, err)
 		}
 		runOn(t, e, 0, "", "queue", "delete", "mail")
 		runOn(t, e, durablecli.ExitNotFound, "", "queue", "delete", "mail")
 		runOn(t, e, durablecli.ExitNotFound, "", "queue", "reset", "mail")
-		for _, args := range [][]string{{"queue", "bogus"}, {"queue", "set"}, {"queue", "set", "mail", "--rate", "fast"}, {"queue", "set", "mail", "--executing", "-1"}} {
+		for _, args := range [][]string{{"queue", "bogus"}, {"queue", "set"}, {"queue", "set", "mail", "--rate", "fast"}, {"queue", "set", "mail", "--max-executing", "-1"}} {
 			runOn(t, e, durablecli.ExitUsage, "", args...)
 		}
 		if got := runOn(t, e, 0, "", "queue"); !strings.Contains(got.out, "pause") {

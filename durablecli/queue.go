@@ -38,7 +38,7 @@ func queueSetCommand(f *frame, show func(context.Context, *session, string) erro
 	cmd := &cobra.Command{
 		Use: "set NAME", Args: oneName,
 		Short:   "Set bounds of a queue, over all workers; those that no flag names stay",
-		Example: "  durable queue set mail --executing 8 --rate 100/m --reason \"quota of the provider\"",
+		Example: "  durable queue set mail --max-executing 8 --rate 100/m --reason \"quota of the provider\"",
 	}
 	act.add(cmd)
 	flags := cmd.Flags()
@@ -47,19 +47,19 @@ func queueSetCommand(f *frame, show func(context.Context, *session, string) erro
 		of   func(*durable.QueueSettings) *int
 		help string
 	}{
-		"executing":     {&given.Executing, func(s *durable.QueueSettings) *int { return &s.Executing }, "how many runs execute at once"},
-		"per-worker":    {&given.PerWorker, func(s *durable.QueueSettings) *int { return &s.PerWorker }, "how many runs execute at once in one worker"},
-		"open":          {&given.Open, func(s *durable.QueueSettings) *int { return &s.Open }, "how many root runs have begun and not ended"},
-		"key-executing": {&given.KeyExecuting, func(s *durable.QueueSettings) *int { return &s.KeyExecuting }, "--executing for each group key"},
-		"key-open":      {&given.KeyOpen, func(s *durable.QueueSettings) *int { return &s.KeyOpen }, "--open for each group key"},
-		"depth":         {&given.Depth, func(s *durable.QueueSettings) *int { return &s.Depth }, "how many runs may wait"},
+		"max-executing":            {&given.MaxExecuting, func(s *durable.QueueSettings) *int { return &s.MaxExecuting }, "how many runs execute at once"},
+		"max-executing-per-worker": {&given.MaxExecutingPerWorker, func(s *durable.QueueSettings) *int { return &s.MaxExecutingPerWorker }, "how many runs execute at once in one worker"},
+		"max-in-progress":          {&given.MaxInProgress, func(s *durable.QueueSettings) *int { return &s.MaxInProgress }, "how many root runs have begun and not ended"},
+		"max-executing-per-key":    {&given.MaxExecutingPerKey, func(s *durable.QueueSettings) *int { return &s.MaxExecutingPerKey }, "--max-executing for each group key"},
+		"max-in-progress-per-key":  {&given.MaxInProgressPerKey, func(s *durable.QueueSettings) *int { return &s.MaxInProgressPerKey }, "--max-in-progress for each group key"},
+		"depth":                    {&given.Depth, func(s *durable.QueueSettings) *int { return &s.Depth }, "how many runs may wait"},
 	}
 	for name, n := range numbers {
 		flags.IntVar(n.flag, name, 0, n.help+"; 0: no bound")
 	}
 	flags.BoolVar(&given.Closed, "closed", false, "refuse new root runs; --closed=false opens the queue")
 	setRate := rateFlag(cmd, "rate", "burst", "how many runs begin in a period")
-	setKeyRate := rateFlag(cmd, "key-rate", "key-burst", "--rate for each group key")
+	setKeyRate := rateFlag(cmd, "rate-per-key", "burst-per-key", "--rate for each group key")
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		queues, err := s.engine.Queues(ctx)
 		if err != nil {
@@ -80,7 +80,7 @@ func queueSetCommand(f *frame, show func(context.Context, *session, string) erro
 		if err := setRate(&settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
 			return err
 		}
-		if err := setKeyRate(&settings.KeyRate.Count, &settings.KeyRate.Period, &settings.KeyRate.Burst); err != nil {
+		if err := setKeyRate(&settings.RatePerKey.Count, &settings.RatePerKey.Period, &settings.RatePerKey.Burst); err != nil {
 			return err
 		}
 		if err := s.engine.SetQueue(ctx, s.args[0], settings, act.options()...); err != nil {

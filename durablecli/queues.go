@@ -34,7 +34,7 @@ func queueColumns(p *printer) []column[durable.QueueInfo] {
 		{title: "QUEUE", keep: true, text: func(q *row) string { return q.Name }},
 		{title: "WAITING", right: true, keep: true, text: func(q *row) string { return fmt.Sprint(q.Waiting) }},
 		{title: "EXECUTING", right: true, text: func(q *row) string { return fmt.Sprint(q.Executing) }},
-		{title: "OPEN", right: true, text: func(q *row) string { return fmt.Sprint(q.Open) }},
+		{title: "IN PROGRESS", right: true, text: func(q *row) string { return fmt.Sprint(q.InProgress) }},
 		{title: "OLDEST DUE", text: func(q *row) string { return p.pastOrExact(q.OldestDue) }},
 		{title: "STATE", keep: true, text: func(q *row) string { return wording.QueueState(p.now(), q) }, color: func(q *row) color {
 			if !q.PausedAt.IsZero() {

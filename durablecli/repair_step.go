@@ -30,16 +30,16 @@ func repairStepCommands(f *frame) []*cobra.Command {
 
 func repairStepCommand(f *frame, use string, fewest, most int, short string, repair stepRepair) *cobra.Command {
 	var act actFlags
-	var fromEnd, atOnce, dryRun bool
+	var fromEnd, interruptSteps, dryRun bool
 	cmd := &cobra.Command{
 		Use: use, GroupID: groupAct, Args: cobra.RangeArgs(fewest, most),
 		Short: short,
-		Long: short + ".\n\nThe step is named as durable history shows it. The run may be live: then the command waits until its running steps have\nfinished, unless --at-once is given. " +
+		Long: short + ".\n\nThe step is named as durable history shows it. The run may be live: then the command waits until its running steps have\nfinished, unless --interrupt-steps is given. " +
 			"A value is JSON: given as it is, as @FILE, or as - for standard input.",
 	}
 	act.add(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, and tell what would be done")
-	cmd.Flags().BoolVar(&atOnce, "at-once", false, "take a live run away from its worker at once; a running step is executed again")
+	cmd.Flags().BoolVar(&interruptSteps, "interrupt-steps", false, "interrupt the running steps of a live run instead of waiting for them; they are executed again")
 	if cmd.Name() == "override" {
 		cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep the calls that began after the step")
 	}
@@ -52,8 +52,8 @@ func repairStepCommand(f *frame, use string, fewest, most int, short string, rep
 		if dryRun {
 			opts = append(opts, durable.DryRun())
 		}
-		if atOnce {
-			opts = append(opts, durable.AtOnce())
+		if interruptSteps {
+			opts = append(opts, durable.InterruptSteps())
 		}
 		if fromEnd {
 			opts = append(opts, durable.FromEnd())

@@ -33,11 +33,11 @@ func schedulesCommand(f *frame) []*cobra.Command {
 			return print(s.printer, schedules, scheduleName, scheduleColumns(s.printer))
 		}),
 		f.withEngine(fires, func(ctx context.Context, s *session) error {
-			all, err := s.engine.Fires(ctx, s.args[0], limit)
+			all, err := s.engine.ScheduleFires(ctx, s.args[0], limit)
 			if err != nil {
 				return err
 			}
-			return print(s.printer, all, func(f *durable.Fire) string { return f.ID }, fireColumns(s.printer))
+			return print(s.printer, all, func(f *durable.ScheduleFire) string { return f.ID }, fireColumns(s.printer))
 		}),
 	}
 }
@@ -85,8 +85,8 @@ func ifPainted(condition bool, c color) color {
 	return plain
 }
 
-func fireColumns(p *printer) []column[durable.Fire] {
-	type row = durable.Fire
+func fireColumns(p *printer) []column[durable.ScheduleFire] {
+	type row = durable.ScheduleFire
 	return []column[row]{
 		{title: "TIME", keep: true, text: func(f *row) string { return wording.Exact(f.At) }},
 		{title: "KIND", text: func(f *row) string { return f.Kind }},

@@ -157,7 +157,7 @@ func TestHostileText(t *testing.T) {
 		if _, err := e.Cancel(within(t), "order-\u202e1", durable.Reason(hostile), durable.Actor(hostile)); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.SetQueue(within(t), "q\u202e", durable.QueueSettings{Open: 1}, durable.Reason(hostile), durable.Actor(hostile)); err != nil {
+		if err := e.SetQueue(within(t), "q\u202e", durable.QueueSettings{MaxInProgress: 1}, durable.Reason(hostile), durable.Actor(hostile)); err != nil {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{

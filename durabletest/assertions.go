@@ -50,7 +50,7 @@ func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	e.AssertStepsCompleted(id, names...)
 	for _, c := range e.history(id) {
-		if c.Kind != durable.KindFailure && c.Kind != durable.KindRenewal && c.Kind != durable.KindPatch && !slices.ContainsFunc(names, func(name string) bool { return matchesDisplayName(name, c.Name) }) {
+		if c.Kind != durable.KindFailure && c.Kind != durable.KindKeyRenewal && c.Kind != durable.KindPatch && !slices.ContainsFunc(names, func(name string) bool { return matchesDisplayName(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history, beside %q", id, c.Kind, c.Name, names)
 		}
 	}

@@ -100,13 +100,13 @@ func TestADebouncedRunIsCancelledAndPaused(t *testing.T) {
 	})
 }
 
-// A sample lets n starts through in any time of the period's length.
+// A throttle lets n starts through in any time of the period's length.
 func TestASampleSkipsWhatComesTooSoon(t *testing.T) {
 	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
 		e := durabletest.NewWithOptions(t, []durable.Definition{begun}, append(opts, noon)...)
 		e.FreezeClock()
 		start := func(opts ...durable.StartOption) error {
-			_, err := begun.Start(quickly(t), e.Engine, "x", append(opts, durable.Sample("k", 2, time.Minute))...)
+			_, err := begun.Start(quickly(t), e.Engine, "x", append(opts, durable.Throttle("k", 2, time.Minute))...)
 			return err
 		}
 		must(t, start(durable.ID("first")))
@@ -186,11 +186,11 @@ func TestFoldingCallsSurviveACrashAnywhere(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		five, err := c.Start("five", begun, "e", durable.Sample("k", 1, time.Hour))
+		five, err := c.Start("five", begun, "e", durable.Throttle("k", 1, time.Hour))
 		if err != nil {
 			return "", err
 		}
-		_, err = c.Start("six", begun, "f", durable.Sample("k", 1, time.Hour))
+		_, err = c.Start("six", begun, "f", durable.Throttle("k", 1, time.Hour))
 		if !errors.Is(err, durable.ErrSkipped) {
 			return "", fmt.Errorf("not skipped: %w", err)
 		}

@@ -14,7 +14,7 @@ func TestRateFollowsTheClock(t *testing.T) {
 	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
 		limit := durable.NewLimit("mail", durable.Rate(1, time.Minute), durable.Burst(2))
 		w := durable.Define("send", func(c *durable.Ctx, _ int) (int, error) {
-			_, err := c.Map("mails", make([]int, 20), func(context.Context, int) (int, error) { return 0, nil }, durable.EachStep(limit.Permit()))
+			_, err := c.Map("mails", make([]int, 20), func(context.Context, int) (int, error) { return 0, nil }, durable.ItemOptions(limit.Permit()))
 			return 0, err
 		})
 		e := durabletest.NewWithOptions(t, defs(w), opts...)

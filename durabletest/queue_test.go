@@ -16,7 +16,7 @@ func TestQueuesFollowTheClock(t *testing.T) {
 		e := durabletest.NewWithOptions(t, defs(begun), append(opts, noon)...)
 		e.FreezeClock()
 		other := e.StartAnother(begun)
-		must(t, other.SetQueue(quickly(t), "mail", durable.QueueSettings{KeyOpen: 1, KeyRate: durable.QueueRate{Count: 1, Period: time.Minute}}))
+		must(t, other.SetQueue(quickly(t), "mail", durable.QueueSettings{MaxInProgressPerKey: 1, RatePerKey: durable.QueueRate{Count: 1, Period: time.Minute}}))
 		e.Advance(0) // every engine knows the queue
 		start := func(in, key string, opts ...durable.StartOption) *durable.Run[string] {
 			t.Helper()

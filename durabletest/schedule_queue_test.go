@@ -17,7 +17,7 @@ func TestRunsOfAScheduleHaveItsPriorityAndGroupKey(t *testing.T) {
 	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
 		w := durable.Define("report", func(c *durable.Ctx, _ int) (int, error) { return 1, c.Sleep("work", 90*time.Minute) })
 		e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:30:00Z", durabletest.Configure(func(cfg *durable.Config) {
-			cfg.QueueSettings = map[string]durable.QueueSettings{"reports": {KeyOpen: 1, Depth: 1}}
+			cfg.QueueSettings = map[string]durable.QueueSettings{"reports": {MaxInProgressPerKey: 1, Depth: 1}}
 			cfg.Schedules = []durable.Schedule{w.Schedule(1, durable.Schedule{
 				Name: "hourly", Every: time.Hour, Overlap: durable.OverlapAllow, Queue: "reports", Priority: 2, GroupKey: "acme", Weight: 3,
 			})}
@@ -69,7 +69,7 @@ func TestAScheduleWithAGroupKeyNeedsAQueueWithSettings(t *testing.T) {
 		if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), `GroupKey "acme" in queue "reports"`) {
 			t.Fatalf("SetSchedule without the queue: %v", err)
 		}
-		must(t, e.SetQueue(quickly(t), "reports", durable.QueueSettings{KeyOpen: 1}))
+		must(t, e.SetQueue(quickly(t), "reports", durable.QueueSettings{MaxInProgressPerKey: 1}))
 		must(t, e.SetSchedule(quickly(t), s))
 		must(t, e.DeleteQueue(quickly(t), "reports"))
 		e.Advance(time.Hour)
@@ -81,7 +81,7 @@ func TestAScheduleWithAGroupKeyNeedsAQueueWithSettings(t *testing.T) {
 		if !errors.Is(err, durable.ErrInvalidConfig) || !errors.Is(err2, durable.ErrInvalidConfig) {
 			t.Errorf("trigger: %v, backfill: %v", err, err2)
 		}
-		must(t, e.SetQueue(quickly(t), "reports", durable.QueueSettings{KeyOpen: 1}))
+		must(t, e.SetQueue(quickly(t), "reports", durable.QueueSettings{MaxInProgressPerKey: 1}))
 		e.Advance(2 * time.Minute)
 		want(t, "fires", fires(t, e, "hourly"), []string{"2026-01-01T01:00:00Z scheduled started"})
 		if got := scheduleOf(t, e, "hourly"); got.Problem != "" {

@@ -187,7 +187,7 @@ func TestRow52_DeathInAnAdmission(t *testing.T) {
 		s := &gatedAdmissions{Store: db.openIn(t)}
 		e := engineOn(t, s, durable.Config{Lease: time.Minute, Poll: 50 * time.Millisecond, ParkAfter: time.Millisecond}, w)
 		counts := countsOf(t, db)
-		must(t, "set", e.SetQueue(bounded(t), "q", durable.QueueSettings{Executing: 3, KeyOpen: 1}))
+		must(t, "set", e.SetQueue(bounded(t), "q", durable.QueueSettings{MaxExecuting: 3, MaxInProgressPerKey: 1}))
 		runEngine(t, e)
 		begin := func(id, key string, opts ...durable.StartOption) {
 			start(t, e, w, key, append(opts, durable.ID(id), durable.InQueue("q"), durable.GroupKey(key))...)

@@ -62,8 +62,8 @@ func deathWithTheLastPlace(t *testing.T, db database, crashes int) {
 	e := engineOn(t, s, durable.Config{Lease: time.Minute, Poll: 50 * time.Millisecond, MaxCrashes: crashes}, w)
 	counts := countsOf(t, db)
 	queues := []string{"queue", "key"}
-	must(t, "set", e.SetQueue(bounded(t), "queue", durable.QueueSettings{Executing: 1}))
-	must(t, "set", e.SetQueue(bounded(t), "key", durable.QueueSettings{KeyOpen: 1}))
+	must(t, "set", e.SetQueue(bounded(t), "queue", durable.QueueSettings{MaxExecuting: 1}))
+	must(t, "set", e.SetQueue(bounded(t), "key", durable.QueueSettings{MaxInProgressPerKey: 1}))
 	begin := func(queue, id string) {
 		start(t, e, w, 1, durable.ID(queue+id), durable.InQueue(queue), durable.GroupKey("k"))
 	}

@@ -15,7 +15,7 @@ func TestRow23_Names(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		names := []string{
 			`it's "quoted"`, "100%s %d %v", "trailing ", "trailing", " leading", "😀👩‍👩‍👧", "é", "e\u0301", "Ä", "ä", "a/b", "a\\b",
-			"'; DROP TABLE durable_run; --", "$1", "{}", "NULL", strings.Repeat("x", durable.MaxName), strings.Repeat("é", durable.MaxName/2), "\u2028", "\ufeff",
+			"'; DROP TABLE durable_run; --", "$1", "{}", "NULL", strings.Repeat("x", durable.MaxNameBytes), strings.Repeat("é", durable.MaxNameBytes/2), "\u2028", "\ufeff",
 		}
 		w := durable.Define(`work "flow" 100%s 😀 `, func(c *durable.Ctx, _ int) ([]string, error) {
 			var keys []string
@@ -57,7 +57,7 @@ func TestRow23_Names(t *testing.T) {
 			}
 		}
 		refused := 0
-		for _, name := range []string{strings.Repeat("x", 64<<10), strings.Repeat("x", durable.MaxName+1), "tab\t", "line\n", "nul\x00", "del\x7f", "bad\xc3"} {
+		for _, name := range []string{strings.Repeat("x", 64<<10), strings.Repeat("x", durable.MaxNameBytes+1), "tab\t", "line\n", "nul\x00", "del\x7f", "bad\xc3"} {
 			_, err := w.Start(bounded(t), e, 1, durable.ID(name))
 			mustFail(t, err, durable.ErrInvalidName)
 			if len(err.Error()) > 1000 {

@@ -28,7 +28,7 @@ const mostChanged = 3
 // changeQueue makes change number n of a queue.
 func changeQueue(ctx context.Context, e *durable.Engine, n int, deletes bool) error {
 	set := func() error {
-		return e.SetQueue(ctx, "q", durable.QueueSettings{Executing: 1 + n%mostChanged, KeyOpen: 1, Open: (n % 2) * 4})
+		return e.SetQueue(ctx, "q", durable.QueueSettings{MaxExecuting: 1 + n%mostChanged, MaxInProgressPerKey: 1, MaxInProgress: (n % 2) * 4})
 	}
 	var err error
 	switch {
@@ -73,7 +73,7 @@ func init() {
 					}
 				}
 				for {
-					if err := e.SetQueue(ctx, "q", durable.QueueSettings{Executing: mostChanged, KeyOpen: 1}); err != nil {
+					if err := e.SetQueue(ctx, "q", durable.QueueSettings{MaxExecuting: mostChanged, MaxInProgressPerKey: 1}); err != nil {
 						return err
 					}
 					if err := e.ResumeQueue(ctx, "q"); j.Point != "delete" || !errors.Is(err, durable.ErrNotFound) {
@@ -109,7 +109,7 @@ func changeAtOnce(t *testing.T, db database, point string) {
 	const changes = 16
 	l := newLedger(t)
 	client := engineOn(t, db.openIn(t), durable.Config{})
-	must(t, "set", client.SetQueue(bounded(t), "q", durable.QueueSettings{Executing: 1, KeyOpen: 1}))
+	must(t, "set", client.SetQueue(bounded(t), "q", durable.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1}))
 	counts := countsOf(t, db)
 	two := []*process{
 		spawn(t, job{Scenario: "keyed work", DB: db, Ledger: l, N: changes, ID: "a", Point: point}),
@@ -141,7 +141,7 @@ func changeAtOnce(t *testing.T, db database, point string) {
 	}
 	mustBeUnused(t, client, "q")
 	counts.check(t, "at the end")
-	if q := queueInfo(t, client, "q"); q == nil || q.Settings.Executing != mostChanged || !q.PausedAt.IsZero() {
+	if q := queueInfo(t, client, "q"); q == nil || q.Settings.MaxExecuting != mostChanged || !q.PausedAt.IsZero() {
 		t.Errorf("the queue is %+v", q)
 	}
 	executing, byKey, both := 0, make(map[string]int), make(map[int]bool)

@@ -60,7 +60,7 @@ func makeRepair(ctx context.Context, e *durable.Engine, name, id string) error {
 	case "override", "override at once":
 		opts := []durable.ControlOption{actor}
 		if name == "override at once" {
-			opts = append(opts, durable.AtOnce())
+			opts = append(opts, durable.InterruptSteps())
 		}
 		_, err = e.Override(ctx, id, "a", 7, opts...)
 	case "skip":
@@ -68,7 +68,7 @@ func makeRepair(ctx context.Context, e *durable.Engine, name, id string) error {
 	case "rerun":
 		_, err = e.Rerun(ctx, id, "b", actor)
 	case "fork":
-		_, err = e.Fork(ctx, id, actor, durable.From("b"), durable.With("a", 7))
+		_, err = e.Fork(ctx, id, actor, durable.From("b"), durable.StepValue("a", 7))
 	case "fork of another ID":
 		_, err = e.Fork(ctx, id, actor, durable.From("b"), durable.NewID(id+"-copy"))
 	default:

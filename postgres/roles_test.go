@@ -199,7 +199,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 		_, err = w.Start(t.Context(), starter, "in", durable.Debounce("k", time.Hour, time.Hour))
 		does(schema.Starter, "debounce", err)
 	}
-	does(schema.Operator, "set a queue", operator.SetQueue(t.Context(), "mail", durable.QueueSettings{Open: 1}))
+	does(schema.Operator, "set a queue", operator.SetQueue(t.Context(), "mail", durable.QueueSettings{MaxInProgress: 1}))
 	waiting, err := w.Start(t.Context(), starter, "in", durable.InQueue("mail"), durable.GroupKey("k"), durable.Delay(time.Hour))
 	does(schema.Starter, "start in a queue", err)
 	does(schema.Operator, "set a priority", operator.SetPriority(t.Context(), waiting.ID(), 1))

@@ -217,7 +217,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *
 	if !u.Found {
 		write = s.statements.scheduleInsert
 	}
-	hints := slices.ContainsFunc(w.Fires, func(f store.Fire) bool { return f.Start != nil && f.Outcome == store.FireStarted })
+	hints := slices.ContainsFunc(w.Fires, func(f store.ScheduleFire) bool { return f.Start != nil && f.Outcome == store.FireStarted })
 	var lastShard any
 	if row.LastRun.Valid {
 		lastShard = store.ShardOf(row.LastRun.UUID)

@@ -13,7 +13,7 @@ import (
 )
 
 // Fires implements store.ScheduleStore.
-func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
+func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit))...)
 	},
@@ -36,11 +36,11 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 	return fires, err
 }
 
-func readFires(schedule string, fires *[]store.Fire) func(statementResults) error {
+func readFires(schedule string, fires *[]store.ScheduleFire) func(statementResults) error {
 	return func(res statementResults) error {
 		*fires = nil
 		return eachRow(res, func(rows pgx.Rows) error {
-			f := store.Fire{Schedule: schedule}
+			f := store.ScheduleFire{Schedule: schedule}
 			var run pgtype.UUID
 			err := rows.Scan((*timeValue)(&f.At), (*timeValue)(&f.FiredAt), (*int16)(&f.Kind), (*int16)(&f.Outcome), &run)
 			f.Run = uuid.NullUUID{UUID: run.Bytes, Valid: run.Valid}
@@ -86,7 +86,7 @@ func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 // compactFires folds the fires that are not among the latest.
 func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 	key := scheduleKey(row.Name)
-	var old []store.Fire
+	var old []store.ScheduleFire
 	err := ask("read old fires", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleFiresOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
 	}, readFires(row.Name, &old))
@@ -154,7 +154,7 @@ func newTimeArray(list []time.Time) timeArray {
 }
 
 // fireArgs returns the last parameters of schedule_fire_upsert.sql.
-func fireArgs(fires []store.Fire) []any {
+func fireArgs(fires []store.ScheduleFire) []any {
 	n := len(fires)
 	return []any{
 		timeArray{n, func(i int) *time.Time { return &fires[i].At }},

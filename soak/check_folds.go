@@ -70,8 +70,8 @@ func (e *evidence) folds(f *findings) {
 			e.singletons(f, starts)
 		case foldDebounce:
 			e.debounced(f, key, starts)
-		case foldSample:
-			e.samples(f, key, starts)
+		case foldThrottle:
+			e.checkThrottles(f, key, starts)
 		}
 	}
 }
@@ -158,23 +158,23 @@ func (e *evidence) debounced(f *findings, key string, starts []*foldStart) {
 	}
 }
 
-// samples checks that no more starts came through than the sample allows, and that none was skipped without need.
-func (e *evidence) samples(f *findings, key string, starts []*foldStart) {
+// checkThrottles checks that no more starts came through than the throttle allows, and that none was skipped without need.
+func (e *evidence) checkThrottles(f *findings, key string, starts []*foldStart) {
 	var through []*foldStart
 	for _, s := range starts {
 		if s.made() {
 			through = append(through, s)
 		}
 	}
-	for i := sampleCount; i < len(through); i++ {
+	for i := throttleCount; i < len(through); i++ {
 		last := time.Time{}
-		for _, s := range through[i-sampleCount : i+1] {
+		for _, s := range through[i-throttleCount : i+1] {
 			if s.to.After(last) {
 				last = s.to
 			}
 		}
-		if took := last.Sub(through[i-sampleCount].from); took < samplePeriod {
-			f.wrong("sample: %d starts of key %s came through in %v", sampleCount+1, key, took)
+		if took := last.Sub(through[i-throttleCount].from); took < throttlePeriod {
+			f.wrong("throttle: %d starts of key %s came through in %v", throttleCount+1, key, took)
 		}
 	}
 	over := make(map[string]time.Time) // by run: when the start that created it was over
@@ -195,16 +195,16 @@ func (e *evidence) samples(f *findings, key string, starts []*foldStart) {
 			if !known {
 				counted = k.CreatedAt.Add(settled)
 			}
-			if counted.After(s.from.Add(-samplePeriod-skew)) && k.CreatedAt.Before(s.to.Add(skew)) {
+			if counted.After(s.from.Add(-throttlePeriod-skew)) && k.CreatedAt.Before(s.to.Add(skew)) {
 				n++
 			}
 		}
-		if n < sampleCount {
-			f.wrong("sample: a start of key %s was skipped at %v, after %d others", key, s.to, n)
+		if n < throttleCount {
+			f.wrong("throttle: a start of key %s was skipped at %v, after %d others", key, s.to, n)
 		}
 	}
 }
 
-// settled is how long after the creation of its run a start whose outcome is unknown may be counted by its sample: it waits for the
+// settled is how long after the creation of its run a start whose outcome is unknown may be counted by its throttle: it waits for the
 // database.
 const settled = 30 * time.Second

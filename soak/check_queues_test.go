@@ -101,7 +101,7 @@ func TestQueueChecker(t *testing.T) {
 	}
 }
 
-// goodFolds returns evidence without a violation: a singleton that replaces another, two debounced starts, and a sample.
+// goodFolds returns evidence without a violation: a singleton that replaces another, two debounced starts, and a throttle.
 func goodFolds() *evidence {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
 	e := &evidence{runs: make(map[string]*known)}
@@ -127,12 +127,12 @@ func goodFolds() *evidence {
 	start("d1", "debounce/k", "", 12, 100, 110, "D0", "")
 	start("d2", "debounce/k", "", 13, 120, 500, "", "rolled back")
 	e.entries = append(e.entries, entry{Kind: kRan, Run: "D0", Step: "k", Value: "12", At: at(500)})
-	for i := range sampleCount {
+	for i := range throttleCount {
 		id := "P" + strconv.Itoa(i)
 		run(id, "some", i, 1000)
-		start("p"+strconv.Itoa(i), "sample/k", "", 20+i, i, i+1, id, "")
+		start("p"+strconv.Itoa(i), "throttle/k", "", 20+i, i, i+1, id, "")
 	}
-	start("p9", "sample/k", "", 29, 50, 60, "", "skipped")
+	start("p9", "throttle/k", "", 29, 50, 60, "", "skipped")
 	return e
 }
 
@@ -169,7 +169,7 @@ func TestFoldChecker(t *testing.T) {
 			e.entries = append(e.entries, entry{Kind: kFolded, Exec: "d0", Run: "D9", At: noon})
 		}, "and to run D9"},
 		"a run is lost":                 {func(e *evidence) { delete(e.runs, "D0") }, "I1: run D0"},
-		"too many samples":              {func(e *evidence) { e.entries[len(e.entries)-1].Err, e.entries[len(e.entries)-1].Run = "", "P0" }, "4 starts of key k"},
+		"too many starts":               {func(e *evidence) { e.entries[len(e.entries)-1].Err, e.entries[len(e.entries)-1].Run = "", "P0" }, "4 starts of key k"},
 		"a start is skipped needlessly": {func(e *evidence) { e.order = e.order[:len(e.order)-1] }, "was skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {

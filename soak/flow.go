@@ -129,9 +129,9 @@ func (l *flow) settle(ctx context.Context) error {
 	l.followed.Wait()
 	begun := time.Now()
 	for {
-		var fires []durable.Fire
+		var fires []durable.ScheduleFire
 		_, err := l.controller.retry(ctx, func() (err error) {
-			fires, err = l.controller.Fires(ctx, tickName, 1)
+			fires, err = l.controller.ScheduleFires(ctx, tickName, 1)
 			return err
 		})
 		if err != nil {

@@ -53,7 +53,7 @@ func (l *foldLoad) begin(ctx context.Context) (done func()) {
 			}
 		})
 	}
-	for i, kind := range []string{foldSingleton, foldDebounce, foldSample} {
+	for i, kind := range []string{foldSingleton, foldDebounce, foldThrottle} {
 		for k := range foldClients {
 			work(uint64(10*i+k), 400*time.Millisecond, func(ctx context.Context, r *random.Rand) error { return l.one(ctx, l.draw(kind, r)) })
 		}

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	quiet        = 300 * time.Millisecond // of debounced starts
-	atMost       = 1500 * time.Millisecond
-	sampleCount  = 3 // starts per samplePeriod
-	samplePeriod = 2 * time.Second
+	quiet          = 300 * time.Millisecond // of debounced starts
+	atMost         = 1500 * time.Millisecond
+	throttleCount  = 3 // starts per throttlePeriod
+	throttlePeriod = 2 * time.Second
 )
 
 // The kinds of starts that fold, as the ledger has them.
 const (
 	foldSingleton = "singleton"
 	foldDebounce  = "debounce"
-	foldSample    = "sample"
+	foldThrottle  = "throttle"
 )
 
 // keyed is the input of a run that a start with a key has created.
@@ -44,7 +44,7 @@ type folder struct {
 	engine  *durable.Engine
 	single  *durable.Workflow[keyed, int] // of singletons
 	latest  *durable.Workflow[keyed, int] // of debounced starts
-	some    *durable.Workflow[keyed, int] // of samples
+	some    *durable.Workflow[keyed, int] // of throttled starts
 	feeding *durable.Workflow[feed, string]
 }
 
@@ -110,7 +110,7 @@ func (f *folder) startOnly(ctx context.Context, in feed, start starter) (*durabl
 	case foldDebounce:
 		return start(ctx, f.latest, in.keyed, durable.Debounce(in.Key, quiet, atMost))
 	}
-	return start(ctx, f.some, in.keyed, durable.Sample(in.Key, sampleCount, samplePeriod))
+	return start(ctx, f.some, in.keyed, durable.Throttle(in.Key, throttleCount, throttlePeriod))
 }
 
 // led records what a start led to. The error is nil if the start was refused or skipped.

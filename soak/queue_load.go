@@ -273,7 +273,7 @@ func (l *queueLoad) settle(ctx context.Context) error {
 		})
 		used := durable.QueueUse{}
 		for _, q := range queues {
-			used.Executing, used.Open, used.Waiting = used.Executing+q.Executing, used.Open+q.Open, used.Waiting+q.Waiting
+			used.Executing, used.InProgress, used.Waiting = used.Executing+q.Executing, used.InProgress+q.InProgress, used.Waiting+q.Waiting
 		}
 		if err == nil && used == (durable.QueueUse{}) {
 			break

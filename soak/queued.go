@@ -38,13 +38,13 @@ func settingsOf(queue string, lowered time.Time, r *random.Rand) durable.QueueSe
 		if time.Now().Before(lowered) {
 			n = mostExecuting - r.IntN(2)
 		}
-		return durable.QueueSettings{Executing: n, KeyExecuting: mostOfKey}
+		return durable.QueueSettings{MaxExecuting: n, MaxExecutingPerKey: mostOfKey}
 	case ratedQueue:
 		return durable.QueueSettings{Rate: durable.QueueRate{Count: ratedPerSecond, Period: time.Second, Burst: ratedBurst}}
 	case orderedQueue:
-		return durable.QueueSettings{KeyOpen: 1}
+		return durable.QueueSettings{MaxInProgressPerKey: 1}
 	}
-	return durable.QueueSettings{Executing: 2, Open: 3, KeyOpen: 1}
+	return durable.QueueSettings{MaxExecuting: 2, MaxInProgress: 3, MaxInProgressPerKey: 1}
 }
 
 // queuedRun is the input of a run in a queue.

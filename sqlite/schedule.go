@@ -78,7 +78,7 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 }
 
 // Fires implements store.ScheduleStore.
-func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
+func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.read(ctx, "read fires", func(x executor) error {
 		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit)); err != nil {
 			return err
@@ -97,10 +97,10 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 	return fires, err
 }
 
-func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.Fire, err error) {
+func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.ScheduleFire, err error) {
 	err = x.query(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		fires = append(fires, store.Fire{
+		fires = append(fires, store.ScheduleFire{
 			Schedule: schedule, At: c.time(), FiredAt: c.time(), Kind: store.FireKind(c.int()), Outcome: store.FireOutcome(c.int()), Run: c.nullUUID(),
 		})
 		return c.err

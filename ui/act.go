@@ -176,8 +176,8 @@ func controlText(r durable.ControlResult) string {
 // repairAct is an act that repairs a run.
 func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error)) do {
 	return func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
-		if f.Has("at_once") {
-			opts = append(opts, durable.AtOnce())
+		if f.Has("interrupt_steps") {
+			opts = append(opts, durable.InterruptSteps())
 		}
 		repaired, err := call(ctx, e, id, f, opts)
 		if err != nil {

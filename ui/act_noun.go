@@ -34,8 +34,8 @@ var queueActs = map[string]do{
 			}
 		}
 		for field, number := range map[string]*int{
-			"executing": &settings.Executing, "per_worker": &settings.PerWorker, "open": &settings.Open,
-			"key_executing": &settings.KeyExecuting, "key_open": &settings.KeyOpen, "depth": &settings.Depth,
+			"max_executing": &settings.MaxExecuting, "max_executing_per_worker": &settings.MaxExecutingPerWorker, "max_in_progress": &settings.MaxInProgress,
+			"max_executing_per_key": &settings.MaxExecutingPerKey, "max_in_progress_per_key": &settings.MaxInProgressPerKey, "depth": &settings.Depth,
 		} {
 			if err := f.number(field, number); err != nil {
 				return "", err

@@ -21,7 +21,7 @@ func TestAuditShowsWhoAndWhy(t *testing.T) {
 		if _, err := e.Retry(within(t), "bad", durable.Actor("ann"), durable.Reason("the bank is back")); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.SetQueue(within(t), "mail", durable.QueueSettings{Executing: 1}, durable.Actor("bob"), durable.Reason("quota")); err != nil {
+		if err := e.SetQueue(within(t), "mail", durable.QueueSettings{MaxExecuting: 1}, durable.Actor("bob"), durable.Reason("quota")); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 60 {

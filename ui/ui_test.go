@@ -247,9 +247,9 @@ func TestActs(t *testing.T) {
 		if all, err := e.Generations(within(t), "bad"); err != nil || len(all) != 2 || all[1].Actor != "ann" || all[1].Reason != "the bank is back" {
 			t.Errorf("the generations are %+v, %v", all, err)
 		}
-		act(http.StatusSeeOther, "verb", "set", "queue_name", "mail", "executing", "3", "rate", "10/s")
+		act(http.StatusSeeOther, "verb", "set", "queue_name", "mail", "max_executing", "3", "rate", "10/s")
 		act(http.StatusSeeOther, "verb", "pause", "queue_name", "mail", "reason", "bounces")
-		if queues, err := e.Queues(within(t)); err != nil || len(queues) != 1 || queues[0].Settings.Executing != 3 || queues[0].PausedBy != "ann" || queues[0].PauseReason != "bounces" {
+		if queues, err := e.Queues(within(t)); err != nil || len(queues) != 1 || queues[0].Settings.MaxExecuting != 3 || queues[0].PausedBy != "ann" || queues[0].PauseReason != "bounces" {
 			t.Errorf("the queues are %+v, %v", queues, err)
 		}
 		act(http.StatusBadRequest, "verb", "set", "queue_name", "mail", "rate", "often")

@@ -68,9 +68,9 @@ func tenants(t *testing.T, e *durable.Engine) {
 	}
 	shown, hidden := durable.Tag("tenant.id", "a"), durable.Tag("tenant.id", secret)
 	for _, name := range []string{"shared-queue", secret + "-queue", "shown-queue"} {
-		check(e.SetQueue(ctx, name, durable.QueueSettings{Executing: 50}))
+		check(e.SetQueue(ctx, name, durable.QueueSettings{MaxExecuting: 50}))
 	}
-	check(e.SetQueue(ctx, "narrow-queue", durable.QueueSettings{Executing: 1}))
+	check(e.SetQueue(ctx, "narrow-queue", durable.QueueSettings{MaxExecuting: 1}))
 	begin(family, "shown-parent", "stranger", shown, durable.InQueue("shown-queue"))
 	begin(family, "shown-family", "shown", shown, durable.InQueue("shown-queue"))
 	begin(strangers, secret+"-parent", "family", hidden, durable.InQueue(secret+"-queue"))

@@ -22,7 +22,7 @@ func newPicture(name string) *picture {
 
 var marks = map[durable.NodeState]string{
 	durable.NodeWaiting: "·", durable.NodeReady: "○", durable.NodeDelayed: "○", durable.NodeRunning: "◐",
-	durable.NodeCompleted: "●", durable.NodeFailed: "✗", durable.NodeSkipped: "–", durable.NodeEnded: "■",
+	durable.NodeCompleted: "●", durable.NodeFailed: "✗", durable.NodeSkipped: "–", durable.NodeCancelled: "■",
 }
 
 // show draws the graph, if there is a terminal.

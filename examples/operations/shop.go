@@ -38,8 +38,8 @@ func (s *shop) workflows() []durable.Definition {
 
 // queues are declared by each version, the first one included: orders with a GroupKey need them.
 var queues = map[string]durable.QueueSettings{
-	"orders": {Executing: 8, KeyExecuting: 2},
-	"mail":   {Executing: 4, Rate: durable.QueueRate{Count: 10, Period: time.Second}},
+	"orders": {MaxExecuting: 8, MaxExecutingPerKey: 2},
+	"mail":   {MaxExecuting: 4, Rate: durable.QueueRate{Count: 10, Period: time.Second}},
 }
 
 func (s *shop) schedules() []durable.Schedule {
@@ -154,7 +154,7 @@ func (s *shop) catalogue() *durable.Workflow[int, int] {
 				return 0, fmt.Errorf("page %d: connection reset by peer", page)
 			}
 			return 20 + page%7, work(ctx, time.Duration(10+page%50)*time.Millisecond)
-		}, durable.Parallel(8), durable.EachStep(durable.Retry(durable.Fixed(300*time.Millisecond, 3))))
+		}, durable.Parallel(8), durable.ItemOptions(durable.Retry(durable.Fixed(300*time.Millisecond, 3))))
 		return len(read), err
 	})
 }

@@ -113,7 +113,7 @@ func (s *shop) begin(ctx context.Context, e *durable.Engine) error {
 	do(err)
 	_, err = s.report().Start(ctx, e, 30, durable.ID("report-now"))
 	do(err)
-	do(e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 4}, by...))
+	do(e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 4}, by...))
 	do(e.PauseQueue(ctx, "mail", by...))
 	for _, customer := range customers {
 		_, err = s.letter().Start(ctx, e, "a letter to "+customer, durable.ID("letter-"+customer))

@@ -80,7 +80,7 @@ func (s *session) startProvider() (stop func() error, err error) {
 
 // execute runs the example from the first order to the last line.
 func (s *session) execute(ctx context.Context, all []placed, workers, kills int) error {
-	if err := s.engine.SetQueue(ctx, ordersQueue, durable.QueueSettings{KeyOpen: 1}); err != nil {
+	if err := s.engine.SetQueue(ctx, ordersQueue, durable.QueueSettings{MaxInProgressPerKey: 1}); err != nil {
 		return err
 	}
 	ticks := defineTick(client{}).Schedule("", durable.Schedule{Name: "tick", Every: time.Second})

@@ -164,8 +164,8 @@ func (w *worker) readQueues(ctx context.Context) (*admissionQueues, error) {
 		if !q.PausedAt.IsZero() {
 			rows.paused = append(rows.paused, name)
 		}
-		if q.Settings.PerWorker > 0 {
-			rows.perWorker[name] = q.Settings.PerWorker
+		if q.Settings.MaxExecutingPerWorker > 0 {
+			rows.perWorker[name] = q.Settings.MaxExecutingPerWorker
 		}
 	}
 	slices.Sort(rows.names)

@@ -17,17 +17,17 @@ import (
 
 // RepairRequest is a request to make the next generation of a run.
 type RepairRequest struct {
-	Verb    string            // one of the verbs below
-	From    string            // of a retry or fork, as users see it; empty: the step that the run's failure names
-	FromEnd bool              // all other calls are kept
-	Step    string            // of an override, skip or rerun, as users see it
-	Value   []byte            // of the step
-	Values  map[string][]byte // of a fork, by names as users see them
-	NewID   string            // of a fork: it is another run, with this ID
-	AtOnce  bool              // a live run is not paused before: it is taken away from its worker at once
-	DryRun  bool              // nothing is changed
-	Actor   string
-	Reason  string
+	Verb           string            // one of the verbs below
+	From           string            // of a retry or fork, as users see it; empty: the step that the run's failure names
+	FromEnd        bool              // all other calls are kept
+	Step           string            // of an override, skip or rerun, as users see it
+	Value          []byte            // of the step
+	Values         map[string][]byte // of a fork, by names as users see them
+	NewID          string            // of a fork: it is another run, with this ID
+	InterruptSteps bool              // a live run is not paused before: it is taken away from its worker at once
+	DryRun         bool              // nothing is changed
+	Actor          string
+	Reason         string
 }
 
 // The verbs of a RepairRequest.

@@ -33,7 +33,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 	if p.request.DryRun || row.Status == store.Paused {
 		return true, nil
 	}
-	if _, _, err := p.plan(ctx, row, q); err != nil || p.request.AtOnce {
+	if _, _, err := p.plan(ctx, row, q); err != nil || p.request.InterruptSteps {
 		return err == nil, err // what cannot be meant does not pause the run
 	}
 	if row.Control&store.PausedItself == 0 {
@@ -93,7 +93,7 @@ func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, e
 			detail = fmt.Sprintf("its step %q still runs", naming.Display(s.Name))
 		}
 	}
-	return p.refuse(row, detail+": wait longer, or interrupt it by AtOnce")
+	return p.refuse(row, detail+": wait longer, or interrupt it by InterruptSteps")
 }
 
 // fenced notes that the run was taken away from its owner, and paused unless it had ended.

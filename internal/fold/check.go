@@ -95,7 +95,7 @@ func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
 	return &store.FoldWrite{Row: s.row(l.Key, l.NextCheckAt, after, input), Release: release}
 }
 
-// over reports whether no start of a sample counts any more.
+// over reports whether no start of a throttle counts any more.
 func (s *state) over(now time.Time) bool {
 	n := len(s.Starts)
 	return n == 0 || s.Starts[n-1]+s.Period <= micros(now)

@@ -126,14 +126,14 @@ func TestAStartOfAStepThatCountsAsOlderIsRemembered(t *testing.T) {
 	}
 }
 
-// A clock that is set back lets no further start of a sample through, and loses no debounced start.
+// A clock that is set back lets no further throttled start through, and loses no debounced start.
 func TestAClockThatIsSetBack(t *testing.T) {
 	f := newTable(t)
-	sample := Spec{Kind: store.FoldSample, Key: "k", Count: 2, Period: time.Minute}
+	throttle := Spec{Kind: store.FoldThrottle, Key: "k", Count: 2, Period: time.Minute}
 	for _, want := range []bool{true, true, false} {
-		p := f.start(sample, "")
+		p := f.start(throttle, "")
 		if (p.Err == nil) != want || p.Err != nil && !errors.Is(p.Err, ErrSkipped) {
-			t.Errorf("a start of the sample: %v", p.Err)
+			t.Errorf("a throttled start: %v", p.Err)
 		}
 		f.now = f.now.Add(-time.Hour)
 	}
@@ -161,15 +161,15 @@ func TestARowIsDeletedWhenNothingNeedsIt(t *testing.T) {
 	}
 
 	f.row = nil
-	f.start(Spec{Kind: store.FoldSample, Key: "k", Count: 1, Period: 3 * Keep}, "")
+	f.start(Spec{Kind: store.FoldThrottle, Key: "k", Count: 1, Period: 3 * Keep}, "")
 	clear(f.runs)
 	f.now = f.now.Add(2 * Keep)
 	if f.look(); f.row == nil {
-		t.Error("a sample is forgotten within its period")
+		t.Error("a throttle is forgotten within its period")
 	}
 	f.now = f.now.Add(Keep)
 	if f.look(); f.row != nil {
-		t.Error("a sample is kept after its period")
+		t.Error("a throttle is kept after its period")
 	}
 }
 

@@ -26,7 +26,7 @@ type Spec struct {
 	WhileLive WhileLive     // of a singleton
 	Quiet     time.Duration // of a debounced start
 	AtMost    time.Duration
-	Count     int // of a sample
+	Count     int // of a throttle
 	Period    time.Duration
 }
 
@@ -103,8 +103,8 @@ func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
 		p.singleton(at, &s, now, repeated)
 	case store.FoldDebounce:
 		p.debounce(at, &s, now, repeated)
-	case store.FoldSample:
-		p.sample(at, &s, now)
+	case store.FoldThrottle:
+		p.throttle(at, &s, now)
 	}
 	if p.Created != nil && p.Refused != nil {
 		p.Result, p.Created, p.Name, p.Due, p.Err, p.write = uuid.Nil, nil, "", time.Time{}, p.Refused, nil
@@ -230,7 +230,7 @@ func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated b
 	p.write.Row.Input = input
 }
 
-func (p *Start) sample(at store.FoldState, s *state, now time.Time) {
+func (p *Start) throttle(at store.FoldState, s *state, now time.Time) {
 	t := micros(now)
 	if n := len(s.Starts); n > 0 {
 		t = max(t, s.Starts[n-1]) // a clock that was set back must not allow more
@@ -247,7 +247,7 @@ func (p *Start) sample(at store.FoldState, s *state, now time.Time) {
 	}
 	s.Period = period
 	s.Starts = append(s.Starts, t)
-	if over := len(s.Starts) - MaxSample; over > 0 {
+	if over := len(s.Starts) - MaxThrottle; over > 0 {
 		s.Starts = slices.Delete(s.Starts, 0, over)
 	}
 	own := p.create(true, s)

@@ -30,8 +30,8 @@ import (
 const (
 	// Keep is how long a row stays after its last start. For as long, a repeated start is recognized.
 	Keep = 7 * 24 * time.Hour
-	// MaxSample is the largest number of starts of a sample. The row holds the time of each.
-	MaxSample = 1000
+	// MaxThrottle is the largest number of starts of a throttle. The row holds the time of each.
+	MaxThrottle = 1000
 	// maxCalls is how many starts of steps a row remembers.
 	maxCalls = 64
 )
@@ -56,7 +56,7 @@ func (e *LiveError) Error() string {
 // Unwrap returns ErrLive.
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// SkippedError is returned by a start beyond the number of a sample. It wraps ErrSkipped.
+// SkippedError is returned by a start beyond the number that a throttle allows. It wraps ErrSkipped.
 type SkippedError struct {
 	Workflow, Key string
 	Until         time.Time // when the next start with the key is possible
@@ -64,7 +64,7 @@ type SkippedError struct {
 
 // Error returns a text with the key and the time.
 func (e *SkippedError) Error() string {
-	return fmt.Sprintf("%v: workflow %q was started as often as its sample with the key %.100q allows: the next start is possible at %s",
+	return fmt.Sprintf("%v: workflow %q was started as often as the option Throttle with the key %.100q allows: the next start is possible at %s",
 		ErrSkipped, e.Workflow, e.Key, e.Until.UTC().Format(time.RFC3339Nano))
 }
 
@@ -80,8 +80,8 @@ type state struct {
 	First   int64       `json:"first,omitzero"`    // when the first of the starts came that became Waiting
 	Due     int64       `json:"due,omitzero"`      // before this time, Waiting is not due
 	Timeout int64       `json:"timeout,omitzero"`  // of Waiting, from the time at which it is due
-	Starts  []int64     `json:"starts,omitempty"`  // the times of a sample, oldest first
-	Period  int64       `json:"period,omitzero"`   // of the sample
+	Starts  []int64     `json:"starts,omitempty"`  // the times of throttled starts, oldest first
+	Period  int64       `json:"period,omitzero"`   // of the throttle
 	Calls   []call      `json:"calls,omitempty"`   // the latest starts of steps, oldest first
 	Evicted int64       `json:"evicted,omitzero"`  // the stamp of the newest start of a step that is not remembered
 }

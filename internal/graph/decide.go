@@ -5,7 +5,7 @@ import "slices"
 // State is the state of a node.
 type State string
 
-// The states of a node. Completed, Failed, Skipped and Ended are final.
+// The states of a node. Completed, Failed, Skipped and Cancelled are final.
 const (
 	Waiting   State = "waiting"   // for the nodes that it needs
 	Ready     State = "ready"     // its needs are met, and nothing of it is recorded yet
@@ -14,11 +14,11 @@ const (
 	Completed State = "completed" // it has a value
 	Failed    State = "failed"    // it has an error
 	Skipped   State = "skipped"   // a need was not met, or its condition was not
-	Ended     State = "ended"     // a choice has ended it, or the run has ended before it did
+	Cancelled State = "cancelled" // a choice has ended it, or the run has ended before it did
 )
 
 // IsFinal reports whether the state does not change any more.
-func (s State) IsFinal() bool { return s == Completed || s == Failed || s == Skipped || s == Ended }
+func (s State) IsFinal() bool { return s == Completed || s == Failed || s == Skipped || s == Cancelled }
 
 // Verdict is what happens to a node next.
 type Verdict int

@@ -40,7 +40,7 @@ func drawShape(t *rapid.T) *Shape {
 func drawStates(t *rapid.T, s *Shape) map[string]State {
 	states := make(map[string]State)
 	for _, n := range s.Nodes {
-		states[n.Name] = rapid.SampledFrom([]State{Waiting, Running, Completed, Failed, Skipped, Ended}).Draw(t, n.Name)
+		states[n.Name] = rapid.SampledFrom([]State{Waiting, Running, Completed, Failed, Skipped, Cancelled}).Draw(t, n.Name)
 	}
 	return states
 }
@@ -57,7 +57,7 @@ func TestVerdictsStay(t *testing.T) {
 		before, _ := n.Decide(state, chosen)
 		for _, other := range s.Nodes {
 			if !states[other.Name].IsFinal() {
-				states[other.Name] = rapid.SampledFrom([]State{Completed, Failed, Skipped, Ended}).Draw(t, "then "+other.Name)
+				states[other.Name] = rapid.SampledFrom([]State{Completed, Failed, Skipped, Cancelled}).Draw(t, "then "+other.Name)
 			}
 		}
 		after, _ := n.Decide(state, chosen)
@@ -163,7 +163,7 @@ func TestViewOfLists(t *testing.T) {
 		want string
 	}{
 		{nil, false, "ready waiting waiting"},
-		{nil, true, "ended skipped skipped"},
+		{nil, true, "cancelled skipped skipped"},
 		{[]Row{row("list/step", "backoff", "")}, false, "running waiting waiting"},
 		{[]Row{row("list/step", "completed", `[1,[2,3]]`)}, false, "completed ready waiting"},
 		{[]Row{row("list/step", "completed", `[]`)}, false, "completed completed ready"},

@@ -48,12 +48,12 @@ func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []Node
 		switch {
 		case view.State.IsFinal():
 		case ended(s.Nodes[i].Name):
-			view.State = Ended
+			view.State = Cancelled
 		case view.State == "":
 			view.State = v.beforeRows(&s.Nodes[i])
 		}
 		if over && !view.State.IsFinal() {
-			view.State = Ended
+			view.State = Cancelled
 		}
 	}
 	return v.views
@@ -133,7 +133,7 @@ func (v *viewer) fromItems(n *Node, call string, view *NodeView) {
 		if view.State = Running; view.Completed == view.Total {
 			view.State = Completed
 		} else if r != nil && r.Status == "cancelled" {
-			view.State = Ended
+			view.State = Cancelled
 		}
 	}
 	if view.State.IsFinal() && !last.IsZero() {
@@ -190,7 +190,7 @@ func stateOf(r *Row) State {
 	case "failed":
 		return Failed
 	case "cancelled":
-		return Ended
+		return Cancelled
 	}
 	return Running
 }

@@ -139,13 +139,13 @@ func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, e
 type decision struct {
 	f     *Firing
 	o     *opened
-	fires []store.Fire
+	fires []store.ScheduleFire
 	live  bool // the last run has not ended
 	last  int  // the fire whose run is the last one
 }
 
 func (d *decision) add(at time.Time, outcome store.FireOutcome) {
-	fire := store.Fire{Schedule: d.f.Name, At: at, FiredAt: d.f.Now, Kind: store.FireScheduled, Outcome: outcome}
+	fire := store.ScheduleFire{Schedule: d.f.Name, At: at, FiredAt: d.f.Now, Kind: store.FireScheduled, Outcome: outcome}
 	if outcome == store.FireStarted {
 		fire.Start = d.f.Start(d.f.Name, d.o.was, at)
 		d.live, d.last = true, len(d.fires)
@@ -219,7 +219,7 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 		at = at.Add(time.Microsecond) // no scheduled time has a fraction, so their IDs differ
 	}
 	o.state.Trigger, o.state.TriggeredAt = call, at
-	w, err := o.write(store.Fire{
+	w, err := o.write(store.ScheduleFire{
 		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.Start(f.Name, o.was, at),
 	})
 	return w, RunID(f.Name, at), err
@@ -280,10 +280,10 @@ func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 		return nil
 	}
 	b.Checked = len(times)
-	var fires []store.Fire
+	var fires []store.ScheduleFire
 	for _, at := range times {
 		if !s.Fired[at.UTC()] {
-			fires = append(fires, store.Fire{
+			fires = append(fires, store.ScheduleFire{
 				Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.Start(b.Name, o.was, at),
 			})
 		}

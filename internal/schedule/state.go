@@ -120,7 +120,7 @@ func existing(name string, row *store.Schedule) (*opened, error) {
 }
 
 // write returns the changed row.
-func (o *opened) write(fires ...store.Fire) (*store.ScheduleWrite, error) {
+func (o *opened) write(fires ...store.ScheduleFire) (*store.ScheduleWrite, error) {
 	w := &store.ScheduleWrite{Row: o.row, Fires: fires, LastRunFire: -1}
 	effective := o.state.Effective()
 	w.Row.Paused = o.state.Paused()
@@ -293,9 +293,9 @@ func Delete(name string, row *store.Schedule, now time.Time, by, reason string) 
 	s.Operator, s.Deleted, s.SetAt, s.SetBy, s.SetReason = nil, true, now, by, reason
 	s.PausedAt, s.PausedBy, s.PauseReason = time.Time{}, "", ""
 	o.note(store.OperatorDelete, now, by, reason)
-	var fires []store.Fire
+	var fires []store.ScheduleFire
 	if at := o.row.WaitingAt; !at.IsZero() {
-		fires = append(fires, store.Fire{Schedule: name, At: at, FiredAt: now, Kind: store.FireScheduled, Outcome: store.FireSkipped})
+		fires = append(fires, store.ScheduleFire{Schedule: name, At: at, FiredAt: now, Kind: store.FireScheduled, Outcome: store.FireSkipped})
 		o.row.WaitingAt = time.Time{}
 	}
 	if err := o.retime(now); err != nil {

@@ -128,8 +128,8 @@ func (s *QueueState) AddRuns(runs []AdmissionRun) {
 // MaxRunsToReadInLine returns how many runs of each line a pass needs at most.
 func (s *QueueState) MaxRunsToReadInLine() int {
 	n := MaxAdmitted - s.Admitted
-	if s.Settings.Executing > 0 {
-		room := s.Settings.Executing - s.Use.Executing
+	if s.Settings.MaxExecuting > 0 {
+		room := s.Settings.MaxExecuting - s.Use.Executing
 		for i := range s.Runs {
 			if r := &s.Runs[i]; r.State == PlaceExecuting && r.Status != Pending && r.Status != Running {
 				room++
@@ -185,7 +185,7 @@ func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	s.advance()
 	a := admissionPlanner{QueueState: s}
 	a.scheduleNextPass(s.NextDueAt)
-	if s.Settings.Executing == 0 || s.Use.Executing < s.Settings.Executing {
+	if s.Settings.MaxExecuting == 0 || s.Use.Executing < s.Settings.MaxExecuting {
 		for class, lined := range s.HasRunsInLine {
 			if lined && a.canAdmitClass(class) {
 				return false, time.Time{}
@@ -200,7 +200,7 @@ func (s *QueueState) advance() {
 	s.Clock = laterTime(s.Clock, s.Now)
 	s.RateUsedUntil = s.Settings.Rate.capAtBurst(s.RateUsedUntil, s.Clock)
 	for _, k := range s.Keys {
-		k.RateUsedUntil = s.Settings.KeyRate.capAtBurst(k.RateUsedUntil, s.Clock)
+		k.RateUsedUntil = s.Settings.RatePerKey.capAtBurst(k.RateUsedUntil, s.Clock)
 	}
 }
 

@@ -37,7 +37,7 @@ type admissionPlanner struct {
 func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	s.advance()
 	if s.Timeline != "" && begun != "" && begun != s.Timeline {
-		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
+		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.Period, s.Settings.RatePerKey.Period)) // what began after that point is not known
 	}
 	if begun != "" {
 		s.Timeline = begun
@@ -207,8 +207,8 @@ func (a *admissionPlanner) admitInOrder() {
 		if !r.Begun && s.Rate.Count > 0 {
 			a.RateUsedUntil = s.Rate.useUnits(a.RateUsedUntil, a.Clock, 1)
 		}
-		if !r.Begun && s.KeyRate.Count > 0 {
-			k.RateUsedUntil = s.KeyRate.useUnits(k.RateUsedUntil, a.Clock, 1)
+		if !r.Begun && s.RatePerKey.Count > 0 {
+			k.RateUsedUntil = s.RatePerKey.useUnits(k.RateUsedUntil, a.Clock, 1)
 		}
 		a.countOpen(&r)
 		a.countExecuting(&r)
@@ -232,7 +232,7 @@ func (a *admissionPlanner) admitInOrder() {
 
 // canExecute reports whether a further run may be admitted.
 func (a *admissionPlanner) canExecute() bool {
-	return a.Admitted < MaxAdmitted && (a.Settings.Executing == 0 || a.Use.Executing < a.Settings.Executing)
+	return a.Admitted < MaxAdmitted && (a.Settings.MaxExecuting == 0 || a.Use.Executing < a.Settings.MaxExecuting)
 }
 
 // canAdmitClass reports whether runs of the class can be admitted.
@@ -246,7 +246,7 @@ func (a *admissionPlanner) canAdmitClass(class int) bool {
 	case a.ClosedUntil.After(a.Clock):
 		a.scheduleNextPass(a.ClosedUntil)
 		return false
-	case class == newRootClass && s.Open > 0 && a.Use.Open >= s.Open:
+	case class == newRootClass && s.MaxInProgress > 0 && a.Use.Open >= s.MaxInProgress:
 		return false
 	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.RateUsedUntil, a.Clock) == 0:
 		a.scheduleNextPass(s.Rate.timeWhenFree(a.RateUsedUntil, 1))

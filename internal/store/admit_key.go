@@ -96,11 +96,11 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 	switch {
 	case k.Key == "":
 		return true
-	case s.KeyExecuting > 0 && k.Use.Executing+promised >= s.KeyExecuting:
+	case s.MaxExecutingPerKey > 0 && k.Use.Executing+promised >= s.MaxExecutingPerKey:
 		return false
-	case class == newRootClass && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
+	case class == newRootClass && s.MaxInProgressPerKey > 0 && k.Use.Open+promised >= s.MaxInProgressPerKey:
 		return false
-	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
+	case class > 0 && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
 		return false
 	}
 	return true
@@ -144,7 +144,7 @@ func (a *admissionPlanner) finishKeys() {
 
 // nextCheckOf returns when those behind a key are looked at again, although nothing happens to its other runs.
 func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
-	rate := a.Settings.KeyRate
+	rate := a.Settings.RatePerKey
 	var allowed time.Time // by the rate
 	if rate.Count > 0 {
 		allowed = rate.timeWhenFree(k.RateUsedUntil, 1)

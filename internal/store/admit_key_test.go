@@ -9,7 +9,7 @@ import (
 
 // An urgent run does not wait until the less urgent runs of its key, which are in line already, have had their turn.
 func TestAnUrgentRunPassesThoseOfItsKeyInLine(t *testing.T) {
-	for _, s := range []QueueSettings{{Executing: 1, KeyOpen: 1}, {Executing: 1, KeyExecuting: 1}} {
+	for _, s := range []QueueSettings{{MaxExecuting: 1, MaxInProgressPerKey: 1}, {MaxExecuting: 1, MaxExecutingPerKey: 1}} {
 		q := newQueueInMemory(s)
 		busy := q.start("busy", 0, 1, true)
 		q.settle(t, 100)
@@ -47,7 +47,7 @@ func TestAnUrgentRunPassesThoseOfItsKeyInLine(t *testing.T) {
 // keys, so that many of them do not hold up another key's root.
 func TestARunThatContinuesPassesRootsOfItsKey(t *testing.T) {
 	for _, key := range []string{"", "a"} {
-		q := newQueueInMemory(QueueSettings{Executing: 1})
+		q := newQueueInMemory(QueueSettings{MaxExecuting: 1})
 		var sleepers []*AdmissionRun
 		for range 20 { // they have begun, and wait
 			r := q.start(key, 0, 1, true)

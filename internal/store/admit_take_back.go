@@ -18,8 +18,8 @@ func (s *QueueState) MayTakeRunsBack() bool {
 
 // ExceedsBounds reports whether the queue is paused, or has more runs than its bounds allow.
 func (s *QueueState) ExceedsBounds() bool {
-	return !s.Deleted && (!s.PausedAt.IsZero() || s.Settings.Executing > 0 && s.Use.Executing > s.Settings.Executing ||
-		s.Settings.Open > 0 && s.Use.Open > s.Settings.Open)
+	return !s.Deleted && (!s.PausedAt.IsZero() || s.Settings.MaxExecuting > 0 && s.Use.Executing > s.Settings.MaxExecuting ||
+		s.Settings.MaxInProgress > 0 && s.Use.Open > s.Settings.MaxInProgress)
 }
 
 // planAdmittedRun decides about a run with a place. It lets the run pass if its time was over before a worker has claimed it.
@@ -77,5 +77,5 @@ func (a *admissionPlanner) exceedsBoundOf(r *AdmissionRun) bool {
 		return executing > 0 && use.Executing > executing || r.Root && open > 0 && use.Open > open
 	}
 	k := a.Keys[r.Key]
-	return !a.PausedAt.IsZero() || exceeded(a.Use, s.Executing, s.Open) || k != nil && r.Key != "" && exceeded(k.Use, s.KeyExecuting, s.KeyOpen)
+	return !a.PausedAt.IsZero() || exceeded(a.Use, s.MaxExecuting, s.MaxInProgress) || k != nil && r.Key != "" && exceeded(k.Use, s.MaxExecutingPerKey, s.MaxInProgressPerKey)
 }

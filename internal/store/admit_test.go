@@ -149,11 +149,11 @@ func (q *queueInMemory) check() error {
 		}
 	}
 	s := q.state.Settings
-	if s.Executing > 0 && all.Executing > s.Executing || s.Open > 0 && all.Open > s.Open {
+	if s.MaxExecuting > 0 && all.Executing > s.MaxExecuting || s.MaxInProgress > 0 && all.Open > s.MaxInProgress {
 		return fmt.Errorf("bounds %+v are exceeded by %+v", s, all)
 	}
 	for key, k := range keys {
-		if key != "" && (s.KeyExecuting > 0 && k.Use.Executing > s.KeyExecuting || s.KeyOpen > 0 && k.Use.Open > s.KeyOpen) {
+		if key != "" && (s.MaxExecutingPerKey > 0 && k.Use.Executing > s.MaxExecutingPerKey || s.MaxInProgressPerKey > 0 && k.Use.Open > s.MaxInProgressPerKey) {
 			return fmt.Errorf("bounds %+v of key %q are exceeded by %+v", s, key, k.Use)
 		}
 	}
@@ -163,7 +163,7 @@ func (q *queueInMemory) check() error {
 // idle returns an error if a run waits although there is room for it.
 func (q *queueInMemory) idle() error {
 	s := q.state.Settings
-	if q.state.Settings.Executing > 0 && q.state.Use.Executing >= s.Executing || !q.state.PausedAt.IsZero() {
+	if q.state.Settings.MaxExecuting > 0 && q.state.Use.Executing >= s.MaxExecuting || !q.state.PausedAt.IsZero() {
 		return nil
 	}
 	if len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending })) >= MaxAdmitted {
@@ -176,11 +176,11 @@ func (q *queueInMemory) idle() error {
 		k := q.keys[r.Key]
 		class := r.admissionClass()
 		switch {
-		case class == 2 && s.Open > 0 && q.state.Use.Open >= s.Open,
+		case class == 2 && s.MaxInProgress > 0 && q.state.Use.Open >= s.MaxInProgress,
 			class > 0 && s.Rate.Count > 0 && s.Rate.freeUnitsAt(q.state.RateUsedUntil, q.state.Now) == 0,
-			r.Key != "" && s.KeyExecuting > 0 && k.Use.Executing >= s.KeyExecuting,
-			r.Key != "" && class == 2 && s.KeyOpen > 0 && k.Use.Open >= s.KeyOpen,
-			r.Key != "" && class > 0 && s.KeyRate.Count > 0 && s.KeyRate.freeUnitsAt(k.RateUsedUntil, q.state.Now) == 0:
+			r.Key != "" && s.MaxExecutingPerKey > 0 && k.Use.Executing >= s.MaxExecutingPerKey,
+			r.Key != "" && class == 2 && s.MaxInProgressPerKey > 0 && k.Use.Open >= s.MaxInProgressPerKey,
+			r.Key != "" && class > 0 && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, q.state.Now) == 0:
 			continue
 		}
 		return fmt.Errorf("run %v of key %q, class %d, waits although there is room: %+v, key %+v", r.Run, r.Key, class, q.state.Use, k)
@@ -215,7 +215,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 			}
 			return Rate{Count: 1 + x.IntN(5), Period: time.Second, Burst: 1 + x.IntN(3)}
 		}
-		q := newQueueInMemory(QueueSettings{Executing: some(5), Open: some(6), KeyExecuting: some(3), KeyOpen: some(3), Rate: rate(), KeyRate: rate()})
+		q := newQueueInMemory(QueueSettings{MaxExecuting: some(5), MaxInProgress: some(6), MaxExecutingPerKey: some(3), MaxInProgressPerKey: some(3), Rate: rate(), RatePerKey: rate()})
 		limit := 1 + x.IntN(6)
 		for step := range 150 {
 			live := q.sorted(func(r *AdmissionRun) bool { return !r.Status.IsTerminal() })
@@ -292,7 +292,7 @@ func TestQueueIsIdleThoughItsHistoryIsUnknown(t *testing.T) {
 }
 
 func TestKeysTakeTurnsByWeight(t *testing.T) {
-	q := newQueueInMemory(QueueSettings{Executing: 1})
+	q := newQueueInMemory(QueueSettings{MaxExecuting: 1})
 	for range 1000 {
 		q.start("large", 0, 1, true)
 	}
@@ -319,7 +319,7 @@ func TestKeysTakeTurnsByWeight(t *testing.T) {
 }
 
 func TestOneOpenRunPerKeyInOrderOfStart(t *testing.T) {
-	q := newQueueInMemory(QueueSettings{KeyOpen: 1})
+	q := newQueueInMemory(QueueSettings{MaxInProgressPerKey: 1})
 	var want []uuid.UUID
 	for range 20 {
 		want = append(want, q.start("customer", 0, 1, true).Run)
@@ -351,7 +351,7 @@ func TestOneOpenRunPerKeyInOrderOfStart(t *testing.T) {
 }
 
 func TestUrgentRunPassesThoseInLine(t *testing.T) {
-	q := newQueueInMemory(QueueSettings{Executing: 1})
+	q := newQueueInMemory(QueueSettings{MaxExecuting: 1})
 	for range 100 {
 		q.start("a", 0, 1, true)
 	}
@@ -368,7 +368,7 @@ func TestUrgentRunPassesThoseInLine(t *testing.T) {
 }
 
 func TestPausedQueueLetsGoOnWhatHasBegun(t *testing.T) {
-	q := newQueueInMemory(QueueSettings{Executing: 1})
+	q := newQueueInMemory(QueueSettings{MaxExecuting: 1})
 	begun, fresh := q.start("", 0, 1, true), q.start("", 0, 1, true)
 	q.settle(t, 5)
 	q.claim()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// FoldStore keeps the keys of starts with the options Singleton, Debounce and Sample. Several starts with the same key fold: they
+// FoldStore keeps the keys of starts with the options Singleton, Debounce and Throttle. Several starts with the same key fold: they
 // lead to one run, or to none. Every Store implements it.
 type FoldStore interface {
 	// ChangeFold locks the row of one key, lets c.Plan decide, and writes the result, all in one transaction.
@@ -22,17 +22,17 @@ type FoldStore interface {
 	FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (*Fold, error)
 }
 
-// FoldKind is the option of the starts: Singleton, Debounce or Sample. The numbers are stored.
+// FoldKind is the option of the starts: Singleton, Debounce or Throttle. The numbers are stored.
 type FoldKind int16
 
 // The kinds. Starts of different kinds do not fold together.
 const (
 	FoldSingleton FoldKind = 1 // at most one run with the key is live
 	FoldDebounce  FoldKind = 2 // starts in quick succession become one run
-	FoldSample    FoldKind = 3 // at most so many starts per period
+	FoldThrottle  FoldKind = 3 // at most so many starts per period
 )
 
-var foldKinds = [...]string{"unknown", "singleton", "debounce", "sample"}
+var foldKinds = [...]string{"unknown", "singleton", "debounce", "throttle"}
 
 // String returns the word that views, logs and errors use.
 func (k FoldKind) String() string {

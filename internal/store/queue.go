@@ -23,15 +23,15 @@ import (
 
 // QueueSettings are the settings of a queue. Zero means no bound.
 type QueueSettings struct {
-	Executing    int  `json:"executing,omitzero"`     // runs that execute at once over all workers
-	PerWorker    int  `json:"per_worker,omitzero"`    // runs that execute at once on one worker
-	Open         int  `json:"open,omitzero"`          // root runs that have begun and not ended
-	KeyExecuting int  `json:"key_executing,omitzero"` // as Executing, for each group key
-	KeyOpen      int  `json:"key_open,omitzero"`      // as Open, for each group key
-	Rate         Rate `json:"rate,omitzero"`          // of beginnings
-	KeyRate      Rate `json:"key_rate,omitzero"`      // as Rate, for each group key
-	Depth        int  `json:"depth,omitzero"`         // runs that wait to begin; above it a start is refused
-	Closed       bool `json:"closed,omitzero"`        // new starts are refused
+	MaxExecuting          int  `json:"executing,omitzero"`     // runs that execute at once over all workers
+	MaxExecutingPerWorker int  `json:"per_worker,omitzero"`    // runs that execute at once on one worker
+	MaxInProgress         int  `json:"open,omitzero"`          // root runs that have begun and not ended
+	MaxExecutingPerKey    int  `json:"key_executing,omitzero"` // as MaxExecuting, for each group key
+	MaxInProgressPerKey   int  `json:"key_open,omitzero"`      // as MaxInProgress, for each group key
+	Rate                  Rate `json:"rate,omitzero"`          // of beginnings
+	RatePerKey            Rate `json:"key_rate,omitzero"`      // as Rate, for each group key
+	Depth                 int  `json:"depth,omitzero"`         // runs that wait to begin; above it a start is refused
+	Closed                bool `json:"closed,omitzero"`        // new starts are refused
 }
 
 // QueueRow is the row of a queue in the database, without its counts. Engines keep all of them in memory.
@@ -236,21 +236,21 @@ func (q *Queue) Decode(declared, set string) (err error) {
 	return nil
 }
 
-// WaitsFor returns a word for what the first run in line waits for at the time now. It returns an empty text if no run is in
+// BlockedBy returns a word for why the first run in line cannot begin at the time now. It returns an empty text if no run is in
 // line, or if the first run can begin now.
-func (q *Queue) WaitsFor(now time.Time) string {
+func (q *Queue) BlockedBy(now time.Time) string {
 	s := &q.Settings
 	switch {
 	case q.Waiting == 0:
 		return ""
 	case !q.PausedAt.IsZero():
-		return "resume"
+		return "pause"
 	case q.Waiting == q.Behind:
 		return ""
-	case s.Executing > 0 && q.Executing >= s.Executing:
-		return "executing"
-	case s.Open > 0 && q.Open >= s.Open:
-		return "open"
+	case s.MaxExecuting > 0 && q.Executing >= s.MaxExecuting:
+		return "max_executing"
+	case s.MaxInProgress > 0 && q.Open >= s.MaxInProgress:
+		return "max_in_progress"
 	case s.Rate.Count > 0 && q.RateUsedUntil.Sub(now) > s.Rate.Period/time.Duration(s.Rate.Count)*time.Duration(s.Rate.Burst-1):
 		return "rate"
 	}

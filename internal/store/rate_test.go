@@ -10,8 +10,8 @@ import (
 func TestARaisedRateOfAQueueAppliesAtOnce(t *testing.T) {
 	slow, fast := Rate{Count: 1, Period: 24 * time.Hour, Burst: 10}, Rate{Count: 10, Period: time.Second, Burst: 1}
 	for what, settings := range map[string]func(Rate) QueueSettings{
-		"Rate":    func(r Rate) QueueSettings { return QueueSettings{Rate: r} },
-		"KeyRate": func(r Rate) QueueSettings { return QueueSettings{KeyRate: r} },
+		"Rate":       func(r Rate) QueueSettings { return QueueSettings{Rate: r} },
+		"RatePerKey": func(r Rate) QueueSettings { return QueueSettings{RatePerKey: r} },
 	} {
 		q := newQueueInMemory(settings(slow))
 		for range 12 {

@@ -35,7 +35,7 @@ type ScheduleStore interface {
 	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
 
 	// Fires returns what happened at the latest times of a schedule, the newest first.
-	Fires(ctx context.Context, schedule string, limit int) ([]Fire, error)
+	Fires(ctx context.Context, schedule string, limit int) ([]ScheduleFire, error)
 }
 
 // Schedule is one row of the schedule table. A zero time.Time stands for NULL in the database.
@@ -81,9 +81,9 @@ type ScheduleState struct {
 
 // ScheduleWrite is what a ScheduleChange writes.
 type ScheduleWrite struct {
-	Row    Schedule // the new row; the store ignores Row.Fires
-	Delete bool     // the row is deleted, with its fires
-	Fires  []Fire   // in the order of their times, each time once
+	Row    Schedule       // the new row; the store ignores Row.Fires
+	Delete bool           // the row is deleted, with its fires
+	Fires  []ScheduleFire // in the order of their times, each time once
 	// LastRunFire is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.
 	LastRunFire int
 }
@@ -131,8 +131,8 @@ func (k FireKind) String() string {
 	return fireKinds[k]
 }
 
-// Fire records what happened at one time of a schedule.
-type Fire struct {
+// ScheduleFire records what happened at one time of a schedule.
+type ScheduleFire struct {
 	Schedule string
 	At       time.Time // the scheduled time, or when the trigger was called
 	FiredAt  time.Time // when it was decided
@@ -188,7 +188,9 @@ func BitOfFireTime(at time.Time) (hour time.Time, bit int) {
 }
 
 // CanBeCompacted reports whether the fire is recorded as a bit when it is compacted, because a run was started at a scheduled time.
-func (f *Fire) CanBeCompacted() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
+func (f *ScheduleFire) CanBeCompacted() bool {
+	return f.Outcome == FireStarted && f.Kind != FireTriggered
+}
 
 // SetBit sets a bit in the record of an hour of compacted fires, and enlarges the record if necessary.
 func SetBit(bits []byte, bit int) []byte {

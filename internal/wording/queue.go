@@ -16,17 +16,17 @@ func QueueState(now time.Time, q *durable.QueueInfo) string {
 		return WithReason("paused "+Past(now, q.PausedAt), q.PauseReason, q.PausedBy)
 	case q.Waiting == 0:
 		return "idle"
-	case q.WaitsFor == durable.WaitsForExecuting:
+	case q.BlockedBy == durable.BlockedByMaxExecuting:
 		return "full: as many runs execute as may"
-	case q.WaitsFor == durable.WaitsForOpen:
-		return "full: as many runs are open as may be"
-	case q.WaitsFor == durable.WaitsForRate:
+	case q.BlockedBy == durable.BlockedByMaxInProgress:
+		return "full: as many runs are in progress as may be"
+	case q.BlockedBy == durable.BlockedByRate:
 		return "waits for the rate"
 	}
 	return "flows"
 }
 
-// QueueSettings returns the bounds of a queue, as in "executing 10, rate 5 per 1s".
+// QueueSettings returns the bounds of a queue, as in "max executing 10, rate 5 per 1s".
 func QueueSettings(s *durable.QueueSettings) string {
 	var parts []string
 	add := func(name string, n int) {
@@ -39,13 +39,13 @@ func QueueSettings(s *durable.QueueSettings) string {
 			parts = append(parts, name+" "+text)
 		}
 	}
-	add("executing", s.Executing)
-	add("per worker", s.PerWorker)
-	add("open", s.Open)
-	add("key executing", s.KeyExecuting)
-	add("key open", s.KeyOpen)
+	add("max executing", s.MaxExecuting)
+	add("max executing per worker", s.MaxExecutingPerWorker)
+	add("max in progress", s.MaxInProgress)
+	add("max executing per key", s.MaxExecutingPerKey)
+	add("max in progress per key", s.MaxInProgressPerKey)
 	rate("rate", s.Rate)
-	rate("key rate", s.KeyRate)
+	rate("rate per key", s.RatePerKey)
 	add("depth", s.Depth)
 	if s.Closed {
 		parts = append(parts, "closed")

@@ -243,7 +243,7 @@ CREATE INDEX run_admitted ON durable.run (queue, wake_at) WHERE lane & 7 = 2 AND
 CREATE TABLE durable.fold (
     check_at    timestamptz NOT NULL,    -- when a worker checks the row
     shard       smallint NOT NULL,
-    kind        smallint NOT NULL,       -- 1 singleton 2 debounce 3 sample
+    kind        smallint NOT NULL,       -- 1 singleton 2 debounce 3 throttle
     after_shard smallint,                -- of after_id
     after_id    uuid,                    -- a worker also checks the row when this run has ended
     waiting_id  uuid,                    -- the run that is not released yet
@@ -263,7 +263,7 @@ CREATE INDEX fold_waiting ON durable.fold (waiting_id) WHERE waiting_id IS NOT N
 
 CREATE VIEW durable.folds AS
 SELECT f.workflow, f.key,
-       (ARRAY['singleton','debounce','sample'])[f.kind] AS kind,
+       (ARRAY['singleton','debounce','throttle'])[f.kind] AS kind,
        (f.state OPERATOR(pg_catalog.->>) 'live'::text)::uuid AS live_run,
        f.waiting_id AS waiting_run,
        f.check_at, f.state, f.shard

@@ -210,7 +210,7 @@ CREATE INDEX durable_run_admitted ON durable_run (queue, wake_at) WHERE lane & 7
 CREATE TABLE durable_fold (
     workflow TEXT    NOT NULL,
     key      TEXT    NOT NULL,
-    kind     INTEGER NOT NULL, -- 1 singleton 2 debounce 3 sample
+    kind     INTEGER NOT NULL, -- 1 singleton 2 debounce 3 throttle
     check_at INTEGER NOT NULL, -- when a worker checks the row
     after_id BLOB,             -- a worker also checks the row when this run has ended
     waiting_id BLOB,           -- the run that is not released yet
@@ -228,7 +228,7 @@ CREATE INDEX durable_fold_waiting ON durable_fold (waiting_id) WHERE waiting_id 
 
 CREATE VIEW durable_folds AS
 SELECT workflow, key,
-       CASE kind WHEN 1 THEN 'singleton' WHEN 2 THEN 'debounce' WHEN 3 THEN 'sample' END AS kind,
+       CASE kind WHEN 1 THEN 'singleton' WHEN 2 THEN 'debounce' WHEN 3 THEN 'throttle' END AS kind,
        state ->> 'live' AS live_run, state ->> 'waiting' AS waiting_run,
        strftime('%Y-%m-%dT%H:%M:%fZ', check_at / 1e6, 'unixepoch') AS check_at, state
 FROM (SELECT workflow, key, kind, check_at, CAST(state AS TEXT) AS state FROM durable_fold);

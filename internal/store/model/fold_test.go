@@ -45,7 +45,7 @@ type foldedRun struct {
 	inputs   []string  // of debounced starts: the input of the last of them; more than one, if two came at the same time
 	first    time.Time // of debounced starts: when the first came
 	due      time.Time // and when the run is to begin
-	at       time.Time // of a sample: when the start was made
+	at       time.Time // of a throttle: when the start was made
 	replaced bool      // a newer start replaces it, or will
 	ended    bool      // a user has cancelled or terminated it
 }
@@ -53,7 +53,7 @@ type foldedRun struct {
 var foldWorkflow = "f"
 
 // The starts with one key, through two handles, at the same time, in transactions that are rolled back, and repeated: at most one run of a
-// singleton is live and at most one waits, the last input of debounced starts counts, a sample lets as many starts through as it says,
+// singleton is live and at most one waits, the last input of debounced starts counts, a throttle lets as many starts through as it says,
 // and in the end no run waits.
 func TestStartsFold(t *testing.T) {
 	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
@@ -76,10 +76,10 @@ func TestStartsFold(t *testing.T) {
 	})
 }
 
-// pass lets time pass. Only the clock of a sample may go back: nothing is due there.
+// pass lets time pass. Only the clock of a throttle may go back: nothing is due there.
 func (f *foldCheck) pass() {
 	d := time.Duration(f.dice("pass", 2500)) * time.Millisecond
-	if f.kind == store.FoldSample && f.dice("back", 4) == 0 {
+	if f.kind == store.FoldThrottle && f.dice("back", 4) == 0 {
 		d = -d
 	}
 	f.now = f.now.Add(d)
@@ -194,7 +194,7 @@ func (f *foldCheck) committed(s *foldStart) {
 		f.diverge("%s: created %v: %s became %s", s, created, before, f.seen)
 	}
 	switch {
-	case f.kind == store.FoldSample:
+	case f.kind == store.FoldThrottle:
 		f.checkSample(s)
 		return
 	case f.kind == store.FoldDebounce:
@@ -242,7 +242,7 @@ func (f *foldCheck) take(s *foldStart, before *foldSight) {
 		return
 	}
 	if s.Created != nil {
-		if f.latest.Before(f.now) { // a clock that has gone back allows no more starts of a sample
+		if f.latest.Before(f.now) { // a clock that has gone back allows no more throttled starts
 			f.latest = f.now
 		}
 		f.runs[s.Result] = &foldedRun{first: f.now, at: f.latest}
@@ -264,7 +264,7 @@ func (f *foldCheck) take(s *foldStart, before *foldSight) {
 	}
 }
 
-// checkSample compares the starts that were let through with the number of the sample.
+// checkSample compares the starts that were let through with the number of the throttle.
 func (f *foldCheck) checkSample(s *foldStart) {
 	var times []time.Time // of the starts that were let through before
 	latest := f.now

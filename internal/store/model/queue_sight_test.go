@@ -83,11 +83,11 @@ func (q *queueCheck) look() *queueSight {
 	}
 	more := func(was, is, most int) bool { return most > 0 && is > most && is > was }
 	was := q.before
-	if more(was.use.Executing, seen.use.Executing, q.bounds.Executing) || more(was.use.Open, seen.use.Open, q.bounds.Open) {
+	if more(was.use.Executing, seen.use.Executing, q.bounds.MaxExecuting) || more(was.use.Open, seen.use.Open, q.bounds.MaxInProgress) {
 		q.diverge("the queue with %+v had %+v, and has %+v", q.bounds, was.use, seen.use)
 	}
 	for key, use := range seen.keys {
-		if key != "" && (more(was.keys[key].Executing, use.Executing, q.bounds.KeyExecuting) || more(was.keys[key].Open, use.Open, q.bounds.KeyOpen)) {
+		if key != "" && (more(was.keys[key].Executing, use.Executing, q.bounds.MaxExecutingPerKey) || more(was.keys[key].Open, use.Open, q.bounds.MaxInProgressPerKey)) {
 			q.diverge("key %q of the queue with %+v had %+v, and has %+v", key, q.bounds, was.keys[key], use)
 		}
 	}
@@ -97,15 +97,15 @@ func (q *queueCheck) look() *queueSight {
 // idle objects to a run that waits although there is room for it.
 func (q *queueCheck) idle(seen *queueSight) {
 	full := func(most, used int) bool { return most > 0 && used >= most }
-	if !q.live || q.paused || q.strayed || full(q.bounds.Executing, seen.use.Executing) {
+	if !q.live || q.paused || q.strayed || full(q.bounds.MaxExecuting, seen.use.Executing) {
 		return
 	}
 	for id, p := range seen.places {
 		use := seen.keys[p.Key]
 		waits := p.State == store.PlaceInLine || p.State == store.PlaceBehind
 		opens := p.Root && !p.Begun
-		if waits && !(opens && full(q.bounds.Open, seen.use.Open)) &&
-			!(p.Key != "" && (full(q.bounds.KeyExecuting, use.Executing) || opens && full(q.bounds.KeyOpen, use.Open))) {
+		if waits && !(opens && full(q.bounds.MaxInProgress, seen.use.Open)) &&
+			!(p.Key != "" && (full(q.bounds.MaxExecutingPerKey, use.Executing) || opens && full(q.bounds.MaxInProgressPerKey, use.Open))) {
 			q.diverge("run %s waits (%+v) although there is room: %+v, its key %+v, of %+v", shorten(id), p.QueuePlace, seen.use, use, q.bounds)
 		}
 	}
@@ -125,7 +125,7 @@ func (q *queueCheck) unclaimed(seen *queueSight) {
 		if !r.Deadline.IsZero() && !r.Deadline.After(q.now) {
 			q.diverge("run %s is admitted after its deadline", shorten(r.UUID))
 		}
-		if r.Epoch.Count == 0 && (q.paused || over(q.bounds.Executing, seen.use.Executing) || p.Root && over(q.bounds.Open, seen.use.Open)) {
+		if r.Epoch.Count == 0 && (q.paused || over(q.bounds.MaxExecuting, seen.use.Executing) || p.Root && over(q.bounds.MaxInProgress, seen.use.Open)) {
 			q.diverge("run %s is admitted and not claimed: %+v of %+v, paused: %v", shorten(r.UUID), seen.use, q.bounds, q.paused)
 		}
 	}

@@ -237,7 +237,7 @@ func (q *queueCheck) change() (string, call) {
 		return fmt.Sprint("it is ", offset(q.now)), func(context.Context, store.Store) error { return nil }
 	}
 	q.live, q.strayed = true, q.strayed || !q.live
-	q.bounds = store.QueueSettings{Executing: some("executing", 3), Open: some("open", 3), KeyExecuting: some("of a key", 2), KeyOpen: some("open of a key", 2)}
+	q.bounds = store.QueueSettings{MaxExecuting: some("executing", 3), MaxInProgress: some("open", 3), MaxExecutingPerKey: some("of a key", 2), MaxInProgressPerKey: some("open of a key", 2)}
 	c := store.QueueChange{Name: flowQueue, Settings: q.bounds, Now: q.now}
 	return fmt.Sprintf("set %+v", q.bounds), func(ctx context.Context, s store.Store) error { return s.ChangeQueue(ctx, c) }
 }

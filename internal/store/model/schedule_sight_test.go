@@ -15,7 +15,7 @@ import (
 type scheduleSight struct {
 	row   *store.Schedule
 	state *schedule.State // of the row
-	fires map[time.Time]store.Fire
+	fires map[time.Time]store.ScheduleFire
 	open  []*store.Run    // that have not ended
 	runs  map[string]bool // the IDs of all runs
 }
@@ -27,7 +27,7 @@ func (c *scheduleCheck) read() *scheduleSight {
 			c.diverge("read: %v", err)
 		}
 	}
-	seen := &scheduleSight{fires: make(map[time.Time]store.Fire), runs: make(map[string]bool), state: new(schedule.State)}
+	seen := &scheduleSight{fires: make(map[time.Time]store.ScheduleFire), runs: make(map[string]bool), state: new(schedule.State)}
 	var err error
 	seen.row, err = s.ScheduleByName(c.ctx, scheduleName)
 	fail(err)

@@ -226,7 +226,7 @@ func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, a
 }
 
 func admitExecuting(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(5, "")
 	if got := q.claims(q.in(time.Second)); len(got) > 0 {
 		q.Fatalf("%v were claimed without a place", got)
@@ -249,7 +249,7 @@ func admitExecuting(b *bed) {
 }
 
 func admitOrder(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	large := q.starts(20, "large")
 	q.admit(q.in(time.Second))
 	small := q.start("small")
@@ -270,7 +270,7 @@ func admitOrder(b *bed) {
 }
 
 func admitOpen(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, Open: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 2})
 	r := q.starts(4, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	q.waits(q.in(time.Minute), r[0])
@@ -290,7 +290,7 @@ func admitOpen(b *bed) {
 }
 
 func admitKeyOpen(b *bed) {
-	q := b.bounded(store.QueueSettings{KeyOpen: 1})
+	q := b.bounded(store.QueueSettings{MaxInProgressPerKey: 1})
 	a, c := q.starts(testsize.Of(30, 8), "a"), q.starts(2, "c")
 	other, at := c[0], q.in(time.Second)
 	for i, id := range a {
@@ -343,17 +343,17 @@ func admitPaused(b *bed) {
 }
 
 func admitSettings(b *bed) {
-	q := b.bounded(store.QueueSettings{KeyOpen: 1})
+	q := b.bounded(store.QueueSettings{MaxInProgressPerKey: 1})
 	a, c := q.starts(3, "a"), q.starts(3, "c")
 	q.begins("at first", q.in(time.Second), a[0], c[0])
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{KeyOpen: 2}})
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxInProgressPerKey: 2}})
 	q.begins("when two may be open", q.in(time.Second), a[1], c[1])
 	q.changeQueue(store.QueueChange{Name: boundedQueue})
 	q.begins("without a bound", q.in(time.Second), a[2], c[2])
 }
 
 func admitTwice(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 3})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 3})
 	q.starts(60, "")
 	var wg sync.WaitGroup
 	for range 4 {

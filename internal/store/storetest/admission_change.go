@@ -8,18 +8,18 @@ import (
 
 func admitRateRaised(b *bed) {
 	slow, fast := store.Rate{Count: 1, Period: 24 * time.Hour, Burst: 2}, store.Rate{Count: 10, Period: time.Second, Burst: 1}
-	q := b.bounded(store.QueueSettings{Rate: slow, KeyRate: slow})
+	q := b.bounded(store.QueueSettings{Rate: slow, RatePerKey: slow})
 	r := q.starts(4, "a")
 	q.begins("at first", q.in(time.Second), r[0], r[1])
 	q.begins("when the rate is used up", q.in(time.Minute))
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Rate: fast, KeyRate: fast}})
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Rate: fast, RatePerKey: fast}})
 	q.admit(q.in(time.Minute))
 	q.begins("when it was raised", q.in(time.Minute+100*time.Millisecond), r[2])
 	q.begins("later", q.in(time.Minute+200*time.Millisecond), r[3])
 }
 
 func admitUrgentOfKey(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, KeyOpen: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1})
 	busy := q.start("busy")
 	q.begins("at first", q.in(time.Second), busy)
 	slow := q.start("a", withPriority(-2))

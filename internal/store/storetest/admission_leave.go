@@ -12,7 +12,7 @@ import (
 )
 
 func admitPausedRun(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(3, "")
 	q.admit(q.in(time.Second))
 	q.ordered(store.VerbPause, r[0], r[1]) // one with a place, and one in line
@@ -29,7 +29,7 @@ func admitPausedRun(b *bed) {
 }
 
 func admitCancelled(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(3, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	q.waits(q.in(2*time.Second), r[0])
@@ -54,7 +54,7 @@ func admitCancelled(b *bed) {
 }
 
 func admitTerminated(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(5, "")
 	q.begins("at first", q.in(time.Second), r[0], r[1])
 	q.ordered(store.VerbTerminate, r[0], r[2])
@@ -62,7 +62,7 @@ func admitTerminated(b *bed) {
 }
 
 func admitExpired(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	first := q.start("")
 	late := q.start("", func(w *store.StartWrite) { w.Place.StartBy = q.in(time.Minute) })
 	overdue := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(30 * time.Second) })
@@ -80,7 +80,7 @@ func admitExpired(b *bed) {
 }
 
 func admitClockBack(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(2, "")
 	q.begins("at first", q.in(time.Hour), r...)
 	q.ends(r[0])
@@ -95,7 +95,7 @@ func admitClockBack(b *bed) {
 }
 
 func admitDeadline(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(2, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	wantOutcome(b, "the deadline", q.setDeadline(r[1], q.in(time.Minute)).Outcome, store.Written)
@@ -106,7 +106,7 @@ func admitDeadline(b *bed) {
 }
 
 func admitChildren(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, Open: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1})
 	r := q.starts(2, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	parent := q.row(r[0])
@@ -137,7 +137,7 @@ func admitStrays(b *bed) {
 		q.Fatalf("claimed %v", got)
 	}
 	q.waits(q.in(time.Minute), sleeping)
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Executing: 1, Open: 2}})
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 1, MaxInProgress: 2}})
 	fresh := q.start("")
 	if got := q.claims(q.in(time.Second)); len(got) > 0 {
 		q.Errorf("strays %v were claimed", got)
@@ -176,7 +176,7 @@ func (q *queueBed) delete() {
 }
 
 func admitDeleted(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, KeyOpen: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1})
 	r := q.starts(4, "a")
 	asleep := q.start("", func(w *store.StartWrite) { w.Run.WakeAt = q.in(time.Hour) })
 	q.begins("at first", q.in(time.Second), r[0])
@@ -192,7 +192,7 @@ func admitDeleted(b *bed) {
 }
 
 func admitDeletedStartBy(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	by := q.in(time.Hour)
 	first := q.start("a")
 	lined := q.start("a", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.HasStartBy, by })
@@ -221,20 +221,20 @@ func admitDeletedStartBy(b *bed) {
 }
 
 func admitSetAgainInLine(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(3, "a")
 	q.begins("at first", q.in(time.Second), r[0])
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Executing: 3}}) // there would be room now
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 3}}) // there would be room now
 	q.delete()
 	q.admit(q.in(time.Second))
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Executing: 3}})
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 3}})
 	q.gone = false
 	q.ends(r[0])
 	q.admit(q.in(time.Second))
 }
 
 func admitSetAgain(b *bed) {
-	one := store.QueueSettings{Open: 1}
+	one := store.QueueSettings{MaxInProgress: 1}
 	q := b.bounded(one)
 	r := q.starts(2, "a")
 	q.begins("at first", q.in(time.Second), r[0])
@@ -283,7 +283,7 @@ func admitLeftOut(b *bed) {
 
 func admitRandom(b *bed) {
 	x := rand.New(rand.NewPCG(7, 11))
-	q := b.bounded(store.QueueSettings{Executing: 3, Open: 6, KeyExecuting: 2, KeyOpen: 3})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 3, MaxInProgress: 6, MaxExecutingPerKey: 2, MaxInProgressPerKey: 3})
 	at := q.in(time.Second)
 	executing := make(map[uuid.UUID]bool)
 	claim := func() {

@@ -18,7 +18,7 @@ func (q *queueBed) claimsWithoutRoom(at time.Time) (claimed []store.ClaimedRun) 
 }
 
 func admitWithoutRoom(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 5})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 5})
 	r := q.starts(5, "")
 	q.begins("at first", q.in(time.Second), r...)
 	asleep, admitted, seen, dead, other := r[0], r[1], r[2], r[3], r[4]
@@ -64,7 +64,7 @@ func admitWithoutRoom(b *bed) {
 }
 
 func admitEnding(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(3, "")
 	failed, asleep, next := r[0], r[1], r[2]
 	q.begins("at first", q.in(time.Second), failed, asleep)

@@ -14,7 +14,7 @@ func (q *queueBed) pauseQueue(resume bool) {
 }
 
 func admitPauseTakesBack(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 3})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 3})
 	begun := q.start("")
 	q.begins("at first", q.in(time.Second), begun)
 	q.waits(q.in(2*time.Second), begun)
@@ -42,7 +42,7 @@ func admitPauseTakesBack(b *bed) {
 
 func admitLoweredTakesBack(b *bed) {
 	q := b.bounded(store.QueueSettings{})
-	for _, s := range []store.QueueSettings{{Executing: 1}, {Open: 1}, {KeyExecuting: 1}, {KeyOpen: 1}} {
+	for _, s := range []store.QueueSettings{{MaxExecuting: 1}, {MaxInProgress: 1}, {MaxExecutingPerKey: 1}, {MaxInProgressPerKey: 1}} {
 		r := q.starts(2, "a")
 		urgent := q.start("a", withPriority(1))
 		q.admit(q.in(time.Second))
@@ -57,7 +57,7 @@ func admitLoweredTakesBack(b *bed) {
 }
 
 func admitLateWithoutRoom(b *bed) {
-	q := b.bounded(store.QueueSettings{PerWorker: 1})
+	q := b.bounded(store.QueueSettings{MaxExecutingPerWorker: 1})
 	late := q.start("", func(w *store.StartWrite) { w.Place.StartBy, w.Run.Control = q.in(time.Minute), store.HasStartBy })
 	overdue := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Minute) })
 	patient := q.start("", func(w *store.StartWrite) { w.Run.Deadline = q.in(2 * time.Hour) })

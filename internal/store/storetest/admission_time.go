@@ -21,7 +21,7 @@ func (q *queueBed) controlAt(at time.Time, verb store.Verb, runs ...uuid.UUID) {
 }
 
 func admitShiftedTimers(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	deadline := func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Hour) }
 	first, seen, unseen := q.start("", deadline), q.start("", deadline), q.start("", deadline)
 	q.admit(q.in(time.Second))
@@ -49,7 +49,7 @@ func admitShiftedTimers(b *bed) {
 }
 
 func admitEndedLeases(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 2, Open: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 2, MaxInProgress: 2})
 	r := q.starts(4, "a")
 	q.admit(q.in(time.Second))
 	query := q.query(q.in(time.Second))
@@ -94,9 +94,9 @@ func (q *queueBed) wantCounts(queue string) {
 // requeueAgainstAll moves runs and changes their priorities while others pause, resume, cancel and claim them, and
 // pause and delete the queues.
 func requeueAgainstAll(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 4, KeyOpen: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
 	queues := []string{boundedQueue, "elsewhere"}
-	settings := map[string]store.QueueSettings{boundedQueue: {Executing: 4, KeyOpen: 2}, "elsewhere": {Open: 3}}
+	settings := map[string]store.QueueSettings{boundedQueue: {MaxExecuting: 4, MaxInProgressPerKey: 2}, "elsewhere": {MaxInProgress: 3}}
 	q.changeQueue(store.QueueChange{Name: queues[1], Settings: settings[queues[1]]})
 	for i := range 24 {
 		q.start([]string{"a", "b", "c"}[i%3])

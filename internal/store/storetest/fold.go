@@ -62,7 +62,7 @@ func foldKept(b *bed) {
 		{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
 		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, CheckAt: b.in(time.Hour), State: []byte(`{}`)},
 		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, CheckAt: b.in(-time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldSample}, CheckAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldThrottle}, CheckAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
 	}
 	rows[3].CheckAt = b.in(time.Microsecond)
 	for _, row := range rows {
@@ -118,11 +118,11 @@ func foldDue(b *bed) {
 		"waits": {CheckAt: b.in(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.in(time.Hour), AfterRun: owner(ended.UUID)},
 		"run is gone": {CheckAt: b.in(time.Hour), AfterRun: owner(uuid.New())},
 	} {
-		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldSample}
+		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldThrottle}
 		b.setFold(row)
 	}
 	keys, next := due()
-	if want := []string{"flow now sample", "flow past sample", "flow run is gone sample", "flow waits no longer sample"}; !slices.Equal(keys, want) || !next.Equal(b.in(time.Minute)) {
+	if want := []string{"flow now throttle", "flow past throttle", "flow run is gone throttle", "flow waits no longer throttle"}; !slices.Equal(keys, want) || !next.Equal(b.in(time.Minute)) {
 		b.Errorf("due are %q, and next %v; want %q, in a minute", keys, next.Sub(b.now), want)
 	}
 }

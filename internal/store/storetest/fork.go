@@ -102,7 +102,7 @@ func forkNameTaken(b *bed) {
 }
 
 func forkInQueue(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	first := q.start("")
 	q.begins("at first", q.in(time.Second), first)
 	f := b.forkOf(q.row(first), "copy", "first")

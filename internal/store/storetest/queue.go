@@ -80,13 +80,13 @@ func queueSettings(b *bed) {
 		if row == nil || q == nil {
 			b.Fatalf("%s: there is no queue", what)
 		}
-		if row.Settings != q.Settings || q.Settings.Executing != executing || q.DeclaredVersion != version || (q.Set != nil) != set || row.Deleted {
+		if row.Settings != q.Settings || q.Settings.MaxExecuting != executing || q.DeclaredVersion != version || (q.Set != nil) != set || row.Deleted {
 			b.Errorf("%s: %+v, %+v, want %d at once, declared by %q, set by an operator: %v", what, *row, *q, executing, version, set)
 		}
 	}
 	declare := func(version string, n int) {
 		b.Helper()
-		b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: version, Settings: store.QueueSettings{Executing: n}})
+		b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: version, Settings: store.QueueSettings{MaxExecuting: n}})
 	}
 	declare("v1", 1)
 	want("the first", 1, "v1", false)
@@ -96,15 +96,15 @@ func queueSettings(b *bed) {
 	declare("v1", 2)
 	want("an older version again", 3, "v2", false)
 	chosen := store.QueueSettings{
-		Executing: 7, PerWorker: 2, Open: 9, KeyExecuting: 3, KeyOpen: 4, Depth: 1000, Closed: true,
-		Rate: store.Rate{Count: 5, Period: time.Minute, Burst: 2}, KeyRate: store.Rate{Count: 1, Period: time.Second, Burst: 1},
+		MaxExecuting: 7, MaxExecutingPerWorker: 2, MaxInProgress: 9, MaxExecutingPerKey: 3, MaxInProgressPerKey: 4, Depth: 1000, Closed: true,
+		Rate: store.Rate{Count: 5, Period: time.Minute, Burst: 2}, RatePerKey: store.Rate{Count: 1, Period: time.Second, Burst: 1},
 	}
 	b.changeQueue(store.QueueChange{Name: "mail", Settings: chosen, By: "ann", Reason: "slow provider"})
 	declare("v3", 4)
 	want("an operator's", 7, "v3", true)
 	q := b.queueInfo("mail")
 	if q.Settings != chosen || *q.Set != chosen || q.SetBy != "ann" || q.SetReason != "slow provider" || !q.SetAt.Equal(b.now) ||
-		q.Declared == nil || q.Declared.Executing != 4 || !q.DeclaredAt.Equal(b.now) {
+		q.Declared == nil || q.Declared.MaxExecuting != 4 || !q.DeclaredAt.Equal(b.now) {
 		b.Errorf("%+v", q)
 	}
 	b.wantChange("set", q.LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
@@ -156,7 +156,7 @@ func queuePause(b *bed) {
 }
 
 func queueDelete(b *bed) {
-	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{Executing: 1}})
+	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{MaxExecuting: 1}})
 	for _, want := range []bool{true, false} {
 		if found, err := b.s.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, By: "eve"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
@@ -165,8 +165,8 @@ func queueDelete(b *bed) {
 	if row := b.queueRow("mail"); b.queueInfo("mail") != nil || row != nil && !row.Deleted {
 		b.Errorf("the deleted queue is there: %+v", row)
 	}
-	b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: "v1", Settings: store.QueueSettings{Executing: 2}})
-	if row := b.queueRow("mail"); row == nil || row.Deleted || row.Settings.Executing != 2 {
+	b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: "v1", Settings: store.QueueSettings{MaxExecuting: 2}})
+	if row := b.queueRow("mail"); row == nil || row.Deleted || row.Settings.MaxExecuting != 2 {
 		b.Errorf("declared again: %+v", row)
 	}
 	b.wantChange("deleted, and declared again", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorDelete, At: b.now, By: "eve"})

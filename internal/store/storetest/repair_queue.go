@@ -20,7 +20,7 @@ func (q *queueBed) expiresAndIsRepaired(at time.Time, id uuid.UUID) {
 }
 
 func repairPassed(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	over, at := q.in(10*time.Minute), q.in(20*time.Minute)
 	asleep := q.start("", func(w *store.StartWrite) { w.Run.Deadline = over })
 	q.begins("at first", q.in(time.Second), asleep)
@@ -52,7 +52,7 @@ func repairPassed(b *bed) {
 }
 
 func repairPlaceKept(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(2, "")
 	at := q.in(time.Minute)
 	q.begins("at first", at, r[0])

@@ -129,7 +129,7 @@ func requeueRefused(b *bed) {
 }
 
 func requeueLined(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(5, "")
 	q.begins("at first", q.in(time.Second), r[0])
 	q.prioritized(r[4], 2)
@@ -144,7 +144,7 @@ func requeueLined(b *bed) {
 }
 
 func requeueAdmittedPriority(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 2})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(2, "")
 	q.admit(q.in(time.Second))
 	q.prioritized(r[1], 2)
@@ -162,7 +162,7 @@ func requeueAdmittedPriority(b *bed) {
 }
 
 func requeueAdmittedMoves(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, Open: 1, KeyOpen: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1, MaxInProgressPerKey: 1})
 	r := q.starts(2, "a")
 	q.admit(q.in(time.Second))
 	q.wantState("before", r[0], store.PlaceExecuting, store.AdmissionGranted)
@@ -184,7 +184,7 @@ func requeueAdmittedMoves(b *bed) {
 }
 
 func requeueLinedMoves(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, KeyOpen: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1})
 	other := q.start("other")
 	r := q.starts(3, "a")
 	q.begins("at first", q.in(time.Second), other)
@@ -206,7 +206,7 @@ func requeueLinedMoves(b *bed) {
 }
 
 func requeueOutAndIn(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	by := q.in(time.Hour)
 	first := q.start("")
 	r := q.start("k", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.HasStartBy, by })
@@ -241,7 +241,7 @@ func requeueOutAndIn(b *bed) {
 }
 
 func requeuePaused(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1, Open: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1})
 	r := q.starts(2, "")
 	q.admit(q.in(time.Second))
 	q.ordered(store.VerbPause, r[0]) // it counts as open
@@ -274,7 +274,7 @@ func requeueDelayed(b *bed) {
 }
 
 func requeueChild(b *bed) {
-	q := b.bounded(store.QueueSettings{Open: 1})
+	q := b.bounded(store.QueueSettings{MaxInProgress: 1})
 	root := q.start("")
 	q.begins("the parent", q.in(time.Second), root)
 	parent := q.row(root)
@@ -285,7 +285,7 @@ func requeueChild(b *bed) {
 	stray := q.child(parent, "stray")
 	stray.Queue = boundedQueue
 	q.commit(&store.Batch{Starts: []*store.StartWrite{{Run: stray, ParentEpoch: parent.Epoch}}})
-	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{Open: 1}})
+	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 1}})
 	for _, id := range []uuid.UUID{child.UUID, stray.UUID} {
 		q.moved(id, "elsewhere", true)
 		if p := q.placeOf(id); p == nil || p.Root {

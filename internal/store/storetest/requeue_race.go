@@ -72,8 +72,8 @@ func (q *queueBed) checkKeys(queue string) {
 }
 
 func requeueRace(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 4, KeyOpen: 2})
-	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{Open: 3}})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
+	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 3}})
 	for i := range 30 {
 		q.start([]string{"a", "b", "c"}[i%3])
 	}

@@ -269,7 +269,7 @@ func (b *bed) treeToDelete(root uuid.UUID) []store.TreeNode {
 }
 
 func deleteInQueue(b *bed) {
-	q := b.bounded(store.QueueSettings{Executing: 1})
+	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	first, second := q.start(""), q.start("")
 	q.begins("at first", q.in(time.Second), first)
 	q.ends(first)

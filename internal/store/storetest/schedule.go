@@ -32,7 +32,7 @@ func (b *bed) changed(u *store.ScheduleChange) *store.ScheduleChange {
 }
 
 // setSchedule writes a row with fires.
-func (b *bed) setSchedule(row store.Schedule, fires ...store.Fire) *store.ScheduleChange {
+func (b *bed) setSchedule(row store.Schedule, fires ...store.ScheduleFire) *store.ScheduleChange {
 	b.Helper()
 	return b.changed(&store.ScheduleChange{Name: row.Name, Plan: func(store.ScheduleState) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: row, Fires: fires, LastRunFire: len(fires) - 1}
@@ -40,8 +40,8 @@ func (b *bed) setSchedule(row store.Schedule, fires ...store.Fire) *store.Schedu
 }
 
 // fire returns a fire that starts a run with the given ID.
-func (b *bed) fire(schedule, run string, at time.Time) store.Fire {
-	return store.Fire{
+func (b *bed) fire(schedule, run string, at time.Time) store.ScheduleFire {
+	return store.ScheduleFire{
 		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, Start: &store.StartWrite{Run: b.pending(run, b.now)},
 	}
 }
@@ -148,7 +148,7 @@ func scheduleRace(b *bed) {
 				}
 				row := *s.Row
 				row.NextAt = b.in(time.Hour)
-				return &store.ScheduleWrite{Row: row, Fires: []store.Fire{b.fire("s", "s@"+uuid.NewString(), b.now)}}
+				return &store.ScheduleWrite{Row: row, Fires: []store.ScheduleFire{b.fire("s", "s@"+uuid.NewString(), b.now)}}
 			}})
 		})
 	}
@@ -198,7 +198,7 @@ func scheduleAtomic(b *bed) {
 		cancel() // as a process that dies
 		row := *s.Row
 		row.NextAt = b.in(time.Hour)
-		return &store.ScheduleWrite{Row: row, Fires: []store.Fire{b.fire("s", "s@1", b.now)}}
+		return &store.ScheduleWrite{Row: row, Fires: []store.ScheduleFire{b.fire("s", "s@1", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
@@ -213,9 +213,9 @@ func scheduleFolded(b *bed) {
 	at := func(i int) time.Time { return hour.Add(time.Duration(i) * time.Second) }
 	const n = store.CompactFiresAt + 350
 	for i := 0; i < n; i += 50 {
-		var fires []store.Fire
+		var fires []store.ScheduleFire
 		for j := i; j < i+50; j++ {
-			f := store.Fire{Schedule: "s", At: at(j), FiredAt: at(j), Kind: store.FireScheduled, Outcome: store.FireStarted, Run: owner(uuid.New())}
+			f := store.ScheduleFire{Schedule: "s", At: at(j), FiredAt: at(j), Kind: store.FireScheduled, Outcome: store.FireStarted, Run: owner(uuid.New())}
 			switch j {
 			case 0:
 				f.Outcome = store.FireWaiting

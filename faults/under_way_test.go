@@ -54,7 +54,7 @@ END $$`,
 	client := engineOn(t, db.openIn(t), durable.Config{})
 	repaired := make(chan error, 1)
 	go func() {
-		_, err := client.Override(bounded(t), "one", "a", 7, durable.AtOnce())
+		_, err := client.Override(bounded(t), "one", "a", 7, durable.InterruptSteps())
 		repaired <- err
 	}()
 	await(t, "the fence of the repair", func() bool {

@@ -129,7 +129,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sql/run_finish.sql", postgres("/^nonce$/the_end_at_another"),
-			[]change{{"AND r.epoch = ($3::bigint[])[i] AND", "AND r.epoch >> 32 = ($3::bigint[])[i] >> 32 AND"}},
+			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
 		},
 		{
 			"postgres/sql/run_end_ownership.sql", postgres("/^nonce$/the_end_at_another"),
@@ -235,11 +235,11 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sql/run_finish.sql", postgres("/^run$/an_older_epoch"),
-			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch >= ($3::bigint[])[i] AND r.status = 2"}},
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.epoch >= item.epoch AND r.status = 2"}},
 		},
 		{
 			"postgres/sql/run_finish.sql", postgres("/^run$/the_first_end"),
-			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch = ($3::bigint[])[i]"}},
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.epoch = item.epoch"}},
 		},
 		{
 			"postgres/sql/run_end_ownership.sql", postgres("/^run$/an_older_epoch"),

@@ -199,16 +199,29 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 	return nil
 }
 
-// readRowCount reads the row count of a section, unless the section is empty.
+// readRowCount reads the row count of a section, unless the section is empty. If the statement returns columns, it counts the rows,
+// because Citus reports rows as inserted that ON CONFLICT has skipped.
 func readRowCount(res statementResults, items int, took *int64) error {
 	if items == 0 {
 		return nil
 	}
-	tag, err := res.Exec()
-	if took != nil {
-		*took = tag.RowsAffected()
+	if took == nil {
+		_, err := res.Exec()
+		return err
 	}
-	return err
+	rows, err := res.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	*took = 0
+	for rows.Next() {
+		*took++
+	}
+	if len(rows.FieldDescriptions()) == 0 {
+		*took = rows.CommandTag().RowsAffected()
+	}
+	return rows.Err()
 }
 
 // resolveOutcomes sets the outcomes of a committed batch, except for the starts that it returns.

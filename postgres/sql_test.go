@@ -58,7 +58,7 @@ func TestBothInsertsAreOne(t *testing.T) {
 		{"step_insert.sql", "step_insert_if_absent.sql", "shard, run_id, name"},
 		{"run_insert_generated_ids.sql", "run_insert.sql", "name, parent_id, shard"},
 	} {
-		if got, want := statement(c.again, DefaultSchema), statement(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING"; got != want {
+		if got, want := statement(c.again, DefaultSchema), statement(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING\nRETURNING true"; got != want {
 			t.Errorf("%s is\n%s\nwant\n%s", c.again, got, want)
 		}
 	}

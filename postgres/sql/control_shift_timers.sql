@@ -10,18 +10,19 @@
 -- The start of a step (1), a Tx step (2) or a compensation without an outcome is moved too, because the
 -- total timeout counts from it.
 WITH frozen AS MATERIALIZED (
-    SELECT run.shard, run.id, run.paused_at, $3::timestamptz - run.paused_at AS pause
+    SELECT run.shard, run.id, run.paused_at, $3::timestamptz - run.paused_at AS pause,
+           CASE WHEN run.deadline_at > run.paused_at THEN run.deadline_at + ($3::timestamptz - run.paused_at) END AS deadline_at
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.paused_at FROM durable.run AS r
+        SELECT r.shard, r.id, r.paused_at, r.deadline_at FROM durable.run AS r
         WHERE r.shard = item.shard AND r.id = item.id AND r.status = 4 AND r.paused_at < $3::timestamptz
         OFFSET 0
     ) AS run
 ), extended AS (
     UPDATE durable.run AS r
-    SET deadline_at = r.deadline_at + frozen.pause
+    SET deadline_at = frozen.deadline_at
     FROM frozen
-    WHERE r.shard = frozen.shard AND r.id = frozen.id AND r.deadline_at > frozen.paused_at
+    WHERE r.shard = frozen.shard AND r.id = frozen.id AND frozen.deadline_at IS NOT NULL
 ), recorded AS MATERIALIZED (
     SELECT step.*, frozen.paused_at, frozen.pause,
            max(step.started_at) FILTER (WHERE step.kind <> 8) OVER (

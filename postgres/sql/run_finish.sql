@@ -6,12 +6,16 @@
 -- the arrays are read see step_insert.sql.
 WITH ended AS (
     UPDATE durable.run AS r
-    SET status = ($4::smallint[])[i], wake_at = NULL, reason = ($7::text[])[i],
-        owner = NULL, woken = false, ended_at = ($9::timestamptz[])[i],
-        output = item.output, error = ($6::bytea[])[i], trace = coalesce(($8::text[])[i], r.trace)
-    FROM unnest($1::smallint[], $5::bytea[]) WITH ORDINALITY AS item(shard, output, i)
-    WHERE r.shard = item.shard AND r.id = ($2::uuid[])[i] AND r.epoch = ($3::bigint[])[i] AND r.status = 2
-      AND (r.control & 4 = 0 OR ($4::smallint[])[i] = 7)
+    SET status = item.status, wake_at = NULL, reason = item.reason,
+        owner = NULL, woken = false, ended_at = item.ended_at,
+        output = item.output, error = item.error, trace = coalesce(item.trace, r.trace)
+    FROM (
+        SELECT item.shard, item.output, ($2::uuid[])[i] AS id, ($3::bigint[])[i] AS epoch, ($4::smallint[])[i] AS status,
+               ($6::bytea[])[i] AS error, ($7::text[])[i] AS reason, ($8::text[])[i] AS trace, ($9::timestamptz[])[i] AS ended_at
+        FROM unnest($1::smallint[], $5::bytea[]) WITH ORDINALITY AS item(shard, output, i)
+    ) AS item
+    WHERE r.shard = item.shard AND r.id = item.id AND r.epoch = item.epoch AND r.status = 2
+      AND (r.control & 4 = 0 OR item.status = 7)
     RETURNING r.shard, r.id, r.status, r.ended_at
 )
 INSERT INTO durable.event (at, shard, type, run_id)

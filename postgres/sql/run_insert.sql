@@ -17,4 +17,5 @@ SELECT
     ($17::bigint[])[i], ($18::smallint[])[i]
 FROM unnest($3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.text[], $10::pg_catalog.bytea[], $11::pg_catalog.text[]) WITH ORDINALITY
     AS item(name, workflow, version, queue, input, trace, i)
-ON CONFLICT (name, parent_id, shard) DO NOTHING;
+ON CONFLICT (name, parent_id, shard) DO NOTHING
+RETURNING true;

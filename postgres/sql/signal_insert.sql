@@ -18,4 +18,5 @@ CROSS JOIN LATERAL (
     WHERE r.shard OPERATOR(pg_catalog.=) item.shard AND r.id OPERATOR(pg_catalog.=) item.run_id AND r.status OPERATOR(pg_catalog.<) 5
     OFFSET 0
 ) AS live
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING
+RETURNING true;

@@ -15,4 +15,5 @@ CROSS JOIN LATERAL (
       AND (r.control = 0 OR ($13::boolean[])[i])
     OFFSET 0
 ) AS run
-ON CONFLICT (shard, run_id, name) DO NOTHING;
+ON CONFLICT (shard, run_id, name) DO NOTHING
+RETURNING true;

@@ -1,7 +1,7 @@
 -- Sets tags of one run; an empty value removes a tag. It returns whether the run exists and, unless $5 is
 -- zero, is running (2) at the epoch $5.
 WITH target AS MATERIALIZED (
-    SELECT FROM durable.run AS r
+    SELECT r.id FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid
       AND ($5::bigint = 0 OR (r.epoch = $5::bigint AND r.status = 2))
 ), item AS MATERIALIZED (

@@ -5,7 +5,7 @@
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH fence AS MATERIALIZED (
-    SELECT FROM durable.run AS r
+    SELECT r.id FROM durable.run AS r
     WHERE r.shard OPERATOR(pg_catalog.=) $1::smallint AND r.id OPERATOR(pg_catalog.=) $2::pg_catalog.uuid AND r.epoch OPERATOR(pg_catalog.=) $7::bigint AND r.status OPERATOR(pg_catalog.=) 2
     FOR SHARE
 )
@@ -22,4 +22,5 @@ SET status = excluded.status, attempt = excluded.attempt, epoch = excluded.epoch
     started_at = excluded.started_at, ended_at = excluded.ended_at, next_at = excluded.next_at
 WHERE s.status OPERATOR(pg_catalog.<) 3
   AND (excluded.status OPERATOR(pg_catalog.>=) 3 OR s.epoch OPERATOR(pg_catalog.<>) excluded.epoch OR s.attempt OPERATOR(pg_catalog.<) excluded.attempt
-       OR (s.attempt OPERATOR(pg_catalog.=) excluded.attempt AND s.status OPERATOR(pg_catalog.<=) excluded.status));
+       OR (s.attempt OPERATOR(pg_catalog.=) excluded.attempt AND s.status OPERATOR(pg_catalog.<=) excluded.status))
+RETURNING true;

@@ -93,6 +93,7 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
 	$(ALL) go test $(RACE) -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
 	DURABLE_TEST_CODEC=1 go test -timeout 10m . # the same tests with payloads that are compressed and encrypted
+	DURABLE_TEST_NO_LOCAL_FACTS=1 go test -timeout 10m -run 'Test(Conformance|Takeover|Migrat|Open|Tx|Signal)' ./postgres # without advisory locks, notifications and pg_locks
 	@$(MAKE) --no-print-directory test-newest
 	@$(MAKE) --no-print-directory soak SECONDS=45
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -57,7 +58,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 		arrival = q.Versions.LatestArrival()
 	}
 	place := make(map[uuid.UUID]int)
-	err = s.runBatch(ctx, s.enginePool, "claim", func(batch *pgx.Batch) {
+	err = s.runBatchAtHome(ctx, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
@@ -148,6 +149,10 @@ func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (lease
 // are open longer only if a process was stopped, or disconnected, while it sent one.
 const maxWriterWait = 5 * time.Second
 
+// unseenWriterWait is how long a takeover waits if the database does not show which transactions are in progress. It is twice the
+// time for which their statements wait for locks.
+const unseenWriterWait = 200 * time.Millisecond
+
 // readTakenOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
 // a write in progress whose statement still saw the owner's epoch. All later writes of the owner see the
 // new epoch and are fenced. readTakenOver waits for the write in progress, so that its step is not executed
@@ -168,7 +173,7 @@ func (s *database) readTakenOver(ctx context.Context, runs []store.ClaimedRun, o
 }
 
 // awaitWriters waits until all transactions that write steps at this moment have ended. It waits at most maxWriterWait, and at
-// most half of the time that ctx leaves.
+// most half of the time that ctx leaves. If it cannot see the transactions, it waits for unseenWriterWait.
 func (s *database) awaitWriters(ctx context.Context) error {
 	patience := maxWriterWait
 	if end, bounded := ctx.Deadline(); bounded {
@@ -178,18 +183,30 @@ func (s *database) awaitWriters(ctx context.Context) error {
 	var open []string // empty on the first query, which returns all of them
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
-		err := s.runBatch(ctx, s.enginePool, "look for writes under way", func(batch *pgx.Batch) {
+		blind := false
+		err := s.runBatchAtHome(ctx, "look for writes under way", func(batch *pgx.Batch) {
 			batch.Queue(s.statements.writersInFlight, textArray{len(open), func(i int) *string { return &open[i] }})
 		}, func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
-				var transaction string
+				var transaction pgtype.Text
 				err := rows.Scan(&transaction)
-				left = append(left, transaction)
+				if left = append(left, transaction.String); !transaction.Valid {
+					blind = true
+				}
 				return err
 			})
 		})
+		if errors.Is(err, errNotAtHome) {
+			err, blind, left = nil, true, []string{""}
+		}
 		if err != nil || len(left) == 0 || time.Now().After(over) {
 			return err
+		}
+		if blind {
+			if !sleep(ctx, min(unseenWriterWait, patience)) {
+				return context.Cause(ctx)
+			}
+			return nil
 		}
 		if open = left; !sleepJittered(ctx, wait) {
 			return context.Cause(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -23,6 +24,7 @@ CREATE SEQUENCE durable.looks;`
 // process takes the run over. That write is allowed, because it began before the takeover, and its step
 // must not be executed again. So the takeover waits for it, and reads it with the history.
 func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	everyWay(t, func(t *testing.T, s *database) {
 		s.statements.writersInFlight += " AND nextval('durable.looks') > 0" // counts the queries that find something
 		at := now(t, s)

@@ -3,8 +3,11 @@ package postgres
 import (
 	"hash/fnv"
 	"io"
+	"path"
+	"slices"
 	"testing"
 
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/store/storetest"
 	"github.com/seed8ec063be/durable/internal/testsize"
@@ -63,10 +66,19 @@ func TestConformanceOfMany(t *testing.T) {
 	})
 }
 
+// needFacts are the cases of presence locks and notifications.
+var needFacts = []string{
+	"news_crosses_over", "a_dead_worker's_runs_are_hinted_at", "one_handle_attends_for_two_workers", "the_living_are_not_dead",
+	"attending_ends_with_its_context", "a_hint_crosses_over",
+}
+
 func TestConformancePair(t *testing.T) {
 	l := newLender(t)
 	if !testsize.All() {
 		storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
+			if slices.Contains(needFacts, path.Base(t.Name())) {
+				pgtest.NeedLocalFacts(t)
+			}
 			lent := l.lend(t, modeOf(t), 2)
 			return lent[0], lent[1]
 		})
@@ -76,6 +88,9 @@ func TestConformancePair(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
+				if slices.Contains(needFacts, path.Base(t.Name())) {
+					pgtest.NeedLocalFacts(t)
+				}
 				lent := l.lend(t, mode, 2)
 				return lent[0], lent[1]
 			})

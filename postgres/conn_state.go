@@ -18,6 +18,7 @@ import (
 // process allocated.
 type connState struct {
 	era         uint64 // of the database; see rewind_detector.go
+	framed      bool   // pipelines contain BEGIN and COMMIT, because a Citus stands between
 	traced      bool   // pgx traces only batches of its own, so those are used
 	prepared    map[string]*preparedStatement
 	encodedArgs []byte // the arguments of one statement

@@ -21,6 +21,9 @@
 // contains BEGIN, the settings for the transaction, and COMMIT, and still takes one round trip. The store
 // detects a pooler when it connects: a pooler announces a process ID that is not the server's.
 //
+// On a Citus that keeps the schema on one node, the connections lead to that node, and pipelines contain BEGIN and
+// COMMIT too; see citus.go.
+//
 // # Sessions
 //
 // The search_path of the store's own sessions is pg_catalog, so that they use no operator, function or

@@ -88,6 +88,11 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
+	if s.citus.isSharded() {
+		if err := s.findHome(ctx); err != nil {
+			return store.RenewResult{}, err
+		}
+	}
 	pulse.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
 	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
 	if len(extended) == len(h.Leases) {

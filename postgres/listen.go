@@ -96,6 +96,14 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, hea
 	defer leave()
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), true)
 	defer landed()
+	ctx, stay := s.citus.stayContext(ctx)
+	defer stay()
+	if err := s.checkHome(ctx, conn); err != nil {
+		return err
+	}
+	if isAway(conn) {
+		return s.citus.notAtHomeError()
+	}
 	if err := s.listen(ctx, conn, heard); err != nil {
 		return err
 	}
@@ -264,7 +272,7 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
 	var peers store.Peers
-	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) {
+	err := s.runBatchAtHome(ctx, "look for dead workers", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.MaxNeighbours))
 	},
 		func(res statementResults) error {
@@ -280,6 +288,9 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 				return err
 			})
 		})
+	if errors.Is(err, errNotAtHome) { // what this node shows says nothing of the workers
+		return store.Peers{}, nil
+	}
 	if err != nil {
 		return store.Peers{}, err
 	}

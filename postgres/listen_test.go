@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -68,6 +69,7 @@ func dead(t *testing.T, s *database, self, worker uuid.UUID) bool {
 }
 
 func TestListenGivesHintsAndShowsDeath(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +101,7 @@ func TestListenGivesHintsAndShowsDeath(t *testing.T) {
 // TestListenReconnects ends the session on the server's side. The worker is not considered dead while it
 // reconnects, and then receives notifications again.
 func TestListenReconnects(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
 	worker := uuid.New()
 	a := attend(t, s, worker)
@@ -124,6 +127,7 @@ func TestListenReconnects(t *testing.T) {
 // TestAWorkerThatReconnectsDeclaresNobodyDead: after a failover every worker has just reconnected, so none is dead. A
 // worker that has only just started may query at once.
 func TestAWorkerThatReconnectsDeclaresNobodyDead(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
 	gone, newcomer := uuid.New(), uuid.New()
 	a := attend(t, s, gone)
@@ -151,6 +155,7 @@ func TestAWorkerThatReconnectsDeclaresNobodyDead(t *testing.T) {
 // TestAfterAPromotionNobodyIsDeclaredDead: the standby's server started long before the workers took their
 // locks, which another server kept. Only the server's start time in their rows shows that.
 func TestAfterAPromotionNobodyIsDeclaredDead(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
 	living, gone := uuid.New(), uuid.New()
 	attend(t, s, living)
@@ -183,6 +188,7 @@ func TestAfterAPromotionNobodyIsDeclaredDead(t *testing.T) {
 }
 
 func TestCloseEndsListen(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
 	a := attend(t, s, uuid.New())
 	if err := s.Close(); err != nil {
@@ -222,6 +228,7 @@ func TestListenWithoutASession(t *testing.T) {
 // TestNeighbours checks that a query checks the next store.MaxNeighbours workers in the order of their IDs and those that the caller
 // knows to be dead, and counts the others.
 func TestNeighbours(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
 	const workers = store.MaxNeighbours + 8
 	at := now(t, s)

@@ -32,7 +32,11 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	if pending, err := schema.Pending(have, all); err != nil || len(pending) == 0 {
 		return s.withSchemaName(err) // the usual start takes no lock
 	}
-	return s.migrate(ctx, all)
+	if err := s.migrate(ctx, all); err != nil {
+		return err
+	}
+	_, err = s.schemaVersion(ctx) // on a Citus it finds the home of the schema that is new
+	return err
 }
 
 // schemaVersion returns the version of the schema, without locks. It is zero if there is no schema.
@@ -41,11 +45,11 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	if err := s.checkOwners(s.roundTripOnEnginePool(ctx)); err != nil {
 		return 0, err
 	}
-	server, encoding, recorded := 0, "", false
+	server, encoding, recorded, onCitus := 0, "", false, false
 	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.migrationTableExists, s.schema, s.tableName("migration"))
 	}, func(res statementResults) error {
-		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded, &onCitus) })
 	})
 	if err != nil {
 		return 0, err
@@ -59,6 +63,11 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	if !recorded {
 		return 0, nil
 	}
+	if onCitus {
+		if err := s.findHome(ctx); err != nil {
+			return 0, err
+		}
+	}
 	have := 0
 	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.statements.migrationVersion) },
 		func(res statementResults) error {
@@ -67,9 +76,22 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	return have, err
 }
 
+// maxMigrationTries is how often a migration is tried where several processes cannot take turns.
+const maxMigrationTries = 5
+
 // migrate applies the missing migrations in one transaction. If several processes call it, one of them
-// applies the migrations, and the others find them applied.
+// applies the migrations, and the others find them applied. A lock lets one of them begin. Where it lets all begin, one
+// commits, and the others, which fail because what they create exists, begin again.
 func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
+	for try := 1; ; try++ {
+		err := s.migrateOnce(ctx, all)
+		if !hasSQLState(err, "23505", "42P06", "42P07", "42710") || try == maxMigrationTries {
+			return err
+		}
+	}
+}
+
+func (s *database) migrateOnce(ctx context.Context, all []schema.Migration) error {
 	conn, err := s.enginePool.Acquire(ctx)
 	if err != nil {
 		return s.wrapError(ctx, "migrate", err)
@@ -110,9 +132,9 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	if err := s.checkOwners(ask); err != nil { // again, because no other process can create the schema now
 		return err
 	}
-	var exists, recorded bool
+	var exists, recorded, onCitus bool
 	have := 0
-	if err := tx.QueryRow(ctx, s.statements.migrationTableExists, s.schema, s.tableName("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
+	if err := tx.QueryRow(ctx, s.statements.migrationTableExists, s.schema, s.tableName("migration")).Scan(nil, nil, &exists, &recorded, &onCitus); err != nil {
 		return err
 	}
 	if recorded {
@@ -129,8 +151,14 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 		if exists {
 			text = strings.Replace(text, "CREATE SCHEMA durable;", "", 1)
 		}
-		if _, err := tx.Conn().PgConn().Exec(ctx, replaceSchema(text, s.schema)).ReadAll(); err != nil {
-			return fmt.Errorf("%s: %w", m.Name, err)
+		parts := []string{text}
+		if onCitus {
+			parts = splitStatements(text)
+		}
+		for _, part := range parts {
+			if _, err := tx.Conn().PgConn().Exec(ctx, replaceSchema(part, s.schema)).ReadAll(); err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
+			}
 		}
 		exists = true
 	}

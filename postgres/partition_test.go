@@ -132,7 +132,7 @@ func ours(t *testing.T, s *database) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	registerColumns(conn.TypeMap())
-	if _, err := conn.Exec(t.Context(), s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
+	if _, err := conn.Exec(t.Context(), s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(0), true, "force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -36,7 +36,13 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 	var batch pgx.Batch
 	fill(&batch)
 	var err error
-	if own := connStateOf(conn.Conn()); own != nil {
+	if own := connStateOf(conn.Conn()); own != nil && own.framed {
+		var framing pgx.Batch
+		framing.Queue(beginSQL)
+		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
+		framing.Queue(commitSQL)
+		err = own.runBatch(ctx, conn.Conn(), &framing, readWithinTransaction(1, read))
+	} else if own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
 	} else if note := noteDescribedStatements(conn.Conn(), &batch); note != nil {
 		if err = s.runInRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
@@ -132,7 +138,7 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 // addEngineSettings adds the engine's settings for one transaction, for connections whose session cannot keep
 // them.
 func (s *database) addEngineSettings(batch *pgx.Batch) {
-	batch.Queue(s.statements.engineSettings, true, int32(0), !s.allowAsyncCommit)
+	batch.Queue(s.statements.engineSettings, true, int32(0), !s.allowAsyncCommit, s.citus.planMode())
 }
 
 // describedStatementsKey is the key under which a connection keeps the statements that pgx has described on it.

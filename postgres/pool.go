@@ -55,6 +55,16 @@ func (s *database) engineConfig() *pgxpool.Config {
 	if hasNoConnectTimeout(cfg.ConnConfig) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	before := cfg.BeforeConnect
+	cfg.BeforeConnect = func(ctx context.Context, one *pgx.ConnConfig) error {
+		if before != nil {
+			if err := before(ctx, one); err != nil {
+				return err
+			}
+		}
+		s.citus.direct(one)
+		return nil
+	}
 	return cfg
 }
 
@@ -98,11 +108,14 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 // the session, it also makes the settings for the session.
 func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 	registerColumns(conn.TypeMap())
+	if err := s.checkHome(ctx, conn); err != nil {
+		return err
+	}
 	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil
 	}
 	// The statement is not prepared, because it is not known yet whether prepared statements last here.
-	tag, err := conn.Exec(ctx, s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.allowAsyncCommit)
+	tag, err := conn.Exec(ctx, s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.allowAsyncCommit, s.citus.planMode())
 	if err != nil {
 		return err
 	}
@@ -115,7 +128,7 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		conn.PgConn().CustomData()[sessionKey] = &connState{era: era, traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
+		conn.PgConn().CustomData()[sessionKey] = &connState{era: era, framed: s.citus.isSharded(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ type database struct {
 	closed           bool
 	activeListeners  sync.WaitGroup // calls of Listen; added to under mu while not closed
 	rewindDetector   rewindDetector
+	citus            citus
 	limitsOnTimeline limitsOnTimeline
 	knownLanes       knownLanes
 	presenceLocks    map[uuid.UUID]presenceLock // the presence locks of this process's workers

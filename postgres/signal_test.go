@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -145,6 +146,7 @@ func TestEveryWakeIsFound(t *testing.T) {
 // TestHintsGoWhereTheyBelong: only its own worker is notified of a change to a run, and all workers of
 // claimable runs.
 func TestHintsGoWhereTheyBelong(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

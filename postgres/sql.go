@@ -57,7 +57,7 @@ type statements struct {
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
-	versionRecord, versions, versionsDeleteOld                                                                                                      string
+	citusHome, versionRecord, versions, versionsDeleteOld                                                                                           string
 	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
 }
 
@@ -152,6 +152,7 @@ func loadStatements(schema string) statements {
 		writersInFlight:                 text("writers_in_flight.sql"),
 		writerMarkSession:               text("writer_mark_session.sql"),
 		walPosition:                     text("wal_position.sql"),
+		citusHome:                       text("citus_home.sql"),
 		heldRunsCheckpoints:             text("held_runs_checkpoints.sql"),
 		writerMarkTx:                    text("writer_mark_tx.sql"),
 		workerUpsert:                    text("worker_upsert.sql"),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -59,5 +60,21 @@ func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("it waited for %v, and the transaction is open still", took)
+	}
+}
+
+// If the database does not show which transactions are in progress, a takeover waits for as long as they usually take.
+func TestTakeoverWaitsWithoutSight(t *testing.T) {
+	url := migratedURL(t)
+	pgtest.RemoveLocalFacts(t, url)
+	s := openAt(t, url)
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := s.awaitWriters(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("it waited for %v only", took)
 	}
 }

@@ -58,6 +58,9 @@ func ServerURL(t testing.TB) string {
 		if shared.server, shared.err = Start(ctx, Options{NoSync: true}); shared.err == nil {
 			shared.url = shared.server.URL()
 		}
+		if shared.err == nil && os.Getenv(NoLocalFacts) != "" {
+			shared.err = removeLocalFacts(ctx, shared.url)
+		}
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
@@ -70,7 +73,7 @@ func ServerURL(t testing.TB) string {
 func URL(t testing.TB) string {
 	t.Helper()
 	ServerURL(t)
-	return createDatabase(t, "template0") // not template1, which another test's CREATE DATABASE may use
+	return createDatabase(t, templateDatabase())
 }
 
 // createDatabase creates a copy of the template, which is dropped at the end of the test, and returns its URL.

@@ -38,7 +38,7 @@ func templateOf(name string, fill func(ctx context.Context, url string) error) (
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout) // not the context of a test, because other tests wait for the template too
 	defer cancel()
 	template = "pgtest_template_" + strings.ToLower(rand.Text())
-	if err := execute(ctx, shared.url, "CREATE DATABASE "+template+" TEMPLATE template0"); err != nil {
+	if err := execute(ctx, shared.url, "CREATE DATABASE "+template+" TEMPLATE "+templateDatabase()); err != nil {
 		return "", err
 	}
 	url, err := withDatabase(shared.url, template)

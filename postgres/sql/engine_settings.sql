@@ -10,7 +10,7 @@
 -- empty today and huge tomorrow. The right plan is always the same, one index probe per item, so all
 -- other plans are disabled. The timeouts: the defaults of the database and the role are meant for users.
 -- search_path: the engine uses no operator, function or type that another role has created, in public or
--- elsewhere. synchronous_commit: off becomes on if $3 is true; stronger values are kept. Settings that
+-- elsewhere. plan_cache_mode is $4. synchronous_commit: off becomes on if $3 is true; stronger values are kept. Settings that
 -- this server does not have are left out.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
@@ -19,7 +19,7 @@ FROM (VALUES
     ('search_path', 'pg_catalog, pg_temp'),
     ('synchronous_commit', CASE WHEN $3::boolean AND pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN 'on'
                                 ELSE pg_catalog.current_setting('synchronous_commit') END),
-    ('plan_cache_mode', 'force_generic_plan'),
+    ('plan_cache_mode', $4::pg_catalog.text), -- force_generic_plan, except on Citus
     ('enable_seqscan', 'off'),
     ('enable_bitmapscan', 'off'),
     ('enable_indexonlyscan', 'off'),

@@ -6,16 +6,21 @@
 -- A transaction that writes steps as a worker holds the mark of writer_mark_session.sql or writer_mark_tx.sql. Others,
 -- such as a DELETE of old rows, or a user's transaction with a Tx step, which its own locks fence, are
 -- left out. If this transaction does not see its own mark, the database does not show such locks, and all
--- transactions are returned. Prepared transactions, which have no session, are always returned.
+-- transactions are returned. Prepared transactions, which have no session, are always returned. NULL is returned if
+-- this transaction does not even see itself, so that nothing is known of the others.
 WITH lock AS MATERIALIZED (
     SELECT l.locktype, l.pid, l.virtualtransaction
     FROM pg_locks AS l
     WHERE l.granted AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
       AND (l.locktype = 'relation' AND l.relation = 'durable.step'::regclass AND l.mode = 'RowExclusiveLock'
            OR l.locktype = 'advisory' AND l.classid = 7081 AND l.objid = 1 AND l.objsubid = 2)
+       OR l.locktype = 'virtualxid' AND l.pid = pg_backend_pid()
 ), writer AS MATERIALIZED (
     SELECT lock.pid FROM lock WHERE lock.locktype = 'advisory'
 )
+SELECT NULL::text AS virtualtransaction
+WHERE NOT EXISTS (SELECT FROM lock WHERE lock.locktype = 'virtualxid')
+UNION ALL
 SELECT DISTINCT l.virtualtransaction
 FROM lock AS l
 WHERE l.locktype = 'relation'

@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// On a Citus, a schema may lie on one node as a whole, its home. Through another node, a pipeline without BEGIN is not one
+// transaction, settings do not reach the next statement, and advisory locks, notifications and pg_locks are those of that node. So the
+// store's own connections lead to the home, whatever node the URL names. Each new connection and each heartbeat checks that the schema
+// is still there. A connection to another node executes no claim, and no worker is declared dead or alive by what it shows.
+
+// errNotAtHome is returned by a call that only the home of the schema can execute.
+var errNotAtHome = errors.New("Citus keeps the schema on another node, to which no connection can be opened")
+
+// errSchemaMoved is returned for a new connection to the former home of the schema.
+var errSchemaMoved = errors.New("Citus has moved the schema to another node")
+
+// citus is what a store knows of the Citus that it is connected to. The zero value is a server without Citus, or one on which the
+// schema is undistributed.
+type citus struct {
+	mu      sync.Mutex
+	sharded bool // the schema lies on one node
+	home    nodeAddress
+	stay    context.Context // ends when the schema moves; nil until somebody needs it
+	endStay context.CancelFunc
+}
+
+// nodeAddress is the address of a node as Citus itself uses it.
+type nodeAddress struct {
+	host string
+	port uint16
+}
+
+func (a nodeAddress) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
+
+// placement is how Citus has distributed the schema.
+type placement struct {
+	sharded bool // false: it is undistributed, and in this database
+	here    bool
+	node    nodeAddress
+}
+
+// isSharded reports whether the schema lies on one node of several.
+func (c *citus) isSharded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sharded
+}
+
+// planMode returns the plan_cache_mode of the engine's sessions. Citus cannot make a generic plan of every statement.
+func (c *citus) planMode() string {
+	if c.isSharded() {
+		return "auto"
+	}
+	return "force_generic_plan"
+}
+
+// direct makes a new connection lead to the home of the schema, and otherwise to where it would have led.
+func (c *citus) direct(cfg *pgx.ConnConfig) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.sharded || c.home == (nodeAddress{cfg.Host, cfg.Port}) {
+		return
+	}
+	entry := &pgconn.FallbackConfig{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}
+	cfg.Fallbacks = append([]*pgconn.FallbackConfig{entry}, cfg.Fallbacks...)
+	if cfg.TLSConfig != nil && cfg.TLSConfig.ServerName != "" {
+		cfg.TLSConfig = cfg.TLSConfig.Clone()
+		cfg.TLSConfig.ServerName = c.home.host
+	}
+	cfg.Host, cfg.Port = c.home.host, c.home.port
+}
+
+// record records a placement, and reports whether the schema has moved.
+func (c *citus) record(p placement) (moved bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	moved = p.sharded != c.sharded || p.node != c.home
+	c.sharded, c.home = p.sharded, p.node
+	if moved && c.stay != nil {
+		c.endStay()
+		c.stay = nil
+	}
+	return moved
+}
+
+// stayContext returns a context that ends with ctx, or when the schema moves.
+func (c *citus) stayContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	c.mu.Lock()
+	if c.stay == nil {
+		c.stay, c.endStay = context.WithCancel(context.Background())
+	}
+	stay := c.stay
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(stay, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// notAtHomeError returns the error of a call that only the home can execute.
+func (c *citus) notAtHomeError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("%w: %w: let this process connect to %v", store.ErrUnavailable, errNotAtHome, c.home)
+}
+
+// readPlacement reads how the Citus behind a connection has distributed the schema.
+func (s *database) readPlacement(ctx context.Context, conn *pgx.Conn) (placement, error) {
+	p, err := s.scanPlacement(conn.QueryRow(ctx, s.statements.citusHome, pgx.QueryExecModeExec))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return placement{}, nil
+	}
+	return p, err
+}
+
+// scanPlacement scans a row of citus_home.sql.
+func (s *database) scanPlacement(row pgx.Row) (p placement, err error) {
+	var method string
+	var port int32
+	if err := row.Scan(&method, &p.here, &p.node.host, &port); err != nil {
+		return placement{}, err
+	}
+	if method != "n" {
+		return placement{}, fmt.Errorf("%w: Citus has distributed the tables of the schema %q: undistribute them, or let Citus keep the whole schema on one node, with citus.enable_schema_based_sharding", durable.ErrInvalidConfig, s.schema)
+	}
+	p.sharded, p.node.port = true, uint16(port)
+	return p, nil
+}
+
+// findHome finds the home of the schema when the store is opened, and again at each heartbeat. If the schema has moved, the present
+// connections are closed as soon as they are released.
+func (s *database) findHome(ctx context.Context) error {
+	conn, err := s.acquire(ctx, s.enginePool)
+	if err != nil {
+		return s.wrapError(ctx, "find the home of the schema", err)
+	}
+	p, err := s.readPlacement(ctx, conn.Conn())
+	s.release(s.enginePool, conn)
+	if err != nil {
+		return s.wrapError(ctx, "find the home of the schema", err)
+	}
+	if s.citus.record(p) {
+		s.reconnect()
+	}
+	return nil
+}
+
+// awayKey is the key under which a connection keeps that it leads to a node which is not the home of the schema.
+const awayKey = "durable.away"
+
+// checkHome checks where a new connection leads. It returns errSchemaMoved if another connection would lead to the home.
+func (s *database) checkHome(ctx context.Context, conn *pgx.Conn) error {
+	if !s.citus.isSharded() {
+		return nil
+	}
+	p, err := s.readPlacement(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if s.citus.record(p) {
+		s.reconnect()
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, errSchemaMoved)
+	}
+	if !p.here {
+		conn.PgConn().CustomData()[awayKey] = true
+	}
+	return nil
+}
+
+// isAway reports whether a connection leads to a node that is not the home of the schema.
+func isAway(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[awayKey] != nil }
+
+// runBatchAtHome is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
+// transaction, after the statements have locked the tables that a move would have to lock.
+func (s *database) runBatchAtHome(ctx context.Context, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+	conn, err := s.acquire(ctx, s.enginePool)
+	if err != nil {
+		return s.wrapError(ctx, what, err)
+	}
+	defer s.release(s.enginePool, conn)
+	if isAway(conn.Conn()) {
+		_ = conn.Conn().Close(ctx) // the next connection may lead to the home
+		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
+	}
+	if !s.citus.isSharded() {
+		return s.runBatchOn(ctx, conn, what, fill, read)
+	}
+	var p placement
+	err = s.runBatchOn(ctx, conn, what, func(batch *pgx.Batch) {
+		fill(batch)
+		batch.Queue(s.statements.citusHome)
+	}, func(res statementResults) error {
+		if err := read(res); err != nil {
+			return err
+		}
+		return eachRow(res, func(rows pgx.Rows) (err error) {
+			p, err = s.scanPlacement(rows)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if s.citus.record(p) {
+		s.reconnect()
+	}
+	if !p.here {
+		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
+	}
+	return nil
+}
+
+// splitStatements splits the text of a migration into its statements, because Citus executes one at a time.
+func splitStatements(text string) (all []string) {
+	from := 0
+	for i := 0; i < len(text); i++ {
+		closing := ""
+		switch rest := text[i:]; {
+		case text[i] == ';':
+			if one := strings.TrimSpace(text[from:i]); one != "" {
+				all = append(all, one)
+			}
+			from = i + 1
+		case strings.HasPrefix(rest, "--"):
+			closing = "\n"
+		case text[i] == '\'' || text[i] == '"':
+			closing = text[i : i+1]
+		case strings.HasPrefix(rest, "$$"):
+			closing = "$$"
+		}
+		if closing == "" {
+			continue
+		}
+		start := i + len(closing)
+		if closing == "\n" {
+			start = i
+		}
+		end := strings.Index(text[start:], closing)
+		if end < 0 {
+			break
+		}
+		i = start + end + len(closing) - 1
+	}
+	if one := strings.TrimSpace(text[from:]); one != "" {
+		all = append(all, one)
+	}
+	return all
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -48,7 +50,12 @@ type RepairedRun struct {
 }
 
 const (
-	maxRepairTries   = 10 // how often a repair is planned anew because a run had changed meanwhile
+	maxRepairTries = 10 // how often a repair is planned anew because a run had changed meanwhile
+
+	// maxRepairRetryShift is how often the pause between two tries doubles. A try takes up to about 0.3 s where the database does not show
+	// which writes are in progress.
+	maxRepairRetryShift = 5
+
 	ignoresRepairs   = "repairs"
 	supersededReason = "a repair has dropped the call that started it"
 )
@@ -72,7 +79,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Rep
 			return p.runs, nil
 		case err == nil && try == maxRepairTries:
 			err = fmt.Errorf("%s run %q: %w: the run or its children changed during each of %d tries: try again", q.Verb, ref, store.ErrLocked, try)
-		case err == nil && !sleepCtx(ctx, firstWriteRetryDelay):
+		case err == nil && !sleepCtx(ctx, repairRetryDelay(try)):
 			err = context.Cause(ctx)
 		}
 		if err != nil {
@@ -80,6 +87,13 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Rep
 			return nil, e.errorUnlessDeleted(ctx, ref, err)
 		}
 	}
+}
+
+// repairRetryDelay returns the pause after a try. It is random, so that of several repairs of one run one gets through, each of which
+// makes the others plan anew.
+func repairRetryDelay(try int) time.Duration {
+	longest := firstWriteRetryDelay << min(try, maxRepairRetryShift)
+	return longest/4 + rand.N(longest)
 }
 
 // repairPlanner plans one repair, and applies it.

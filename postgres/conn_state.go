@@ -17,9 +17,9 @@ import (
 // these buffers for every pipeline and grow them by doubling, which was half of all bytes that a busy
 // process allocated.
 type connState struct {
-	era         uint64 // of the database; see rewind_detector.go
-	framed      bool   // pipelines contain BEGIN and COMMIT, because a Citus stands between
-	traced      bool   // pgx traces only batches of its own, so those are used
+	eras        map[*rewindDetector]uint64 // of the database, for each store that has used the connection; see rewind_detector.go
+	framed      bool                       // pipelines contain BEGIN and COMMIT, because a Citus stands between
+	traced      bool                       // pgx traces only batches of its own, so those are used
 	prepared    map[string]*preparedStatement
 	encodedArgs []byte // the arguments of one statement
 	argValues   [][]byte
@@ -34,6 +34,10 @@ type preparedStatement struct {
 
 // maxKeptBuffer is the size in bytes of the largest buffer that a connection keeps after a pipeline.
 const maxKeptBuffer = 1 << 20
+
+// maxPreparedStatements is how many prepared statements a connection keeps, each of which takes memory in the server. The stores of
+// many schemas have more on the connections that they share.
+const maxPreparedStatements = 1000
 
 // sessionKey is the key under which a connection keeps its session.
 const sessionKey = "durable.session"
@@ -50,6 +54,12 @@ var binaryFormat = []int16{pgx.BinaryFormatCode}
 // sendBatch prepares the statements that are new to the connection, and sends all statements as one pipeline,
 // which is one transaction.
 func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*pipelineResults, error) {
+	if len(s.prepared) > maxPreparedStatements {
+		if err := conn.DeallocateAll(ctx); err != nil {
+			return nil, err
+		}
+		clear(s.prepared)
+	}
 	f := &pipelineResults{typeMap: conn.TypeMap(), statements: make([]*preparedStatement, len(batch.QueuedQueries))}
 	for i, q := range batch.QueuedQueries {
 		var err error

@@ -21,6 +21,8 @@
 // contains BEGIN, the settings for the transaction, and COMMIT, and still takes one round trip. The store
 // detects a pooler when it connects: a pooler announces a process ID that is not the server's.
 //
+// The stores of OpenSchema share all of these connections; see server.go, listen_shared.go and sight.go.
+//
 // On a Citus that keeps the schema on one node, the connections lead to that node, and pipelines contain BEGIN and
 // COMMIT too; see citus.go.
 //

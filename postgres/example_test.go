@@ -172,3 +172,31 @@ func ExampleSignalTx() {
 	fmt.Println(wait.Call(ctx, s.engine, 0, durable.ID("order-1")))
 	// Output: ada <nil>
 }
+
+func ExampleStore_OpenSchema() {
+	t := exampletest.New()
+	defer t.End()
+	url := pgtest.URL(t) // such as "postgres://shop@db.example.org/shop"
+	ctx := context.Background()
+	store, err := postgres.Open(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	hello := durable.Define("hello", func(_ *durable.Ctx, name string) (string, error) { return "hello " + name, nil })
+	for _, tenant := range []string{"acme", "globex"} {
+		schema, err := store.OpenSchema(ctx, tenant)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer schema.Close()
+		engine, err := durable.New(schema, durable.Config{Workflows: []durable.Definition{hello}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(hello.Call(ctx, engine, tenant, durable.ID("greeting"))) // each schema has IDs of its own
+	}
+	// Output:
+	// hello acme <nil>
+	// hello globex <nil>
+}

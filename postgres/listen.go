@@ -44,8 +44,15 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.lifeCtx, cancel)()
+	defer context.AfterFunc(s.storeCtx, cancel)()
 
+	if s.isSibling && !s.withoutListen {
+		s.session.serve(ctx, &sessionMember{s: s, worker: worker, hear: hear})
+		if outer.Err() == nil {
+			return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
+		}
+		return nil
+	}
 	for wait := firstReconnectDelay; ; {
 		if s.withoutListen {
 			<-ctx.Done()
@@ -271,6 +278,23 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 // DeadWorkers implements store.Store. A worker whose session has just ended may reconnect in a moment. So the
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
+	if !s.isSibling {
+		return s.queryPeers(ctx, self, known)
+	}
+	view, valid, err := s.sharedPeers(ctx, self)
+	if err == nil && (!valid || len(known) > 0) {
+		view.peers, err = s.queryPeers(ctx, self, known)
+	}
+	if err != nil {
+		return store.Peers{}, err
+	}
+	s.keepPeers(view)
+	view.peers.Siblings = max(0, s.session.count()-1)
+	return view.peers, nil
+}
+
+// queryPeers queries the workers of the schema and their presence locks.
+func (s *database) queryPeers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
 	var peers store.Peers
 	err := s.runBatchAtHome(ctx, "look for dead workers", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.MaxNeighbours))

@@ -54,6 +54,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	s.onCitus = onCitus
 	if server < minServerVersion {
 		return 0, fmt.Errorf("postgres: the server is PostgreSQL %d.%d, durable needs 15 or newer: upgrade the server", server/10000, server%10000)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // errUnreplicated is the error of a commit that did not wait for its standbys, because an operator cancelled the
@@ -87,17 +89,26 @@ func (s *database) connGateOf(pool *pgxpool.Pool) *connGate {
 func (s *database) release(pool *pgxpool.Pool, conn *pgxpool.Conn) {
 	conn.Release()
 	s.connGateOf(pool).leave()
+	s.endCall(pool)
 }
 
 // acquire takes a connection of the pool. While the server has no connection left for the pool, acquire waits for one that the pool
 // has, if there is one.
-func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, err error) {
+	if err := s.beginCall(pool); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.endCall(pool)
+		}
+	}()
 	gate := s.connGateOf(pool)
 	for {
 		if err := gate.enter(ctx); err != nil {
 			return nil, err
 		}
-		conn, err := s.acquireInGate(ctx, pool)
+		conn, err = s.acquireInGate(ctx, pool)
 		if err == nil {
 			return conn, nil
 		}
@@ -108,6 +119,41 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Co
 			return nil, err
 		}
 		gate.freeze(open)
+	}
+}
+
+// admitIfOwn calls admitConn for a connection of the engine. After an error the connection is closed.
+func (s *database) admitIfOwn(ctx context.Context, pool *pgxpool.Pool, conn *pgxpool.Conn) error {
+	if !s.isSibling || pool == s.userPool {
+		return nil
+	}
+	err := s.admitConn(ctx, conn.Conn())
+	if err != nil {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = conn.Conn().Close(ended) // returns at once
+		conn.Release()
+	}
+	return err
+}
+
+// beginCall lets Close wait for a call that uses the engine's connections, until endCall. It returns an error if the store is closed.
+func (s *database) beginCall(pool *pgxpool.Pool) error {
+	if pool == s.userPool {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	s.activeCalls.Add(1)
+	return nil
+}
+
+func (s *database) endCall(pool *pgxpool.Pool) {
+	if pool != s.userPool {
+		s.activeCalls.Done()
 	}
 }
 
@@ -126,6 +172,9 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 		}
 		if err != nil {
 			continue
+		}
+		if err := s.admitIfOwn(ctx, pool, conn); err != nil {
+			return nil, err
 		}
 		if s.isInCurrentEra(conn.Conn()) {
 			return conn, nil

@@ -124,11 +124,13 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.markSession(ctx, conn); err != nil {
 			return err
 		}
-		era, err := s.checkNewConn(ctx, conn)
-		if err != nil {
-			return err
+		eras := make(map[*rewindDetector]uint64)
+		if !s.isClosed() { // the stores of OpenSchema may outlive it
+			if eras[&s.rewindDetector], err = s.checkNewConn(ctx, conn); err != nil {
+				return err
+			}
 		}
-		conn.PgConn().CustomData()[sessionKey] = &connState{era: era, framed: s.citus.isSharded(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
+		conn.PgConn().CustomData()[sessionKey] = &connState{eras: eras, framed: s.citus.isSharded(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
 	}
 	return nil
 }

@@ -20,33 +20,34 @@ const openTimeout = time.Minute
 
 // database is the implementation of a [Store].
 type database struct {
-	schema           string
-	statements       statements
-	userPool         *pgxpool.Pool // transactional steps, StartTx and SignalTx only
-	ownsUserPool     bool          // Open created the user's pool, so Close closes it
-	allowAsyncCommit bool          // see AllowAsyncCommit
-	withoutListen    bool          // see WithoutListen
-	trustedOwners    []string      // see OwnedBy
-	enginePool       *pgxpool.Pool
-	engineGate       *connGate // of enginePool
-	heartbeatPool    *pgxpool.Pool
+	schema     string
+	statements statements
+	*server
+	parent           *server // whose user's pool this store uses; nil: none but its own
+	isSibling        bool    // OpenSchema returned it
+	onCitus          bool
+	allowAsyncCommit bool                                     // see AllowAsyncCommit
+	withoutListen    bool                                     // see WithoutListen
+	trustedOwners    []string                                 // see OwnedBy
 	connectListener  func(context.Context) (*pgx.Conn, error) // opens the session of Listen
-	hosts            *hosts                                   // nil if the URL names one
 
 	batchPool  sync.Pool // of *sorted
 	cannotMark bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
 
-	lifeCtx    context.Context // ends with Close
-	endLifeCtx context.CancelFunc
+	storeCtx    context.Context // ends with Close
+	endStoreCtx context.CancelFunc
+	userEraKey  string // see eraKey
 
 	mu               sync.Mutex
 	closed           bool
 	activeListeners  sync.WaitGroup // calls of Listen; added to under mu while not closed
+	activeCalls      sync.WaitGroup // that use the engine's connections; likewise
 	rewindDetector   rewindDetector
 	citus            citus
 	limitsOnTimeline limitsOnTimeline
 	knownLanes       knownLanes
 	presenceLocks    map[uuid.UUID]presenceLock // the presence locks of this process's workers
+	peers            map[uuid.UUID]peersView    // by the caller, of a store of OpenSchema
 }
 
 var _ store.Store = (*database)(nil)
@@ -100,16 +101,13 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o openOptions) (*database, error) {
-	s := &database{
-		schema: o.schema, statements: loadStatements(o.schema), userPool: user, ownsUserPool: owned, hosts: several, allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
-		presenceLocks: make(map[uuid.UUID]presenceLock),
-	}
-	s.batchPool.New = func() any { return new(sortedBatch) }
-	s.lifeCtx, s.endLifeCtx = context.WithCancel(context.Background())
-	s.rewindDetector.init()
-	several.allowSearches(s.lifeCtx, s.reconnect)
+	sv := &server{userPool: user, ownsUserPool: owned, hosts: several, stores: 1}
+	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())
+	s := newDatabaseOn(sv, o)
+	several.allowSearches(sv.lifeCtx, sv.reconnect)
 	if err := s.openPools(ctx); err != nil {
-		s.endLifeCtx()
+		s.endStoreCtx()
+		sv.endLifeCtx()
 		return nil, err
 	}
 	if err := s.prepareSchema(ctx, o.migrate); err != nil {
@@ -120,6 +118,18 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned boo
 		return nil, err
 	}
 	return s, nil
+}
+
+// newDatabaseOn creates a database on a server.
+func newDatabaseOn(sv *server, o openOptions) *database {
+	s := &database{
+		server: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
+		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]peersView), userEraKey: eraKey + "." + o.schema,
+	}
+	s.batchPool.New = func() any { return new(sortedBatch) }
+	s.storeCtx, s.endStoreCtx = context.WithCancel(sv.lifeCtx)
+	s.rewindDetector.init()
+	return s
 }
 
 // Name returns "postgres".
@@ -135,23 +145,22 @@ func (s *database) Close() error {
 	if already {
 		return nil
 	}
-	s.endLifeCtx()
+	s.endStoreCtx()
 	s.activeListeners.Wait()
-	s.enginePool.Close()
-	s.heartbeatPool.Close()
-	if s.ownsUserPool {
-		s.userPool.Close()
+	s.activeCalls.Wait()
+	s.server.release()
+	if s.parent != nil {
+		s.parent.release()
 	}
-	s.hosts.close()
 	return nil
 }
 
 // reconnect closes the idle connections now, and the others as soon as they are released.
-func (s *database) reconnect() {
-	s.enginePool.Reset()
-	s.heartbeatPool.Reset()
-	if s.ownsUserPool {
-		s.userPool.Reset()
+func (sv *server) reconnect() {
+	sv.enginePool.Reset()
+	sv.heartbeatPool.Reset()
+	if sv.ownsUserPool {
+		sv.userPool.Reset()
 	}
 }
 

@@ -169,7 +169,7 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 		return true, nil
 	}
 	data := conn.PgConn().CustomData()
-	if era, known := data[eraKey].(uint64); known {
+	if era, known := data[s.userEraKey].(uint64); known {
 		return era == l.rewindCount.Load(), nil
 	}
 	for try := 1; ; try++ {
@@ -179,7 +179,7 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 		}
 		era, now := l.rewindCount.Load(), l.lastPosition()
 		if at.timeline == now.timeline {
-			data[eraKey] = era
+			data[s.userEraKey] = era
 			return true, nil
 		}
 		if try == 2 {
@@ -195,7 +195,28 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 // isInCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
 func (s *database) isInCurrentEra(conn *pgx.Conn) bool {
 	own := connStateOf(conn)
-	return own == nil || own.era == s.rewindDetector.rewindCount.Load()
+	return own == nil || own.eras[&s.rewindDetector] == s.rewindDetector.rewindCount.Load()
+}
+
+// admitConn checks where a connection leads that another store has opened, before this store uses it for the first time.
+func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) error {
+	own := connStateOf(conn)
+	if own == nil {
+		return nil
+	}
+	if _, admitted := own.eras[&s.rewindDetector]; admitted {
+		return nil
+	}
+	s.rewindDetector.withoutPooler.Store(true)
+	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), false)
+	era, err := s.checkNewConn(ctx, conn)
+	if landed() && err != nil {
+		err = hostMovedError(err)
+	}
+	if err == nil {
+		own.eras[&s.rewindDetector] = era
+	}
+	return err
 }
 
 // acquireUserConn takes a connection of the user's pool that belongs to the current era.

@@ -33,7 +33,7 @@ type statements struct {
 	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                     string
 	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
 	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid      string
-	listenSessionSettings, listen, presenceLock, presenceRecord, presenceDeadWorkers                                                                string
+	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                           string
 	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
 	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
 	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                   string
@@ -174,6 +174,9 @@ func loadStatements(schema string) statements {
 		listen:                          text("listen.sql"),
 		listenSessionSettings:           text("listen_session_settings.sql"),
 		presenceLock:                    text("presence_lock.sql"),
+		presenceUnlock:                  text("presence_unlock.sql"),
+		unlisten:                        text("unlisten.sql"),
+		heldLocks:                       text("presence_held_locks.sql"),
 		presenceRecord:                  text("presence_record.sql"),
 		presenceDeadWorkers:             text("presence_dead_workers.sql"),
 		txStepCheckpoint:                text("tx_step_checkpoint.sql"),

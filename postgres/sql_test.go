@@ -12,7 +12,7 @@ import (
 )
 
 // unprepared lists the files with statements that PostgreSQL cannot prepare.
-var unprepared = []string{"listen_session_settings.sql", "listen.sql", "tx_step_begin.sql", "citus_home.sql"}
+var unprepared = []string{"listen_session_settings.sql", "listen.sql", "tx_step_begin.sql", "citus_home.sql", "unlisten.sql"}
 
 func TestEveryFileIsPreparedAsItStands(t *testing.T) {
 	s := open(t, "exec")

@@ -16,6 +16,12 @@ const (
 	maxPollFactor = 10
 	// maxClaimPollFactor is the same for claims, because not every worker may execute the same workflows.
 	maxClaimPollFactor = 5
+	// maxSiblingPollFactor is how many times less often a worker polls, at most, that has siblings on many other schemas of the server.
+	maxSiblingPollFactor = 60
+	// A worker checks its neighbours siblingCheckInterval less often for each sibling, up to maxSiblingCheckInterval: they use what one
+	// of them has seen.
+	siblingCheckInterval    = 2 * time.Millisecond
+	maxSiblingCheckInterval = 300 * time.Millisecond
 	// A worker checks its neighbours every neighbourCheckInterval for each worker that lives, so that many workers together check
 	// each of them about as often as few do.
 	neighbourCheckInterval = 40 * time.Millisecond
@@ -33,12 +39,14 @@ type fleet struct {
 	listening atomic.Bool  // notifications arrive
 	others    atomic.Int32 // live workers, without this one
 	before    atomic.Int32 // how many of them have a lower ID
+	siblings  atomic.Int32 // see store.Peers
 }
 
 // recordPeers records the result of a check for dead workers.
 func (f *fleet) recordPeers(p *store.Peers) {
 	f.others.Store(int32(p.Live))
 	f.before.Store(int32(p.Before))
+	f.siblings.Store(int32(p.Siblings))
 }
 
 // pollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
@@ -46,7 +54,12 @@ func (f *fleet) pollInterval(d time.Duration) time.Duration {
 	if !f.listening.Load() {
 		return d
 	}
-	return max(d, min(d*time.Duration(f.others.Load()+1)/2, maxPollFactor*d))
+	return max(f.siblingPoll(d), min(d*time.Duration(f.others.Load()+1)/2, maxPollFactor*d))
+}
+
+// siblingPoll returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
+func (f *fleet) siblingPoll(d time.Duration) time.Duration {
+	return d * time.Duration(min(f.siblings.Load()+1, maxSiblingPollFactor))
 }
 
 // claimPoll returns the longest wait between two claims, when the next run of the worker's workflows is due at the given time; zero:
@@ -56,13 +69,17 @@ func (f *fleet) claimPoll(cfg *Config, now, due time.Time) time.Duration {
 	if !due.IsZero() && due.Sub(now) <= max(cfg.Lease, maxClaimPollFactor*cfg.Poll) {
 		return cfg.Poll
 	}
-	return min(f.pollInterval(cfg.Poll), maxClaimPollFactor*cfg.Poll)
+	poll := f.pollInterval(cfg.Poll)
+	if !f.listening.Load() {
+		return poll
+	}
+	return min(poll, max(maxClaimPollFactor*cfg.Poll, f.siblingPoll(cfg.Poll)))
 }
 
 // neighbourInterval returns the time between two checks for dead workers.
 func (f *fleet) neighbourInterval() time.Duration {
-	n := time.Duration(f.others.Load() + 1)
-	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourInterval))
+	n, siblings := time.Duration(f.others.Load()+1), time.Duration(f.siblings.Load())
+	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
 }
 
 // hintDelay returns how long this worker waits before it claims after a notification for all workers. The order of the workers is

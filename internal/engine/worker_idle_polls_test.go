@@ -12,19 +12,23 @@ import (
 func TestPollIntervalsOfAFleet(t *testing.T) {
 	for _, c := range []struct {
 		listening          bool
-		others             int
+		others, siblings   int
 		poll, claim, check time.Duration
 	}{
-		{false, 0, time.Second, time.Second, 120 * time.Millisecond},
-		{false, 49, time.Second, time.Second, 2 * time.Second},
-		{true, 0, time.Second, time.Second, 120 * time.Millisecond},
-		{true, 1, time.Second, time.Second, 120 * time.Millisecond},
-		{true, 4, 2500 * time.Millisecond, 2500 * time.Millisecond, 200 * time.Millisecond},
-		{true, 49, 10 * time.Second, 5 * time.Second, 2 * time.Second},
+		{false, 0, 0, time.Second, time.Second, 120 * time.Millisecond},
+		{false, 49, 0, time.Second, time.Second, 2 * time.Second},
+		{true, 0, 0, time.Second, time.Second, 120 * time.Millisecond},
+		{true, 1, 0, time.Second, time.Second, 120 * time.Millisecond},
+		{true, 4, 0, 2500 * time.Millisecond, 2500 * time.Millisecond, 200 * time.Millisecond},
+		{true, 49, 0, 10 * time.Second, 5 * time.Second, 2 * time.Second},
+		{true, 0, 9, 10 * time.Second, 10 * time.Second, 120 * time.Millisecond},
+		{true, 49, 999, time.Minute, time.Minute, 2 * time.Second},
+		{true, 0, 999, time.Minute, time.Minute, 300 * time.Millisecond},
+		{false, 0, 999, time.Second, time.Second, 300 * time.Millisecond},
 	} {
 		var f fleet
 		f.listening.Store(c.listening)
-		f.recordPeers(&store.Peers{Live: c.others})
+		f.recordPeers(&store.Peers{Live: c.others, Siblings: c.siblings})
 		cfg, now := &Config{Poll: time.Second, Lease: 10 * time.Second}, time.Now()
 		if got := f.pollInterval(cfg.Poll); got != c.poll {
 			t.Errorf("%+v: polls are %v apart", c, got)

@@ -207,6 +207,10 @@ type Peers struct {
 	Dead   []uuid.UUID
 	Live   int // how many other workers show that they are alive, or have died too recently for the caller to know
 	Before int // how many of them have a lower ID than the caller
+
+	// Siblings is how many workers on other schemas of the same database share the caller's connections. Their polls use the same
+	// connections and the same server, so with many of them each polls less often.
+	Siblings int
 }
 
 // SerialCommitter is a Store that executes concurrent commits one after the other.

@@ -1,0 +1,308 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// sharedSession is the session in which the workers of all stores of OpenSchema listen and hold their presence locks. It exists while
+// there is such a worker. Its goroutine, which owns the connection, begins with the first of them and ends with the last.
+type sharedSession struct {
+	mu        sync.Mutex
+	members   []*sessionMember
+	cancel    context.CancelFunc // ends the goroutine; nil: there is none
+	done      chan struct{}      // closed when it has ended
+	interrupt context.CancelFunc // ends its wait for a notification
+}
+
+// sessionMember is a call of Listen. The mutex of the session guards attached and leaving.
+type sessionMember struct {
+	s        *database
+	worker   uuid.UUID
+	hear     func(store.WakeHint)
+	attached bool          // the session has begun to listen and to take the lock for it
+	leaving  bool          // the call of Listen ends
+	released chan struct{} // closed when the session holds nothing for it any more
+
+	told    bool   // it was told that notifications arrive; only for the goroutine
+	unwatch func() // likewise: ends the link to the timeline of the store
+}
+
+// serve makes m a member until ctx ends, and returns when the session holds nothing for it any more.
+func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
+	m.released = make(chan struct{})
+	h.mu.Lock()
+	if h.members = append(h.members, m); h.cancel == nil {
+		if h.done != nil {
+			previous := h.done
+			h.mu.Unlock()
+			<-previous
+			h.mu.Lock()
+		}
+		if h.cancel == nil {
+			var session context.Context
+			session, h.cancel = context.WithCancel(context.Background())
+			h.done = make(chan struct{})
+			go h.run(session, m.s.server, h.done)
+		}
+	}
+	h.wake()
+	h.mu.Unlock()
+	<-ctx.Done()
+	h.mu.Lock()
+	m.leaving = true
+	if !m.attached {
+		h.remove(m)
+	}
+	h.wake()
+	h.mu.Unlock()
+	<-m.released
+	h.mu.Lock()
+	var ended chan struct{}
+	if len(h.members) == 0 {
+		if h.cancel != nil {
+			h.cancel()
+			h.cancel = nil
+		}
+		ended = h.done
+	}
+	h.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+// wake makes the goroutine look at the members again. h.mu is held.
+func (h *sharedSession) wake() {
+	if h.interrupt != nil {
+		h.interrupt()
+	}
+}
+
+// remove ends the membership of m. h.mu is held.
+func (h *sharedSession) remove(m *sessionMember) {
+	h.members = slices.DeleteFunc(h.members, func(other *sessionMember) bool { return other == m })
+	close(m.released)
+}
+
+// run keeps a session until ctx ends.
+func (h *sharedSession) run(ctx context.Context, sv *server, done chan struct{}) {
+	defer close(done)
+	for wait := firstReconnectDelay; ctx.Err() == nil; {
+		began := time.Now()
+		err := h.runOnce(ctx)
+		switch {
+		case errors.Is(err, errPooled):
+			wait = poolerReconnectDelay
+		case time.Since(began) > maxReconnectDelay || wait > maxReconnectDelay:
+			wait = firstReconnectDelay
+		default:
+			wait = min(2*wait, maxReconnectDelay)
+		}
+		sleep(ctx, wait/2+rand.N(wait/2))
+	}
+}
+
+// first returns a member, or nil.
+func (h *sharedSession) first() *sessionMember {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.members) == 0 {
+		return nil
+	}
+	return h.members[0]
+}
+
+// runOnce opens a session and serves the members in it until it breaks or ctx ends.
+func (h *sharedSession) runOnce(ctx context.Context) error {
+	m := h.first()
+	if m == nil {
+		return nil
+	}
+	conn, err := m.s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	session, cancel := context.WithCancel(ctx)
+	session, landed := m.s.hosts.trackCall(session, m.s.hosts.addressOf(conn), true)
+	defer h.detachAll(ctx)
+	defer func() {
+		landed()
+		cancel()
+		// The end of the session releases the locks. Close has a timeout of its own, because ctx may have ended.
+		bye, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_ = conn.Close(bye) // the socket is closed in any case
+	}()
+	for proven := false; ; {
+		waiting, stop := context.WithCancel(session)
+		h.mu.Lock()
+		h.interrupt = stop
+		members := slices.Clone(h.members)
+		h.mu.Unlock()
+		err := h.update(session, cancel, conn, members, &proven)
+		if err == nil {
+			err = h.await(session, waiting, conn)
+		}
+		stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// update attaches new members to the session and releases those that leave.
+func (h *sharedSession) update(ctx context.Context, end func(), conn *pgx.Conn, members []*sessionMember, proven *bool) error {
+	for _, m := range members {
+		h.mu.Lock()
+		leaving, attached := m.leaving, m.attached
+		m.attached = m.attached || !leaving
+		h.mu.Unlock()
+		switch {
+		case leaving && attached:
+			if err := h.detach(ctx, conn, m); err != nil {
+				return err
+			}
+		case !leaving && !attached:
+			if err := h.attach(ctx, end, conn, m, *proven); err != nil {
+				return err
+			}
+			*proven = true
+		}
+	}
+	return nil
+}
+
+// attach listens to the channel of a member's schema, and takes its presence lock. The first one proves that notifications arrive.
+func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, m *sessionMember, proven bool) error {
+	era, leave := m.s.rewindDetector.timelineContext(ctx)
+	stop := context.AfterFunc(era, end) // the database has gone back: this session belongs to its former history
+	m.unwatch = func() {
+		stop()
+		leave()
+	}
+	var err error
+	if proven {
+		_, err = conn.Exec(ctx, m.s.statements.listen, pgx.QueryExecModeSimpleProtocol)
+	} else {
+		err = m.s.listen(ctx, conn, func(string) {}) // the member is about to be told to look at everything
+	}
+	if err == nil {
+		err = m.s.takePresenceLock(ctx, conn, m.worker)
+	}
+	if err != nil {
+		return err
+	}
+	m.told = true
+	m.hear(store.HintListenBegan)
+	m.hear(store.HintQueues) // notifications from before LISTEN are lost
+	m.hear(store.HintClaim)
+	m.hear(store.HintNotification)
+	return nil
+}
+
+// detach releases what the session holds for a member that leaves.
+func (h *sharedSession) detach(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+	if m.unwatch != nil {
+		m.unwatch()
+		m.unwatch = nil
+	}
+	h.mu.Lock()
+	alone := !slices.ContainsFunc(h.members, func(other *sessionMember) bool { return other != m && other.s.schema == m.s.schema })
+	h.mu.Unlock()
+	if alone {
+		if _, err := conn.Exec(ctx, m.s.statements.unlisten, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, m.s.statements.presenceUnlock, pgx.QueryExecModeExec, pgUUID(m.worker)); err != nil {
+		return err
+	}
+	m.s.setPresenceLock(m.worker, presenceLock{})
+	if m.told {
+		m.told = false
+		m.hear(store.HintListenLost)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(m)
+	return nil
+}
+
+// detachAll is called after the session has ended. The records of the locks are removed, as in forgetPresenceLock, before another
+// session begins.
+func (h *sharedSession) detachAll(ctx context.Context) {
+	h.mu.Lock()
+	members := slices.Clone(h.members)
+	h.interrupt = nil
+	h.mu.Unlock()
+	var records sync.WaitGroup
+	for _, m := range members {
+		if m.unwatch != nil {
+			m.unwatch()
+			m.unwatch = nil
+		}
+		if m.told {
+			m.told = false
+			m.hear(store.HintListenLost)
+			records.Go(func() { m.s.forgetPresenceLock(ctx, m.worker) })
+		}
+	}
+	records.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range members {
+		if m.attached = false; m.leaving {
+			h.remove(m)
+		}
+	}
+}
+
+// await waits for one notification and passes it on. It returns nil if waiting is cancelled. If none arrives within pingInterval, it
+// pings the server.
+func (h *sharedSession) await(ctx, waiting context.Context, conn *pgx.Conn) error {
+	quiet, cancel := context.WithTimeout(waiting, pingInterval)
+	defer cancel()
+	n, err := conn.WaitForNotification(quiet)
+	switch {
+	case err == nil:
+		h.pass(n)
+		return nil
+	case ctx.Err() != nil || quiet.Err() == nil || conn.IsClosed():
+		return err
+	case waiting.Err() != nil:
+		return nil
+	}
+	alive, stop := context.WithTimeout(ctx, dialTimeout)
+	defer stop()
+	return conn.Ping(alive)
+}
+
+// pass passes a notification to the members of its schema.
+func (h *sharedSession) pass(n *pgconn.Notification) {
+	h.mu.Lock()
+	members := slices.Clone(h.members)
+	h.mu.Unlock()
+	for _, m := range members {
+		if m.told && notifyChannel(m.s.schema) == n.Channel {
+			sendHint(n.Payload, m.worker, m.hear)
+		}
+	}
+}
+
+// count returns how many workers share the session.
+func (h *sharedSession) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.members)
+}

@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// server is what the stores on several schemas of one database share: the connections, the session of Listen, and the look at the locks
+// of the other workers. The store that Open or New returns owns nothing of it alone, so the stores may be closed in any order.
+type server struct {
+	userPool      *pgxpool.Pool
+	ownsUserPool  bool // Open created the user's pool, so the last Close closes it
+	enginePool    *pgxpool.Pool
+	engineGate    *connGate // of enginePool
+	heartbeatPool *pgxpool.Pool
+	hosts         *hosts // nil if the URL names one
+	lifeCtx       context.Context
+	endLifeCtx    context.CancelFunc
+
+	mu     sync.Mutex
+	stores int // that are open
+
+	session sharedSession // of the stores of OpenSchema
+	sight   sharedSight   // likewise
+}
+
+// share adds a store, and reports whether the server is open.
+func (sv *server) share() bool {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	if sv.stores == 0 {
+		return false
+	}
+	sv.stores++
+	return true
+}
+
+// release removes a store, whose calls have ended. It closes the connections of the last store.
+func (sv *server) release() {
+	sv.mu.Lock()
+	sv.stores--
+	last := sv.stores == 0
+	sv.mu.Unlock()
+	if !last {
+		return
+	}
+	sv.endLifeCtx()
+	sv.enginePool.Close()
+	sv.heartbeatPool.Close()
+	if sv.ownsUserPool {
+		sv.userPool.Close()
+	}
+	sv.hosts.close()
+}
+
+// OpenSchema returns a store of another schema of the same database. It shares the connections of s, so that a process
+// can execute the runs of many schemas, for example one for each tenant: a worker on a further schema opens no connection, and asks
+// seldom whether there is something to do as long as the server tells it by itself. OpenSchema applies the missing migrations. The
+// stores may be closed in any order; the last one closes the connections. On a Citus, where schemas lie on different nodes, each
+// store has connections of its own.
+//
+// Of the options, WithoutMigrations and OwnedBy are allowed. Errors are those of [Open].
+func (s *Store) OpenSchema(ctx context.Context, name string, opts ...Option) (*Store, error) {
+	first, ok := s.storeForEngine.(*database)
+	if !ok {
+		return nil, fmt.Errorf("postgres: %w: the store was not returned by Open or New", durable.ErrInvalidConfig)
+	}
+	db, err := first.openSchema(ctx, name, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{db}, nil
+}
+
+// openSchema is [Store.OpenSchema], but returns the implementation.
+func (s *database) openSchema(ctx context.Context, name string, opts ...Option) (*database, error) {
+	o, err := newOptions(append([]Option{Schema(name)}, opts...))
+	if err != nil {
+		return nil, err
+	}
+	for _, option := range []string{"AllowAsyncCommit", "WithoutListen"} {
+		if o.seen[option] {
+			return nil, fmt.Errorf("postgres: %w: the option %s is given to OpenSchema: give it to Open, for all schemas", durable.ErrInvalidConfig, option)
+		}
+	}
+	o.allowAsyncCommit, o.withoutListen = s.allowAsyncCommit, s.withoutListen
+	if !s.server.share() {
+		return nil, fmt.Errorf("postgres: open schema %q: %w", name, store.ErrClosed)
+	}
+	if s.onCitus {
+		other, err := newStore(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
+		if err != nil {
+			s.server.release()
+			return nil, err
+		}
+		other.parent = s.server
+		return other, nil
+	}
+	other := newDatabaseOn(s.server, o)
+	other.connectListener, other.isSibling = s.connectListener, true
+	if err := other.prepareSchema(ctx, o.migrate); err != nil {
+		_ = other.Close() // it returns no error
+		return nil, err
+	}
+	return other, nil
+}

@@ -340,4 +340,24 @@ var mutants = []mutant{
 			[]change{{"		s.held = true\n		s.endRequests()\n", "		s.held = true\n"}},
 		},
 	}},
+	{"an end of a child is not counted", []place{
+		{
+			"sqlite/sql/child_ends_count.sql", sqlite("/^child_ends$/the_end_that_reaches"),
+			[]change{{"coalesce(child_ends, 0) + 1", "coalesce(child_ends, 0)"}},
+		},
+		{
+			"postgres/sql/run_count_child_ends.sql", postgres("/^child_ends$/the_end_that_reaches"),
+			[]change{{"coalesce(s.child_ends, 0) + ended.ends", "coalesce(s.child_ends, 0)"}},
+		},
+	}},
+	{"a parent does not look at its children a minute after an end", []place{
+		{
+			"sqlite/child_ends.go", sqlite("/^child_ends$/an_end_that_is_not_awaited"),
+			[]change{{"store.MaxChildEndAge)", "60*store.MaxChildEndAge)"}},
+		},
+		{
+			"postgres/sql/run_count_child_ends.sql", postgres("/^child_ends$/an_end_that_is_not_awaited"),
+			[]change{{"interval '1 minute'", "interval '1 hour'"}},
+		},
+	}},
 }

@@ -134,6 +134,9 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.wakes) > 0 {
 		batch.Queue(s.statements.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
 	}
+	if len(w.countedEnds) > 0 {
+		batch.Queue(s.statements.runCountChildEnds, append(countArgs(w.countedEnds), notifyChannel(s.schema))...)
+	}
 	if w.notifyWorkers {
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}
@@ -190,8 +193,10 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 			return err
 		}
 	}
-	if err := readRowCount(res, len(w.wakes), nil); err != nil {
-		return err
+	for _, wakes := range [][]wakeReason{w.wakes, w.countedEnds} {
+		if err := readRowCount(res, len(wakes), nil); err != nil {
+			return err
+		}
 	}
 	if w.notifyWorkers {
 		return readRowCount(res, 1, nil)

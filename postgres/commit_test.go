@@ -69,6 +69,9 @@ func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 			s.statements.runsLockForBatch, s.statements.runInsertAny, s.statements.stepInsertOne, s.statements.stepUpdate,
 			s.statements.signalReceive, s.statements.signalInsert, s.statements.runFinish, s.statements.runWake, s.statements.notify,
 		}},
+		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, CountedBy: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
+			s.statements.runsLockForBatch, s.statements.runFinish, s.statements.runCountChildEnds,
+		}},
 		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsert}},
 		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay - 1)}}}}, []string{s.statements.runInsert, s.statements.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.statements.stepInsert}},

@@ -76,6 +76,8 @@ func TestTablesDistribute(t *testing.T) {
 		{"signal_insert.sql", signalArgs(sent)},
 		{"signal_not_stored_reasons.sql", signalKeys(sent)},
 		{"run_wake.sql", append(wakeArgs([]wakeReason{{run: run.UUID, at: at}}), "channel")},
+		{"run_count_child_ends.sql", append(countArgs([]wakeReason{{run: run.UUID, child: uuid.NullUUID{UUID: run.UUID, Valid: true}, by: "kids", at: at}}), "channel")},
+		{"child_ends_await.sql", append(key[:2:2], epochAt(1).Number(), "kids", int32(1))},
 		{"control_run_tree_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"control_run_tree_read.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},

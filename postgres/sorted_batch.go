@@ -20,14 +20,15 @@ type sortedBatch struct {
 	ownershipEnds           []*store.OwnershipEnd
 	holds                   []*store.OwnershipEnd // the writes of the batch that hold a run
 	wakes                   []wakeReason
-	runsToLock              []uuid.UUID // runs that are locked first, each once
-	despiteControl          bool        // steps are written despite a request to pause or cancel their runs
-	newMayExist             bool        // some of the new rows may already exist
-	notifyWorkers           bool        // a start becomes claimable soon, perhaps for other workers
-	startsArePlainRoots     bool        // the starts are roots without tags
-	allIDsGenerated         bool        // plain, and no start was named by its caller
-	allFinish               bool        // all runs complete or are cancelled, at a known time
-	shortLockWait           bool        // lock waits are limited to 20 ms
+	countedEnds             []wakeReason // ends of children that calls of their parents count
+	runsToLock              []uuid.UUID  // runs that are locked first, each once
+	despiteControl          bool         // steps are written despite a request to pause or cancel their runs
+	newMayExist             bool         // some of the new rows may already exist
+	notifyWorkers           bool         // a start becomes claimable soon, perhaps for other workers
+	startsArePlainRoots     bool         // the starts are roots without tags
+	allIDsGenerated         bool         // plain, and no start was named by its caller
+	allFinish               bool         // all runs complete or are cancelled, at a known time
+	shortLockWait           bool         // lock waits are limited to 20 ms
 }
 
 func (w *sortedBatch) addBatch(b *store.Batch) {
@@ -85,6 +86,9 @@ func (w *sortedBatch) collectLocks() {
 	for _, item := range w.wakes {
 		w.runsToLock = append(w.runsToLock, item.run)
 	}
+	for _, item := range w.countedEnds {
+		w.runsToLock = append(w.runsToLock, item.run)
+	}
 	if len(w.runsToLock) == 0 {
 		return
 	}
@@ -123,6 +127,8 @@ func (w *sortedBatch) clear() {
 	w.holds = w.holds[:0]
 	w.starts, w.newSteps, w.existingSteps, w.ownershipEnds = w.starts[:0], w.newSteps[:0], w.existingSteps[:0], w.ownershipEnds[:0]
 	w.tags, w.startsWithPlace, w.receives, w.signals = w.tags[:0], w.startsWithPlace[:0], w.receives[:0], w.signals[:0]
+	clear(w.countedEnds)
+	w.countedEnds = w.countedEnds[:0]
 	w.wakes, w.runsToLock, w.despiteControl, w.newMayExist, w.notifyWorkers = w.wakes[:0], w.runsToLock[:0], false, false, false
 }
 

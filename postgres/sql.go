@@ -27,7 +27,7 @@ type statements struct {
 	runFinish, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                        string
 	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                        string
 	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                          string
-	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                                               string
+	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                            string
 	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                               string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
 	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                     string
@@ -100,6 +100,8 @@ func loadStatements(schema string) statements {
 		signalNotStoredReasons:          text("signal_not_stored_reasons.sql"),
 		signalsUnreceivedCount:          text("signals_unreceived_count.sql"),
 		runWake:                         text("run_wake.sql"),
+		runCountChildEnds:               text("run_count_child_ends.sql"),
+		childEndsAwait:                  text("child_ends_await.sql"),
 		controlRunTreeLock:              text("control_run_tree_lock.sql"),
 		controlRunTreeRead:              text("control_run_tree_read.sql"),
 		controlShiftTimers:              text("control_shift_timers.sql"),

@@ -78,6 +78,8 @@ var plans = map[string][]string{
 	"signal_insert.sql":                       {"run_pkey"},
 	"signal_not_stored_reasons.sql":           {"run_pkey", "signal_key", "signal_pkey"},
 	"run_wake.sql":                            {"run_pkey", "signal_pkey"},
+	"run_count_child_ends.sql":                {"run_pkey", "step_pkey"},
+	"child_ends_await.sql":                    {"run_pkey", "step_pkey"},
 	"control_run_tree_lock.sql":               {"run_child", "run_pkey"},
 	"control_run_tree_read.sql":               {"run_child", "run_pkey"},
 	"run_deadline_set.sql":                    {"run_pkey"},

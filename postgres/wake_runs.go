@@ -14,6 +14,7 @@ type wakeReason struct {
 	child  uuid.NullUUID
 	signal uuid.NullUUID
 	at     time.Time
+	by     string // the name of the call that counts the end of the child; empty: none
 }
 
 // collectWakes records which runs the batch wakes.
@@ -22,10 +23,28 @@ func (w *sortedBatch) collectWakes() {
 		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
 	}
 	for _, item := range w.ownershipEnds {
-		if item.Parent.Valid && item.Status.IsTerminal() {
-			w.wakes = append(w.wakes, wakeReason{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *writeTime(item)})
+		if !item.Parent.Valid || !item.Status.IsTerminal() {
+			continue
+		}
+		reason := wakeReason{item.Parent.UUID, uuid.NullUUID{UUID: item.UUID, Valid: true}, uuid.NullUUID{}, *writeTime(item), item.CountedBy}
+		if item.CountedBy == "" {
+			w.wakes = append(w.wakes, reason)
+		} else {
+			w.countedEnds = append(w.countedEnds, reason)
 		}
 	}
+}
+
+// countArgs returns the parameters of run_count_child_ends.sql, except the channel.
+func countArgs(items []wakeReason) []any {
+	n := len(items)
+	return append(make([]any, 0, 6),
+		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &items[i].run }},
+		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
+		textArray{n, func(i int) *string { return &items[i].by }},
+		timeArray{n, func(i int) *time.Time { return &items[i].at }},
+	)
 }
 
 // wakeArgs returns the parameters of run_wake.sql, except the channel.

@@ -194,10 +194,15 @@ func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status
 			return err
 		}
 	}
-	if status.IsTerminal() && w.Parent.Valid {
-		return wakeRun(x, w.Parent.UUID, writeTime(w))
+	if !status.IsTerminal() || !w.Parent.Valid {
+		return nil
 	}
-	return nil
+	if w.CountedBy != "" {
+		if waits, err := countChildEnd(x, w); err != nil || waits {
+			return err
+		}
+	}
+	return wakeRun(x, w.Parent.UUID, writeTime(w))
 }
 
 // writeTime returns the time of the write, or the present time if the write has none.

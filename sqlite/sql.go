@@ -43,6 +43,9 @@ const (
 	qHeldRunClaim
 	qDivergences
 	qRunWake
+	qChildEndsAwait
+	qChildEndsCount
+	qChildEndsLook
 	qRunByID
 	qRunByName
 	qRunState

@@ -24,6 +24,7 @@ type Child struct {
 	id          uuid.UUID
 	row         store.Step // the row of the start in the parent's history
 	startedHere bool       // this execution started the child
+	ended       *store.Run // not nil: what AwaitChildren has read
 
 	once   sync.Once
 	result CallResult
@@ -256,12 +257,12 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	return res, err
 }
 
-// readIfEnded returns the child if it has ended and an earlier execution started it. Its end may have woken this execution, and
-// no second wake would follow. For a child that this execution started, readIfEnded returns nil: its end is delivered to the
+// readIfEnded returns the child if AwaitChildren has read it, or if it has ended and an earlier execution started it. Its end may
+// have woken this execution, and no second wake would follow. For a child that this execution started, readIfEnded returns nil: its end is delivered to the
 // waiter.
 func (c *Child) readIfEnded() (*store.Run, error) {
-	if c.startedHere {
-		return nil, nil
+	if c.ended != nil || c.startedHere {
+		return c.ended, nil
 	}
 	var ended []results.EndedRun
 	err := c.s.r.e.retryUntilPatienceEnds(c.s.ctx, writeCaller{}, func() (err error) {

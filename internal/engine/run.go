@@ -230,6 +230,9 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	w := &store.OwnershipEnd{
 		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.traceparent,
 	}
+	if r.row.Parent.Valid {
+		w.CountedBy = naming.CallOfItem(r.row.Name)
+	}
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 		w.FailedStep, w.FailedType = r.failureKey(failure)

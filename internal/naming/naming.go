@@ -44,6 +44,16 @@ func DisplayRun(r *store.Run) string {
 	return r.Name
 }
 
+// CallOfItem returns the name of the call that made the item with the name: a Map or an EachChild, whose items are named by their
+// indexes. It returns an empty string if the name is no such name.
+func CallOfItem(name string) string {
+	at := strings.LastIndex(name, Separator)
+	if at < 0 || at+1 == len(name) || strings.Trim(name[at+1:], "0123456789") != "" {
+		return ""
+	}
+	return name[:at]
+}
+
 // Scopes yields the prefixes of the scopes around a name, the outermost first.
 func Scopes(name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {

@@ -153,7 +153,7 @@ type SignalWrite struct {
 //   - A run that was marked as woken parks with WakeAt = Now.
 //
 // The end of a child wakes its parent: a Waiting parent becomes claimable at Now, a Running parent
-// is marked as woken.
+// is marked as woken. With CountedBy it may only be counted: see AwaitedChildEnds.
 //
 // Held releases a run because the database rejects or locks out its writes. Status is Pending. It
 // counts as a crash, and as the first one if the run has more terminal checkpoints than at its last
@@ -168,17 +168,20 @@ type SignalWrite struct {
 // its cancel was requested, and records the divergence in place of an earlier one of the same version. The
 // Reason is that of the write, unless a pause was requested that has a reason.
 type OwnershipEnd struct {
-	UUID    uuid.UUID
-	Parent  uuid.NullUUID // the run to wake, if a child ends
-	Now     time.Time
-	Epoch   Epoch
-	Status  Status
-	Output  []byte
-	Error   []byte
-	Reason  string
-	Trace   string // replaces the row's trace, unless empty
-	WakeAt  time.Time
-	EndedAt time.Time
+	UUID   uuid.UUID
+	Parent uuid.NullUUID // the run to wake, if a child ends
+	// CountedBy is the name of the call of the parent that counts the ends of its children, as the name of the child says (see
+	// AwaitedChildEnds); empty: none.
+	CountedBy string
+	Now       time.Time
+	Epoch     Epoch
+	Status    Status
+	Output    []byte
+	Error     []byte
+	Reason    string
+	Trace     string // replaces the row's trace, unless empty
+	WakeAt    time.Time
+	EndedAt   time.Time
 
 	// FailedStep and FailedType are the step and the type of the error of a run that ends as Failed or Expired. They are
 	// stored as they are, whatever form Error has. They are not written with another status. See FailureKey.

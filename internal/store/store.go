@@ -79,6 +79,9 @@ type Store interface {
 	// SetDeadline sets or removes the deadline of one run; see DeadlineChange.
 	SetDeadline(ctx context.Context, d *DeadlineChange) error
 
+	// AwaitChildEnds sets how many ends of the children of a call wake the run; see AwaitedChildEnds.
+	AwaitChildEnds(ctx context.Context, w *AwaitedChildEnds) error
+
 	// Notifications returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
 	// terminations. It reports a wake-up once, and the caller then checks everything that the run
 	// waits for. If the result of a call was lost, a wake-up may be lost with it; then the caller must

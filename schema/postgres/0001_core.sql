@@ -93,6 +93,8 @@ CREATE TABLE durable.step (
     output     bytea,
     error      bytea,
     failures   bytea,                  -- the first and the last attempt that failed or was interrupted, or a child's workflow; NULL: neither
+    child_ends integer,                -- how many ends of its children the call has counted; NULL: none
+    child_ends_awaited integer,        -- an end wakes the run when this many are counted; NULL or 0: none does
     PRIMARY KEY (shard, run_id, name)
 );
 

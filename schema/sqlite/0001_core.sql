@@ -79,6 +79,8 @@ CREATE TABLE durable_step (
     output     BLOB,
     error      BLOB,
     failures   BLOB,                    -- the first and the last attempt that failed or was interrupted; or the workflow of a child; NULL: neither
+    child_ends INTEGER,                 -- how many ends of its children the call has counted; NULL: none
+    child_ends_awaited INTEGER,         -- an end wakes the run when this many are counted; NULL or 0: none does
     PRIMARY KEY (run_id, name)
 ) STRICT;
 

@@ -33,6 +33,7 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"a signal against the end of the wait", raceTimeout},
 		{"a signal against a park", raceWake},
 		{"a child's end against its parent's park", raceChildEnd},
+		{"ends of children against the parent's count", raceCount},
 		{"a cancel against starts of children", raceOrphans},
 		{"a cancel against the end", raceCancelFinish},
 		{"a cancel against a claim", raceCancelClaim},

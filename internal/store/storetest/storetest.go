@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"expire", expiries},
 		{"get", gets},
 		{"child", children},
+		{"child ends", childEnds},
 		{"signal", signals},
 		{"receive", receives},
 		{"control", controls},

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/results"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	statusesAtOnce  = 1000 // children whose statuses are read by one query
+	recordsAtOnce   = 64   // goroutines that record the results of children; their writes share commits
+	childrenPerRead = 16   // children whose results are read by one query
+	maxEndsAtOnce   = 256  // open children that are all awaited at once
+)
+
+// A run that waits for many children is not to be executed again at the end of each. So the ends are counted in the database, and
+// only the end that reaches the awaited count wakes the run; see store.AwaitedChildEnds. The count only says when to look: whether
+// the children have ended is read from their rows. While the run is in memory, it waits for one of the children, chosen at random,
+// so that it looks only about as often as the logarithm of their number, in whatever order they end.
+//
+// While a run starts the children, and between both calls of awaitCount, no end wakes it. So it must not park then. If it is suspended
+// in another way, or its process dies, it is executed again anyway.
+
+// HoldInMemory prevents that the run is parked until the returned function is called. It is called before the children that
+// AwaitChildren waits for are started.
+func (s *Scope) HoldInMemory() (release func()) {
+	s.r.idleTracker.beginBusy()
+	return sync.OnceFunc(s.r.idleTracker.endBusy)
+}
+
+// AwaitChildren waits until the children have ended, which are the items of the scope, and records their results. Child.Wait then
+// returns at once. If AwaitChildren cannot wait for all of them, it returns earlier, and Child.Wait waits, or returns the cause. The
+// caller holds the run in memory; AwaitChildren lets it park while it only waits.
+func (s *Scope) AwaitChildren(children []*Child) {
+	r := s.r
+	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.row.Status.IsTerminal() })
+	if len(unrecorded) == 0 || r.preflight != nil || s.isInsideCall() || s.checkOpen() != nil {
+		return
+	}
+	r.pastReplay.Store(true)
+	s.awaitEnds(unrecorded)
+}
+
+// awaitEnds records the results of the children, until all have ended or the run cannot wait for them.
+func (s *Scope) awaitEnds(open []*Child) {
+	r := s.r
+	w := &store.AwaitedChildEnds{Run: r.row.UUID, Epoch: r.row.Epoch, Name: strings.TrimSuffix(s.prefix, naming.Separator)}
+	due := len(open) // the count is awaited anew when no more than so many are open
+
+	// If this execution has started all children, no other end can have been counted.
+	if !slices.ContainsFunc(open, func(c *Child) bool { return !c.startedHere }) {
+		due -= nextEnds(len(open))
+		if !s.awaitCount(w, nextEnds(len(open))) {
+			return
+		}
+	}
+	for {
+		var ended []*Child
+		var ok bool
+		ended, open, ok = s.splitByEnd(open)
+		s.recordResults(ended)
+		if !ok || len(open) == 0 {
+			return
+		}
+		if len(open) <= due {
+			if !s.awaitCount(w, 0) {
+				return
+			}
+			counted := w.Counted // an end that is counted later is awaited, unless the next line sees it
+			ended, open, ok = s.splitByEnd(open)
+			next := nextEnds(len(open))
+			due = len(open) - next
+			if !ok || !s.awaitCount(w, counted+next) {
+				return
+			}
+			s.recordResults(ended)
+			continue // some may have ended before the count was awaited
+		}
+		r.idleTracker.endBusy()
+		waiting := r.idleTracker.beginWait(time.Time{})
+		_, err := r.e.await(s.ctx, open[rand.N(len(open))].id, false)
+		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
+		r.idleTracker.endWait(waiting)
+		if err != nil && !errors.Is(err, ErrNotFound) { // a child that was deleted has ended, and Child.Wait says so
+			return
+		}
+	}
+}
+
+// nextEnds returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
+// results are left to be recorded after the last end.
+func nextEnds(open int) int {
+	if open > maxEndsAtOnce {
+		return open / 2
+	}
+	return open
+}
+
+// awaitCount sets the count of ends that wakes the run. It reports false if the run cannot wait for a count.
+func (s *Scope) awaitCount(w *store.AwaitedChildEnds, ends int) bool {
+	w.Awaited = ends
+	err := s.r.e.retryUntilPatienceEnds(s.ctx, writeCaller{}, func() error { return s.r.e.store.AwaitChildEnds(s.ctx, w) })
+	return s.didRead(err) && w.Outcome == store.Written
+}
+
+// splitByEnd returns the children that have ended, and those that have not. It reports false if they cannot be read.
+func (s *Scope) splitByEnd(children []*Child) (ended, open []*Child, ok bool) {
+	for some := range slices.Chunk(children, statusesAtOnce) {
+		var statuses []store.Status
+		err := s.r.e.retryUntilPatienceEnds(s.ctx, writeCaller{}, func() (err error) {
+			statuses, err = s.r.e.store.Statuses(s.ctx, idsOf(some))
+			return err
+		})
+		if !s.didRead(err) {
+			return ended, nil, false
+		}
+		for i, status := range statuses {
+			if status == 0 || status.IsTerminal() { // without a row there will be no end: Child.Wait says so
+				ended = append(ended, some[i])
+			} else {
+				open = append(open, some[i])
+			}
+		}
+	}
+	return ended, open, true
+}
+
+// didRead reports whether the error is nil. Otherwise the run is suspended, unless its calls are refused already.
+func (s *Scope) didRead(err error) bool {
+	if err != nil && s.checkOpen() == nil {
+		s.r.suspendAfterFailedWrite("look for children of", strings.TrimSuffix(s.prefix, naming.Separator), err)
+	}
+	return err == nil
+}
+
+func idsOf(children []*Child) []uuid.UUID {
+	ids := make([]uuid.UUID, len(children))
+	for i, c := range children {
+		ids[i] = c.id
+	}
+	return ids
+}
+
+// recordResults reads and records the results of children that have ended.
+func (s *Scope) recordResults(children []*Child) {
+	chunks := slices.Collect(slices.Chunk(children, childrenPerRead))
+	n := min(recordsAtOnce, len(chunks))
+	var recording sync.WaitGroup
+	for first := range n {
+		recording.Go(func() {
+			for i := first; i < len(chunks); i += n {
+				s.recordChunk(chunks[i])
+			}
+		})
+	}
+	recording.Wait()
+}
+
+// recordChunk records the results of some children. Errors are left to Child.Wait, which reads the rest by itself.
+func (s *Scope) recordChunk(children []*Child) {
+	ended, _ := results.Ended(s.ctx, s.r.e.store, idsOf(children))
+	byID := make(map[uuid.UUID]*store.Run, len(ended))
+	for _, it := range ended {
+		byID[it.ID] = it.Run
+	}
+	for _, c := range children {
+		c.ended = byID[c.id]
+		_, _ = c.Wait()
+		c.ended = nil
+	}
+}

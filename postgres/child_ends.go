@@ -1,0 +1,22 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// AwaitChildEnds implements store.Store.
+func (s *database) AwaitChildEnds(ctx context.Context, w *store.AwaitedChildEnds) error {
+	w.Outcome, w.Counted = store.Fenced, 0
+	return s.runBatch(ctx, s.enginePool, "await ends of children", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.childEndsAwait, store.ShardOf(w.Run), pgUUID(w.Run), w.Epoch.Number(), w.Name, int32(w.Awaited))
+	}, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error {
+			w.Outcome = store.Written
+			return rows.Scan(&w.Counted)
+		})
+	})
+}

@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// AwaitChildEnds implements store.Store.
+func (s *database) AwaitChildEnds(ctx context.Context, w *store.AwaitedChildEnds) error {
+	return s.write(ctx, "await ends of children", func(x executor) error {
+		w.Outcome, w.Counted = store.Fenced, 0
+		return x.query(qChildEndsAwait, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			w.Outcome, w.Counted = store.Written, int(c.int())
+			return c.err
+		}, int64(w.Awaited), bindUUID(w.Run), w.Name, bindShard(w.Run), w.Epoch.Number())
+	})
+}
+
+// countChildEnd counts the end of a child in the call that started it, and reports whether the parent waits for more ends. Then the
+// parent is not woken, but becomes claimable within store.MaxChildEndAge.
+func countChildEnd(x *writeTx, w *store.OwnershipEnd) (waits bool, err error) {
+	err = x.query(qChildEndsCount, func(v []driver.Value) error {
+		c := columnReader{values: v}
+		waits = c.int() != 0
+		return c.err
+	}, bindUUID(w.Parent.UUID), w.CountedBy)
+	if err != nil || !waits {
+		return false, err
+	}
+	_, err = x.exec(qChildEndsLook, bindTime(writeTime(w).Add(store.MaxChildEndAge)), bindShard(w.Parent.UUID), bindUUID(w.Parent.UUID))
+	return true, err
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -112,21 +113,30 @@ func (b *bench) rateOf(at *site, w *durable.Workflow[int, receipt], callers int)
 	return result.Number(float64(o.workflows) / o.window.Seconds()), cpu, nil
 }
 
-// eachChild measures one EachChild of as many children as mode fanout has items.
+// eachChild measures one EachChild of as many children as mode fanout has items. Another worker executes them, more slowly than they
+// are started, so that the parent leaves memory while they end.
 func (b *bench) eachChild(at *site) (err error) {
 	kid := durable.Define("kid", func(c *durable.Ctx, i int) (int, error) {
-		return c.Step("step", func(context.Context) (int, error) { return i, nil })
+		return c.Step("step", func(ctx context.Context) (int, error) {
+			sleep(ctx, rand.N(200*time.Millisecond))
+			return i, nil
+		})
 	})
 	w := durable.DefineGraph("each", func(g *durable.Graph[int]) *durable.Node[int] {
 		list := g.Step("list", func(_ context.Context, in *durable.NodeInput) ([]int, error) { return make([]int, g.Input(in)), nil })
 		kids := g.EachChild("kids", list, kid)
 		return g.Step("count", func(_ context.Context, in *durable.NodeInput) (int, error) { return len(kids.Of(in)), nil }, durable.Needs(kids))
 	})
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w, kid}})
+	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, process.dismiss()) }()
+	kids, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{kid}, Concurrency: 64})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kids.dismiss()) }()
 	began := time.Now()
 	n, err := w.Call(b.ctx, process.engine, b.items, durable.ID("each"))
 	if err != nil || n != b.items {
@@ -137,12 +147,23 @@ func (b *bench) eachChild(at *site) (err error) {
 	if err != nil {
 		return err
 	}
+	tree, err := process.engine.Tree(b.ctx, "each")
+	if err != nil {
+		return err
+	}
+	var last time.Time // when the last child ended
+	for _, child := range tree.Children {
+		if child.EndedAt.After(last) {
+			last = child.EndedAt
+		}
+	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	b.add(&result.Row{Mode: "graph", Store: at.store, Path: "each-child", Figures: []result.Figure{
 		{Name: "children", Value: result.Number(b.items)},
 		{Name: "seconds", Value: result.Number(took.Seconds())},
 		{Name: "executions", Value: result.Number(run.Epoch)},
+		{Name: "seconds_after_last_child", Value: result.Number(run.EndedAt.Sub(last).Seconds())},
 		{Name: "memory_mb", Value: result.Number(memory.Sys) / 1e6},
 	}})
 	return nil

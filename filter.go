@@ -30,6 +30,10 @@ type Filter struct {
 	Roots         bool          // the run is a root run
 	Failure       FailureKey    // the run failed or expired with this key, which must name a workflow; see Engine.Failures
 	RunID         []string      // the run has one of these UUIDs, at most 1000; Engine.Failures refuses it
+	Version       string        // the run has this version: that of the program that started it, or of a later one that continued it
+	Owner         string        // the worker with this ID executes the run now; see WorkerInfo.ID
+	EndedAfter    time.Time     // the run ended after this time
+	EndedBefore   time.Time     // the run ended before this time
 	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses it
 }
 
@@ -38,7 +42,7 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
-		Failure: store.FailureKey(f.Failure),
+		Failure: store.FailureKey(f.Failure), Version: f.Version, EndedAfter: f.EndedAfter, EndedBefore: f.EndedBefore,
 	}
 	for _, p := range f.Priority {
 		if p < LowestPriority || p > HighestPriority {
@@ -57,6 +61,11 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 		g.Statuses = append(g.Statuses, known)
 	}
 	var err error
+	if f.Owner != "" {
+		if g.Owner, err = uuid.Parse(f.Owner); err != nil || g.Owner == (uuid.UUID{}) {
+			return g, fmt.Errorf("%w: the filter's Owner is %.40q, which is no UUID: give the ID of a worker, as Workers lists them", ErrInvalidConfig, f.Owner)
+		}
+	}
 	if g.UUIDs, err = uuidsOf("RunID", f.RunID); err != nil {
 		return g, err
 	}
@@ -83,7 +92,7 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 			g.CreatedBefore = limit
 		}
 	}
-	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.GroupKey, f.TagValue, f.Failure.Workflow, f.Failure.Step, f.Failure.Type} {
+	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.GroupKey, f.TagValue, f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version} {
 		if err := naming.CheckText("filter's text", text); err != nil {
 			return g, err
 		}

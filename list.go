@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,6 +19,9 @@ type Page struct {
 	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the first
 	// page. A cursor of List is a position in the order of all runs, so it stays valid if you change the filter.
 	Cursor string
+	// MaxTime bounds for how long List searches for runs if no index leads to those that match the filter; see RunPage.SearchedTo. Zero: it searches
+	// until the page is full. Other lists ignore it.
+	MaxTime time.Duration
 }
 
 // limit returns the number of entries of the page.
@@ -32,6 +36,9 @@ func (p *Page) limit() (int, error) {
 type RunPage struct {
 	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
 	Next string    // the cursor of the next page; empty: this is the last
+	// SearchedTo is not zero if the search ended after Page.MaxTime: the page has what matched among the runs that were started after this time. It
+	// may be empty. Next continues the search.
+	SearchedTo time.Time
 }
 
 const (
@@ -40,7 +47,11 @@ const (
 )
 
 // List returns a page of the runs that match the filter, the newest first. Runs that are started while you read the pages do not
-// shift the later pages. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
+// shift the later pages.
+//
+// An index leads to runs by RunID, Parent, IDPrefix, Tag, GroupKey, Failure, Version and Owner, to those that have failed or expired, to paused
+// ones, and to those that ended between two times if these are at most 10,000. With other conditions List reads all runs, the newest first, until the page
+// is full; Page.MaxTime bounds that. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
 // List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
@@ -60,11 +71,14 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 			return RunPage{}, fmt.Errorf("%w: %.40q: give RunPage.Next of the page before", ErrInvalidCursor, p.Cursor)
 		}
 	}
-	rows, err := e.inner.Store().List(ctx, filter, before, limit+1)
+	var page RunPage
+	rows, reached, err := e.search(ctx, filter, before, limit+1, p.MaxTime)
 	if err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
 	}
-	var page RunPage
+	if reached != (uuid.UUID{}) {
+		page.Next, page.SearchedTo = reached.String(), store.TimeOf(reached)
+	}
 	if len(rows) > limit {
 		rows = rows[:limit]
 		page.Next = rows[limit-1].UUID.String()

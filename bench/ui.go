@@ -27,13 +27,18 @@ const (
 	uiProbe     = 50 * time.Millisecond
 )
 
-// uiLists are the lists that mode ui loads: one for each condition that an index serves.
+// uiLists are the lists that mode ui loads: one for each condition that an index serves, and two searches, which are bounded in time.
 var uiLists = []struct{ name, query string }{
 	{"all", ""},
 	{"failed", "status=failed"},
 	{"paused", "status=paused"},
 	{"tag", "tag=bench.tag%3D17"},
 	{"prefix", "id_prefix=listed-1234"},
+	{"version", "run_version=v42"},
+	{"worker", "worker=00000000-0000-7000-8000-000000000001"},
+	{"ended", "ended_after=10m"},
+	{"ended_most", "ended_after=25d&workflow=listed-3"},
+	{"search", "workflow=listed-none"},
 	{"failure", "workflow=listed-3&failed_step=charge&failed_type=declined"},
 }
 

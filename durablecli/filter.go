@@ -21,12 +21,12 @@ func statusNames() (names []string) {
 
 // filterFlags are the flags of a durable.Filter.
 type filterFlags struct {
-	workflow, queue, groupKey, tag, idPrefix, after, before, failedStep, failedType string
-	statuses                                                                        []string
-	parents                                                                         []string
-	priorities                                                                      []int
-	olderThan                                                                       time.Duration
-	roots                                                                           bool
+	workflow, queue, groupKey, tag, idPrefix, after, before, failedStep, failedType, version, worker, endedAfter, endedBefore string
+	statuses                                                                                                                  []string
+	parents                                                                                                                   []string
+	priorities                                                                                                                []int
+	olderThan                                                                                                                 time.Duration
+	roots                                                                                                                     bool
 }
 
 func (f *filterFlags) add(cmd *cobra.Command) {
@@ -41,6 +41,10 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.Var(durationFlag{&f.olderThan}, "older-than", "runs that were started longer ago, such as 90m or 2d")
 	flags.StringVar(&f.after, "created-after", "", "runs that were started after this time: a time, a date, today, yesterday, or how long ago, such as 2d")
 	flags.StringVar(&f.before, "created-before", "", "runs that were started before this time")
+	flags.StringVar(&f.version, "run-version", "", "runs of this version of the program")
+	flags.StringVar(&f.worker, "worker", "", "runs that the worker with this ID executes now")
+	flags.StringVar(&f.endedAfter, "ended-after", "", "runs that ended after this time")
+	flags.StringVar(&f.endedBefore, "ended-before", "", "runs that ended before this time")
 	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that durable failures shows; none: the function failed by itself")
 	flags.StringVar(&f.failedType, "failed-type", "", "runs that failed with an error of this type; with --workflow and, if there is one, --failed-step")
 	flags.StringSliceVar(&f.parents, "parent", nil, "children of the runs with these UUIDs")
@@ -57,6 +61,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	filter := durable.Filter{
 		Workflow: f.workflow, Queue: f.queue, GroupKey: f.groupKey, Priority: f.priorities, Tag: key, TagValue: value,
 		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots, Parent: f.parents,
+		Version: f.version, Owner: f.worker,
 	}
 	if f.failedStep != "" || f.failedType != "" {
 		if f.workflow == "" || f.failedType == "" {
@@ -74,18 +79,24 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 		}
 		filter.Status = append(filter.Status, durable.Status(s))
 	}
-	for text, t := range map[string]*time.Time{f.after: &filter.CreatedAfter, f.before: &filter.CreatedBefore} {
-		if text == "" {
+	for _, t := range []struct {
+		text string
+		to   *time.Time
+	}{{f.after, &filter.CreatedAfter}, {f.before, &filter.CreatedBefore}, {f.endedAfter, &filter.EndedAfter}, {f.endedBefore, &filter.EndedBefore}} {
+		if t.text == "" {
 			continue
 		}
 		var err error
-		if *t, err = wording.ParseTime(text, now); err != nil {
+		if *t.to, err = wording.ParseTime(t.text, now); err != nil {
 			return filter, false, &markedError{errUsage, err}
 		}
 	}
-	if f.after != "" && f.after == f.before {
+	switch {
+	case f.after != "" && f.after == f.before:
 		return filter, false, usage("--created-after and --created-before are the same time: no run matches")
+	case f.endedAfter != "" && f.endedAfter == f.endedBefore:
+		return filter, false, usage("--ended-after and --ended-before are the same time: no run matches")
 	}
-	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before != "" || len(f.statuses)+len(f.priorities)+len(f.parents) > 0 || f.olderThan > 0 || f.roots
+	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before+f.version+f.worker+f.endedAfter+f.endedBefore != "" || len(f.statuses)+len(f.priorities)+len(f.parents) > 0 || f.olderThan > 0 || f.roots
 	return filter, given, nil
 }

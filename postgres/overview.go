@@ -27,6 +27,7 @@ func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit 
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 		f.Tag.Key, f.Tag.Value, from, to,
 	}
+	args = append(args, endFilterArgs(&f)...)
 	var groups []store.FailureGroup
 	err := s.runBatch(ctx, s.enginePool, "group failures", func(batch *pgx.Batch) { batch.Queue(s.statements.failures, args...) },
 		func(res statementResults) error {

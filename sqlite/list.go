@@ -63,10 +63,17 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 	case f.NamePrefix != "":
 		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixEnd(f.NamePrefix), int64(maxSortedRuns+1))
 		q = qRunsListByRunNamePrefix
+	case f.Owner != (uuid.UUID{}):
+		return qRunsListByOwner, true, nil
 	case f.OnlyStatuses(store.Failed, store.Expired):
 		return qRunsListFailed, true, nil
 	case f.OnlyStatuses(store.Paused):
 		return qRunsListPaused, true, nil
+	case f.Version != "":
+		return qRunsListByVersion, true, nil
+	case !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero():
+		n, err = queryInt(x, qRunsCountByEnded, bindTime(f.EndedAfter), bindTime(f.EndedBefore), int64(maxSortedRuns+1))
+		q = qRunsListByEnded
 	default:
 		return qRunsList, false, nil
 	}
@@ -93,10 +100,14 @@ func filterArgs(f *store.Filter) []driver.Value {
 			priorities |= 1 << (p + 31)
 		}
 	}
+	var owner driver.Value
+	if f.Owner != (uuid.UUID{}) {
+		owner = bindUUID(f.Owner)
+	}
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
 		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
-		f.Failure.Workflow, f.Failure.Step, f.Failure.Type,
+		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore),
 	}
 }
 
@@ -188,4 +199,54 @@ func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value
 		runs, l.beforeID, l.runs = append(runs, l.runs[0]), l.runs[0].UUID, l.runs[1:]
 	}
 	return runs, nil
+}
+
+// FewEnded implements store.OverviewStore.
+func (s *database) FewEnded(ctx context.Context, f store.Filter) (few bool, err error) {
+	if f.EndedAfter.IsZero() && f.EndedBefore.IsZero() || f.HasIndex() {
+		return false, nil
+	}
+	err = s.read(ctx, "count", func(x executor) error {
+		var q queryID
+		q, _, err := chooseListQuery(x, &f)
+		few = q == qRunsListByEnded
+		return err
+	})
+	return few, err
+}
+
+// Search implements store.OverviewStore.
+func (s *database) Search(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
+	if before == (uuid.UUID{}) {
+		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
+	}
+	examine = max(examine, 1)
+	err = s.read(ctx, "search", func(x executor) error {
+		args := filterArgs(&f)
+		for shard := range int64(store.Shards) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			args[0], args[1], args[2] = shard, bindUUID(before), int64(examine)
+			n := 0
+			err := x.query(qRunsSearch, func(v []driver.Value) error {
+				c := columnReader{values: v}
+				id, matches := c.uuid(), c.int() != 0
+				if n++; n == examine && bytes.Compare(id[:], reached[:]) > 0 {
+					reached = id
+				}
+				if matches {
+					found = append(found, id)
+				}
+				return c.err
+			}, args...)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	found = slices.DeleteFunc(found, func(id uuid.UUID) bool { return bytes.Compare(id[:], reached[:]) < 0 })
+	slices.SortFunc(found, func(l, r uuid.UUID) int { return bytes.Compare(r[:], l[:]) })
+	return found, reached, err
 }

@@ -90,6 +90,9 @@ const (
 	qRunsListByTag
 	qRunsListByFailure
 	qRunsListFailed
+	qRunsListByVersion
+	qRunsCountByEnded
+	qRunsSearch
 	qRunsListPaused
 	qRunsListByID
 	qRunsListByParent
@@ -207,6 +210,8 @@ const (
 	// The statements from here on sort their results or scan a whole table.
 	qRunsListByRunNamePrefix
 	qRunsListByTagKey
+	qRunsListByOwner
+	qRunsListByEnded
 	qRunsListByGroupKey
 	qFailureGroup
 	qStatusCountsOfLane

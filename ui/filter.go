@@ -25,6 +25,10 @@ const (
 	paramOlder       = "older_than"
 	paramAfter       = "created_after"
 	paramBefore      = "created_before"
+	paramVersion     = "run_version"
+	paramWorker      = "worker"
+	paramEndedAfter  = "ended_after"
+	paramEndedBefore = "ended_before"
 	paramRoots       = "roots"
 	paramParent      = "parent"      // the UUIDs of runs: their children
 	paramFailureStep = "failed_step" // with the workflow: a group of failures
@@ -33,7 +37,7 @@ const (
 	paramLimit       = "limit"
 )
 
-var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramRoots, paramParent, paramFailureStep, paramFailureType}
+var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramParent, paramFailureStep, paramFailureType}
 
 // onlyFilter returns the parameters of a filter among those of an address, without empty ones.
 func onlyFilter(q url.Values) url.Values {
@@ -56,7 +60,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	tag, value, _ := strings.Cut(q.Get(paramTag), "=")
 	f := durable.Filter{
 		Workflow: q.Get(paramWorkflow), Queue: q.Get(paramQueue), GroupKey: q.Get(paramKey), Tag: tag, TagValue: value,
-		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "",
+		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "", Version: q.Get(paramVersion), Owner: q.Get(paramWorker),
 	}
 	if q.Has(paramFailureStep) || q.Has(paramFailureType) {
 		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
@@ -93,7 +97,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 			return wrong("%v", err)
 		}
 	}
-	for name, t := range map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore} {
+	for name, t := range map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore, paramEndedAfter: &f.EndedAfter, paramEndedBefore: &f.EndedBefore} {
 		if text := q.Get(name); text != "" {
 			if *t, err = wording.ParseTime(text, now); err != nil {
 				return wrong("%v", err)
@@ -103,9 +107,12 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	return f, nil
 }
 
+// searchTime bounds the search of one page for runs to which no index leads.
+const searchTime = 100 * time.Millisecond
+
 // parsePage returns the page that an address asks for.
 func parsePage(q url.Values, size int) (durable.Page, error) {
-	p := durable.Page{Limit: size, Cursor: q.Get(paramCursor)}
+	p := durable.Page{Limit: size, Cursor: q.Get(paramCursor), MaxTime: searchTime}
 	if text := q.Get(paramLimit); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1000 {
@@ -128,6 +135,8 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	text(&f.Workflow, g.Workflow)
 	text(&f.Queue, g.Queue)
 	text(&f.GroupKey, g.GroupKey)
+	text(&f.Version, g.Version)
+	text(&f.Owner, g.Owner)
 	text(&f.Tag, g.Tag)
 	text(&f.TagValue, g.TagValue)
 	some = some && (f.Failure == g.Failure || f.Failure == (durable.FailureKey{}) || g.Failure == (durable.FailureKey{}))
@@ -150,6 +159,12 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	}
 	if f.CreatedBefore.IsZero() || !g.CreatedBefore.IsZero() && g.CreatedBefore.Before(f.CreatedBefore) {
 		f.CreatedBefore = g.CreatedBefore
+	}
+	if g.EndedAfter.After(f.EndedAfter) {
+		f.EndedAfter = g.EndedAfter
+	}
+	if f.EndedBefore.IsZero() || !g.EndedBefore.IsZero() && g.EndedBefore.Before(f.EndedBefore) {
+		f.EndedBefore = g.EndedBefore
 	}
 	return f, some
 }

@@ -95,3 +95,26 @@ func TestPagesOfALongHistory(t *testing.T) {
 		}
 	})
 }
+
+// A list has filters by version, worker and end; a bulk act has them too.
+func TestListsByVersionWorkerAndEnd(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		start(t, e, order, "ended", "in")
+		start(t, e, approval, "waits", "in")
+		h := ui.Handler(e, ui.Authorize(anyone))
+		for query, want := range map[string][2]bool{ // of the run that has ended, and of the one that waits
+			"run_version=v1": {true, true}, "run_version=v2": {}, "worker=00000000-0000-7000-8000-000000000001": {},
+			"ended_after=1h": {true, false}, "ended_before=1h": {}, "ended_after=1h&workflow=approval": {},
+		} {
+			body := send(h, "/runs?"+query, nil).Body.String()
+			for i, id := range []string{"ended", "waits"} {
+				if strings.Contains(body, ">"+id+"</a>") != want[i] {
+					t.Errorf("the list %s has run %s, or not: %s", query, id, body)
+				}
+			}
+		}
+		if got := send(h, "/runs?worker=none", nil); got.Code != http.StatusBadRequest {
+			t.Errorf("a worker that is no UUID gives %d", got.Code)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package ui
 import (
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/wording"
@@ -10,14 +11,15 @@ import (
 
 // runsData is what the list of runs shows.
 type runsData struct {
-	Query    url.Values // the filter, as in the address
-	Runs     []durable.RunInfo
-	Next     string // the address of the next page; empty: this is the last
-	First    string // the address of the first page; empty: this is it
-	Statuses []statusChoice
-	Command  string     // the same list in a shell
-	Fields   []keyValue // the filter, for the form of a bulk act
-	Filtered bool
+	Query      url.Values // the filter, as in the address
+	Runs       []durable.RunInfo
+	Next       string // the address of the next page; empty: this is the last
+	First      string // the address of the first page; empty: this is it
+	Statuses   []statusChoice
+	Command    string     // the same list in a shell
+	Fields     []keyValue // the filter, for the form of a bulk act
+	Filtered   bool
+	SearchedTo time.Time // not zero: the search stopped there
 }
 
 // statusChoice is a status in the form of the filter.
@@ -43,7 +45,7 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	if err != nil {
 		return err
 	}
-	d := &runsData{Query: onlyFilter(q), Runs: found.Runs}
+	d := &runsData{Query: onlyFilter(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
 	d.Filtered = len(d.Query) > 0
 	d.Command = listCommand(d.Query)
 	for _, name := range filterParams {

@@ -65,6 +65,9 @@ func ticksOf(id uuid.UUID) uint64 {
 	return at>>16*ticksPerMilli + at%ticksPerMilli
 }
 
+// TimeOf returns the time of a UUIDv7, in milliseconds.
+func TimeOf(id uuid.UUID) time.Time { return time.UnixMilli(int64(ticksOf(id) / ticksPerMilli)).UTC() }
+
 // setTicksAndShard returns the UUID with this time in ticks, version 7 and this shard.
 func setTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
 	binary.BigEndian.PutUint64(id[:8], ticks/ticksPerMilli<<16|0x7000|ticks%ticksPerMilli)

@@ -42,6 +42,10 @@ FROM (
                    AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
                    AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
                    AND (NOT $9::boolean OR r.parent_id IS NULL)
+                   AND ($15::text = '' OR r.version = $15::text)
+                   AND ($16::uuid IS NULL OR r.owner = $16::uuid)
+                   AND ($17::timestamptz IS NULL OR r.ended_at > $17::timestamptz)
+                   AND ($18::timestamptz IS NULL OR r.ended_at < $18::timestamptz)
                    AND ($11::text = '' OR EXISTS (
                        SELECT FROM durable.tag AS g
                        WHERE g.shard = r.shard AND g.run_id = r.id AND g.key = $11::text AND ($12::text = '' OR g.value = $12::text)

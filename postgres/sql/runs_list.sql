@@ -18,6 +18,10 @@ CROSS JOIN LATERAL (
       AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
       AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
       AND (NOT $9::boolean OR r.parent_id IS NULL)
+      AND ($11::text = '' OR r.version = $11::text)
+      AND ($12::uuid IS NULL OR r.owner = $12::uuid)
+      AND ($13::timestamptz IS NULL OR r.ended_at > $13::timestamptz)
+      AND ($14::timestamptz IS NULL OR r.ended_at < $14::timestamptz)
     ORDER BY r.id DESC
     LIMIT $2::integer
 ) AS run

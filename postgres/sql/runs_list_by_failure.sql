@@ -17,6 +17,10 @@ WHERE r.failed_step IS NOT NULL AND r.workflow = $13::text AND r.failed_step = $
   AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
   AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
   AND (NOT $9::boolean OR r.parent_id IS NULL)
+  AND ($16::text = '' OR r.version = $16::text)
+  AND ($17::uuid IS NULL OR r.owner = $17::uuid)
+  AND ($18::timestamptz IS NULL OR r.ended_at > $18::timestamptz)
+  AND ($19::timestamptz IS NULL OR r.ended_at < $19::timestamptz)
   AND ($11::text = '' OR EXISTS (
       SELECT FROM durable.tag AS g
       WHERE g.shard = r.shard AND g.run_id = r.id AND g.key = $11::text AND ($12::text = '' OR g.value = $12::text)

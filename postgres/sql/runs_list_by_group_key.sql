@@ -19,6 +19,10 @@ CROSS JOIN LATERAL (
       AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
       AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
       AND (NOT $9::boolean OR r.parent_id IS NULL)
+      AND ($14::text = '' OR r.version = $14::text)
+      AND ($15::uuid IS NULL OR r.owner = $15::uuid)
+      AND ($16::timestamptz IS NULL OR r.ended_at > $16::timestamptz)
+      AND ($17::timestamptz IS NULL OR r.ended_at < $17::timestamptz)
       AND ($12::text = '' OR EXISTS (
           SELECT FROM durable.tag AS g
           WHERE g.shard = r.shard AND g.run_id = r.id AND g.key = $12::text AND ($13::text = '' OR g.value = $13::text)

@@ -17,6 +17,10 @@ WHERE r.id < $1::uuid
   AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
   AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
   AND (NOT $9::boolean OR r.parent_id IS NULL)
+  AND ($20::text = '' OR r.version = $20::text)
+  AND ($21::uuid IS NULL OR r.owner = $21::uuid)
+  AND ($22::timestamptz IS NULL OR r.ended_at > $22::timestamptz)
+  AND ($23::timestamptz IS NULL OR r.ended_at < $23::timestamptz)
   AND ($11::text = '' OR EXISTS (
       SELECT FROM durable.tag AS g
       WHERE g.shard = r.shard AND g.run_id = r.id AND g.key = $11::text AND ($12::text = '' OR g.value = $12::text)

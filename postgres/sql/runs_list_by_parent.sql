@@ -16,6 +16,10 @@ WHERE r.id < $1::uuid
   AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
   AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
   AND (NOT $9::boolean OR r.parent_id IS NULL)
+  AND ($19::text = '' OR r.version = $19::text)
+  AND ($20::uuid IS NULL OR r.owner = $20::uuid)
+  AND ($21::timestamptz IS NULL OR r.ended_at > $21::timestamptz)
+  AND ($22::timestamptz IS NULL OR r.ended_at < $22::timestamptz)
   AND ($11::text = '' OR EXISTS (
       SELECT FROM durable.tag AS g
       WHERE g.shard = r.shard AND g.run_id = r.id AND g.key = $11::text AND ($12::text = '' OR g.value = $12::text)

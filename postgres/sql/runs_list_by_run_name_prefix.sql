@@ -14,5 +14,9 @@ WHERE r.name >= $6::text AND r.name < $11::text AND r.id < $1::uuid
   AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
   AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
   AND (NOT $9::boolean OR r.parent_id IS NULL)
+  AND ($12::text = '' OR r.version = $12::text)
+  AND ($13::uuid IS NULL OR r.owner = $13::uuid)
+  AND ($14::timestamptz IS NULL OR r.ended_at > $14::timestamptz)
+  AND ($15::timestamptz IS NULL OR r.ended_at < $15::timestamptz)
 ORDER BY r.id DESC
 LIMIT $2::integer;

@@ -18,6 +18,10 @@ CROSS JOIN LATERAL (
       AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
       AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
       AND (NOT $9::boolean OR r.parent_id IS NULL)
+      AND ($13::text = '' OR r.version = $13::text)
+      AND ($14::uuid IS NULL OR r.owner = $14::uuid)
+      AND ($15::timestamptz IS NULL OR r.ended_at > $15::timestamptz)
+      AND ($16::timestamptz IS NULL OR r.ended_at < $16::timestamptz)
     OFFSET 0
 ) AS run
 WHERE t.key = $11::text AND t.value = $12::text AND t.run_id < $1::uuid

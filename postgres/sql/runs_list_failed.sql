@@ -16,6 +16,10 @@ WHERE r.failed_type IS NOT NULL AND r.id < $1::uuid
   AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
   AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
   AND (NOT $9::boolean OR r.parent_id IS NULL)
+  AND ($13::text = '' OR r.version = $13::text)
+  AND ($14::uuid IS NULL OR r.owner = $14::uuid)
+  AND ($15::timestamptz IS NULL OR r.ended_at > $15::timestamptz)
+  AND ($16::timestamptz IS NULL OR r.ended_at < $16::timestamptz)
   AND ($11::text = '' OR EXISTS (
       SELECT FROM durable.tag AS g
       WHERE g.shard = r.shard AND g.run_id = r.id AND g.key = $11::text AND ($12::text = '' OR g.value = $12::text)

@@ -9,6 +9,10 @@ WITH examined AS MATERIALIZED (
            AND (?7 IS NULL OR run.created_at > ?7)
            AND (?8 IS NULL OR run.created_at < ?8)
            AND (?9 = 0 OR run.parent_id = x'')
+           AND (?19 = '' OR +run.version = ?19)
+           AND (?20 IS NULL OR +run.owner = ?20)
+           AND (?21 IS NULL OR +run.ended_at > ?21)
+           AND (?22 IS NULL OR +run.ended_at < ?22)
            AND run.name >= ?10 AND run.name < coalesce(?11, x'')
            AND (?12 = '' OR EXISTS (
                SELECT 1 FROM durable_tag AS tag

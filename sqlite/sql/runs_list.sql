@@ -15,6 +15,10 @@ WHERE shard = ?1 AND id < ?2
   AND (?7 IS NULL OR created_at > ?7)
   AND (?8 IS NULL OR created_at < ?8)
   AND (?9 = 0 OR parent_id = x'')
+  AND (?19 = '' OR +version = ?19)
+  AND (?20 IS NULL OR +owner = ?20)
+  AND (?21 IS NULL OR +ended_at > ?21)
+  AND (?22 IS NULL OR +ended_at < ?22)
   AND +name >= ?10 AND +name < coalesce(?11, x'')
   AND (?12 = '' OR EXISTS (SELECT 1 FROM durable_tag AS tag WHERE tag.shard = ?1 AND tag.run_id = durable_run.id AND tag.key = ?12))
 ORDER BY id DESC

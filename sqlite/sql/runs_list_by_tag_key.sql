@@ -15,6 +15,10 @@ WHERE tag.key = ?12 AND tag.run_id < ?2
   AND (?7 IS NULL OR run.created_at > ?7)
   AND (?8 IS NULL OR run.created_at < ?8)
   AND (?9 = 0 OR run.parent_id = x'')
+  AND (?19 = '' OR +run.version = ?19)
+  AND (?20 IS NULL OR +run.owner = ?20)
+  AND (?21 IS NULL OR +run.ended_at > ?21)
+  AND (?22 IS NULL OR +run.ended_at < ?22)
   AND +run.name >= ?10 AND +run.name < coalesce(?11, x'')
 ORDER BY run.id DESC
 LIMIT ?3 + 0;

@@ -99,6 +99,9 @@ func listPages(b *bed) {
 	}
 }
 
+// someOwner executes some of the runs that listed commits.
+var someOwner = uuid.MustParse("0199d0a0-0000-7000-8000-000000000007")
+
 // listed commits runs that differ in everything that a filter can test.
 func (b *bed) listed() (all []store.Run) {
 	b.Helper()
@@ -106,7 +109,10 @@ func (b *bed) listed() (all []store.Run) {
 	for i := range 48 {
 		r := b.running(fmt.Sprintf("%s-%d", []string{"order", "Order", "trip"}[i%3], i))
 		r.Workflow, r.Queue = []string{"flow", "other"}[i%2], []string{"queue", "slow", "fast"}[i/2%3]
-		r.CreatedAt = b.in(time.Duration(i) * time.Second)
+		r.CreatedAt, r.Version = b.in(time.Duration(i)*time.Second), []string{"v1", "", "v2", "v1"}[i%4]
+		if i%7 < 3 {
+			r.Owner = owner(someOwner)
+		}
 		all = append(all, r)
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
@@ -120,10 +126,12 @@ func (b *bed) listed() (all []store.Run) {
 		switch i % 5 {
 		case 1:
 			b.commitRun(b.park(all[i], time.Time{}))
-			all[i].Status = store.Waiting
+			all[i].Status, all[i].Owner = store.Waiting, uuid.NullUUID{}
 		case 2:
-			b.commitRun(b.finish(all[i].UUID, epochAt(1)))
-			all[i].Status = store.Completed
+			end := b.finish(all[i].UUID, epochAt(1))
+			end.EndedAt = b.in(time.Duration(i) * time.Minute)
+			b.commitRun(end)
+			all[i].Status, all[i].EndedAt, all[i].Owner = store.Completed, end.EndedAt, uuid.NullUUID{}
 		}
 	}
 	return all
@@ -226,6 +234,10 @@ func (b *bed) conditions(all []store.Run, red map[uuid.UUID]bool) []condition {
 		{func(f *store.Filter) { f.Roots = true }, func(r store.Run) bool { return !r.Parent.Valid }},
 		{func(f *store.Filter) { f.Tag.Key = "team" }, tagged},
 		{func(f *store.Filter) { f.Tag = store.Tag{Key: "team", Value: "red"} }, tagged},
+		{func(f *store.Filter) { f.Version = "v1" }, func(r store.Run) bool { return r.Version == "v1" }},
+		{func(f *store.Filter) { f.Owner = someOwner }, func(r store.Run) bool { return r.Owner.UUID == someOwner }},
+		{func(f *store.Filter) { f.EndedAfter = b.in(7 * time.Minute) }, func(r store.Run) bool { return r.EndedAt.After(b.in(7 * time.Minute)) }},
+		{func(f *store.Filter) { f.EndedBefore = b.in(32 * time.Minute) }, func(r store.Run) bool { return !r.EndedAt.IsZero() && r.EndedAt.Before(b.in(32*time.Minute)) }},
 		{func(f *store.Filter) { f.UUIDs = some }, func(r store.Run) bool { return slices.Contains(some, r.UUID) }},
 		{func(f *store.Filter) { f.Parents = parents }, func(r store.Run) bool { return r.Parent.Valid && slices.Contains(parents, r.Parent.UUID) }},
 	}
@@ -253,6 +265,9 @@ func listPairs(b *bed) {
 				}
 			}
 			b.wantList(fmt.Sprintf("%+v", f), f, all, func(r store.Run) bool { return one.kept(r) && two.kept(r) })
+			if !f.HasIndex() {
+				b.wantFound(f, all, func(r store.Run) bool { return one.kept(r) && two.kept(r) })
+			}
 			got := b.list(f, uuid.UUID{}, 1000)
 			for _, row := range got {
 				i := slices.IndexFunc(all, func(r store.Run) bool { return r.UUID == row.UUID })
@@ -263,6 +278,33 @@ func listPairs(b *bed) {
 			if len(got) != want {
 				b.Errorf("%+v: got %d rows, want %d", f, len(got), want)
 			}
+		}
+	}
+}
+
+// wantFound searches in parts, and compares what it finds with the chosen runs of all.
+func (b *bed) wantFound(f store.Filter, all []store.Run, chosen func(store.Run) bool) {
+	b.Helper()
+	for _, examine := range []int{1, 2, 1000} {
+		var found []uuid.UUID
+		parts := 0
+		for before := (uuid.UUID{}); parts == 0 || before != (uuid.UUID{}); parts++ {
+			some, reached, err := b.s.Search(b.ctx, f, before, examine)
+			if err != nil || parts > len(all) {
+				b.Fatalf("%+v, part %d: %v", f, parts, err)
+			}
+			found, before = append(found, some...), reached
+		}
+		if !slices.IsSortedFunc(found, func(l, r uuid.UUID) int { return bytes.Compare(r[:], l[:]) }) {
+			b.Errorf("%+v: what is found in %d parts is not in order", f, parts)
+		}
+		for _, r := range all {
+			if slices.Contains(found, r.UUID) != chosen(r) {
+				b.Errorf("%+v: in %d parts run %s is found: %t", f, parts, short(r.Name), !chosen(r))
+			}
+		}
+		if examine == 1 && parts == 1 || examine == 1000 && parts > 1 {
+			b.Errorf("%+v: %d runs of each shard are examined in %d parts", f, examine, parts)
 		}
 	}
 }

@@ -1,0 +1,32 @@
+-- Examines the $2 newest runs of each shard below $1, and returns, newest first, the IDs of those that the filter selects. The first column is the
+-- ID below which runs have not been examined; NULL: all have been. Without a match there is one row, whose second column is NULL.
+WITH part AS MATERIALIZED (
+    SELECT r.id, r.number, r.matches
+    FROM generate_series(0, 63) AS place(shard)
+    CROSS JOIN LATERAL (
+        SELECT own.id, row_number() OVER (ORDER BY own.id DESC) AS number,
+               ($3::text = '' OR own.workflow = $3::text)
+               AND ($4::text = '' OR own.queue = $4::text)
+               AND (cardinality($5::smallint[]) = 0 OR own.status = ANY ($5::smallint[]))
+               AND (cardinality($6::smallint[]) = 0 OR own.priority = ANY ($6::smallint[]))
+               AND ($7::timestamptz IS NULL OR own.created_at > $7::timestamptz)
+               AND ($8::timestamptz IS NULL OR own.created_at < $8::timestamptz)
+               AND (NOT $9::boolean OR own.parent_id IS NULL)
+               AND ($10::timestamptz IS NULL OR own.ended_at > $10::timestamptz)
+               AND ($11::timestamptz IS NULL OR own.ended_at < $11::timestamptz) AS matches
+        FROM (
+            SELECT r.id, r.workflow, r.queue, r.status, r.priority, r.created_at, r.parent_id, r.ended_at
+            FROM durable.run AS r
+            WHERE r.shard = place.shard::smallint AND r.id < $1::uuid
+            ORDER BY r.id DESC
+            LIMIT $2::integer
+        ) AS own
+    ) AS r
+), reached AS MATERIALIZED (
+    SELECT part.id FROM part WHERE part.number = $2::integer ORDER BY part.id DESC LIMIT 1
+)
+SELECT reached.id, hit.id
+FROM (SELECT 1) AS once
+LEFT JOIN reached ON true
+LEFT JOIN LATERAL (SELECT part.id FROM part WHERE part.matches AND (reached.id IS NULL OR part.id >= reached.id)) AS hit ON true
+ORDER BY hit.id DESC;

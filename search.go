@@ -1,0 +1,56 @@
+package durable
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// How many runs of each shard a search examines at first, and at most.
+const (
+	firstExamined = 16
+	maxExamined   = 256
+)
+
+// search lists runs. If no index leads to them and maxTime is not zero, it stops after that time, and returns the UUID below which it has not
+// searched.
+func (e *Engine) search(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
+	s := e.inner.Store()
+	conditions := f.Workflow != "" || f.Queue != "" || len(f.Statuses)+len(f.Priorities) > 0 || f.Roots
+	ends := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero()
+	if maxTime <= 0 || f.HasIndex() || !conditions && !ends && f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() {
+		rows, err = s.List(ctx, f, before, limit)
+		return rows, reached, err
+	}
+	if ends {
+		few, err := s.FewEnded(ctx, f)
+		if err != nil || few {
+			rows, err = s.List(ctx, f, before, limit)
+			return rows, reached, err
+		}
+	}
+	began := time.Now()
+	var ids []uuid.UUID
+	for examine := firstExamined; ; examine = min(2*examine, maxExamined) {
+		found, end, err := s.Search(ctx, f, before, examine)
+		if err != nil {
+			return nil, reached, err
+		}
+		ids, before = append(ids, found...), end
+		if len(ids) >= limit || end == (uuid.UUID{}) {
+			break
+		}
+		if time.Since(began) >= maxTime {
+			reached = end
+			break
+		}
+	}
+	if ids = ids[:min(len(ids), limit)]; len(ids) == 0 {
+		return nil, reached, nil
+	}
+	rows, err = s.List(ctx, store.Filter{UUIDs: ids}, uuid.UUID{}, limit)
+	return rows, reached, err
+}

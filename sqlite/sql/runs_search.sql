@@ -1,0 +1,15 @@
+-- Selects the newest ?3 runs of a shard below an ID, and whether the filter selects them.
+SELECT id,
+       (?4 = '' OR workflow = ?4)
+       AND (?5 = '' OR queue = ?5)
+       AND (?6 = 0 OR (?6 >> status) & 1)
+       AND (?14 = 0 OR (?14 >> priority + 31) & 1)
+       AND (?7 IS NULL OR created_at > ?7)
+       AND (?8 IS NULL OR created_at < ?8)
+       AND (?9 = 0 OR parent_id = x'')
+       AND (?21 IS NULL OR coalesce(ended_at > ?21, 0))
+       AND (?22 IS NULL OR coalesce(ended_at < ?22, 0))
+FROM durable_run
+WHERE shard = ?1 AND id < ?2
+ORDER BY id DESC
+LIMIT ?3 + 0;

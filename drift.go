@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// DriftPolicy says what a worker does with a run whose code does not fit its history; see [OnDrift].
+// DriftPolicy determines what a worker does with a run whose code does not fit its history; see [OnDrift].
 type DriftPolicy int8
 
 // The policies of [OnDrift].
@@ -52,9 +52,9 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 	}
 }
 
-// Renamed says that the call with the name now, in any scope of the workflow, had the name before in an earlier version: a step, a
-// sleep, a receive, a child, a choice or a Map, but not a branch. A run whose history holds the old name uses that record. Remove the
-// option when no live run holds the old name.
+// Renamed declares that the call that is named now in this version, in any scope of the workflow, was named before in an earlier
+// version: a step, a sleep, a receive, a child, a choice or a Map, but not a branch. A run whose history holds the old name uses
+// that record. Remove the option when no live run holds the old name.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.fail(errors.Join(naming.Check("step", before), naming.Check("step", now)))
@@ -68,8 +68,8 @@ func Renamed(before, now string) WorkflowOption {
 	}
 }
 
-// Retired says that the code does not make the calls with these names any more, in any scope of the workflow. A run whose history
-// holds them is not held for that. Remove the option when no live run holds them.
+// Retired declares that the code does not make the calls with these names any more, in any scope of the workflow. A run whose
+// history holds them is not held for that. Remove the option when no live run holds them.
 func Retired(names ...string) WorkflowOption {
 	return func(o *workflowOptions) {
 		if o.retired == nil {

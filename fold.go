@@ -15,7 +15,7 @@ import (
 // MaxThrottle is the largest number of starts that [Throttle] allows per period.
 const MaxThrottle = fold.MaxThrottle
 
-// WhileLive tells what a start with [Singleton] does while a run with its key is live.
+// WhileLive determines what a start with [Singleton] does while a run with its key is live.
 type WhileLive string
 
 // The values of WhileLive.
@@ -141,8 +141,8 @@ func (o *startOptions) notFoldableError(reason string) error {
 	return fmt.Errorf("%w: the options Singleton, Debounce and Throttle are not possible here: %s", ErrInvalidConfig, reason)
 }
 
-// startFolded makes a start that folds.
-func (w *Workflow[I, O]) startFolded(ctx context.Context, e *Engine, request *engine.StartRequest, o *startOptions) (*Run[O], error) {
+// startWithKey makes a start with Singleton, Debounce or Throttle.
+func (w *Workflow[I, O]) startWithKey(ctx context.Context, e *Engine, request *engine.StartRequest, o *startOptions) (*Run[O], error) {
 	var started engine.StartResult
 	var err error
 	if o.insert != nil {

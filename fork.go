@@ -11,8 +11,8 @@ import (
 // Fork executes a copy of a run anew from a step. The copy begins with the calls that the run had recorded before the step that
 // [From] names, or with all of them if [FromEnd] is given; one of the two is required. [StepValue] sets the values of single calls.
 //
-// Without [NewID] the copy is the next generation of the run, under its own ID, as after an [Engine.Retry], also if the run is
-// live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].
+// Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. The run may
+// also be live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].
 //
 // With [NewID] the copy is another run with that ID. The forked run can be in any state and does not change, and Fork does not
 // wait for it. The new run has its workflow, queue, priority and input, its tags, and its [Timeout] from now on, but not its

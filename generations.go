@@ -35,9 +35,9 @@ type Generation struct {
 	Corrected []string // the calls with a value that the repair has set, at most 1,000
 }
 
-// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run
-// as it is now. Generations that [Retention] has deleted are missing. The first one after them does not tell which repair began
-// it. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
+// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run as
+// it is now. Generations that [Retention] has deleted are missing. The first remaining generation then does not have the fields of
+// the repair that began it. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)

@@ -31,7 +31,7 @@ const (
 	NodeCancelled NodeState = "cancelled" // a choice has cancelled it, or the run has ended before it did
 )
 
-// NodeError says why a node has no value.
+// NodeError describes why a node has no value.
 type NodeError struct {
 	Node  string
 	State NodeState // NodeFailed, NodeSkipped or NodeCancelled; or any state if it was not chosen

@@ -16,7 +16,7 @@ type nodeOptions struct {
 	takes      nodeTakes
 	needs      []AnyNode
 	after      []AnyNode
-	choices    []nodeChoice
+	choices    []quorumNeed
 	conditions []nodeCondition
 	unmet      UnmetNeedPolicy
 	workflow   string
@@ -39,8 +39,8 @@ const (
 	takesReceives
 )
 
-// nodeChoice is what NeedsAny or NeedsQuorum gives.
-type nodeChoice struct {
+// quorumNeed is a need that NeedsAny or NeedsQuorum has declared: k of the nodes.
+type quorumNeed struct {
 	k      int
 	losers LoserPolicy
 	nodes  []AnyNode
@@ -133,7 +133,7 @@ func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 		if others != KeepLosers && others != CancelLosers {
 			o.fail(fmt.Errorf("%w: the LoserPolicy %d is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, others))
 		}
-		o.choices = append(o.choices, nodeChoice{k, others, nodes})
+		o.choices = append(o.choices, quorumNeed{k, others, nodes})
 	})
 }
 

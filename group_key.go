@@ -40,7 +40,7 @@ type groupKeyOptions struct {
 	err    error
 }
 
-// Weight is how many turns the group key of the run gets for each turn of a key with weight 1, from 1 to [MaxWeight]. The
+// Weight sets how many turns the group key of the run gets for each turn of a key with weight 1. It is from 1 to [MaxWeight]. The
 // default is 1. Give all runs of a key the same weight.
 func Weight(n int) GroupKeyOption {
 	return func(o *groupKeyOptions) {

@@ -189,7 +189,7 @@ func LimitKey(key string) PermitOption {
 	}
 }
 
-// Units is how many units of the limit each attempt needs, for example tokens of a model. The default is 1. It must be positive,
+// Units sets how many units of the limit each attempt needs, for example tokens of a model. The default is 1. It must be positive,
 // and not more than the limit grants at once. If an operator has lowered the bounds below that, the step takes all of them.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {

@@ -130,8 +130,9 @@ func From(step string) ControlOption {
 	}
 }
 
-// FromEnd makes a repair keep all other checkpoints, so that the run continues after its last recorded call. With [Engine.Retry]
-// it is for runs whose function failed by itself, for example by a panic, and whose code was corrected since.
+// FromEnd makes a repair keep all checkpoints, except one that the repair itself changes, so that the run continues after its last
+// recorded call. With [Engine.Retry] it is for runs whose function failed by itself, for example by a panic, and whose code was
+// corrected since.
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "FromEnd")
@@ -139,7 +140,7 @@ func FromEnd() ControlOption {
 	}
 }
 
-// Undoes tells which steps a compensation undoes, by their names in the scope of the compensation. After a [Engine.Retry] these
+// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. After a [Engine.Retry] these
 // steps are executed again, with new idempotency keys. The option is only for [Ctx.Compensate].
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {

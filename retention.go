@@ -15,12 +15,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Retention tells how long runs that have ended, superseded generations and events are kept. The zero value keeps everything. A
-// duration is zero, for ever, or at least one minute. Workers delete what is older, from time to time and in small transactions.
+// Retention determines how long runs that have ended, superseded generations and events are kept. The zero value keeps everything.
+// A duration is zero, for ever, or at least one minute. Workers delete what is older, from time to time and in small transactions.
 //
-// A root run decides for its tree: it is deleted with all its descendants, as [Engine.Delete] does, when all of them have ended
-// longer ago than the root's workflow and status say. No event is written for that. A [Detached] child that has not ended
-// stays, and is deleted as a root later.
+// A root run is deleted with all its descendants, as by [Engine.Delete], when all of them ended longer ago than the duration for
+// the root's workflow and status. No event is written for the deletion. A [Detached] child that has not ended stays, and is
+// deleted as a root later.
 //
 // A worker deletes runs of the workflows that it executes ([Config].Workflows), and of those that are in Workflows. Keep runs for
 // longer than any client may repeat a start with the same ID, because a deleted ID can start again.

@@ -62,12 +62,12 @@ type Schedule struct {
 
 	// Overlap tells what happens if the run before has not ended when a time comes. Empty: [OverlapSkip].
 	Overlap Overlap
-	// CatchUp bounds how late a time that came while no worker lived is decided. Overlap applies to each of these times, from the
-	// oldest to the newest, so only [OverlapAllow] starts a run for each of them. Times that are longer ago are recorded as missed;
-	// [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
+	// CatchUp is how long a scheduled time may have passed, while no worker was alive, and still start its run. Overlap applies to
+	// each of these times, from the oldest to the newest, so only [OverlapAllow] starts a run for each of them. Times that passed
+	// longer ago are recorded as missed; [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
 	CatchUp time.Duration
-	// Jitter delays each start by up to this duration, so that many schedules do not start at once. The delay of one time of one
-	// schedule is always the same. The scheduled time does not change. At most 24 hours.
+	// Jitter delays each start by a random time of up to this duration, so that many schedules do not start at once. For the same
+	// schedule and scheduled time, the delay is always the same. The scheduled time does not change. At most 24 hours.
 	Jitter time.Duration
 
 	encode func(limit int) ([]byte, error) // set by Workflow.Schedule

@@ -36,7 +36,7 @@ type ScheduleInfo struct {
 	DeclaredButDeleted bool           // DeleteSchedule deleted it, and code declares it: it does not fire
 }
 
-// ScheduleFire tells what happened at one time of a schedule.
+// ScheduleFire records what happened at one scheduled time of a schedule, or at a trigger.
 type ScheduleFire struct {
 	At        time.Time // the scheduled time; for a trigger, the time of the call
 	FiredAt   time.Time // when it was decided

@@ -255,7 +255,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 			if err == nil && request.Name != "" {
 				err = fmt.Errorf("%w: ElseStart names the run itself: leave out ID", ErrInvalidConfig)
 			}
-			return func(to *engine.Escalator, id string) error {
+			return func(to *engine.EscalationWriter, id string) error {
 				request := request
 				request.Name = id
 				return to.Start(request)
@@ -273,7 +273,7 @@ func ElseSignal(id, name string, payload any) ReceiveOption {
 		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			b, err := encode(&payload, limit)
-			return func(to *engine.Escalator, key string) error {
+			return func(to *engine.EscalationWriter, key string) error {
 				return to.Signal(id, &store.SignalWrite{Name: name, Key: key, Payload: b})
 			}, err
 		}

@@ -102,7 +102,7 @@ func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWr
 	if err := e.inner.EnsureClock(ctx); err != nil {
 		return err
 	}
-	if err := engine.CheckRef(id); err != nil {
+	if err := engine.CheckRunID(id); err != nil {
 		return err
 	}
 	e.inner.StampSignal(signal)

@@ -24,8 +24,9 @@ func Pinned(grace time.Duration) WorkflowOption {
 	}
 }
 
-// VersionWait says that a due run waits for a worker of its own version of the code, or of a later one: live workers execute its
-// workflow, but all of them have versions that may not take it yet. See Config.Version and [Pinned].
+// VersionWait describes why a due run waits for a worker although live workers execute its workflow: all of these workers have
+// versions that may not execute the run yet, because it belongs to a later version, or is [Pinned] to another one. See
+// Config.Version.
 type VersionWait struct {
 	Version string    // the version that started or executed the run
 	Until   time.Time // when other workers take it, unless a worker of such a version shows another sign of life

@@ -267,7 +267,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 		return startInTx[O](ctx, e, request, o.insert)
 	}
 	if request.Fold != nil {
-		return w.startFolded(ctx, e, &request, o)
+		return w.startWithKey(ctx, e, &request, o)
 	}
 	started, err := e.inner.Start(ctx, []engine.StartRequest{request})
 	if err != nil {

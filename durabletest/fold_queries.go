@@ -10,8 +10,8 @@ import (
 // DueFolds implements store.Store.
 func (s *observedStore) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	s.mu.Lock()
-	s.foldQueries.latestBegun++
-	number := s.foldQueries.latestBegun
+	s.startKeyQueries.latestBegun++
+	number := s.startKeyQueries.latestBegun
 	s.mu.Unlock()
 	err = s.callUnlessDead(func() error {
 		due, next, err = s.Store.DueFolds(ctx, now, limit)
@@ -20,8 +20,8 @@ func (s *observedStore) DueFolds(ctx context.Context, now time.Time, limit int) 
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err == nil && number > s.foldQueries.latestEnded {
-			s.foldQueries.latestEnded, s.foldQueries.nextDue = number, next
+		if err == nil && number > s.startKeyQueries.latestEnded {
+			s.startKeyQueries.latestEnded, s.startKeyQueries.nextDue = number, next
 		}
 		return err
 	})
@@ -41,5 +41,5 @@ func (s *observedStore) ChangeFold(ctx context.Context, c *store.FoldChange) err
 func (s *observedStore) foldState() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.foldQueries.latestBegun, s.foldQueries.latestEnded, s.foldQueries.nextDue
+	return s.startKeyQueries.latestBegun, s.startKeyQueries.latestEnded, s.startKeyQueries.nextDue
 }

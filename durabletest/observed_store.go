@@ -25,7 +25,7 @@ type observedStore struct {
 	nextDue          time.Time
 	firstClaim       chan struct{} // closed when the first claim begins
 	scheduleQueries  scheduleQueries
-	foldQueries      scheduleQueries // the same for keys of starts that fold
+	startKeyQueries  scheduleQueries // the same for keys of starts that fold
 }
 
 func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {

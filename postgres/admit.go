@@ -69,20 +69,20 @@ type queueRowScanner struct {
 	state             *store.QueueState
 	settings, applied pgtype.Text
 	now               time.Time
-	turns             []int64
+	latestTurns       []int64
 }
 
 func (r *queueRowScanner) scanTargets() []any {
 	q := r.state
 	return []any{
 		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.RateUsedUntil), (*timeValue)(&q.ClosedUntil), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Timeline,
-		&r.turns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
+		&r.latestTurns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
 	}
 }
 
 func (r *queueRowScanner) decodeState() error {
 	q := r.state
-	copy(q.LatestTurns[:], r.turns)
+	copy(q.LatestTurns[:], r.latestTurns)
 	q.RecordedSettings, q.AppliedSettings = r.settings.String, r.applied.String
 	q.Clock = r.now
 	settings, err := store.DecodeQueueSettings(q.RecordedSettings)

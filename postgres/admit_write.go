@@ -38,7 +38,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitPlaceDelete, seenKeys(ended)...)
 		}
 		if len(keys) > 0 {
-			batch.Queue(s.statements.admitKeyUpsert, keyArgs(q.Name, keys)...)
+			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, keys)...)
 		}
 		if deletes {
 			batch.Queue(s.statements.admitKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
@@ -167,7 +167,7 @@ func queueArgs(q *store.QueueState) []any {
 	}
 }
 
-func keyArgs(queue string, keys []store.QueueKeyState) []any {
+func queueKeyArgs(queue string, keys []store.QueueKeyState) []any {
 	n := len(keys)
 	args := []any{
 		queue,

@@ -95,7 +95,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 		signal.Outcome, signal.Existing, signal.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	if err := signal.EncodeFor(runs[0].UUID); err != nil {
+	if err := signal.EncodePayloadFor(runs[0].UUID); err != nil {
 		return err
 	}
 	w := &sortedBatch{}

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// heldRun is a run that this process owns, a held run, with its acknowledged checkpoints.
-type heldRun struct {
+// ownedRunHistory is a run that this process owns, a held run, with its acknowledged checkpoints.
+type ownedRunHistory struct {
 	name  string
 	epoch store.Epoch
 	steps []heldCheckpoint
@@ -38,14 +38,14 @@ const (
 const searchBatchSize = 20_000
 
 // addHeldRun records the ownership of a run. The caller holds l.mu.
-func (l *rewindDetector) addHeldRun(run *store.Run) *heldRun {
+func (l *rewindDetector) addHeldRun(run *store.Run) *ownedRunHistory {
 	h := l.heldRuns[run.UUID]
 	if last := len(l.spareHeldRuns) - 1; h == nil && last >= 0 {
 		h, l.spareHeldRuns = l.spareHeldRuns[last], l.spareHeldRuns[:last]
 		l.heldRuns[run.UUID] = h
 	}
 	if h == nil {
-		h = &heldRun{steps: make([]heldCheckpoint, 0, 8)}
+		h = &ownedRunHistory{steps: make([]heldCheckpoint, 0, 8)}
 		l.heldRuns[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
@@ -74,7 +74,7 @@ func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
 	delete(l.heldRuns, run)
 	if len(l.spareHeldRuns) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
 		clear(h.steps)
-		*h = heldRun{steps: h.steps[:0]}
+		*h = ownedRunHistory{steps: h.steps[:0]}
 		l.spareHeldRuns = append(l.spareHeldRuns, h)
 	}
 }
@@ -151,7 +151,7 @@ func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) erro
 }
 
 // addHistory records the terminal checkpoints of a history.
-func (h *heldRun) addHistory(history []store.Step) {
+func (h *ownedRunHistory) addHistory(history []store.Step) {
 	for i := range history {
 		if step := &history[i]; step.Status.IsTerminal() {
 			h.steps = append(h.steps, heldCheckpoint{step.Name, step.Epoch})

@@ -40,7 +40,7 @@ func hostMovedError(err error) error {
 // call, such as a user's transaction, may take any time. For any other call that has no reply for a
 // second, the store searches for the host that takes writes. The returned function ends the call, and
 // reports whether it was cancelled because another host takes writes.
-func (h *hosts) trackCall(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
+func (h *hostSelector) trackCall(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
 	if h == nil {
 		return ctx, func() bool { return false }
 	}
@@ -65,7 +65,7 @@ func (h *hosts) trackCall(ctx context.Context, where string, long bool) (_ conte
 }
 
 // searchUntilReply searches for the host that takes writes, now and each second until the call has a reply.
-func (h *hosts) searchUntilReply(c *hostCall) {
+func (h *hostSelector) searchUntilReply(c *hostCall) {
 	h.mu.Lock()
 	_, open := h.openCalls[c]
 	if open {
@@ -81,7 +81,7 @@ func (h *hosts) searchUntilReply(c *hostCall) {
 // boundFlushDuration bounds a flush, so that a broken connection is abandoned soon. Each flush that exceeds the
 // limit doubles the limit of the next one, because large flushes and absent standbys take longer; a
 // success resets the limit. The returned function sets the error of a flush that exceeded its limit.
-func (h *hosts) boundFlushDuration(ctx context.Context) (_ context.Context, done func(*error)) {
+func (h *hostSelector) boundFlushDuration(ctx context.Context) (_ context.Context, done func(*error)) {
 	if h == nil {
 		return ctx, func(*error) {}
 	}

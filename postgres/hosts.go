@@ -33,7 +33,7 @@ const (
 )
 
 // hosts are the hosts of a URL that names several. It is nil if the URL names one.
-type hosts struct {
+type hostSelector struct {
 	lifeCtx      context.Context
 	searches     sync.WaitGroup // searches; Close of the store waits for them
 	onHostChange func()         // called when another host takes writes
@@ -58,22 +58,22 @@ type hostSearch struct {
 }
 
 // hostsOrNil returns the hosts of a configuration, or nil if it names only one.
-func hostsOrNil(cfg *pgxpool.Config) *hosts {
+func hostsOrNil(cfg *pgxpool.Config) *hostSelector {
 	if len(hostsOf(cfg.ConnConfig)) < 2 {
 		return nil
 	}
-	return &hosts{openCalls: make(map[*hostCall]struct{})}
+	return &hostSelector{openCalls: make(map[*hostCall]struct{})}
 }
 
 // allowSearches allows searches until life ends. A search calls moved when another host takes writes.
-func (h *hosts) allowSearches(life context.Context, moved func()) {
+func (h *hostSelector) allowSearches(life context.Context, moved func()) {
 	if h != nil {
 		h.lifeCtx, h.onHostChange = life, moved
 	}
 }
 
 // configurePool makes the connections of a pool lead to the host that takes writes.
-func (h *hosts) configurePool(cfg *pgxpool.Config) {
+func (h *hostSelector) configurePool(cfg *pgxpool.Config) {
 	if h == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func addressesOf(group []*pgconn.FallbackConfig) string {
 }
 
 // addressOf returns the address of a connection's host, or an empty text if there is only one host.
-func (h *hosts) addressOf(conn *pgx.Conn) string {
+func (h *hostSelector) addressOf(conn *pgx.Conn) string {
 	if h == nil {
 		return ""
 	}
@@ -145,7 +145,7 @@ func restrictToHost(cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) {
 }
 
 // chooseWriter sets the configuration of a new connection to the host that takes writes.
-func (h *hosts) chooseWriter(ctx context.Context, cfg *pgx.ConnConfig) error {
+func (h *hostSelector) chooseWriter(ctx context.Context, cfg *pgx.ConnConfig) error {
 	found := h.startSearch(cfg, "")
 	select {
 	case <-found.done:
@@ -162,7 +162,7 @@ func (h *hosts) chooseWriter(ctx context.Context, cfg *pgx.ConnConfig) error {
 
 // startSearch returns the search in progress, or starts one. If first is the address of the current host, the
 // search tries that host slightly before the others.
-func (h *hosts) startSearch(cfg *pgx.ConnConfig, first string) *hostSearch {
+func (h *hostSelector) startSearch(cfg *pgx.ConnConfig, first string) *hostSearch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if cfg != nil {
@@ -195,7 +195,7 @@ func (h *hosts) startSearch(cfg *pgx.ConnConfig, first string) *hostSearch {
 
 // discardResult discards the result of the last search if a connection to the host that it found has failed with err, and
 // reports whether a new search may find another host.
-func (h *hosts) discardResult(err error) bool {
+func (h *hostSelector) discardResult(err error) bool {
 	var failed *pgconn.ConnectError
 	if h == nil || !errors.As(err, &failed) || isPermanentRefusal(err) {
 		return false
@@ -219,7 +219,7 @@ func (h *hosts) discardResult(err error) bool {
 }
 
 // runSearch executes a search.
-func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
+func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	ctx, cancel := context.WithTimeout(h.lifeCtx, maxSearchWait)
 	defer cancel()
 	groups := hostsOf(cfg)
@@ -288,7 +288,7 @@ func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 }
 
 // recordSearchErrors records the errors that a search in progress has met so far.
-func (h *hosts) recordSearchErrors(s *hostSearch, groups [][]*pgconn.FallbackConfig, causes []error) {
+func (h *hostSelector) recordSearchErrors(s *hostSearch, groups [][]*pgconn.FallbackConfig, causes []error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.err = nil
@@ -311,7 +311,7 @@ func noHostError(groups [][]*pgconn.FallbackConfig, causes []error) error {
 }
 
 // noHostReason returns why there is no host, or an empty text if there is one.
-func (h *hosts) noHostReason() string {
+func (h *hostSelector) noHostReason() string {
 	if h == nil {
 		return ""
 	}
@@ -346,7 +346,7 @@ func dialHost(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.Fallback
 }
 
 // close waits for the searches to end. No call is in progress any more.
-func (h *hosts) close() {
+func (h *hostSelector) close() {
 	if h == nil {
 		return
 	}

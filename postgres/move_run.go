@@ -103,7 +103,7 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.QueueMove, q *stor
 				pgTime(r.ArrivedAt), pgTime(r.StartBy))
 		}
 		if plan.Key != nil {
-			batch.Queue(s.statements.admitKeyUpsert, keyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
+			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
 			batch.Queue(s.statements.admitQueueUpdate, queueArgs(q)...)
 		}
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")

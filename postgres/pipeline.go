@@ -46,7 +46,7 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 		err = own.runBatch(ctx, conn.Conn(), &framing, readWithinTransaction(1, read))
 	} else if own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
-	} else if note := noteDescribedStatements(conn.Conn(), &batch); note != nil {
+	} else if note := rememberDescribedStatements(conn.Conn(), &batch); note != nil {
 		if err = s.runInRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
 			note()
 		}
@@ -193,10 +193,10 @@ func (s *database) addEngineSettings(batch *pgx.Batch) {
 // describedStatementsKey is the key under which a connection keeps the statements that pgx has described on it.
 const describedStatementsKey = "durable.seen"
 
-// noteDescribedStatements returns a function that records the statements of a batch as seen, if pgx would describe or
+// rememberDescribedStatements returns a function that records the statements of a batch as seen, if pgx would describe or
 // prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
 // describes none in this mode.
-func noteDescribedStatements(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
+func rememberDescribedStatements(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	switch conn.Config().DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement:
 	default:

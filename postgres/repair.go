@@ -38,7 +38,7 @@ func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
 	if err != nil || f.Outcome == store.Written {
 		return err
 	}
-	states, _, err := s.readRepaired(ask, []uuid.UUID{f.Run}, nil)
+	states, _, err := s.readRunsToRepair(ask, []uuid.UUID{f.Run}, nil)
 	f.RunState = states[f.Run]
 	f.Outcome = f.Decide(f.RunState)
 	return err
@@ -66,7 +66,7 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 	if err != nil {
 		return err
 	}
-	states, done, err := s.readRepaired(ask, runs, r)
+	states, done, err := s.readRunsToRepair(ask, runs, r)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
 	})
 }
 
-// readRepaired returns the states of runs, and whether the repair r, if it is not nil, has been applied before.
-func (s *database) readRepaired(ask roundTripFunc, runs []uuid.UUID, r *store.Repair) (states map[uuid.UUID]store.RunState, done bool, err error) {
+// readRunsToRepair returns the states of the runs, and whether the repair r has been applied before. r may be nil.
+func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *store.Repair) (states map[uuid.UUID]store.RunState, done bool, err error) {
 	var first, request uuid.UUID
 	var number int32
 	if r != nil {

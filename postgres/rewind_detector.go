@@ -63,15 +63,15 @@ type rewindDetector struct {
 
 	mu            sync.Mutex
 	position      logPosition
-	heldRuns      map[uuid.UUID]*heldRun
-	spareHeldRuns []*heldRun // see maxSpareRuns
+	heldRuns      map[uuid.UUID]*ownedRunHistory
+	spareHeldRuns []*ownedRunHistory // see maxSpareRuns
 	rewinds       []store.Rewind
 	era           context.Context // ends when the database goes back
 	endEra        context.CancelFunc
 }
 
 func (l *rewindDetector) init() {
-	l.heldRuns = make(map[uuid.UUID]*heldRun)
+	l.heldRuns = make(map[uuid.UUID]*ownedRunHistory)
 	l.era, l.endEra = context.WithCancel(context.Background())
 }
 
@@ -105,8 +105,8 @@ func (l *rewindDetector) noteReply() {
 	}
 }
 
-// isPositionUnavailable reports whether the database does not report its position, at least not to this role.
-func isPositionUnavailable(err error) bool { return hasSQLState(err, "42883", "0A000", "42501") }
+// isLogPositionUnavailable reports whether the database does not report its position, at least not to this role.
+func isLogPositionUnavailable(err error) bool { return hasSQLState(err, "42883", "0A000", "42501") }
 
 // probeTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
 // would fail.
@@ -118,7 +118,7 @@ func (s *database) probeTimeline(ctx context.Context) {
 	defer s.release(s.enginePool, conn)
 	var name pgtype.Text
 	err = conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec).Scan(&name, nil)
-	s.rewindDetector.disabled = isPositionUnavailable(err)
+	s.rewindDetector.disabled = isLogPositionUnavailable(err)
 }
 
 // scanPosition scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
@@ -142,7 +142,7 @@ func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64
 	defer cancel()
 	floor := l.lastPosition()
 	at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
-	if isPositionUnavailable(err) {
+	if isLogPositionUnavailable(err) {
 		return l.rewindCount.Load(), nil
 	}
 	if err != nil {

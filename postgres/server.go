@@ -19,7 +19,7 @@ type server struct {
 	enginePool    *pgxpool.Pool
 	engineGate    *connGate // of enginePool
 	heartbeatPool *pgxpool.Pool
-	hosts         *hosts // nil if the URL names one
+	hosts         *hostSelector // nil if the URL names one
 	lifeCtx       context.Context
 	endLifeCtx    context.CancelFunc
 

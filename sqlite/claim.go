@@ -166,7 +166,7 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 	case lost && !excused && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
 		err = pauseCrashedRun(x, q, &run, progress)
 	default:
-		err = takeRun(x, q, &run, due, progress, lost)
+		err = assignOwner(x, q, &run, due, progress, lost)
 	}
 	if err == nil && lost {
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
@@ -184,8 +184,8 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 	return claimed, true, err
 }
 
-// takeRun makes the worker the owner of the run.
-func takeRun(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, progress int64, lost bool) error {
+// assignOwner makes the worker the owner of the run.
+func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, progress int64, lost bool) error {
 	run.Version = cmp.Or(due.version, run.Version)
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)

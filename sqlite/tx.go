@@ -114,7 +114,7 @@ func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w
 		w.Outcome, w.Existing, w.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	if err := w.EncodeFor(row.UUID); err != nil {
+	if err := w.EncodePayloadFor(row.UUID); err != nil {
 		return s.wrapError("signal", err)
 	}
 	return s.wrapError("signal", writeSignal(x, w))

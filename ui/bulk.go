@@ -202,7 +202,7 @@ func (s *server) bulkPortion(w http.ResponseWriter, r *http.Request, v *view) er
 	if err != nil {
 		return err
 	}
-	var done portion
+	var done portionResult
 	done.perform(v, b, found, r.PostForm.Get(paramReason))
 	d := b.data(r.PostForm.Get(paramReason))
 	d.Done, d.Refused = done.changed+number(r.PostForm, paramDone), len(done.refusals)+number(r.PostForm, paramRefused)
@@ -216,8 +216,8 @@ func number(q url.Values, name string) int {
 	return max(0, n)
 }
 
-// portion is what a portion has done.
-type portion struct {
+// portionResult is the result of one portion of an action on many runs.
+type portionResult struct {
 	changed  int
 	refusals []refusal
 	stopped  string
@@ -226,7 +226,7 @@ type portion struct {
 
 // perform performs the act on each run of the page, and moves the cursor. It stops at an error that is not of one run, and when its
 // time is over.
-func (p *portion) perform(v *view, b *bulk, page durable.RunPage, reason string) {
+func (p *portionResult) perform(v *view, b *bulk, page durable.RunPage, reason string) {
 	began := time.Now()
 	for i := range page.Runs {
 		run := &page.Runs[i]

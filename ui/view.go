@@ -168,7 +168,7 @@ func (v *view) tree(run *seen) (*durable.RunNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.prune(root); err != nil {
+	if err := v.removeHiddenRuns(root); err != nil {
 		return nil, err
 	}
 	root.Parent, root.Name = run.Parent, run.Name // which are empty if the parent is hidden

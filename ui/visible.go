@@ -161,8 +161,8 @@ func (v *view) visibleEvents(all []durable.Event) ([]durable.Event, error) {
 	return all, nil
 }
 
-// prune removes the descendants that the request may not see, with theirs.
-func (v *view) prune(root *durable.RunNode) error {
+// removeHiddenRuns removes from the tree all runs that the request may not see, with their descendants.
+func (v *view) removeHiddenRuns(root *durable.RunNode) error {
 	if !v.bounded() {
 		return nil
 	}

@@ -38,8 +38,8 @@ type signalEncoder struct {
 	w *store.SignalWrite
 }
 
-// EncodeFor implements store.PayloadEncoder.
-func (x *signalEncoder) EncodeFor(run uuid.UUID) ([]byte, error) {
+// EncodePayloadFor implements store.PayloadEncoder.
+func (x *signalEncoder) EncodePayloadFor(run uuid.UUID) ([]byte, error) {
 	return x.s.seal(payload.Slot{Run: run, Kind: payload.Signal, Name: x.w.Name}, x.w.Payload)
 }
 

@@ -197,7 +197,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 // recordChoice ends the losers and records the choice.
 func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	r := t.r
-	won, err := t.chooseDeciders(spec)
+	won, err := t.chooseWinners(spec)
 	if err != nil {
 		return CallResult{}, err
 	}

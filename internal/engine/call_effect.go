@@ -34,8 +34,8 @@ import (
 // or suspended meanwhile. The call then records nothing.
 var ErrEffectInterrupted = errors.New("durable: the run left over a call")
 
-// effectTask returns the task of the attempt to which the context belongs.
-func effectTask(ctx context.Context) (*stepTask, error) {
+// stepTaskFromContext returns the task of the attempt whose function has the context.
+func stepTaskFromContext(ctx context.Context) (*stepTask, error) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return nil, errors.New("durable: an effect outside of an attempt")
@@ -106,7 +106,7 @@ func (t *stepTask) effectContext(ctx context.Context) (writes context.Context, b
 // Payload. A signal without a key gets the key of the call. SendSignal returns ErrNotFound, *StateError,
 // ErrIDConflict, or ErrEffectInterrupted.
 func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalWrite) error {
-	t, err := effectTask(ctx)
+	t, err := stepTaskFromContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (r *run) noteSignalSent(at time.Time) time.Time {
 // StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It
 // returns ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrEffectInterrupted.
 func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
-	t, err := effectTask(ctx)
+	t, err := stepTaskFromContext(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +169,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 // CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
 // already. It returns ErrNotFound or ErrEffectInterrupted.
 func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlOperation) error {
-	t, err := effectTask(ctx)
+	t, err := stepTaskFromContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlOpe
 // SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrEffectInterrupted if the run or
 // the branch ended or was suspended meanwhile.
 func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
-	t, err := effectTask(ctx)
+	t, err := stepTaskFromContext(ctx)
 	if err != nil {
 		return err
 	}

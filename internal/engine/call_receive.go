@@ -96,7 +96,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 	l := in.addReceive(w.spec.Signal)
 	took := false
 	defer func() { in.removeReceive(l, took) }()
-	waits := recorded != nil && in.mustAwaitCount(l)
+	waits := recorded != nil && in.mustAwaitSignalCount(l)
 	for {
 		if !waits {
 			in.beginQuery(l)

@@ -64,9 +64,9 @@ func (in *waitingReceives) addReceive(signal string) *waitingReceive {
 	return l
 }
 
-// mustAwaitCount makes a receive that already has a row wait for a count instead of querying at once, if many
+// mustAwaitSignalCount makes a receive that already has a row wait for a count instead of querying at once, if many
 // receives wait. It reports whether the receive has to wait.
-func (in *waitingReceives) mustAwaitCount(l *waitingReceive) bool {
+func (in *waitingReceives) mustAwaitSignalCount(l *waitingReceive) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.receives) <= queryAllUpTo {

@@ -147,7 +147,7 @@ func TestAnOldReceiveAwaitsACount(t *testing.T) {
 		for i := range queryAllUpTo + 2 {
 			l := in.addReceive("a")
 			all = append(all, l)
-			if waits := in.mustAwaitCount(l); waits != (i >= queryAllUpTo) {
+			if waits := in.mustAwaitSignalCount(l); waits != (i >= queryAllUpTo) {
 				t.Errorf("receive %d of at most %d few waits: %v", i+1, queryAllUpTo, waits)
 			} else if !waits {
 				in.beginQuery(l)
@@ -265,7 +265,7 @@ func (m *mail) step(quiet bool) bool {
 	if !quiet {
 		ready = append(ready, func() { m.stored[name]++; m.in.wake() }, func() {
 			l := &mailReceive{m.in.addReceive(name), "waits"}
-			if m.all = append(m.all, l); m.rnd.IntN(2) > 0 || !m.in.mustAwaitCount(l.waitingReceive) {
+			if m.all = append(m.all, l); m.rnd.IntN(2) > 0 || !m.in.mustAwaitSignalCount(l.waitingReceive) {
 				m.in.beginQuery(l.waitingReceive)
 				l.does = "queries"
 			}

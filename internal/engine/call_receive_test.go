@@ -181,7 +181,7 @@ func TestReceiveTimesOut(t *testing.T) {
 				}
 				began := time.Now()
 				spec := atReceive(c.otherwise)
-				spec.Escalate = func(*Escalator, string) error { t.Error("it escalates"); return nil }
+				spec.Escalate = func(*EscalationWriter, string) error { t.Error("it escalates"); return nil }
 				res, err := r.scope().Receive(spec)
 				if took := time.Since(began); took < within || took > within+time.Millisecond {
 					t.Errorf("it took %v", took)
@@ -213,7 +213,7 @@ func TestReceiveEscalatesOnce(t *testing.T) {
 		r, s := newMailbox(t)
 		escalated := 0
 		spec := atReceive(TimeoutEscalates)
-		spec.Escalate = func(_ *Escalator, id string) error {
+		spec.Escalate = func(_ *EscalationWriter, id string) error {
 			escalated++
 			if want := r.row.UUID.String() + ":wait"; id != want {
 				t.Errorf("escalated as %q, want %q", id, want)
@@ -298,7 +298,7 @@ func TestReceiveTakesAnOldSignalBeforeItTimesOut(t *testing.T) {
 			s.send("go", "in time")
 			time.Sleep(time.Minute)
 			spec := atReceive(otherwise)
-			spec.Escalate = func(*Escalator, string) error { t.Error("it escalates"); return nil }
+			spec.Escalate = func(*EscalationWriter, string) error { t.Error("it escalates"); return nil }
 			if res, err := r.scope().Receive(spec); err != nil || string(res.Output) != "in time" {
 				t.Errorf("received %q, %v, %v", res.Output, res.Failure, err)
 			}

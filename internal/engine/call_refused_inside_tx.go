@@ -35,9 +35,9 @@ var transactions struct {
 	by   sync.Map     // of *transaction
 }
 
-// enterTransaction notes the transaction in the context for its function, and for the calling goroutine, until the
+// markInsideTx notes the transaction in the context for its function, and for the calling goroutine, until the
 // caller calls the returned function.
-func (t *stepTask) enterTransaction(ctx context.Context) (context.Context, func()) {
+func (t *stepTask) markInsideTx(ctx context.Context) (context.Context, func()) {
 	if _, serial := t.r.e.database.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}

@@ -95,7 +95,7 @@ func ContextWithPatience(ctx context.Context) (context.Context, context.CancelFu
 // callTransact executes an attempt that commits its own checkpoint. If the database rejects the commit, callTransact calls the
 // function again, for as long as other writes are retried.
 func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
-	ctx, leave := t.enterTransaction(ctx)
+	ctx, leave := t.markInsideTx(ctx)
 	defer leave()
 	err := t.r.e.retryUntilPatienceEnds(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)

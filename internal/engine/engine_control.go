@@ -86,8 +86,8 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOp
 	return nil
 }
 
-// CheckRef returns ErrNotFound for a text that cannot be the ID of a run, because a database would reject it.
-func CheckRef(ref string) error {
+// CheckRunID returns ErrNotFound for a text that cannot be the ID of a run, because a database would reject it.
+func CheckRunID(ref string) error {
 	if naming.CheckText("ID", ref) != nil {
 		return notFoundError(ref)
 	}

@@ -30,7 +30,7 @@ func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
 }
 
 func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, error) {
-	if err := CheckRef(ref); err != nil {
+	if err := CheckRunID(ref); err != nil {
 		return nil, err
 	}
 	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: ref}}, with)

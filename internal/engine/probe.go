@@ -108,9 +108,9 @@ func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
 	return record, bytes.Equal(record, output)
 }
 
-// chooseDeciders returns the indexes of the branches that decide a choice, through the probe if there is
+// chooseWinners returns the indexes of the branches that decide a choice, through the probe if there is
 // one.
-func (t *stepTask) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
+func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
 		return spec.Deciders, nil
 	}

@@ -76,8 +76,8 @@ func (f *fleet) claimPoll(cfg *Config, now, due time.Time) time.Duration {
 	return min(poll, max(maxClaimPollFactor*cfg.Poll, f.siblingPoll(cfg.Poll)))
 }
 
-// neighbourInterval returns the time between two checks for dead workers.
-func (f *fleet) neighbourInterval() time.Duration {
+// deadWorkerCheckInterval returns the time between two checks for dead workers.
+func (f *fleet) deadWorkerCheckInterval() time.Duration {
 	n, siblings := time.Duration(f.others.Load()+1), time.Duration(f.siblings.Load())
 	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
 }

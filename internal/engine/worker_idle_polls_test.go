@@ -39,7 +39,7 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 		if got := f.claimPoll(cfg, now, now.Add(cfg.Lease)); got != cfg.Poll {
 			t.Errorf("%+v: claims are %v apart while a run is executed somewhere", c, got)
 		}
-		if got := f.neighbourInterval(); got != c.check {
+		if got := f.deadWorkerCheckInterval(); got != c.check {
 			t.Errorf("%+v: checks for dead workers are %v apart", c, got)
 		}
 	}

@@ -172,7 +172,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			continue
 		}
 		w.fleet.recordPeers(&peers)
-		wait = w.fleet.neighbourInterval()
+		wait = w.fleet.deadWorkerCheckInterval()
 		var sure []uuid.UUID
 		seen := make(map[uuid.UUID]bool, len(peers.Dead))
 		for _, id := range peers.Dead {

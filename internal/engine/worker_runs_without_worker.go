@@ -30,8 +30,8 @@ func namesToRecord(names []string) []string {
 	return names
 }
 
-// unservedSighting is a pair of queue and workflow whose runs no worker takes.
-type unservedSighting struct {
+// unservedRuns describes a pair of queue and workflow with due runs that no live worker executes.
+type unservedRuns struct {
 	firstSeen time.Time // when the pair was first seen, on this process's clock
 	logged    bool
 }
@@ -39,7 +39,7 @@ type unservedSighting struct {
 // unexecutedLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) unexecutedLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, minUnexecutedInterval)
-	seen := make(map[store.QueueWorkflow]*unservedSighting)
+	seen := make(map[store.QueueWorkflow]*unservedRuns)
 	for sleepCtx(ctx, w.fleet.pollInterval(every)) {
 		places, err := w.findUnexecuted(ctx)
 		if err != nil {
@@ -101,13 +101,13 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 
 // reportUnexecuted logs each pair that has been in places for at least the time after, and removes from
 // seen the pairs that a worker executes now.
-func (w *worker) reportUnexecuted(seen map[store.QueueWorkflow]*unservedSighting, places []store.OverdueLane, after time.Duration) {
+func (w *worker) reportUnexecuted(seen map[store.QueueWorkflow]*unservedRuns, places []store.OverdueLane, after time.Duration) {
 	still := make(map[store.QueueWorkflow]bool, len(places))
 	for _, o := range places {
 		still[o.QueueWorkflow] = true
 		u := seen[o.QueueWorkflow]
 		if u == nil {
-			u = &unservedSighting{firstSeen: time.Now()}
+			u = &unservedRuns{firstSeen: time.Now()}
 			seen[o.QueueWorkflow] = u
 		}
 		if u.logged || time.Since(u.firstSeen) < after {

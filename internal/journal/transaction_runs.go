@@ -15,9 +15,9 @@ import (
 
 // transactionRuns lists the runs that an uncommitted transaction releases or adds history to.
 type transactionRuns struct {
-	inUse    bool        // a writer uses this value
-	recorded []uuid.UUID // runs to whose histories the transaction adds
-	released []uuid.UUID // runs that the transaction releases
+	inUse        bool        // a writer uses this value
+	historyAdded []uuid.UUID // runs to whose histories the transaction adds
+	released     []uuid.UUID // runs that the transaction releases
 }
 
 // add adds the run of the entry to the lists.
@@ -25,17 +25,17 @@ func (f *transactionRuns) add(e *Entry) {
 	if run, leaves := e.releasedRun(); leaves {
 		f.released = append(f.released, run)
 	} else if run, records := e.recordingRun(); records {
-		f.recorded = append(f.recorded, run)
+		f.historyAdded = append(f.historyAdded, run)
 	}
 }
 
 // clear empties the lists after the transaction has ended.
-func (f *transactionRuns) clear() { f.recorded, f.released = f.recorded[:0], f.released[:0] }
+func (f *transactionRuns) clear() { f.historyAdded, f.released = f.historyAdded[:0], f.released[:0] }
 
 // conflictsWith reports whether the entry must not be written concurrently with the transaction.
 func (f *transactionRuns) conflictsWith(e *Entry) bool {
 	if run, leaves := e.releasedRun(); leaves {
-		return slices.Contains(f.recorded, run)
+		return slices.Contains(f.historyAdded, run)
 	}
 	if len(f.released) == 0 {
 		return false

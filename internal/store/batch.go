@@ -103,14 +103,14 @@ type ReceiveWrite struct {
 
 // PayloadEncoder returns the payload of a signal to the run as it is stored.
 type PayloadEncoder interface {
-	EncodeFor(run uuid.UUID) ([]byte, error)
+	EncodePayloadFor(run uuid.UUID) ([]byte, error)
 }
 
-// EncodeFor sets the run of the signal, and its payload as it is stored. A store calls it once it has found the run in a transaction of
+// EncodePayloadFor sets the run of the signal, and its payload as it is stored. A store calls it once it has found the run in a transaction of
 // the user.
-func (w *SignalWrite) EncodeFor(run uuid.UUID) (err error) {
+func (w *SignalWrite) EncodePayloadFor(run uuid.UUID) (err error) {
 	if w.Run = run; w.Encoder != nil {
-		w.Payload, err = w.Encoder.EncodeFor(run)
+		w.Payload, err = w.Encoder.EncodePayloadFor(run)
 	}
 	return err
 }

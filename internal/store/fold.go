@@ -77,8 +77,8 @@ type FoldRun struct {
 // FoldChange reads, plans and writes the row of one key in a transaction.
 type FoldChange struct {
 	Key FoldKey
-	// SkipLocked makes ChangeFold return without a call of Plan if there is no row, or if another transaction has
-	// locked it. Otherwise ChangeFold waits for the lock, but not for long, and returns ErrLocked.
+	// SkipLocked makes ChangeFold return without a call of Plan if the key has no row, or if another transaction has locked the row.
+	// Without SkipLocked, ChangeFold waits a short time for the lock, and then returns ErrLocked.
 	SkipLocked bool
 	// Name is the name of a root that Plan decides about; empty: none.
 	Name string

@@ -170,7 +170,8 @@ type PermitBatch struct {
 	RecheckAt map[LimitKey]time.Time
 }
 
-// ScheduleRecheck sets when more units of the limit key can be offered.
+// ScheduleRecheck records in RecheckAt that the limit key must be checked again at the time at, because more of its units can be
+// granted then.
 func (b *PermitBatch) ScheduleRecheck(g LimitKey, at time.Time) {
 	if b.RecheckAt == nil {
 		b.RecheckAt = make(map[LimitKey]time.Time)

@@ -122,7 +122,7 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun strin
 			requests, requesting[stepKey{a.Run, a.Step}] = append(requests, a), a
 		}
 	}
-	free, end := l.freeUnits(&plan), l.lastPermitRead()
+	free, end := l.freeUnits(&plan), l.lastWaitingPermit()
 	var line []PermitWithRun
 	for i := range l.Permits {
 		p := &l.Permits[i]
@@ -176,8 +176,8 @@ type stepKey struct {
 	step string
 }
 
-// lastPermitRead returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
-func (l *LimitKeyState) lastPermitRead() (last *Permit) {
+// lastWaitingPermit returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+func (l *LimitKeyState) lastWaitingPermit() (last *Permit) {
 	n := 0
 	for i := range l.Permits {
 		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.MissedOffer {

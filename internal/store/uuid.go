@@ -15,7 +15,7 @@ import (
 type UUID = uuid.UUID
 
 // ParseCanonicalUUID parses a UUID in its canonical form, and reports whether the text is one.
-func ParseCanonicalUUID(text string) (UUID, bool) { return parseCanonical(text) }
+func ParseCanonicalUUID(text string) (UUID, bool) { return parseCanonicalUUID(text) }
 
 // OwnedBy returns the value of Run.Owner for a run that this worker owns.
 func OwnedBy(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
@@ -31,7 +31,7 @@ func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (Shards - 1)) }
 // form, it is the shard of that UUID: a run that was started without a name has its own UUID as its
 // name, and is found by both.
 func ShardOfName(name string) int16 {
-	if id, ok := parseCanonical(name); ok {
+	if id, ok := parseCanonicalUUID(name); ok {
 		return ShardOf(id)
 	}
 	h := fnv.New64a()
@@ -135,7 +135,7 @@ func NewRootIdentityAt(name string, at time.Time) (uuid.UUID, string) {
 
 // IsNamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
 func IsNamedByUUID(r *Run) bool {
-	id, ok := parseCanonical(r.Name)
+	id, ok := parseCanonicalUUID(r.Name)
 	return ok && id == r.UUID
 }
 
@@ -162,11 +162,11 @@ func (r RunRef) Shard() int16 { return ShardOfName(r.UUIDOrName) }
 
 // UUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
 // its name; a store searches for both, and prefers the run with the UUID.
-func (r RunRef) AsUUID() (uuid.UUID, bool) { return parseCanonical(r.UUIDOrName) }
+func (r RunRef) AsUUID() (uuid.UUID, bool) { return parseCanonicalUUID(r.UUIDOrName) }
 
-// parseCanonical parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts
+// parseCanonicalUUID parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts
 // braces, URNs and capitals, but texts in these forms are different names.
-func parseCanonical(s string) (uuid.UUID, bool) {
+func parseCanonicalUUID(s string) (uuid.UUID, bool) {
 	if len(s) != 36 {
 		return uuid.UUID{}, false
 	}

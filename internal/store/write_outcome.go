@@ -13,8 +13,7 @@ const (
 	Locked  Outcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
 )
 
-// RunState is the state of a run as the store read it after a write had changed no row, or needed a
-// second statement.
+// RunState is what a store reads of a run to find out why a write for it changed no row.
 type RunState struct {
 	Found   bool
 	Status  Status

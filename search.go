@@ -19,18 +19,11 @@ const (
 // searched.
 func (e *Engine) search(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
 	s := e.inner.Store()
-	conditions := f.Workflow != "" || f.Queue != "" || len(f.Statuses)+len(f.Priorities) > 0 || f.Roots
-	ends := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero()
-	if maxTime <= 0 || f.HasIndex() || !conditions && !ends && f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() {
+	times := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
+	conditions := f.Workflow != "" || f.Queue != "" || f.Version != "" || f.Owner != (uuid.UUID{}) || len(f.Statuses)+len(f.Priorities) > 0 || f.Roots
+	if maxTime <= 0 || f.HasIndex() || !conditions && !times {
 		rows, err = s.List(ctx, f, before, limit)
 		return rows, reached, err
-	}
-	if ends {
-		few, err := s.FewEnded(ctx, f)
-		if err != nil || few {
-			rows, err = s.List(ctx, f, before, limit)
-			return rows, reached, err
-		}
 	}
 	began := time.Now()
 	var ids []uuid.UUID

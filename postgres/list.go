@@ -29,10 +29,6 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
 	sql := s.statements.runsList
-	sorts, err := s.sortsByEnd(ctx, &f)
-	if err != nil {
-		return nil, err
-	}
 	switch {
 	case len(f.UUIDs)+len(f.Parents) > 0:
 		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
@@ -51,49 +47,25 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		sql, args = s.statements.runsListByTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
 		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixEnd(f.NamePrefix))
-	case f.Owner != (uuid.UUID{}):
-		sql, args = s.statements.runsListByOwner, append(args, "", "")
 	case f.OnlyStatuses(store.Failed, store.Expired):
 		sql, args = s.statements.runsListFailed, append(args, "", "")
 	case f.OnlyStatuses(store.Paused):
 		sql, args = s.statements.runsListPaused, append(args, "", "")
-	case f.Version != "":
-		sql, args = s.statements.runsListByVersion, append(args, "", "")
-	case sorts:
-		sql, args = s.statements.runsListByEnded, append(args, "", "")
 	}
 	return s.readRuns(ctx, "list runs", sql, append(args, endFilterArgs(&f)...)...)
 }
 
 // endFilterArgs returns the last parameters of all list statements.
 func endFilterArgs(f *store.Filter) []any {
-	var owner *uuid.UUID
-	if f.Owner != (uuid.UUID{}) {
-		owner = &f.Owner
-	}
-	return []any{f.Version, owner, pgTime(f.EndedAfter), pgTime(f.EndedBefore)}
+	return []any{f.Version, ownerArg(f), pgTime(f.EndedAfter), pgTime(f.EndedBefore)}
 }
 
-// maxSortedRuns is how many runs that ended between two times List sorts. If there are more, it walks over all runs, newest first.
-const maxSortedRuns = 10_000
-
-// sortsByEnd reports whether the filter bounds the ends of runs so that few runs are left.
-func (s *database) sortsByEnd(ctx context.Context, f *store.Filter) (bool, error) {
-	if f.EndedAfter.IsZero() && f.EndedBefore.IsZero() || f.HasIndex() {
-		return false, nil
+// ownerArg returns the owner of the filter, or nil.
+func ownerArg(f *store.Filter) *uuid.UUID {
+	if f.Owner == (uuid.UUID{}) {
+		return nil
 	}
-	var n int64
-	err := s.runBatch(ctx, s.enginePool, "count runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runsCountByEnded, pgTime(f.EndedAfter), pgTime(f.EndedBefore), int32(maxSortedRuns+1))
-	}, func(res statementResults) error {
-		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&n) })
-	})
-	return n <= maxSortedRuns, err
-}
-
-// FewEnded implements store.OverviewStore.
-func (s *database) FewEnded(ctx context.Context, f store.Filter) (bool, error) {
-	return s.sortsByEnd(ctx, &f)
+	return &f.Owner
 }
 
 // Search implements store.OverviewStore.
@@ -105,7 +77,7 @@ func (s *database) Search(ctx context.Context, f store.Filter, before uuid.UUID,
 		batch.Queue(s.statements.runsSearch, pgUUID(before), int32(max(examine, 1)), f.Workflow, f.Queue,
 			int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 			int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
-			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots, pgTime(f.EndedAfter), pgTime(f.EndedBefore))
+			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f))
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -45,7 +45,7 @@ type statements struct {
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                                     string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                                           string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite                               string
-	runsListByVersion, runsListByOwner, runsListByEnded, runsCountByEnded, runsSearch, runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                        string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert                         string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                                         string
@@ -119,10 +119,6 @@ func loadStatements(schema string) statements {
 		runsListByTagKey:                text("runs_list_by_tag_key.sql"),
 		runsListByRunNamePrefix:         text("runs_list_by_run_name_prefix.sql"),
 		runsListByFailure:               text("runs_list_by_failure.sql"),
-		runsListByVersion:               text("runs_list_by_version.sql"),
-		runsListByOwner:                 text("runs_list_by_owner.sql"),
-		runsListByEnded:                 text("runs_list_by_ended.sql"),
-		runsCountByEnded:                text("runs_count_by_ended.sql"),
 		runsSearch:                      text("runs_search.sql"),
 		runsListFailed:                  text("runs_list_failed.sql"),
 		runsListPaused:                  text("runs_list_paused.sql"),

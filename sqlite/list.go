@@ -69,11 +69,6 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 		return qRunsListFailed, true, nil
 	case f.OnlyStatuses(store.Paused):
 		return qRunsListPaused, true, nil
-	case f.Version != "":
-		return qRunsListByVersion, true, nil
-	case !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero():
-		n, err = queryInt(x, qRunsCountByEnded, bindTime(f.EndedAfter), bindTime(f.EndedBefore), int64(maxSortedRuns+1))
-		q = qRunsListByEnded
 	default:
 		return qRunsList, false, nil
 	}
@@ -199,20 +194,6 @@ func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value
 		runs, l.beforeID, l.runs = append(runs, l.runs[0]), l.runs[0].UUID, l.runs[1:]
 	}
 	return runs, nil
-}
-
-// FewEnded implements store.OverviewStore.
-func (s *database) FewEnded(ctx context.Context, f store.Filter) (few bool, err error) {
-	if f.EndedAfter.IsZero() && f.EndedBefore.IsZero() || f.HasIndex() {
-		return false, nil
-	}
-	err = s.read(ctx, "count", func(x executor) error {
-		var q queryID
-		q, _, err := chooseListQuery(x, &f)
-		few = q == qRunsListByEnded
-		return err
-	})
-	return few, err
 }
 
 // Search implements store.OverviewStore.

@@ -90,8 +90,6 @@ const (
 	qRunsListByTag
 	qRunsListByFailure
 	qRunsListFailed
-	qRunsListByVersion
-	qRunsCountByEnded
 	qRunsSearch
 	qRunsListPaused
 	qRunsListByID
@@ -211,7 +209,6 @@ const (
 	qRunsListByRunNamePrefix
 	qRunsListByTagKey
 	qRunsListByOwner
-	qRunsListByEnded
 	qRunsListByGroupKey
 	qFailureGroup
 	qStatusCountsOfLane

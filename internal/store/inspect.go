@@ -31,11 +31,10 @@ type Filter struct {
 	EndedBefore time.Time // exclusive
 }
 
-// HasIndex reports whether an index leads to the runs that the filter selects, however many other runs there are. Times between which runs ended
-// are not considered: these have an index too, but List uses it only if few runs ended between them.
+// HasIndex reports whether an index leads to the runs that the filter selects, however many other runs there are.
 func (f *Filter) HasIndex() bool {
-	return len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" || f.Version != "" ||
-		f.Owner != (UUID{}) || f.OnlyStatuses(Failed, Expired) || f.OnlyStatuses(Paused)
+	return len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
+		f.OnlyStatuses(Failed, Expired) || f.OnlyStatuses(Paused)
 }
 
 // OnlyStatuses reports whether the filter selects no runs with other statuses than these.

@@ -21,9 +21,6 @@ type OverviewStore interface {
 	// zero if all have been. It ignores the conditions of a filter that has an index; see Filter.HasIndex.
 	Search(ctx context.Context, f Filter, before UUID, examine int) (found []UUID, reached UUID, err error)
 
-	// FewEnded reports whether so few runs ended between the times of the filter that List reads them by their index.
-	FewEnded(ctx context.Context, f Filter) (bool, error)
-
 	// EventsBefore returns up to limit events before the cursor, the newest first, of those that Events can return. An empty cursor
 	// starts at the newest one. It returns ErrBadData if the text is no cursor of this store.
 	EventsBefore(ctx context.Context, before string, limit int) ([]Event, error)

@@ -13,9 +13,11 @@ WITH part AS MATERIALIZED (
                AND ($8::timestamptz IS NULL OR own.created_at < $8::timestamptz)
                AND (NOT $9::boolean OR own.parent_id IS NULL)
                AND ($10::timestamptz IS NULL OR own.ended_at > $10::timestamptz)
-               AND ($11::timestamptz IS NULL OR own.ended_at < $11::timestamptz) AS matches
+               AND ($11::timestamptz IS NULL OR own.ended_at < $11::timestamptz)
+               AND ($12::text = '' OR own.version = $12::text)
+               AND ($13::uuid IS NULL OR own.owner = $13::uuid) AS matches
         FROM (
-            SELECT r.id, r.workflow, r.queue, r.status, r.priority, r.created_at, r.parent_id, r.ended_at
+            SELECT r.id, r.workflow, r.queue, r.status, r.priority, r.created_at, r.parent_id, r.ended_at, r.version, r.owner
             FROM durable.run AS r
             WHERE r.shard = place.shard::smallint AND r.id < $1::uuid
             ORDER BY r.id DESC

@@ -75,12 +75,6 @@ CREATE INDEX run_suspect ON durable.run (lane, wake_at) WHERE wake_at IS NOT NUL
 CREATE INDEX run_failure ON durable.run (workflow, failed_step, failed_type, id) WHERE failed_step IS NOT NULL;
 CREATE INDEX run_failed ON durable.run (id) WHERE failed_type IS NOT NULL;
 
--- Runs by version, by the worker that executes them, and by when they ended, for lists. The expression keeps the planner from using the
--- index of owners in statements that know the run too.
-CREATE INDEX run_version ON durable.run (version, id);
-CREATE INDEX run_owner ON durable.run (uuid_send(owner)) WHERE uuid_send(owner) IS NOT NULL;
-CREATE INDEX run_ended ON durable.run (ended_at) WHERE ended_at IS NOT NULL;
-
 -- Paused runs, and those that wait without a deadline.
 CREATE INDEX run_idle ON durable.run (status, id) WHERE wake_at IS NULL AND status IN (3, 4);
 

@@ -58,10 +58,6 @@ CREATE INDEX durable_run_suspect ON durable_run (lane, wake_at) WHERE wake_at IS
 CREATE INDEX durable_run_failure ON durable_run (workflow, failed_step, failed_type, id) WHERE failed_step IS NOT NULL;
 CREATE INDEX durable_run_failed ON durable_run (id) WHERE failed_type IS NOT NULL;
 
--- Runs by version, and by when they ended, for lists.
-CREATE INDEX durable_run_version ON durable_run (version, id);
-CREATE INDEX durable_run_ended ON durable_run (ended_at) WHERE ended_at IS NOT NULL;
-
 -- Paused runs, and those that wait without a deadline.
 CREATE INDEX durable_run_idle ON durable_run (status, id) WHERE wake_at IS NULL AND status IN (3, 4);
 

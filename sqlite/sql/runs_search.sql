@@ -9,6 +9,8 @@ SELECT id,
        AND (?9 = 0 OR parent_id = x'')
        AND (?21 IS NULL OR coalesce(ended_at > ?21, 0))
        AND (?22 IS NULL OR coalesce(ended_at < ?22, 0))
+       AND (?19 = '' OR version = ?19)
+       AND (?20 IS NULL OR coalesce(owner = ?20, 0))
 FROM durable_run
 WHERE shard = ?1 AND id < ?2
 ORDER BY id DESC

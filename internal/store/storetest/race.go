@@ -323,7 +323,11 @@ func raceBatches(b *bed) {
 				for _, at := range rand.Perm(len(all)) {
 					h.Leases = append(h.Leases, store.Lease{Run: all[at], Epoch: epochAt(1)})
 				}
-				if _, err := b.s.Renew(b.ctx, h); err != nil {
+				_, err := b.s.Renew(b.ctx, h)
+				for errors.Is(err, store.ErrLocked) { // all renew as one worker, and its row may be locked for longer than a statement waits
+					_, err = b.s.Renew(b.ctx, h)
+				}
+				if err != nil {
 					return fmt.Errorf("renew: %w", err)
 				}
 				continue

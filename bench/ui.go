@@ -301,7 +301,7 @@ func (b *bench) uiLive(at *site, d *dashboard) error {
 			return err
 		}
 		leave := d.crowdAt(b.ctx, "/run?id="+info.RunID, info.RunID)
-		if err := b.pause(b.settling() / 15); err != nil {
+		if err := b.pause(b.settling() / 2); err != nil {
 			return err
 		}
 		before, _, err := at.activity(b.ctx)
@@ -325,7 +325,7 @@ func (b *bench) uiLive(at *site, d *dashboard) error {
 			}
 		}
 		seconds := time.Since(began).Seconds()
-		if err := b.pause(b.settling() / 30); err != nil { // the server counts with a delay
+		if err := b.pause(b.settling() / 2); err != nil { // an idle connection reports its counts up to 10 s late
 			return err
 		}
 		after, _, err := at.activity(b.ctx)

@@ -18,20 +18,20 @@ func TestEventsShowsTheLatest(t *testing.T) {
 			}
 			return strings.Fields(got.out), got.err
 		}
-		for { // events of the last transactions can come meanwhile
-			all, _ := lines("0")
-			latest, said := lines("2")
+		var all, latest, whole []string
+		var said, saidOfAll string
+		until(t, "the same events before and after", func() bool { // an event is shown when all earlier transactions on the server have ended
+			all, _ = lines("0")
+			latest, said = lines("2")
+			whole, saidOfAll = lines("1000")
 			again, _ := lines("0")
-			if !slices.Equal(all, again) {
-				continue
-			}
-			if len(all) < 3 || !slices.Equal(latest, all[len(all)-2:]) || !strings.Contains(said, "earlier events") {
-				t.Errorf("the latest events are %q (%s), of %q", latest, said, all)
-			}
-			if whole, said := lines("1000"); !slices.Equal(whole, all) || said != "" {
-				t.Errorf("all events are %q (%s), want %q", whole, said, all)
-			}
-			return
+			return len(all) >= 3 && slices.Equal(all, again)
+		})
+		if !slices.Equal(latest, all[len(all)-2:]) || !strings.Contains(said, "earlier events") {
+			t.Errorf("the latest events are %q (%s), of %q", latest, said, all)
+		}
+		if !slices.Equal(whole, all) || saidOfAll != "" {
+			t.Errorf("all events are %q (%s), want %q", whole, saidOfAll, all)
 		}
 	})
 }

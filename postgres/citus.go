@@ -22,10 +22,10 @@ import (
 // is still there. A connection to another node executes no claim, and no worker is declared dead or alive by what it shows.
 
 // errNotAtHome is returned by a call that only the home of the schema can execute.
-var errNotAtHome = errors.New("Citus keeps the schema on another node, to which no connection can be opened")
+var errNotAtHome = errors.New("the schema lies on another node of the Citus, to which no connection can be opened")
 
 // errSchemaMoved is returned for a new connection to the former home of the schema.
-var errSchemaMoved = errors.New("Citus has moved the schema to another node")
+var errSchemaMoved = errors.New("the schema was moved to another node of the Citus")
 
 // citus is what a store knows of the Citus that it is connected to. The zero value is a server without Citus, or one on which the
 // schema is undistributed.

@@ -20,45 +20,45 @@ const (
 
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
-	engineSettings                                                                                                                                                          string
-	runsLockForBatch, runInsert, runInsertGeneratedIds, runInsertAny, runByName, parentState                                                                                string
-	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                                        string
-	signalReceive, signalInsert, signalNotStoredReasons, signalsUnreceivedCount                                                                                             string
-	runFinish, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                                                string
-	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                                                string
-	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                                  string
-	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                                                    string
-	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                                                       string
-	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                                               string
-	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                                             string
-	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                                                   string
-	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid                              string
-	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                                                   string
-	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                                        string
-	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                                              string
-	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                                           string
-	permitDelete, permitUpsert, permitOffer, limitKeyUpdate, limitKeysDeleteUnused                                                                                          string
-	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                                                     string
-	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                                                       string
-	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                                                    string
-	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                                                    string
-	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                                     string
-	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                                           string
-	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite                               string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast string
-	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                        string
-	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert                         string
-	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                                         string
-	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                                           string
-	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                                           string
-	scheduleCompactedFiresRead, scheduleCompactedFiresUpsert, scheduleCompactedFiresDeleteAll                                                                               string
-	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                                                string
-	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                                        string
-	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                                                    string
-	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                                                      string
-	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                                                     string
-	citusHome, versionRecord, versions, versionsDeleteOld                                                                                                                   string
-	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete                                 string
+	engineSettings                                                                                                                                  string
+	runsLockForBatch, runInsert, runInsertGeneratedIds, runInsertAny, runByName, parentState                                                        string
+	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                string
+	signalReceive, signalInsert, signalNotStoredReasons, signalsUnreceivedCount                                                                     string
+	runFinish, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                        string
+	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                        string
+	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                          string
+	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                            string
+	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                               string
+	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
+	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                     string
+	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
+	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid      string
+	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                           string
+	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
+	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
+	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                   string
+	permitDelete, permitUpsert, permitOffer, limitKeyUpdate, limitKeysDeleteUnused                                                                  string
+	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                             string
+	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
+	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
+	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                            string
+	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
+	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
+	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast                                                string
+	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                string
+	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert string
+	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                 string
+	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                   string
+	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                   string
+	scheduleCompactedFiresRead, scheduleCompactedFiresUpsert, scheduleCompactedFiresDeleteAll                                                       string
+	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
+	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
+	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
+	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
+	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
+	citusHome, versionRecord, versions, versionsDeleteOld                                                                                           string
+	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
 }
 
 func loadStatements(schema string) statements {

@@ -10,8 +10,8 @@ import (
 )
 
 func init() {
-	// version executes runs as version Point of the code.
-	scenarios["version"] = func(ctx context.Context, j *job, s durable.Store) error {
+	// steady version executes runs as version Point of the code.
+	scenarios["steady version"] = func(ctx context.Context, j *job, s durable.Store) error {
 		e, err := durable.New(s, durable.Config{
 			Workflows: []durable.Definition{steady(j.Ledger, 10, 10*time.Millisecond)}, Version: j.Point, Lease: time.Second, Poll: 20 * time.Millisecond, Concurrency: 8,
 		})
@@ -36,7 +36,7 @@ func TestRow56_TwoVersionsAreKilled(t *testing.T) {
 		versionOf := make(map[int]string) // by process
 		var workers [2]*process
 		work := func(at int) {
-			p := spawn(t, job{Scenario: "version", DB: db, Ledger: l, Point: versions[at]})
+			p := spawn(t, job{Scenario: "steady version", DB: db, Ledger: l, Point: versions[at]})
 			p.expect("working")
 			workers[at], versionOf[p.cmd.Process.Pid] = p, versions[at]
 		}

@@ -121,7 +121,8 @@ func TestRow54_DeathWhileARunRenewsItself(t *testing.T) {
 						t.Errorf("%s, point %d: %s was called %d times, want %d", name, point, step, got, want)
 					}
 				}
-				if generations, err := e.Generations(bounded(t), id); err != nil || len(generations) != 3 {
+				// The process that dies may have called part 1 again already, without a record: then one generation less is needed.
+				if generations, err := e.Generations(bounded(t), id); err != nil || len(generations) != 3 && (name != "retry" || len(generations) != 2) {
 					t.Errorf("%s, point %d: %d generations, %v", name, point, len(generations), err)
 				}
 				if told {

@@ -42,6 +42,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 
 // If the database does not show such marks, takeovers wait for all transactions that write steps.
 func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
+	pgtest.NeedLocalFacts(t)
 	s := openPooled(t, "exec")
 	s.cannotMark = true
 	tx, err := s.userPool.Begin(t.Context())

@@ -190,10 +190,11 @@ func (w *worker) register(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		// Workers that start at once lock the row of their version, for long if the commit waits for a standby.
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrLocked) {
 			return err
 		}
-		w.log.Warn("the database is away; trying again", telemetry.KeyError, err)
+		w.log.Warn("the worker could not be registered; trying again", telemetry.KeyError, err)
 		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
 			return ctx.Err()
 		}

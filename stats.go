@@ -9,7 +9,9 @@ import (
 // Stats holds counters of what an engine has done since [New], and its current state. The counters only increase. To see what
 // happened in a period, subtract the Stats at its beginning from those at its end.
 type Stats struct {
-	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together.
+	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together. Engines of one
+	// process that use the same [Store] share their flushes, unless they have a codec, or differ in Patience or MeterProvider. Then
+	// the figures of flushes, and SoloWrites, are those of all of them.
 	Flushes          int64         // flushes that committed
 	WrittenRows      int64         // rows that these flushes wrote
 	WrittenBytes     int64         // bytes that they wrote, estimated: the payloads, and an allowance for each row

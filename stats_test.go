@@ -21,7 +21,7 @@ func TestStats(t *testing.T) {
 		}
 		return c.Receive[int]("open")
 	})
-	client := engineOn(t, s) // it executes no workflow, so that each start is claimed
+	client := engineOn(t, struct{ durable.Store }{s}) // with a journal of its own; it executes no workflow, so that each start is claimed
 	handles := make([]*durable.Run[int], runs)
 	for i := range handles {
 		r, err := gate.Start(within(t), client, i, durable.ID(fmt.Sprint("run", i)))
@@ -64,6 +64,26 @@ func TestStats(t *testing.T) {
 	await("a heartbeat after the first", func(s durable.Stats) bool { return s.Heartbeats > 1 })
 	if got := e.Stats(); got.StartedExecutions != got.EndedExecutions+got.ParkedExecutions || got.LostExecutions+got.ReleasedExecutions != 0 || got.PendingWrites != 0 || got.FailedFlushes != 0 {
 		t.Errorf("at the end: %+v", got)
+	}
+}
+
+// Engines of one store in one process write in the same transactions. An engine with a codec, which encodes what it writes, does not
+// share them.
+func TestEnginesOfAStoreShareTransactions(t *testing.T) {
+	s := openStore(t)
+	noop := durable.Define("noop", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	first, second := engineOn(t, s, noop), engineOn(t, s, noop)
+	encoding := engineWith(t, s, durable.Config{Codec: bothCodecs(t, "a")})
+	for i, e := range []*durable.Engine{first, second} {
+		if _, err := noop.Call(within(t), e, i, durable.ID(fmt.Sprint("run", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := first.Stats(), second.Stats(); a.WrittenRows != 4 || b.WrittenRows != 4 || a.EndedExecutions != 1 || b.EndedExecutions != 1 {
+		t.Errorf("two starts and two ends: %+v and %+v", a, b)
+	}
+	if got := encoding.Stats(); got.WrittenRows != 0 {
+		t.Errorf("an engine with a codec has the rows of others: %+v", got)
 	}
 }
 

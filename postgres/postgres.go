@@ -20,6 +20,7 @@ const openTimeout = time.Minute
 
 // database is the implementation of a [Store].
 type database struct {
+	store.SharedValues
 	schema     string
 	statements statements
 	*server

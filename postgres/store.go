@@ -18,6 +18,7 @@ type Store struct {
 // them itself.
 type storeForEngine interface {
 	store.Store
+	store.Sharer
 }
 
 // Open connects to the database at url, which is a PostgreSQL URL or a key=value string, applies the

@@ -53,6 +53,7 @@ var _ store.Store = (*database)(nil)
 
 // database is the implementation of a [Store].
 type database struct {
+	store.SharedValues
 	path           string // absolute, without links
 	texts          *statementTexts
 	files          *openFiles

@@ -15,6 +15,7 @@ type Store struct {
 type storeForEngine interface {
 	store.Store
 	store.SerialCommitter
+	store.Sharer
 	Writer() *sql.DB
 }
 

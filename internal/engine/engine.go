@@ -22,7 +22,8 @@
 //
 // # Who owns what
 //
-//   - Engine owns the journal, the clock and the waiters for results. It works as a
+//   - Engine owns the clock and the waiters for results, and shares the journal with the other
+//     engines of its store. It works as a
 //     client without any goroutine of its own.
 //   - worker exists from the beginning of Run to its end. It owns the loops (claim,
 //     renew, attend, takeover) and the goroutines of runs.
@@ -160,11 +161,8 @@ func New(s store.Store, cfg Config) *Engine {
 		s, e.coded = coded.New(s, cfg.Codec), coded.New(e.database, cfg.Codec)
 		e.store = s
 	}
-	e.journal = journal.New(s.Commit, func(f journal.FlushStats) { e.telemetry.Flushed(f.Rows, f.Bytes, f.Duration) }, cfg.Patience)
+	e.journal = e.openJournal()
 	e.results = results.New(s, e, e.telemetry.Log)
-	if _, serial := e.database.(store.SerialCommitter); serial {
-		e.journal.UseSingleWriter()
-	}
 	return e
 }
 

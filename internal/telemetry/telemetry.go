@@ -39,7 +39,11 @@ type Telemetry struct {
 	queue      metric.Int64Gauge
 	oldestDue  metric.Float64Gauge
 	labels     stepLabels
+	meters     metric.MeterProvider
 }
+
+// Meters returns the provider of the instruments.
+func (t *Telemetry) Meters() metric.MeterProvider { return t.meters }
 
 // New creates the instruments. If log is nil, nothing is logged; if a provider is nil, New uses the
 // global provider of OpenTelemetry. stepNames limits the number of step names of each workflow in
@@ -54,7 +58,7 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	if mp == nil {
 		mp = otel.GetMeterProvider()
 	}
-	t := &Telemetry{Log: log, Tracer: tp.Tracer(scope), labels: stepLabels{limit: stepNames}}
+	t := &Telemetry{Log: log, Tracer: tp.Tracer(scope), labels: stepLabels{limit: stepNames}, meters: mp}
 	m := instruments{meter: mp.Meter(scope)}
 	t.started = m.counter("durable.run.started", "{run}", "Runs created by this process.")
 	t.ended = m.counter("durable.run.ended", "{run}", "Runs ended by this process, by outcome.")

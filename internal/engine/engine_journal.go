@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"reflect"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// journalKey identifies the journals that engines of one store may share.
+type journalKey struct {
+	store    store.Store // as New was given it, because a wrapper may commit in its own way
+	patience time.Duration
+	meters   metric.MeterProvider // which count its flushes
+}
+
+// openJournal returns the journal for the engine's store. Engines of this process that use the same store share one: a write costs
+// the less, the more writes share its transaction. Engines with a codec or a probe have a journal of their own, because they commit
+// in ways of their own.
+func (e *Engine) openJournal() *journal.Journal {
+	create := func() any {
+		t := e.telemetry
+		j := journal.New(e.store.Commit, func(f journal.FlushStats) { t.Flushed(f.Rows, f.Bytes, f.Duration) }, e.cfg.Patience)
+		if _, serial := e.database.(store.SerialCommitter); serial {
+			j.UseSingleWriter()
+		}
+		return j
+	}
+	sharer, shares := e.store.(store.Sharer)
+	meters := e.telemetry.Meters()
+	if !shares || e.coded != nil || e.probe != nil || !reflect.TypeOf(meters).Comparable() || !reflect.TypeOf(e.store).Comparable() {
+		return create().(*journal.Journal)
+	}
+	return sharer.SharedValue(journalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
+}

@@ -10,14 +10,14 @@ WITH mine AS MATERIALIZED (
 ), departed AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
-    WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4))
+    WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 1
       AND ($5::boolean OR EXISTS (SELECT FROM mine))
     LIMIT $4::integer
     FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
-    WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at <= $2::timestamptz
+    WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 2 AND r.wake_at <= $2::timestamptz
       AND ($5::boolean OR EXISTS (SELECT FROM mine))
     ORDER BY r.wake_at
     LIMIT $4::integer
@@ -49,7 +49,7 @@ WITH mine AS MATERIALIZED (
 ), unclaimed AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
-    WHERE r.queue = $1::text AND r.lane & 7 = 2 AND r.status = 1
+    WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 3
       AND r.wake_at <= CASE WHEN (SELECT mine.takes_back FROM mine) THEN $2::timestamptz ELSE $6::timestamptz END
       AND (r.deadline_at <= $2::timestamptz OR r.epoch = 0 AND ((SELECT mine.takes_back FROM mine) OR r.control & 8 <> 0 AND EXISTS (
           SELECT FROM durable.place AS p WHERE p.shard = r.shard AND p.run_id = r.id AND p.start_by <= $2::timestamptz)))

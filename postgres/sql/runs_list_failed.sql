@@ -1,4 +1,4 @@
--- Lists failed and expired runs, newest first, without payloads. The index run_failed has them in this order. The
+-- Lists failed and expired runs, newest first, without payloads. The index run_idle has them in this order. The
 -- statement walks over the runs that the filter excludes. If $11 is not empty, the runs have a tag of this key and,
 -- unless $12 is empty, this value.
 SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.status, r.epoch, r.owner,
@@ -7,7 +7,7 @@ SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.
        r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM durable.run AS r
-WHERE r.failed_type IS NOT NULL AND r.id < $1::uuid
+WHERE least(r.status, 6::smallint) = 6 AND r.wake_at IS NULL AND r.status IN (6, 9) AND r.id < $1::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))

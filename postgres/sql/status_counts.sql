@@ -47,13 +47,13 @@ FROM (
     ) AS later
     UNION ALL
     SELECT waits.status, count(*) OVER () >= $2::integer
-    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 3 ORDER BY r.id LIMIT $2::integer) AS waits
+    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 3 AND least(r.status, 6::smallint) = 3 ORDER BY r.id LIMIT $2::integer) AS waits
     UNION ALL
     SELECT paused.status, count(*) OVER () >= $2::integer
-    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 4 ORDER BY r.id LIMIT $2::integer) AS paused
+    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 4 AND least(r.status, 6::smallint) = 4 ORDER BY r.id LIMIT $2::integer) AS paused
     UNION ALL
     SELECT failed.status, count(*) OVER () >= $2::integer
-    FROM (SELECT r.status FROM durable.run AS r WHERE r.failed_type IS NOT NULL ORDER BY r.id DESC LIMIT $2::integer) AS failed
+    FROM (SELECT r.status FROM durable.run AS r WHERE least(r.status, 6::smallint) = 6 AND r.wake_at IS NULL AND r.status IN (6, 9) ORDER BY r.id DESC LIMIT $2::integer) AS failed
 ) AS counted
 GROUP BY counted.status
 ORDER BY counted.status;

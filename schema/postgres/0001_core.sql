@@ -70,13 +70,11 @@ CREATE INDEX run_wake ON durable.run (lane, wake_at) WHERE wake_at IS NOT NULL;
 -- Runs that recently lost their process. A claim takes them one by one.
 CREATE INDEX run_suspect ON durable.run (lane, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
 
--- Failed and expired runs, by what failed, and newest first. Other runs have no entries. Their conditions differ,
--- so that the planner cannot take one for the other.
+-- Failed and expired runs, by what failed. Other runs have no entries.
 CREATE INDEX run_failure ON durable.run (workflow, failed_step, failed_type, id) WHERE failed_step IS NOT NULL;
-CREATE INDEX run_failed ON durable.run (id) WHERE failed_type IS NOT NULL;
 
--- Paused runs, and those that wait without a deadline.
-CREATE INDEX run_idle ON durable.run (status, id) WHERE wake_at IS NULL AND status IN (3, 4);
+-- Runs that wait without a deadline (3), paused runs (4), and failed and expired runs (6), by their age.
+CREATE INDEX run_idle ON durable.run (least(status, 6::smallint), id) WHERE wake_at IS NULL AND status IN (3, 4, 6, 9);
 
 CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,

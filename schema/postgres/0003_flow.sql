@@ -232,11 +232,13 @@ SELECT p.run_id, p.queue, p.key AS group_key,
 FROM durable.place AS p
 WHERE p.state > 0;
 
--- Where admissions look for runs: those that have left their place or their line; those that are due without
--- a place, or whose time in line is over; and those with a place that are not claimed yet.
-CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
-CREATE INDEX run_arrived ON durable.run (queue, wake_at) WHERE lane & 1 = 1 AND wake_at IS NOT NULL;
-CREATE INDEX run_admitted ON durable.run (queue, wake_at) WHERE lane & 7 = 2 AND status = 1;
+-- Where admissions look for runs: 1 those that have left their place or their line; 2 those that are due without a place,
+-- or whose time in line is over; 3 those with a place that are not claimed yet. One index, because each index with a
+-- condition costs every write of a run, whatever its queue; see docs/decisions.md. The statements repeat the expression.
+CREATE INDEX run_in_queue ON durable.run (
+    (CASE WHEN status >= 5 OR lane & 3 > 1 AND status IN (3, 4) THEN 1 WHEN lane & 1 = 1 THEN 2 WHEN lane & 7 = 2 AND status = 1 THEN 3 END),
+    queue, wake_at
+) WHERE lane & 3 > 0;
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key locks
 -- the row, and a worker that releases the run of a start that waits.

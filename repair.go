@@ -204,19 +204,22 @@ func (e *Engine) repairRequest(ctx context.Context, verb Verb, q engine.RepairRe
 	return q, err
 }
 
-// newRepaired returns the description of a repair. runs has a run, the child that is retried with it, and so on.
+// newRepaired returns the description of a repair. runs has a run and those of its descendants that are retried with it.
 func newRepaired(runs []engine.RepairedRun) *Repaired {
-	var below []*Repaired
-	for i := len(runs) - 1; i >= 0; i-- {
+	all := make(map[uuid.UUID]*Repaired, len(runs))
+	for i := range runs { // a run stands behind its parent
 		r := &runs[i]
 		one := &Repaired{
 			ID: r.Run.Address(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
-			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Corrected: r.Detail.Corrected, Children: below,
+			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Corrected: r.Detail.Corrected,
 		}
 		for _, id := range r.Cancelled {
 			one.Cancelled = append(one.Cancelled, id.String())
 		}
-		below = []*Repaired{one}
+		all[r.Run.UUID] = one
+		if parent := all[r.Run.Parent.UUID]; parent != nil {
+			parent.Children = append(parent.Children, one)
+		}
 	}
-	return below[0]
+	return all[runs[0].Run.UUID]
 }

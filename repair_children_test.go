@@ -55,6 +55,30 @@ func TestRetryReachesFailedChildren(t *testing.T) {
 	})
 }
 
+// A retry tells which runs it retried as a tree: two children that failed together stand side by side.
+func TestRetryShowsSiblingsSideBySide(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		kid := durable.Define("kid", func(c *durable.Ctx, _ string) (string, error) {
+			return "", c.Do("pay", func(context.Context) error { return errDeclined })
+		})
+		root := durable.Define("root", func(c *durable.Ctx, _ string) (string, error) {
+			_, err := durable.All(
+				c.Go("left", func(c *durable.Ctx) (string, error) { return c.Child("kid", kid, "") }),
+				c.Go("right", func(c *durable.Ctx) (string, error) { return c.Child("kid", kid, "") }))
+			return "", err
+		})
+		e := engineOn(t, s, root, kid)
+		running(t, e)
+		if _, err := orFail(root.Start(ctx, e, "", durable.ID("r")))(t).Result(ctx); !errors.Is(err, errDeclined) {
+			t.Fatal(err)
+		}
+		if made := orFail(e.Retry(ctx, "r", durable.DryRun()))(t); len(made.Children) != 2 || len(made.Children[0].Children)+len(made.Children[1].Children) != 0 {
+			t.Errorf("the retry would do %+v", made)
+		}
+	})
+}
+
 // A child that was cancelled because its parent failed is started again by the next generation, as another run.
 func TestRetryStartsCancelledChildrenAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -42,11 +43,11 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Repair
 }
 
 func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*RepairedRun, error) {
-	start, err := e.forkRequest(ctx, row, q)
+	history, err := e.store.History(ctx, row.UUID)
 	if err != nil {
 		return nil, err
 	}
-	history, err := e.store.History(ctx, row.UUID)
+	start, err := e.forkRequest(ctx, row, history, q)
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +99,14 @@ func copyProblem(row *store.Run, steps []store.Step) error {
 
 // forkRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the
 // forked run.
-func (e *Engine) forkRequest(ctx context.Context, row *store.Run, q *RepairRequest) ([]StartRequest, error) {
+func (e *Engine) forkRequest(ctx context.Context, row *store.Run, history []store.Step, q *RepairRequest) ([]StartRequest, error) {
+	renewal, _ := record.RenewalOf(history) // the copy does not need it; without it, the timeout counts from the start
 	details, err := e.store.RunProgress(ctx, row.UUID, e.clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	all := []StartRequest{{
-		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: repair.Timeout(row), Tags: details.Tags,
+		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: repair.Timeout(row, &renewal), Tags: details.Tags,
 	}}
 	wrong, err := e.CheckNamesAgainstUUIDs(ctx, all)
 	if err == nil {

@@ -167,7 +167,7 @@ func (r *run) planNextGeneration(input []byte) (*store.Repair, store.Run) {
 		row.Status, row.WakeAt, row.Owner = store.Pending, now, uuid.NullUUID{}
 	}
 	number := r.renewals.generation()
-	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.renewals.FirstInput}
+	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.renewals.FirstInput, TimeoutFrom: r.renewals.TimeoutFrom}
 	if renewal.FirstInput == nil {
 		sum := sha256.Sum256(r.row.Input)
 		renewal.FirstInput = sum[:]

@@ -28,6 +28,8 @@ type Renewal struct {
 	Retries int32 `json:"retries,omitzero"`
 	// FirstInput is the SHA-256 hash of the input with which the run was started, if it ever continued as new.
 	FirstInput []byte `json:"first_input,omitempty"`
+	// TimeoutFrom is when a repair of the ended run has begun its timeout anew. Zero: no repair has.
+	TimeoutFrom time.Time `json:"timeout_from,omitzero"`
 }
 
 // NewStep returns the checkpoint that holds the record.

@@ -81,10 +81,14 @@ func planFork(s *Subject, q *Request, values map[string][]byte) (*plan, error) {
 	return p, nil
 }
 
-// Timeout returns the duration of the run's timeout, or zero.
-func Timeout(r *store.Run) time.Duration {
+// Timeout returns the duration of the run's timeout, or zero. It counts from the last repair that has begun it anew.
+func Timeout(r *store.Run, renewal *record.Renewal) time.Duration {
 	if r.Deadline.IsZero() {
 		return 0
 	}
-	return max(r.Deadline.Sub(r.CreatedAt), time.Microsecond)
+	from := r.CreatedAt
+	if !renewal.TimeoutFrom.IsZero() {
+		from = renewal.TimeoutFrom
+	}
+	return max(r.Deadline.Sub(from), time.Microsecond)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -61,10 +62,10 @@ func TestACopyHasOnlyOutcomes(t *testing.T) {
 
 func TestTheTimeoutOfARun(t *testing.T) {
 	r := &store.Run{CreatedAt: start}
-	if d := Timeout(r); d != 0 {
+	if d := Timeout(r, new(record.Renewal)); d != 0 {
 		t.Errorf("without a deadline: %v", d)
 	}
-	if r.Deadline = start.Add(time.Minute); Timeout(r) != time.Minute {
-		t.Errorf("%v", Timeout(r))
+	if r.Deadline = start.Add(time.Minute); Timeout(r, new(record.Renewal)) != time.Minute {
+		t.Errorf("%v", Timeout(r, new(record.Renewal)))
 	}
 }

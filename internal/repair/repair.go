@@ -10,7 +10,7 @@
 //   - The records of how the run ended, and its executed compensations, are always dropped.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
-//     may have had an effect.
+//     may have had an effect. A compensation gets a new key together with a step that it undoes.
 //   - A choice that was decided by the failure of a dropped call is dropped, with what it ended in other branches.
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
 //     call starts another child. A child that was cancelled because its parent ended is treated alike, because its call
@@ -191,10 +191,7 @@ func (p *plan) dropFailed(row *store.Step) {
 // dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
 // which they are.
 func (p *plan) dropUndone() error {
-	var undoes map[string][]string
-	if end := p.history[store.EndRecordName]; end != nil {
-		undoes = record.DecodeEnding(end.Output).Undoes
-	}
+	undoes := p.undoneSteps()
 	for i := range p.History {
 		row := &p.History[i]
 		if row.Kind != store.KindCompensation {
@@ -214,6 +211,25 @@ func (p *plan) dropUndone() error {
 		}
 	}
 	return nil
+}
+
+// undoneSteps returns which steps each compensation undoes, as far as the code said so. Names are as people see them.
+func (p *plan) undoneSteps() map[string][]string {
+	if end := p.history[store.EndRecordName]; end != nil {
+		return record.DecodeEnding(end.Output).Undoes
+	}
+	return nil
+}
+
+// renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the
+// old key, an outside system would take it for the compensation of the step's earlier execution.
+func (p *plan) renewCompensations() {
+	for name, steps := range p.undoneSteps() {
+		row := p.history[naming.ParseDisplay(name)]
+		if row != nil && p.dropped[row.Name] && slices.ContainsFunc(steps, func(step string) bool { return p.renewed[naming.ParseDisplay(step)] }) {
+			p.renewed[row.Name] = true
+		}
+	}
 }
 
 // dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided. Calls in
@@ -327,10 +343,10 @@ func (p *plan) result() *Result {
 	case p.request.Paused:
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}
-	if d := Timeout(run); run.Status.IsTerminal() && d > 0 {
-		r.Deadline = p.request.Now.Add(d)
-	}
 	renewal, _ := record.RenewalOf(p.History) // one that does not decode was refused before
+	if d := Timeout(run, &renewal); run.Status.IsTerminal() && d > 0 {
+		r.Deadline, renewal.TimeoutFrom = p.request.Now.Add(d), p.request.Now
+	}
 	for i := range p.History {
 		row := &p.History[i]
 		open, isOpen := p.reopened[row.Name]
@@ -363,6 +379,7 @@ func (p *plan) result() *Result {
 		}
 	}
 	d.Kept = len(r.Keep)
+	p.renewCompensations()
 	for _, name := range slices.Sorted(maps.Keys(p.renewed)) {
 		if renewal.Since == nil {
 			renewal.Since = make(map[string]int32, len(p.renewed))

@@ -277,3 +277,41 @@ func TestARunBelowAPausedOneIsPaused(t *testing.T) {
 		t.Errorf("the repair is %+v", p)
 	}
 }
+
+// A step that is executed again gets a new key, so the compensation of its first execution, which has failed and may have had an
+// effect, does not share its key with that of the second one.
+func TestACompensationGetsANewKeyWithTheStepThatItUndoes(t *testing.T) {
+	h := failedRun(t, "ship", "step charge completed", "step reserve completed", "step ship failed", "compensation release failed", "compensation refund failed", "compensation unknown failed")
+	h.History = append(h.History, store.Step{
+		Run: h.Run.UUID, Name: store.EndRecordName, Kind: store.KindFailure, Status: store.StepFailed,
+		Output: (&record.Ending{Status: "failed", Undoes: map[string][]string{"refund": {"charge"}, "release": {"reserve", "ship"}}}).Encode(),
+	})
+	r := h.retry(Request{From: "reserve"})
+	want(t, "renewed from reserve on", r.Detail.Renewed, "release", "reserve")
+	r = h.retry(Request{From: "charge"})
+	want(t, "renewed from charge on", r.Detail.Renewed, "charge", "refund", "release", "reserve")
+}
+
+// Each retry gives the run its whole timeout once more, and no time that has passed since its start.
+func TestRetriesGiveTheSameTimeout(t *testing.T) {
+	h := failedRun(t, "charge", "step charge failed")
+	r := h.retry(Request{})
+	for _, now := range []time.Time{start.Add(100 * time.Hour), start.Add(200 * time.Hour)} {
+		h.History, h.Generation, h.Run.Deadline = append(h.History[:1], r.Repair.Write...), h.Generation+1, r.Repair.Deadline
+		q := Request{Now: now}
+		var err error
+		if r, err = Retry(&h.Subject, &q); err != nil {
+			t.Fatal(err)
+		}
+		if want := now.Add(time.Hour); !r.Repair.Deadline.Equal(want) {
+			t.Errorf("retried at %v, the deadline is %v, want %v", now, r.Repair.Deadline, want)
+		}
+	}
+	renewal, err := record.RenewalOf(r.Repair.Write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Timeout(&store.Run{CreatedAt: start, Deadline: r.Repair.Deadline}, &renewal); got != time.Hour {
+		t.Errorf("a fork of it gets the timeout %v", got)
+	}
+}

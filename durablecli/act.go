@@ -156,14 +156,14 @@ func (v *verb[R]) doEach(ctx context.Context, s *session, opts []durable.Control
 	return errors.Join(v.report(results), errors.Join(failed...))
 }
 
-// ids returns the arguments; if there is only -, the lines of standard input.
+// ids returns the arguments; if there is only -, the lines of standard input, which end with \n or \r\n. Spaces belong to the IDs.
 func (p *printer) ids(args []string) (ids []string, err error) {
 	if len(args) != 1 || args[0] != "-" {
 		return args, nil
 	}
 	scanner := bufio.NewScanner(p.in)
 	for scanner.Scan() {
-		if id := strings.TrimSpace(scanner.Text()); id != "" {
+		if id := scanner.Text(); id != "" {
 			ids = append(ids, id)
 		}
 	}

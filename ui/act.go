@@ -19,6 +19,8 @@ type form struct {
 	bounded bool // the reply must not name other runs, because some may be hidden
 }
 
+// text returns a field that a person wrote, such as a duration or a reason, without the spaces around it. Identifiers are read with Get: spaces
+// belong to them.
 func (f form) text(name string) string { return strings.TrimSpace(f.Get(name)) }
 
 // payload returns the JSON of a field; null if it is empty.
@@ -39,9 +41,18 @@ type do func(ctx context.Context, e *durable.Engine, target string, f form, opts
 // outcome is the reply to an act.
 type outcome struct {
 	Verb   string
-	Target string // the run, queue, limit, schedule or worker
-	DryRun bool   // nothing was changed
-	Done   string // what was done, or would be, in words
+	Target string           // the run, queue, limit, schedule or worker
+	DryRun bool             // nothing was changed
+	Done   string           // what was done, or would be, in words
+	run    *durable.RunInfo // nil unless the target is a run
+}
+
+// Name returns the name of the target for people: the ID of a run, which the form names by its UUID.
+func (o *outcome) Name() string {
+	if o.run != nil {
+		return o.run.ID
+	}
+	return o.Target
 }
 
 // act performs the act of a form. Afterwards the browser goes to the page of what was changed.
@@ -76,8 +87,8 @@ func pathAfter(f form, done *outcome) string {
 	switch {
 	case done.Verb == "delete":
 		return "/runs?" + notice.Encode()
-	case done.Verb == "fork" && f.text("new_id") != "":
-		return runPath(f.text("new_id"))
+	case done.Verb == "fork" && f.Get("new_id") != "":
+		return runPath(f.Get("new_id"))
 	}
 	return runPath(done.Target) + "&" + notice.Encode()
 }
@@ -93,25 +104,25 @@ const (
 
 // perform performs an act for the request, if it is permitted.
 func (v *view) perform(f form) (*outcome, error) {
-	verb := f.text("verb")
+	verb := f.Get("verb")
 	done := &outcome{Verb: verb, DryRun: f.Has("dry_run")}
 	var acts map[string]do
 	action := Action{Verb: Verb(verb)}
 	switch {
 	case f.Has(kindQueue):
-		acts, done.Target = queueActs, f.text(kindQueue)
+		acts, done.Target = queueActs, f.Get(kindQueue)
 		action.Queue = done.Target
 	case f.Has(kindLimit):
-		acts, done.Target = limitActs, f.text(kindLimit)
+		acts, done.Target = limitActs, f.Get(kindLimit)
 		action.Limit = done.Target
 	case f.Has(kindSchedule):
-		acts, done.Target = scheduleActs, f.text(kindSchedule)
+		acts, done.Target = scheduleActs, f.Get(kindSchedule)
 		action.Schedule = done.Target
 	case f.Has(kindWorker):
-		acts, done.Target = workerActs, f.text(kindWorker)
+		acts, done.Target = workerActs, f.Get(kindWorker)
 		action.Worker = done.Target
 	default:
-		acts, done.Target = runActs, f.text(kindRun)
+		acts, done.Target = runActs, f.Get(kindRun)
 	}
 	if acts[verb] == nil {
 		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("There is no act %q for this.", verb)}
@@ -132,7 +143,7 @@ func (v *view) perform(f form) (*outcome, error) {
 		if run, err = v.find(done.Target); err != nil {
 			return nil, err
 		}
-		action = actionOf(action.Verb, run.RunInfo)
+		action, done.run = run.action(action.Verb), run.RunInfo
 	}
 	actor, err := v.permit(v.request, action)
 	if err != nil {
@@ -213,14 +224,15 @@ func fromOption(f form) []durable.ControlOption {
 	switch {
 	case f.Has("from_end"):
 		return []durable.ControlOption{durable.FromEnd()}
-	case f.text("from") != "":
+	case f.Get("from") != "":
 		return []durable.ControlOption{durable.From(f.Get("from"))}
 	}
 	return nil
 }
 
+// required returns an identifier that the form must have.
 func required(f form, name string) (string, error) {
-	if text := f.text(name); text != "" {
+	if text := f.Get(name); text != "" {
 		return text, nil
 	}
 	return "", &problem{http.StatusBadRequest, fmt.Sprintf("The field %q is empty.", name)}

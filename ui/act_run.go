@@ -37,7 +37,7 @@ var runActs = map[string]do{
 	}),
 	"fork": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
 		opts = append(opts, fromOption(f)...)
-		if newID := f.text("new_id"); newID != "" {
+		if newID := f.Get("new_id"); newID != "" {
 			opts = append(opts, durable.NewID(newID))
 		}
 		return e.Fork(ctx, id, opts...)
@@ -69,7 +69,7 @@ var runActs = map[string]do{
 			return "", err
 		}
 		var opts []durable.SignalOption
-		if key := f.text("key"); key != "" {
+		if key := f.Get("key"); key != "" {
 			opts = append(opts, durable.SignalKey(key))
 		}
 		return "the signal was sent", e.Signal(ctx, id, name, payload, opts...)
@@ -79,7 +79,7 @@ var runActs = map[string]do{
 		if err != nil {
 			return "", err
 		}
-		return "the tag was set", e.SetTags(ctx, id, map[string]string{key: f.text("tag_value")})
+		return "the tag was set", e.SetTags(ctx, id, map[string]string{key: f.Get("tag_value")})
 	},
 	"move": func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
 		queue, err := required(f, "to_queue")

@@ -159,11 +159,15 @@ type failureRow struct {
 	durable.FailureGroup
 	Number, NewestID, Message string
 	NewestAt                  time.Time
+	after                     time.Time // the runs of the group were started after this time; zero: at any time
 }
 
 // Path returns the address of the runs of the group.
 func (g *failureRow) Path() string {
 	q := url.Values{paramWorkflow: {g.Workflow}, paramFailureStep: {g.Step}, paramFailureType: {g.Type}}
+	if !g.after.IsZero() {
+		q.Set(paramAfter, g.after.UTC().Format(time.RFC3339))
+	}
 	return "/runs?" + q.Encode()
 }
 
@@ -185,13 +189,12 @@ func (v *view) failures(f durable.Filter) (rows []*failureRow, err error) {
 	if !some {
 		return nil, nil
 	}
-	key := f
-	key.CreatedAfter = f.CreatedAfter.Truncate(time.Minute)
-	groups, _, err := cached(v.ctx(), v.read, fmt.Sprintf("failures %+v", key), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
+	f.CreatedAfter = f.CreatedAfter.Truncate(time.Minute) // so that requests share the read
+	groups, _, err := cached(v.ctx(), v.read, fmt.Sprintf("failures %+v", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
 		return v.engine.Failures(ctx, f)
 	})
 	for _, g := range groups {
-		row := &failureRow{FailureGroup: g, Number: statusNumber{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last}
+		row := &failureRow{FailureGroup: g, Number: statusNumber{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last, after: f.CreatedAfter}
 		if e := (&redactor{f: v.redact, workflow: g.Workflow}).runError(g.Err); e != nil {
 			row.Err, row.Message = e, e.Message
 		}

@@ -40,6 +40,14 @@ func (v *view) redactorOf(run *durable.RunInfo) *redactor {
 type seen struct {
 	*durable.RunInfo
 	redactor *redactor
+	tags     map[string]string // as they are; RunInfo has them redacted
+}
+
+// action returns an action on the run for [Authorize], which decides by the tags as they are.
+func (s *seen) action(verb Verb) Action {
+	a := actionOf(verb, s.RunInfo)
+	a.Tags = s.tags
+	return a
 }
 
 // find returns a run with what the request may see of it.
@@ -65,7 +73,7 @@ func (v *view) find(id string) (*seen, error) {
 	if err := v.mayRead(actionOf(VerbRead, run)); err != nil {
 		return nil, err
 	}
-	found := &seen{run, v.redactorOf(run)}
+	found := &seen{run, v.redactorOf(run), maps.Clone(run.Tags)}
 	found.redactor.run(run)
 	return found, nil
 }

@@ -261,7 +261,7 @@ func (v *view) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, e
 func (v *view) mayChange(f form) error {
 	switch {
 	case !v.bounded():
-	case f.Has(kindQueue) && f.text(kindQueue) != v.bound().Queue:
+	case f.Has(kindQueue) && f.Get(kindQueue) != v.bound().Queue:
 		return errQueuesHidden
 	case f.Has(kindLimit):
 		return errLimitsHidden
@@ -272,7 +272,7 @@ func (v *view) mayChange(f form) error {
 		if err != nil {
 			return err
 		}
-		name := f.text(kindSchedule)
+		name := f.Get(kindSchedule)
 		if !slices.ContainsFunc(all, func(i durable.ScheduleInfo) bool { return i.Name == name }) {
 			return &problem{http.StatusNotFound, "There is no schedule of this name that you may see."}
 		}

@@ -71,7 +71,7 @@ func apiRuns(v *view, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePage(q, 100)
+	p, err := v.parsePage(q, 100)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func apiRuns(v *view, q url.Values) (any, error) {
 }
 
 func apiEvents(v *view, q url.Values) (any, error) {
-	p, err := parsePage(q, 100)
+	p, err := v.parsePage(q, 100)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const (
 
 // audit lists what was done, by whom and why, the latest first.
 func (s *server) audit(w http.ResponseWriter, r *http.Request, v *view) error {
-	p, err := parsePage(r.URL.Query(), auditEvents)
+	p, err := v.parsePage(r.URL.Query(), auditEvents)
 	if err != nil {
 		return err
 	}

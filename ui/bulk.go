@@ -17,7 +17,7 @@ import (
 
 const (
 	portionSize  = 100             // the most runs of a portion
-	portionTime  = 2 * time.Second // a portion begins no further run after this time
+	portionTime  = 2 * time.Second // by default a portion searches for so long, and begins no further run after so long
 	previewSize  = 20              // how many runs the preview lists
 	paramVerb    = "verb"
 	paramReason  = "reason"
@@ -66,7 +66,9 @@ type bulkData struct {
 	Refusals []refusal // those of this portion
 	Stopped  string    // why the portion ended before all its runs were reached; empty: it did not
 	Finished bool
-	Command  string
+	// SearchedTo is not zero if the search for runs stopped there: it goes on with runs that were started before.
+	SearchedTo time.Time
+	Command    string
 }
 
 // refusal is a run that an act was refused for, and why.
@@ -77,7 +79,7 @@ type bulk struct {
 	verb    bulkVerb
 	given   url.Values // the frozen filter, as parameters
 	filter  durable.Filter
-	cursor  string // the UUID of the last run that was reached; empty: none was
+	cursor  string // the UUID of the last run that was reached, or to which the search has come; empty: at the newest run
 	nothing bool   // no run can match
 }
 
@@ -138,12 +140,12 @@ func (v *view) freeze(b *bulk) error {
 	return nil
 }
 
-// bulkPage returns runs that match, after the last one that was reached.
+// bulkPage returns runs that match, after the last one that was reached. Without an index it searches for a bounded time: RunPage.Next goes on.
 func (v *view) bulkPage(b *bulk, limit int) (durable.RunPage, error) {
 	if b.nothing {
 		return durable.RunPage{}, nil
 	}
-	return v.list(b.filter, durable.Page{Limit: limit, Cursor: b.cursor})
+	return v.list(b.filter, durable.Page{Limit: limit, Cursor: b.cursor, MaxTime: v.portionTime})
 }
 
 // data returns what the pages of the act have in common.
@@ -184,6 +186,7 @@ func (s *server) bulkPreview(w http.ResponseWriter, r *http.Request, v *view) er
 	}
 	d := b.data("")
 	d.Number = statusNumber{Runs: len(found.Runs), More: found.Next != ""}.Text()
+	d.SearchedTo = found.SearchedTo
 	d.Runs = found.Runs[:min(previewSize, len(found.Runs))]
 	return v.show(w, "bulk", http.StatusOK, frame{Title: "Preview", Section: "/runs", Data: d})
 }
@@ -207,6 +210,9 @@ func (s *server) bulkPortion(w http.ResponseWriter, r *http.Request, v *view) er
 	d := b.data(r.PostForm.Get(paramReason))
 	d.Done, d.Refused = done.changed+number(r.PostForm, paramDone), len(done.refusals)+number(r.PostForm, paramRefused)
 	d.Refusals, d.Stopped, d.Finished = done.refusals, done.stopped, done.finished
+	if done.reached {
+		d.SearchedTo = found.SearchedTo
+	}
 	return v.show(w, "bulk", http.StatusOK, frame{Title: "Many runs", Section: "/runs", Data: d})
 }
 
@@ -221,6 +227,7 @@ type portionResult struct {
 	changed  int
 	refusals []refusal
 	stopped  string
+	reached  bool // it has reached all runs of the page
 	finished bool // it has reached the last run of the act
 }
 
@@ -230,7 +237,7 @@ func (p *portionResult) perform(v *view, b *bulk, page durable.RunPage, reason s
 	began := time.Now()
 	for i := range page.Runs {
 		run := &page.Runs[i]
-		if i > 0 && time.Since(began) > portionTime {
+		if i > 0 && time.Since(began) > v.portionTime {
 			return
 		}
 		if b.verb.skips == nil || !b.verb.skips(run) {
@@ -252,5 +259,8 @@ func (p *portionResult) perform(v *view, b *bulk, page durable.RunPage, reason s
 		}
 		b.cursor = run.RunID
 	}
-	p.finished = page.Next == ""
+	p.reached, p.finished = true, page.Next == ""
+	if !page.SearchedTo.IsZero() {
+		b.cursor = page.Next
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/ui"
@@ -49,7 +50,7 @@ func bulkPortion(t *testing.T, h http.Handler, f url.Values) string {
 // started after the preview. Its author and reason are recorded with each run.
 func TestBulkActsRunInPortions(t *testing.T) {
 	onStores(t, func(t *testing.T, e *durable.Engine) {
-		h := ui.Handler(e, ui.Authorize(anyone))
+		h := ui.Handler(e, ui.Authorize(anyone), ui.SearchFor(time.Minute)) // the machine may be busy
 		var starts []durable.StartItem[string]
 		const runs = 130
 		for i := range runs {

@@ -1,6 +1,14 @@
 package ui
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // Patterns returns the patterns of all routes of a handler.
 func Patterns(h http.Handler) []string { return h.(*server).patterns }
+
+// SearchFor changes for how long pages search for runs to which no index leads.
+func SearchFor(d time.Duration) Option {
+	return func(s *server) error { s.searchTime, s.portionTime = d, d; return nil }
+}

@@ -107,12 +107,12 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	return f, nil
 }
 
-// searchTime bounds the search of one page for runs to which no index leads.
+// searchTime bounds by default the search of one page for runs to which no index leads.
 const searchTime = 100 * time.Millisecond
 
 // parsePage returns the page that an address asks for.
-func parsePage(q url.Values, size int) (durable.Page, error) {
-	p := durable.Page{Limit: size, Cursor: q.Get(paramCursor), MaxTime: searchTime}
+func (v *view) parsePage(q url.Values, size int) (durable.Page, error) {
+	p := durable.Page{Limit: size, Cursor: q.Get(paramCursor), MaxTime: v.searchTime}
 	if text := q.Get(paramLimit); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1000 {

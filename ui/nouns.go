@@ -42,7 +42,7 @@ type eventsData struct {
 
 // events lists the events before a cursor, the newest first.
 func (s *server) events(w http.ResponseWriter, r *http.Request, v *view) error {
-	p, err := parsePage(r.URL.Query(), 100)
+	p, err := v.parsePage(r.URL.Query(), 100)
 	if err != nil {
 		return err
 	}

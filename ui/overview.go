@@ -71,7 +71,7 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 			if !some {
 				continue
 			}
-			page, err := v.engine.List(ctx, f, durable.Page{Limit: mostCounted})
+			page, err := v.engine.List(ctx, f, durable.Page{Limit: mostCounted, MaxTime: v.searchTime})
 			if err != nil {
 				return nil, err
 			}
@@ -249,7 +249,7 @@ func (v *view) overviewData() (d *overviewData, err error) {
 	if d.Failures, err = v.failures(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}); err != nil {
 		return nil, err
 	}
-	newest, err := v.list(durable.Filter{Roots: true}, durable.Page{Limit: 10})
+	newest, err := v.list(durable.Filter{Roots: true}, durable.Page{Limit: 10, MaxTime: v.searchTime})
 	d.Newest = newest.Runs
 	return d, err
 }

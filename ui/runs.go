@@ -37,7 +37,7 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	if err != nil {
 		return err
 	}
-	page, err := parsePage(q, pageSize)
+	page, err := v.parsePage(q, pageSize)
 	if err != nil {
 		return err
 	}

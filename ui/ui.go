@@ -25,7 +25,7 @@ import (
 //
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), turns: newCache(), hub: newHub(e)}
+	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), turns: newCache(), hub: newHub(e), searchTime: searchTime, portionTime: portionTime}
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
 			panic(fmt.Errorf("durable/ui: %w", err))
@@ -74,6 +74,9 @@ type server struct {
 	visible   func(*http.Request) durable.Filter
 	redact    func(Field) string
 	links     []keyValue // titles and templates
+
+	searchTime  time.Duration // of a page
+	portionTime time.Duration // of a portion of a bulk act
 }
 
 // readTimeout bounds each request, but for streams: a page that takes longer burdens the database.

@@ -102,7 +102,7 @@ func wrapWords(text string, width int) (lines []string) {
 func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if s.given != nil {
 		s.say("the settings of the database are not checked: call durable doctor with --url or --file for them")
-		s.engine = s.given
+		s.use(ctx, s.given)
 		return s.examineRuns(ctx)
 	}
 	target, err := s.target(s)
@@ -136,7 +136,7 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 		return append(findings, finding{problem, "open", err.Error(), "see the error"}), nil
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	s.engine = engine
+	s.use(ctx, engine)
 	runs, err := s.examineRuns(ctx)
 	return append(findings, runs...), err
 }

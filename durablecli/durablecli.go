@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +34,11 @@ import (
 // Pass the command to [Execute], or add it to a command of your own; then [ExitCode] returns the exit code for the error of your
 // command's Execute.
 func Command(e *durable.Engine) *cobra.Command {
-	f := &frame{given: e}
+	return commandOf(&frame{given: e, clock: time.Now})
+}
+
+// commandOf returns the command with the given frame.
+func commandOf(f *frame) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "durable",
 		Short: "Operate the runs of a database: look, act, migrate, diagnose",

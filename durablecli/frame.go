@@ -17,7 +17,8 @@ import (
 
 // frame is what all commands share: the global flags, and the way to the engine.
 type frame struct {
-	given *durable.Engine // nil: each command opens a database
+	given *durable.Engine  // nil: each command opens a database
+	clock func() time.Time // of this machine
 
 	url, file, schema string
 	owners            []string
@@ -66,9 +67,19 @@ func (f *frame) withEngine(cmd *cobra.Command, do action) *cobra.Command {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
-		s.engine = engine
+		s.use(ctx, engine)
 		return do(ctx, s)
 	})
+}
+
+// use makes the session use the engine, and the time of its database, with which ages and times that are relative to now have to be compared. If the
+// database cannot be read, the command gets the error.
+func (s *session) use(ctx context.Context, engine *durable.Engine) {
+	s.engine = engine
+	if now, err := engine.Now(ctx); err == nil {
+		offset := now.Sub(s.clock())
+		s.now = func() time.Time { return s.clock().Add(offset) }
+	}
 }
 
 // withoutEngine makes the command do the action without a database.

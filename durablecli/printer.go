@@ -31,11 +31,11 @@ type printer struct {
 	format   string
 	terminal *os.File // the terminal that out is; nil if it is none
 	colors   bool
-	now      func() time.Time
+	now      func() time.Time // what ages are relative to: the time of the database, once it is known
 }
 
 func (f *frame) newPrinter(cmd *cobra.Command) (*printer, error) {
-	p := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), in: cmd.InOrStdin(), format: f.output, now: time.Now}
+	p := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), in: cmd.InOrStdin(), format: f.output, now: f.clock}
 	if isTerminal(p.out) {
 		p.terminal = p.out.(*os.File)
 	}

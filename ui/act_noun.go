@@ -83,10 +83,14 @@ var scheduleActs = map[string]do{
 		return "run " + id + " was started", err
 	},
 	"backfill": func(ctx context.Context, e *durable.Engine, name string, f form, _ []durable.ControlOption) (string, error) {
+		now, err := e.Now(ctx)
+		if err != nil {
+			return "", err
+		}
 		var times [2]time.Time
 		for i, field := range []string{"after", "before"} {
 			var err error
-			if times[i], err = wording.ParseTime(f.text(field), time.Now()); err != nil {
+			if times[i], err = wording.ParseTime(f.text(field), now); err != nil {
 				return "", &problem{http.StatusBadRequest, err.Error()}
 			}
 		}

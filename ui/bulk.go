@@ -46,6 +46,7 @@ var bulkVerbs = []bulkVerb{
 	{Name: "cancel", Done: "cancelled, or will be when their compensations have finished", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
 		return r.Cancellation != nil
 	}},
+	{Name: "terminate", Done: "terminated", among: wording.StatusGroups["live"]},
 	{Name: "delete", Done: "deleted", among: wording.StatusGroups["ended"], Roots: true},
 }
 

@@ -12,3 +12,8 @@ func Patterns(h http.Handler) []string { return h.(*server).patterns }
 func SearchFor(d time.Duration) Option {
 	return func(s *server) error { s.searchTime, s.portionTime = d, d; return nil }
 }
+
+// Clock changes the clock of the process that serves the pages.
+func Clock(now func() time.Time) Option {
+	return func(s *server) error { s.now = now; return nil }
+}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -76,6 +77,7 @@ type server struct {
 	links     []keyValue // titles and templates
 
 	searchTime  time.Duration // of a page
+	clockOffset atomic.Int64  // nanoseconds by which the database's clock is ahead, as last measured
 	portionTime time.Duration // of a portion of a bulk act
 }
 
@@ -124,6 +126,7 @@ func (s *server) serve(p page) http.Handler {
 		ctx, cancel := contextWithTimeout(r.Context())
 		defer cancel()
 		r = r.WithContext(ctx)
+		s.measureClock(ctx)
 		if err := p(w, r, s.view(r)); err != nil {
 			s.fail(w, r, err)
 		}

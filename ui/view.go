@@ -19,7 +19,17 @@ type view struct {
 	at      time.Time // what ages are relative to
 }
 
-func (s *server) view(r *http.Request) *view { return &view{s, r, s.now()} }
+// view returns what the request may see, at the time of the database, with whose times it is compared.
+func (s *server) view(r *http.Request) *view {
+	return &view{s, r, s.now().Add(time.Duration(s.clockOffset.Load()))}
+}
+
+// measureClock learns how far the database's clock is ahead of this process's. If the database cannot be read, the page gets the error.
+func (s *server) measureClock(ctx context.Context) {
+	if now, err := s.engine.Now(ctx); err == nil {
+		s.clockOffset.Store(int64(now.Sub(s.now())))
+	}
+}
 
 func (v *view) ctx() context.Context { return v.request.Context() }
 

@@ -24,8 +24,19 @@ func (s *server) routesOfAPI() {
 		"schedules": func(v *view, _ url.Values) (any, error) { return v.scheduleList() },
 		"workers":   func(v *view, _ url.Values) (any, error) { return v.workerList() },
 		"events":    apiEvents,
-		"run":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),
-		"history":   ofRun(apiHistory),
+		"latest_events": func(v *view, q url.Values) (any, error) {
+			p, err := v.parsePage(q, 100)
+			if err != nil {
+				return nil, err
+			}
+			all, _, err := v.eventList(p, v.engine.LatestEvents)
+			return all, err
+		},
+		"failures":       apiFailures,
+		"audit":          func(v *view, q url.Values) (any, error) { return v.auditData(q) },
+		"schedule_fires": apiScheduleFires,
+		"run":            ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),
+		"history":        ofRun(apiHistory),
 		"history_page": ofRun(func(v *view, run *seen, q url.Values) (any, error) {
 			part, opts, err := parseHistoryPart(q, 100)
 			if err != nil {
@@ -33,6 +44,7 @@ func (s *server) routesOfAPI() {
 			}
 			return v.historyPage(run, part, opts...)
 		}),
+		"divergences": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.engine.Divergences(v.ctx(), run.RunID) }),
 		"generations": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.generations(run) }),
 		"tree":        ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.tree(run) }),
 		"graph":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.graph(run) }),
@@ -85,6 +97,39 @@ func apiEvents(v *view, q url.Values) (any, error) {
 	}
 	all, _, err := v.eventList(p, v.engine.Events)
 	return all, err
+}
+
+// apiFailures returns the groups of failures of the filter; without a time, of the last seven days.
+func apiFailures(v *view, q url.Values) (any, error) {
+	f, err := parseFilter(q, v.at)
+	if err != nil {
+		return nil, err
+	}
+	if f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.OlderThan == 0 {
+		f.CreatedAfter = v.at.Add(-failuresPeriod)
+	}
+	rows, err := v.failures(f)
+	groups := make([]durable.FailureGroup, len(rows))
+	for i := range rows {
+		groups[i] = rows[i].FailureGroup
+	}
+	return groups, err
+}
+
+// apiScheduleFires returns what happened at the latest times of a schedule, if the request may see the schedule.
+func apiScheduleFires(v *view, q url.Values) (any, error) {
+	p, err := v.parsePage(q, 100)
+	if err != nil {
+		return nil, err
+	}
+	name := q.Get("name")
+	if err := v.mayRead(Action{Schedule: name}); err != nil {
+		return nil, err
+	}
+	if err := v.mayReadSchedule(name); err != nil {
+		return nil, err
+	}
+	return v.engine.ScheduleFires(v.ctx(), name, p.Limit)
 }
 
 func apiHistory(v *view, run *seen, q url.Values) (any, error) {

@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/wording"
@@ -12,7 +13,7 @@ import (
 type auditData struct {
 	Last []wording.Act // what was done last to queues, limits, schedules and workers; on the first page only
 	Runs []wording.Act
-	Next string // the address of the acts before; empty: these are the first
+	Next string // the cursor of the acts before; empty: these are the first
 }
 
 const (
@@ -23,25 +24,33 @@ const (
 
 // audit lists what was done, by whom and why, the latest first.
 func (s *server) audit(w http.ResponseWriter, r *http.Request, v *view) error {
-	p, err := v.parsePage(r.URL.Query(), auditEvents)
+	d, err := v.auditData(r.URL.Query())
 	if err != nil {
 		return err
+	}
+	return v.show(w, "audit", http.StatusOK, frame{Title: "Audit", Section: "/audit", Data: d})
+}
+
+func (v *view) auditData(q url.Values) (*auditData, error) {
+	p, err := v.parsePage(q, auditEvents)
+	if err != nil {
+		return nil, err
 	}
 	d := new(auditData)
 	if p.Cursor == "" {
 		if d.Last, err = v.lastActs(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for read := 0; read < mostEvents && len(d.Runs) < auditSize; read += p.Limit {
 		events, next, err := v.eventList(p, v.engine.LatestEvents)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var runs durable.RunPage
 		if ids := wording.RunsOfActs(events); len(ids) > 0 {
 			if runs, err = v.list(durable.Filter{RunID: ids}, durable.Page{Limit: len(ids)}); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		d.Runs = append(d.Runs, wording.ActsOnRuns(events, runs.Runs)...)
@@ -49,10 +58,8 @@ func (s *server) audit(w http.ResponseWriter, r *http.Request, v *view) error {
 			break
 		}
 	}
-	if p.Cursor != "" {
-		d.Next = "/audit?cursor=" + p.Cursor
-	}
-	return v.show(w, "audit", http.StatusOK, frame{Title: "Audit", Section: "/audit", Data: d})
+	d.Next = p.Cursor
+	return d, nil
 }
 
 // lastActs returns what was done last to the queues, limits, schedules and workers that the request may see.

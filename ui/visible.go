@@ -268,14 +268,22 @@ func (v *view) mayChange(f form) error {
 	case f.Has(kindWorker): // it executes runs of others too
 		return &problem{http.StatusForbidden, "Workers are not changed here, because you may not see all runs."}
 	case f.Has(kindSchedule):
-		all, err := v.scheduleList()
-		if err != nil {
-			return err
-		}
-		name := f.Get(kindSchedule)
-		if !slices.ContainsFunc(all, func(i durable.ScheduleInfo) bool { return i.Name == name }) {
-			return &problem{http.StatusNotFound, "There is no schedule of this name that you may see."}
-		}
+		return v.mayReadSchedule(f.Get(kindSchedule))
+	}
+	return nil
+}
+
+// mayReadSchedule returns an error if [Visible] hides the schedule.
+func (v *view) mayReadSchedule(name string) error {
+	if !v.bounded() {
+		return nil
+	}
+	all, err := v.scheduleList()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(i durable.ScheduleInfo) bool { return i.Name == name }) {
+		return &problem{http.StatusNotFound, "There is no schedule of this name that you may see."}
 	}
 	return nil
 }

@@ -35,6 +35,10 @@ type Filter struct {
 	EndedAfter    time.Time     // the run ended after this time
 	EndedBefore   time.Time     // the run ended before this time
 	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses it
+	// Held matches the runs that are held because the code does not fit their history (RunInfo.Diverged), or because the database rejected their
+	// writes or they lost their process, with a RunInfo.Reason (RunInfo.Crashes is greater than zero). An index leads to these. Runs that only wait for a
+	// worker that can decode their payloads are not matched. Held cannot be combined with RunID, Parent, GroupKey and Failure.
+	Held bool
 }
 
 // convertFilter checks a filter, and converts it for the store.
@@ -42,7 +46,7 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
-		Failure: store.FailureKey(f.Failure), Version: f.Version, EndedAfter: f.EndedAfter, EndedBefore: f.EndedBefore,
+		Failure: store.FailureKey(f.Failure), Held: f.Held, Version: f.Version, EndedAfter: f.EndedAfter, EndedBefore: f.EndedBefore,
 	}
 	for _, p := range f.Priority {
 		if p < LowestPriority || p > HighestPriority {
@@ -83,6 +87,8 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 		return g, fmt.Errorf("%w: the filter's Failure names no Workflow: give the FailureKey of a group that Failures returned", ErrInvalidConfig)
 	case f.Failure.Workflow != "" && f.GroupKey != "":
 		return g, fmt.Errorf("%w: the filter has a GroupKey and a Failure: runs that have failed have no place in a queue, leave one of them out", ErrInvalidConfig)
+	case f.Held && (len(f.RunID)+len(f.Parent) > 0 || f.GroupKey != "" || f.Failure.Workflow != ""):
+		return g, fmt.Errorf("%w: the filter has Held and one of RunID, Parent, GroupKey and Failure: leave one of them out, and look at the runs that List returns", ErrInvalidConfig)
 	case f.OlderThan > 0:
 		now, err := e.inner.Now(ctx)
 		if err != nil {

@@ -49,7 +49,7 @@ const (
 // List returns a page of the runs that match the filter, the newest first. Runs that are started while you read the pages do not
 // shift the later pages.
 //
-// An index leads to runs by RunID, Parent, IDPrefix, Tag, GroupKey and Failure, to those that have failed or expired, and to paused ones. With other
+// An index leads to runs by RunID, Parent, IDPrefix, Tag, GroupKey and Failure, to those that have failed or expired, and to paused and held ones. With other
 // conditions List reads all runs, the newest first, until the page is full; Page.MaxTime bounds that. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
 // List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {

@@ -69,6 +69,9 @@ func awaitHeld(t *testing.T, e *durable.Engine, text string) *durable.RunInfo {
 	if !strings.Contains(info.Reason, text) {
 		t.Errorf("the run is held because %q, want %q", info.Reason, text)
 	}
+	if held := read(e.List(within(t), durable.Filter{Held: true}, durable.Page{}))(t).Runs; info.Crashes > 0 && (len(held) != 1 || held[0].ID != "a" || held[0].Reason != info.Reason) {
+		t.Errorf("the held runs are %+v, the run is %+v", held, info)
+	}
 	return info
 }
 

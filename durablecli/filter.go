@@ -26,7 +26,7 @@ type filterFlags struct {
 	parents                                                                                                                   []string
 	priorities                                                                                                                []int
 	olderThan                                                                                                                 time.Duration
-	roots                                                                                                                     bool
+	roots, held                                                                                                               bool
 }
 
 func (f *filterFlags) add(cmd *cobra.Command) {
@@ -48,6 +48,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that durable failures shows; none: the function failed by itself")
 	flags.StringVar(&f.failedType, "failed-type", "", "runs that failed with an error of this type; with --workflow and, if there is one, --failed-step")
 	flags.StringSliceVar(&f.parents, "parent", nil, "children of the runs with these UUIDs")
+	flags.BoolVar(&f.held, "held", false, "runs that are held, because the code does not fit them or their writes were rejected; not with --key, --parent or --failed-type")
 	flags.BoolVar(&f.roots, "roots", false, "root runs, no children")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statusNames()...), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -61,7 +62,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	filter := durable.Filter{
 		Workflow: f.workflow, Queue: f.queue, GroupKey: f.groupKey, Priority: f.priorities, Tag: key, TagValue: value,
 		IDPrefix: f.idPrefix, OlderThan: f.olderThan, Roots: f.roots, Parent: f.parents,
-		Version: f.version, Owner: f.worker,
+		Version: f.version, Owner: f.worker, Held: f.held,
 	}
 	if f.failedStep != "" || f.failedType != "" {
 		if f.workflow == "" || f.failedType == "" {
@@ -97,6 +98,6 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	case f.endedAfter != "" && f.endedAfter == f.endedBefore:
 		return filter, false, usage("--ended-after and --ended-before are the same time: no run matches")
 	}
-	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before+f.version+f.worker+f.endedAfter+f.endedBefore != "" || len(f.statuses)+len(f.priorities)+len(f.parents) > 0 || f.olderThan > 0 || f.roots
+	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before+f.version+f.worker+f.endedAfter+f.endedBefore != "" || len(f.statuses)+len(f.priorities)+len(f.parents) > 0 || f.olderThan > 0 || f.roots || f.held
 	return filter, given, nil
 }

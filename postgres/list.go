@@ -37,6 +37,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		} else {
 			sql, args = s.statements.runsListByParent, append(args, uuidsWithShards(f.Parents)...)
 		}
+	case f.Held:
+		sql, args = s.statements.runsListHeld, append(args, f.Tag.Key, f.Tag.Value)
 	case f.Failure.Workflow != "":
 		sql, args = s.statements.runsListByFailure, append(args, f.Tag.Key, f.Tag.Value, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 	case f.GroupKey != "":

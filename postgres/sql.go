@@ -45,7 +45,7 @@ type statements struct {
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, failures, statusCounts, eventLast                                                string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListHeld, failures, statusCounts, eventLast                                  string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                 string
@@ -122,6 +122,7 @@ func loadStatements(schema string) statements {
 		runsSearch:                      text("runs_search.sql"),
 		runsListFailed:                  text("runs_list_failed.sql"),
 		runsListPaused:                  text("runs_list_paused.sql"),
+		runsListHeld:                    text("runs_list_held.sql"),
 		failures:                        text("failures.sql"),
 		statusCounts:                    text("status_counts.sql"),
 		eventLast:                       text("event_last.sql"),

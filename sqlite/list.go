@@ -51,6 +51,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err error) {
 	n := 0
 	switch {
+	case f.Held:
+		return qRunsListHeld, true, nil
 	case f.Failure.Workflow != "":
 		return qRunsListByFailure, true, nil
 	case f.GroupKey != "":

@@ -208,6 +208,7 @@ const (
 	// The statements from here on sort their results or scan a whole table.
 	qRunsListByRunNamePrefix
 	qRunsListByTagKey
+	qRunsListHeld
 	qRunsListByOwner
 	qRunsListByGroupKey
 	qFailureGroup

@@ -20,6 +20,7 @@ func sqlFile(q queryID) string {
 		qRunsListByOwner:                 "runs_list_by_owner.sql",
 		qRunsSearch:                      "runs_search.sql",
 		qRunsListPaused:                  "runs_list_paused.sql",
+		qRunsListHeld:                    "runs_list_held.sql",
 		qRunsListByID:                    "runs_list_by_id.sql",
 		qRunsListByParent:                "runs_list_by_parent.sql",
 		qFailureNext:                     "failure_next.sql",

@@ -30,6 +30,7 @@ const (
 	paramEndedAfter  = "ended_after"
 	paramEndedBefore = "ended_before"
 	paramRoots       = "roots"
+	paramHeld        = "held"
 	paramParent      = "parent"      // the UUIDs of runs: their children
 	paramFailureStep = "failed_step" // with the workflow: a group of failures
 	paramFailureType = "failed_type"
@@ -37,7 +38,7 @@ const (
 	paramLimit       = "limit"
 )
 
-var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramParent, paramFailureStep, paramFailureType}
+var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramHeld, paramParent, paramFailureStep, paramFailureType}
 
 // onlyFilter returns the parameters of a filter among those of an address, without empty ones.
 func onlyFilter(q url.Values) url.Values {
@@ -60,7 +61,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	tag, value, _ := strings.Cut(q.Get(paramTag), "=")
 	f := durable.Filter{
 		Workflow: q.Get(paramWorkflow), Queue: q.Get(paramQueue), GroupKey: q.Get(paramKey), Tag: tag, TagValue: value,
-		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "", Version: q.Get(paramVersion), Owner: q.Get(paramWorker),
+		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "", Version: q.Get(paramVersion), Owner: q.Get(paramWorker), Held: q.Get(paramHeld) != "",
 	}
 	if q.Has(paramFailureStep) || q.Has(paramFailureType) {
 		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
@@ -154,6 +155,7 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	f.RunID, some = common(f.RunID, g.RunID, some)
 	f.Parent, some = common(f.Parent, g.Parent, some)
 	f.OlderThan, f.Roots = max(f.OlderThan, g.OlderThan), f.Roots || g.Roots
+	f.Held = f.Held || g.Held
 	if g.CreatedAfter.After(f.CreatedAfter) {
 		f.CreatedAfter = g.CreatedAfter
 	}

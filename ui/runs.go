@@ -76,8 +76,8 @@ func listCommand(q url.Values) string {
 	command := "durable list"
 	for _, name := range filterParams {
 		for _, value := range q[name] {
-			if name == paramRoots {
-				command += " --roots"
+			if name == paramRoots || name == paramHeld {
+				command += " --" + name
 				continue
 			}
 			command += " --" + dashed(name) + " " + quoteForShell(value)

@@ -69,3 +69,20 @@ func TestBoundedCountsSearchForABoundedTime(t *testing.T) {
 		}
 	})
 }
+
+// The list has a filter for held runs, which is kept in the command and in the form of a bulk act.
+func TestListOfHeldRuns(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		start(t, e, approval, "waits", "in")
+		h := ui.Handler(e, ui.Authorize(anyone))
+		for path, shown := range map[string]bool{"/runs?id_prefix=waits": true, "/runs?id_prefix=waits&held=yes": false} {
+			body := send(h, path, nil).Body.String()
+			if strings.Contains(body, ">waits</a>") != shown || strings.Contains(body, "--held") == shown || strings.Contains(body, `name="held" value="yes" checked`) == shown {
+				t.Errorf("%s: %s", path, body)
+			}
+		}
+		if page := bulkPreview(t, h, url.Values{"verb": {"cancel"}, "held": {"yes"}}); !strings.Contains(page, "No run of") {
+			t.Errorf("the preview is %s", page)
+		}
+	})
+}

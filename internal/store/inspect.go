@@ -25,6 +25,9 @@ type Filter struct {
 	UUIDs   []UUID // selects the runs with these UUIDs
 	Parents []UUID // selects the children of these runs
 
+	// Held selects the runs that are held. The fields UUIDs, Parents, GroupKey and Failure are not considered together with it.
+	Held bool
+
 	Version     string
 	Owner       UUID      // selects the runs that this worker executes
 	EndedAfter  time.Time // exclusive
@@ -33,7 +36,7 @@ type Filter struct {
 
 // HasIndex reports whether an index leads to the runs that the filter selects, however many other runs there are.
 func (f *Filter) HasIndex() bool {
-	return len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
+	return f.Held || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
 		f.OnlyStatuses(Failed, Expired) || f.OnlyStatuses(Paused)
 }
 

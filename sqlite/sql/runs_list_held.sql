@@ -1,0 +1,34 @@
+-- Selects the newest held runs below an ID, without payloads: those whose code does not fit their history (control 16), and those that were held
+-- for another reason and have recorded nothing since. Few runs have diverged or lose their process, so they are sorted. ?1 is not used.
+SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
+       CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
+       NULL, NULL, run.error,
+       run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
+       run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
+FROM (
+    SELECT suspect.id FROM durable_run AS suspect INDEXED BY durable_run_suspect WHERE suspect.wake_at IS NOT NULL AND suspect.crashes > 0
+    UNION
+    SELECT divergence.run_id FROM durable_divergence AS divergence
+) AS matched
+CROSS JOIN durable_run AS run ON run.id = matched.id
+WHERE run.id < ?2
+  AND (run.wake_at IS NULL AND run.status = 4 AND run.control & 16 = 16 OR run.wake_at IS NOT NULL AND run.crashes > 0 AND run.reason <> ''
+       AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) <= run.progress)
+  AND (?4 = '' OR +run.workflow = ?4)
+  AND (?5 = '' OR run.queue = ?5)
+  AND (?6 = 0 OR (?6 >> run.status) & 1)
+  AND (?14 = 0 OR (?14 >> run.priority + 31) & 1)
+  AND (?7 IS NULL OR run.created_at > ?7)
+  AND (?8 IS NULL OR run.created_at < ?8)
+  AND (?9 = 0 OR run.parent_id = x'')
+  AND (?19 = '' OR +run.version = ?19)
+  AND (?20 IS NULL OR +run.owner = ?20)
+  AND (?21 IS NULL OR +run.ended_at > ?21)
+  AND (?22 IS NULL OR +run.ended_at < ?22)
+  AND +run.name >= ?10 AND +run.name < coalesce(?11, x'')
+  AND (?12 = '' OR EXISTS (
+      SELECT 1 FROM durable_tag AS tag
+      WHERE tag.shard = run.shard AND tag.run_id = run.id AND tag.key = ?12 AND (?13 = '' OR tag.value = ?13)
+  ))
+ORDER BY run.id DESC
+LIMIT ?3 + 0;

@@ -10,25 +10,26 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
+	"github.com/seed8ec063be/durable/internal/doctor"
 	"github.com/seed8ec063be/durable/internal/wording"
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// severity tells how bad a finding is.
-type severity string
-
-const (
-	fine    severity = "ok"
-	warning severity = "warning" // it may be intended, or is not urgent
-	problem severity = "problem" // runs do not go on, or may be lost
+// What the doctor finds, which the dashboard shows too.
+type (
+	severity = doctor.Severity
+	finding  = doctor.Finding
 )
 
-// finding is what the doctor has to say about one thing.
-type finding struct {
-	Level   severity
-	Check   string
-	Finding string
-	Fix     string // what to do, in words; empty if nothing is wrong
+const (
+	fine    = doctor.Fine
+	warning = doctor.Warning
+	problem = doctor.Problem
+)
+
+// found returns a finding; without a fix, nothing is wrong.
+func found(level severity, check, text, fix string) finding {
+	return finding{Level: level, Check: check, Finding: text, Fix: fix}
 }
 
 // errProblems is returned when the doctor found a problem.
@@ -103,7 +104,7 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if s.given != nil {
 		s.say("the settings of the database are not checked: call durable doctor with --url or --file for them")
 		s.use(ctx, s.given)
-		return s.examineRuns(ctx)
+		return doctor.Examine(ctx, s.engine)
 	}
 	target, err := s.target(s)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if err != nil {
 		return nil, &markedError{errDatabase, err}
 	}
-	found, usable := schemaFinding(have, migrationsOf(target))
+	schemaState, usable := schemaFinding(have, migrationsOf(target))
 	clock, err := clockFinding(ctx, d)
 	if err != nil {
 		return nil, &markedError{errDatabase, err}
@@ -127,17 +128,17 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if err != nil {
 		return nil, &markedError{errDatabase, err}
 	}
-	findings = append([]finding{found, clock}, settings...)
+	findings = append([]finding{schemaState, clock}, settings...)
 	if !usable {
 		return findings, nil
 	}
 	engine, closeStore, err := s.open(ctx, s)
 	if err != nil {
-		return append(findings, finding{problem, "open", err.Error(), "see the error"}), nil
+		return append(findings, found(problem, "open", err.Error(), "see the error")), nil
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	s.use(ctx, engine)
-	runs, err := s.examineRuns(ctx)
+	runs, err := doctor.Examine(ctx, s.engine)
 	return append(findings, runs...), err
 }
 
@@ -146,13 +147,13 @@ func schemaFinding(have int, all []schema.Migration) (finding, bool) {
 	const check = "schema"
 	switch {
 	case have == 0:
-		return finding{problem, check, "the database has no tables of durable", "check the address and --schema, or create the tables with durable migrate up"}, false
+		return found(problem, check, "the database has no tables of durable", "check the address and --schema, or create the tables with durable migrate up"), false
 	case have < len(all):
-		return finding{problem, check, fmt.Sprintf("the schema is at version %d, and this program needs %d", have, len(all)), "apply the missing migrations with durable migrate up, or use the version of the command that fits the workers"}, false
+		return found(problem, check, fmt.Sprintf("the schema is at version %d, and this program needs %d", have, len(all)), "apply the missing migrations with durable migrate up, or use the version of the command that fits the workers"), false
 	case have > len(all):
-		return finding{problem, check, fmt.Sprintf("the schema is at version %d, and this program knows up to %d", have, len(all)), "update this program"}, false
+		return found(problem, check, fmt.Sprintf("the schema is at version %d, and this program knows up to %d", have, len(all)), "update this program"), false
 	}
-	return finding{fine, check, fmt.Sprintf("version %d", have), ""}, true
+	return found(fine, check, fmt.Sprintf("version %d", have), ""), true
 }
 
 // clockFinding compares this machine's clock with the database's.
@@ -167,7 +168,7 @@ func clockFinding(ctx context.Context, d inspected) (finding, error) {
 	elapsed := time.Since(before)
 	offset := there.Sub(before.Add(elapsed / 2)).Truncate(time.Millisecond)
 	if offset.Abs() > tolerated+elapsed {
-		return finding{warning, check, fmt.Sprintf("the database's clock differs by %v from this machine's", offset), "set the clocks by NTP: all times are the database's, so those that you give and read here are off by this much"}, nil
+		return found(warning, check, fmt.Sprintf("the database's clock differs by %v from this machine's", offset), "set the clocks by NTP: all times are the database's, so those that you give and read here are off by this much"), nil
 	}
-	return finding{fine, check, fmt.Sprintf("differs by %v from this machine's, read in %v", offset, elapsed.Truncate(10*time.Microsecond)), ""}, nil
+	return found(fine, check, fmt.Sprintf("differs by %v from this machine's, read in %v", offset, elapsed.Truncate(10*time.Microsecond)), ""), nil
 }

@@ -26,10 +26,10 @@ func (p *inspectedPostgres) check(ctx context.Context) ([]finding, error) {
 	var findings []finding
 	add := func(good bool, level severity, check, ifGood, ifBad, fix string) {
 		if good {
-			findings = append(findings, finding{fine, check, ifGood, ""})
+			findings = append(findings, found(fine, check, ifGood, ""))
 			return
 		}
-		findings = append(findings, finding{level, check, ifBad, fix})
+		findings = append(findings, found(level, check, ifBad, fix))
 	}
 	add(!standby, problem, "server", "PostgreSQL "+version, "PostgreSQL "+version+" is a standby, which cannot be written to", "use the address of the primary, or name all hosts with target_session_attrs=primary")
 	add(fsync, problem, "fsync", "on", "off: a crash of the machine can destroy the database", "set fsync = on")
@@ -61,9 +61,9 @@ const listenPatience = 3 * time.Second
 func (p *inspectedPostgres) checkListen(ctx context.Context) (finding, error) {
 	const check = "LISTEN"
 	channel := "durable_doctor_" + strings.ToLower(rand.Text())
-	lost := finding{
+	lost := found(
 		warning, check, "a notification did not arrive", "behind a pooler in transaction mode this is so: workers poll (Config.Poll), which costs latency. Connect directly, or open the store with WithoutListen to save the connection",
-	}
+	)
 	if _, err := p.conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		lost.Finding = "LISTEN fails: " + err.Error()
 		return lost, nil
@@ -77,7 +77,7 @@ func (p *inspectedPostgres) checkListen(ctx context.Context) (finding, error) {
 	switch {
 	case err == nil:
 		_, err = p.conn.Exec(ctx, "UNLISTEN "+pgx.Identifier{channel}.Sanitize())
-		return finding{fine, check, "notifications arrive", ""}, err
+		return found(fine, check, "notifications arrive", ""), err
 	case ctx.Err() != nil:
 		return finding{}, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -101,14 +101,14 @@ func (p *inspectedPostgres) checkBloat(ctx context.Context) ([]finding, error) {
 	var table string
 	var live, dead int64
 	_, err = pgx.ForEachRow(rows, []any{&table, &live, &dead}, func() error {
-		findings = append(findings, finding{
+		findings = append(findings, found(
 			warning, "bloat", fmt.Sprintf("table %s has %d dead rows and %d live ones", table, dead, live),
 			"look for transactions and replication slots that keep dead rows; let autovacuum run more often on this table",
-		})
+		))
 		return nil
 	})
 	if len(findings) == 0 {
-		findings = []finding{{fine, "bloat", "no table has more dead rows than live ones", ""}}
+		findings = []finding{found(fine, "bloat", "no table has more dead rows than live ones", "")}
 	}
 	return findings, err
 }
@@ -125,30 +125,30 @@ func (q *inspectedSQLite) check(ctx context.Context) ([]finding, error) {
 	}
 	var findings []finding
 	if journal == "wal" {
-		findings = append(findings, finding{fine, "journal", "the file has a write-ahead log", ""})
+		findings = append(findings, found(fine, "journal", "the file has a write-ahead log", ""))
 	} else {
-		findings = append(findings, finding{problem, "journal", "the journal mode is " + journal, "let a program open the file with sqlite.Open, which sets the mode wal, and look for a program that changes it"})
+		findings = append(findings, found(problem, "journal", "the journal mode is "+journal, "let a program open the file with sqlite.Open, which sets the mode wal, and look for a program that changes it"))
 	}
 	if pages > 10_000 && free > pages/2 {
-		findings = append(findings, finding{warning, "size", fmt.Sprintf("%d of %d pages are free", free, pages), "stop the workers and shrink the file with VACUUM"})
+		findings = append(findings, found(warning, "size", fmt.Sprintf("%d of %d pages are free", free, pages), "stop the workers and shrink the file with VACUUM"))
 	}
 	const largeLog = 1 << 30
 	if info, err := os.Stat(q.path + "-wal"); err == nil && info.Size() > largeLog {
-		findings = append(findings, finding{warning, "log", fmt.Sprintf("the write-ahead log has %d MB", info.Size()>>20), "look for a program that keeps a transaction on the file open"})
+		findings = append(findings, found(warning, "log", fmt.Sprintf("the write-ahead log has %d MB", info.Size()>>20), "look for a program that keeps a transaction on the file open"))
 	}
 	info, err := os.Stat(q.path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > mostChecked {
-		return append(findings, finding{fine, "file", fmt.Sprintf("not checked, because it has %d MB: execute PRAGMA quick_check", info.Size()>>20), ""}), nil
+		return append(findings, found(fine, "file", fmt.Sprintf("not checked, because it has %d MB: execute PRAGMA quick_check", info.Size()>>20), "")), nil
 	}
 	var fault string
 	if err := q.db.QueryRowContext(ctx, statement("sqlite_integrity")).Scan(&fault); err != nil {
 		return nil, fmt.Errorf("check the file: %w", err)
 	}
 	if fault == "ok" {
-		return append(findings, finding{fine, "file", "it is intact", ""}), nil
+		return append(findings, found(fine, "file", "it is intact", "")), nil
 	}
-	return append(findings, finding{problem, "file", "it is damaged: " + fault, "stop the workers and restore a backup, or recover the file with the .recover command of sqlite3"}), nil
+	return append(findings, found(problem, "file", "it is damaged: "+fault, "stop the workers and restore a backup, or recover the file with the .recover command of sqlite3")), nil
 }

@@ -33,6 +33,7 @@ func (s *server) routesOfAPI() {
 			return all, err
 		},
 		"failures":       apiFailures,
+		"health":         func(v *view, _ url.Values) (any, error) { return v.healthData() },
 		"audit":          func(v *view, q url.Values) (any, error) { return v.auditData(q) },
 		"schedule_fires": apiScheduleFires,
 		"run":            ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),

@@ -104,6 +104,7 @@ func (s *server) routes() {
 	get("/workers", s.workers)
 	get("/events", s.events)
 	get("/audit", s.audit)
+	get("/health", s.health)
 	get("/bulk", s.bulkPreview)
 	s.handle("POST /bulk", s.serve(s.bulkPortion))
 	s.handle("GET /live", http.HandlerFunc(s.live))

@@ -170,8 +170,8 @@ func addresses(t *testing.T, pattern string, runs []string) (all []string) {
 		for _, id := range runs {
 			all = append(all, path+"?run="+url.QueryEscape(id))
 		}
-	case slices.Contains([]string{"/", "/queues", "/limits", "/schedules", "/workers", "/events", "/audit"}, path),
-		slices.Contains([]string{"/api/v1/counts", "/api/v1/queues", "/api/v1/limits", "/api/v1/schedules", "/api/v1/workers", "/api/v1/events", "/api/v1/latest_events", "/api/v1/audit", "/api/v1/failures", "/api/v1/stats"}, path):
+	case slices.Contains([]string{"/", "/queues", "/limits", "/schedules", "/workers", "/events", "/audit", "/health"}, path),
+		slices.Contains([]string{"/api/v1/counts", "/api/v1/queues", "/api/v1/limits", "/api/v1/schedules", "/api/v1/workers", "/api/v1/events", "/api/v1/latest_events", "/api/v1/audit", "/api/v1/failures", "/api/v1/health", "/api/v1/stats"}, path):
 		all = []string{path, path + "?limit=1000"}
 	default:
 		t.Errorf("the route %q is new: say here how it is requested", pattern)

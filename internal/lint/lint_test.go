@@ -145,8 +145,9 @@ var layers = map[string][]string{
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
 	"internal/wording":         {"."},
-	"ui":                       {".", "internal/wording"},
-	"durablecli":               {".", "internal/wording", "postgres", "schema", "sqlite", "ui"},
+	"ui":                       {".", "internal/doctor", "internal/wording"},
+	"internal/doctor":          {".", "internal/wording"},
+	"durablecli":               {".", "internal/doctor", "internal/wording", "postgres", "schema", "sqlite", "ui"},
 	"cmd/durable":              {"durablecli"},
 }
 

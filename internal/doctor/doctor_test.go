@@ -1,15 +1,44 @@
-package durablecli
+package doctor
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
-	"regexp"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/postgres"
+	"github.com/seed8ec063be/durable/sqlite"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgtest.InMemory(func() int { return pgtest.Main(m) })) }
+
+// evidenceOf returns the runs as readRuns finds them in a database.
+func evidenceOf(runs []durable.RunInfo, now time.Time) (found evidence) {
+	for _, r := range runs {
+		found.live++
+		switch {
+		case r.Status == durable.StatusPaused:
+			found.paused = append(found.paused, r)
+		default:
+			found.newest = append(found.newest, r)
+			if !r.WakeAt.IsZero() && now.Sub(r.WakeAt) > overdueAfter {
+				found.due = append(found.due, r)
+			}
+		}
+		if r.Diverged || r.Status != durable.StatusPaused && r.Reason != "" && r.Crashes > 0 {
+			found.held = append(found.held, r)
+		}
+	}
+	return found
+}
 
 // Each state of runs, workers, queues and schedules that the doctor knows is found, and no other.
 func TestDoctorFindings(t *testing.T) {
@@ -56,12 +85,12 @@ func TestDoctorFindings(t *testing.T) {
 		"a paused run":           {[]durable.WorkerInfo{alive}, []durable.RunInfo{run(durable.StatusPaused, func(r *durable.RunInfo) { r.PausedBy, r.Crashes = "ann", 1 })}, nil},
 	} {
 		x := examination{now: now, workers: c.workers}
-		findings := append(x.workersFindings(len(c.runs) > 0), x.runFindings(c.runs)...)
+		findings := append(x.workersFindings(len(c.runs) > 0), x.runFindings(evidenceOf(c.runs, now))...)
 		if got := bad(findings); strings.Join(got, ",") != strings.Join(c.want, ",") {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)
 		}
 		for _, f := range findings {
-			if f.Level != fine && f.Fix == "" {
+			if f.Level != Fine && f.Fix == "" {
 				t.Errorf("%s: %s has no fix: %s", name, f.Check, f.Finding)
 			}
 		}
@@ -78,28 +107,71 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-func bad(findings []finding) (levels []string) {
+func bad(findings []Finding) (levels []string) {
 	for _, f := range findings {
-		if f.Level != fine {
+		if f.Level != Fine {
 			levels = append(levels, string(f.Level)+" "+f.Check)
 		}
 	}
 	return levels
 }
 
-// The types of events that --type knows are those of the library.
-func TestAllEventTypesAreKnown(t *testing.T) {
-	source, err := os.ReadFile("../events.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := regexp.MustCompile(`(?m)^\tEvent\w+ +EventType = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(declared) < 9 {
-		t.Fatalf("found %q in events.go", declared)
-	}
-	for _, d := range declared {
-		if !slices.Contains(eventTypes, d[1]) {
-			t.Errorf("eventTypes lacks %q", d[1])
-		}
+// Runs that nobody executes are found however many newer ones there are, and a worker's are not.
+func TestExamineFindsOldRuns(t *testing.T) {
+	overdueAfter, mostExamined = 0, 5
+	t.Cleanup(func() { overdueAfter, mostExamined = 30*time.Second, 10_000 })
+	url := pgtest.ServerURL(t)
+	for name, open := range map[string]func() (durable.Store, error){
+		"sqlite": func() (durable.Store, error) { return sqlite.Open(filepath.Join(t.TempDir(), "doctor.db")) },
+		"postgres": func() (durable.Store, error) {
+			return postgres.Open(t.Context(), url, postgres.Schema(pgtest.LendSchema(t, "migration", "secret")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			executed := durable.Define("executed", func(c *durable.Ctx, _ int) (int, error) { return 0, c.Sleep("long", 1<<40) })
+			missing := durable.Define("missing", func(*durable.Ctx, int) (int, error) { return 0, nil })
+			e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{executed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- e.Run(ctx) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := errors.Join(<-done, s.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+			if _, err := missing.Start(ctx, e, 0, durable.ID("oldest")); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 2 * mostExamined {
+				if _, err := executed.Start(ctx, e, 0, durable.ID(fmt.Sprint("newer-", i)), durable.Delay(1<<40)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for workers := []durable.WorkerInfo(nil); len(workers) == 0; runtime.Gosched() {
+				if workers, err = e.Workers(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			findings, err := Examine(ctx, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := bad(findings); len(got) != 1 || got[0] != "problem unexecuted runs" {
+				t.Errorf("found %q", got)
+			}
+			if !slices.ContainsFunc(findings, func(f Finding) bool {
+				return strings.Contains(f.Finding, "workflow missing in queue default, such as oldest")
+			}) {
+				t.Errorf("the run is not named: %+v", findings)
+			}
+		})
 	}
 }

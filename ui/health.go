@@ -1,0 +1,44 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/doctor"
+)
+
+// healthPeriod is how old the findings may be: they need a dozen reads.
+const healthPeriod = 5 * time.Second
+
+// healthData is what the page of the health shows.
+type healthData struct {
+	At       time.Time
+	Findings []doctor.Finding
+}
+
+// errHealthHidden is returned to requests that may not see all runs: the findings name runs, workflows, queues and schedules of all.
+var errHealthHidden = &problem{http.StatusForbidden, "The health is not shown here, because you may not see all runs."}
+
+// healthData returns what is wrong with the workers, runs, queues and schedules.
+func (v *view) healthData() (d *healthData, err error) {
+	if err := v.mayRead(Action{}); err != nil {
+		return nil, err
+	}
+	if v.bounded() {
+		return nil, errHealthHidden
+	}
+	d = new(healthData)
+	d.Findings, d.At, err = cached(v.ctx(), v.read, "health", healthPeriod, func(ctx context.Context) ([]doctor.Finding, error) {
+		return doctor.Examine(ctx, v.engine)
+	})
+	return d, err
+}
+
+func (s *server) health(w http.ResponseWriter, _ *http.Request, v *view) error {
+	d, err := v.healthData()
+	if err != nil {
+		return err
+	}
+	return v.show(w, "health", http.StatusOK, frame{Title: "Health", Section: "/health", Data: d})
+}

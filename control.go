@@ -332,9 +332,8 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	if err != nil {
 		return ControlResult{}, err
 	}
-	if chosen := filter; len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow == "" &&
-		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
-		return ControlResult{}, fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verbs[verb])
+	if err := checkChooses(&filter, verbs[verb]); err != nil {
+		return ControlResult{}, err
 	}
 	if len(filter.Statuses) == 0 {
 		filter.Statuses = []store.Status{store.Pending, store.Running, store.Waiting, store.Paused}
@@ -364,10 +363,11 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	}
 }
 
-// checkChooses returns ErrInvalidConfig for a filter without any condition, which would select all runs by mistake.
+// checkChooses returns ErrInvalidConfig for a filter without any condition, or with Roots only, which would select all runs by mistake.
 func checkChooses(chosen *store.Filter, verb Verb) error {
-	if len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow == "" &&
-		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
+	if len(chosen.Statuses)+len(chosen.Priorities)+len(chosen.UUIDs)+len(chosen.Parents) == 0 && !chosen.Held && chosen.Owner == (uuid.UUID{}) &&
+		chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow+chosen.Version == "" &&
+		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() && chosen.EndedAfter.IsZero() && chosen.EndedBefore.IsZero() {
 		return fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verb)
 	}
 	return nil

@@ -42,6 +42,11 @@ func TestListHeldRuns(t *testing.T) {
 				t.Errorf("%+v matches %q", c.f, got)
 			}
 		}
+		for name, f := range map[string]durable.Filter{"Held": {Held: true}, "RunID": {RunID: []string{run.RunID()}}} {
+			if result, err := client.CancelAll(within(t), f, durable.DryRun()); err != nil || result.Matched != 1 {
+				t.Errorf("a cancel by %s would reach %+v, %v", name, result, err)
+			}
+		}
 		atVersion(t, s, "v1", x.define(x.charge))
 		read(run.Result(within(t)))(t)
 		if got := list(durable.Filter{}); len(got) != 0 {

@@ -77,8 +77,6 @@ type verb[R any] struct {
 	matched func(R) int
 	// report writes the results of the runs or of the filter.
 	report func([]R) error
-	// refusesDryRunOfOne is set if one has no dry run.
-	refusesDryRunOfOne bool
 }
 
 // do performs the operation on the runs that the arguments name, or that match the filter of the flags.
@@ -94,8 +92,6 @@ func (v *verb[R]) do(ctx context.Context, s *session, b *bulkFlags, opts ...dura
 	switch {
 	case len(s.args) > 0 && filtered:
 		return usage("IDs and a filter are given: leave one of them out")
-	case len(s.args) > 0 && b.dryRun && v.refusesDryRunOfOne:
-		return usage("--dry-run is for filters: durable get shows a run")
 	case len(s.args) > 0:
 		return v.doEach(ctx, s, opts)
 	case !filtered:

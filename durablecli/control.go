@@ -3,10 +3,12 @@ package durablecli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // controlCommands returns the commands of the operations with a durable.ControlResult.
@@ -61,8 +63,11 @@ func controlCommand(f *frame, name, short string, options func() []durable.Contr
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		one, all := of(s.engine)
 		v := &verb[controlled]{
-			name: name, refusesDryRunOfOne: true,
+			name: name,
 			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (controlled, error) {
+				if b.dryRun {
+					return s.previewControl(ctx, name, id)
+				}
 				result, err := one(ctx, id, opts...)
 				return controlled{id, result}, err
 			},
@@ -81,6 +86,37 @@ func controlCommand(f *frame, name, short string, options func() []durable.Contr
 		}
 		return v.do(ctx, s, &b, opts...)
 	})
+}
+
+// previewControl returns how many live runs an operation on the run would reach, descendants included, as Requested. It returns an error if there is
+// none, or if the run has nothing to resume.
+func (s *session) previewControl(ctx context.Context, name, id string) (controlled, error) {
+	run, err := s.engine.Get(ctx, id)
+	if err != nil {
+		return controlled{}, err
+	}
+	counts, err := s.engine.Counts(ctx, run.RunID)
+	if err != nil {
+		return controlled{}, err
+	}
+	live := 0
+	for _, status := range wording.StatusGroups["live"] {
+		if name != "resume" || status == durable.StatusPaused {
+			live += counts.Statuses[status]
+		}
+	}
+	if live == 0 {
+		return controlled{}, fmt.Errorf("%s run %q: it is %s, and no run of its tree can be %s", name, id, run.Status, pastOf(name))
+	}
+	return controlled{id, durable.ControlResult{Matched: 1, Requested: live}}, nil
+}
+
+// pastOf returns the participle of an operation.
+func pastOf(name string) string {
+	if name == "cancel" {
+		return "cancelled"
+	}
+	return strings.TrimSuffix(name, "e") + "ed"
 }
 
 func controlledColumns() []column[controlled] {

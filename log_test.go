@@ -315,3 +315,24 @@ func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
 		}
 	})
 }
+
+// Run on an engine without workflows executes nothing, and says so once.
+func TestRunWithoutWorkflowsIsLogged(t *testing.T) {
+	const message = "Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out"
+	onStores(t, func(t *testing.T, s durable.Store) {
+		cfg, log := logged(durable.Config{})
+		e := engineWith(t, s, cfg)
+		stop := running(t, e)
+		log.await(t, message)
+		if workers := orFail(e.Workers(within(t)))(t); len(workers) != 0 {
+			t.Errorf("it is registered: %+v", workers)
+		}
+		stop()
+		has(t, log.only(t, message), "WARN", nil)
+		cfg, log = logged(durable.Config{Workflows: []durable.Definition{durable.Define("w", func(*durable.Ctx, int) (int, error) { return 1, nil })}})
+		stop = running(t, engineWith(t, s, cfg))
+		log.await(t, "the worker has started")
+		stop()
+		log.none(t, message)
+	})
+}

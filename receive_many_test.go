@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,7 +12,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/postgres"
 )
 
 // counting is a store that counts the statements of waiting receives.
@@ -213,5 +216,68 @@ func TestManyReceivesLoseNoSignal(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func openKind(t testing.TB, kind string) durable.Store {
+	if kind == "sqlite" {
+		return openFile(t)
+	}
+	s := orFail(postgres.Open(within(t), pgtest.ServerURL(t), postgres.Schema(pgtest.LendSchema(t, "migration", "secret"))))(t)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// BenchmarkManyReceives measures a run in which many receives wait, each for a signal of its own name. It reports the time until all
+// wait, and the time from the first signal until the run has ended. Each is divided by the number of receives.
+func BenchmarkManyReceives(b *testing.B) {
+	for _, kind := range []string{"sqlite", "postgres"} {
+		for _, n := range []int{1000, 2000, 4000} {
+			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
+				s := countingOn(openKind(b, kind))
+				w := manyReceives(n, signalNames["a name each"])
+				e := engineWith(b, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Hour})
+				running(b, e)
+				var waiting, receiving time.Duration
+				for i := 0; b.Loop(); i++ {
+					began, id := time.Now(), fmt.Sprint("many-", i)
+					run, err := w.Start(b.Context(), e, 0, durable.ID(id))
+					if err != nil {
+						b.Fatal(err)
+					}
+					for range n {
+						<-s.waits
+					}
+					all := time.Now()
+					var sent atomic.Int64
+					var senders sync.WaitGroup
+					for range 64 {
+						senders.Go(func() {
+							for j := int(sent.Add(1)) - 1; j < n; j = int(sent.Add(1)) - 1 {
+								if err := e.Signal(b.Context(), id, signalNames["a name each"](j), 1); err != nil {
+									b.Error(err)
+									return
+								}
+							}
+						})
+					}
+					if senders.Wait(); b.Failed() {
+						return
+					}
+					if got, err := run.Result(b.Context()); err != nil || got != n {
+						b.Fatal(got, err)
+					}
+					waiting, receiving = waiting+all.Sub(began), receiving+time.Since(all)
+				}
+				per := float64(b.N) * float64(n) * float64(time.Microsecond)
+				b.ReportMetric(float64(waiting)/per, "µs/wait")
+				b.ReportMetric(float64(receiving)/per, "µs/receive")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
 	}
 }

@@ -61,14 +61,7 @@ func drawnOf(name string, l ledger, steps int, pace time.Duration, nth int, g ga
 		var all []string
 		for i := range steps {
 			name := fmt.Sprintf("s%03d", i)
-			act := func(ctx context.Context) (string, error) {
-				if err := g.pass(ctx, i); err != nil {
-					return "", err
-				}
-				l.did(ctx, c.ID(), name)
-				realtime.Pass(pace, "the work of a step takes this long")
-				return uuid.NewString(), nil
-			}
+			act := func(ctx context.Context) (string, error) { return draw(ctx, l, c.ID(), i, pace, g) }
 			var v string
 			var err error
 			if nth > 0 && i%nth == nth-1 {
@@ -84,6 +77,45 @@ func drawnOf(name string, l ledger, steps int, pace time.Duration, nth int, g ga
 		}
 		return all, nil
 	})
+}
+
+// draw is what the ith step of a run does.
+func draw(ctx context.Context, l ledger, run string, i int, pace time.Duration, g gates) (string, error) {
+	if err := g.pass(ctx, i); err != nil {
+		return "", err
+	}
+	l.did(ctx, run, fmt.Sprintf("s%03d", i))
+	realtime.Pass(pace, "the work of a step takes this long")
+	return uuid.NewString(), nil
+}
+
+// acknowledgedByAll reports whether each of the runs has that many acknowledged steps.
+func acknowledgedByAll(t testing.TB, l ledger, runs, acks int) bool {
+	of := make(map[string]int)
+	for _, x := range l.read(t) {
+		if strings.HasPrefix(x.Step, "ack ") {
+			of[x.Run]++
+		}
+	}
+	slow := runs - len(of)
+	for _, n := range of {
+		if n < acks {
+			slow++
+		}
+	}
+	return slow == 0
+}
+
+// drawnAgain counts the acknowledged steps of runs that were acknowledged again with another value, because the database had lost them.
+func drawnAgain(t testing.TB, l ledger) (again int) {
+	seen := make(map[string]string)
+	for _, x := range l.read(t) {
+		if v, known := seen[x.Run+x.Step]; known && strings.HasPrefix(x.Step, "ack ") && v != x.Key {
+			again++
+		}
+		seen[x.Run+x.Step] = x.Key
+	}
+	return again
 }
 
 // oneHistory asserts that a run has returned what its recorded steps hold: an execution that went on with
@@ -145,24 +177,9 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "standby")
 	g := behindAndPromoted(file, steps)
 	mine, theirs := drawnOf("mine", l, steps, 5*time.Millisecond, 3, g), drawnOf("theirs", l, steps, 5*time.Millisecond, 3, g)
-	e := engineOn(t, db.openIn(t), durable.Config{Lease: 30 * time.Second, Logger: logged.logger()}, mine, theirs) // held all the while, however slow the machine is
-	all := func(acks int) func() bool {                                                                            // whether each run has that many acknowledged steps
-		return func() bool {
-			of := make(map[string]int)
-			for _, x := range l.read(t) {
-				if strings.HasPrefix(x.Step, "ack ") {
-					of[x.Run]++
-				}
-			}
-			slow := 2*runs - len(of)
-			for _, n := range of {
-				if n < acks {
-					slow++
-				}
-			}
-			return slow == 0
-		}
-	}
+	// The lease is so long that the runs are held all the while, however slow the machine is.
+	e := engineOn(t, db.openIn(t), durable.Config{Lease: 30 * time.Second, Logger: logged.logger()}, mine, theirs, instant)
+	all := func(acks int) func() bool { return func() bool { return acknowledgedByAll(t, l, 2*runs, acks) } }
 
 	old := spawn(t, job{Scenario: "drawn", DB: db, Ledger: l, ID: "old", Workflow: "theirs", Runs: runs, N: steps, Lease: 6 * time.Second, File: file})
 	old.expect("started")
@@ -178,10 +195,12 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 		start(t, e, mine, i, durable.ID(fmt.Sprint("mine", i)))
 	}
 	await(t, "steps of all", all(8))
+	kept := cursorOfEnd(t, e, "kept")
 	must(t, "let the standby see them", primary.CaughtUp(bounded(t), "behind"))
 	must(t, "keep the standby behind", standby.Stop(pgtest.Fast))
 	g.open(t, 21)
 	await(t, "steps of all that the standby lacks", all(25))
+	lost := cursorOfEnd(t, e, "lost")
 	old.signal(syscall.SIGSTOP)
 	must(t, "kill the primary", primary.Kill9())
 	must(t, "start the standby", standby.Restart(bounded(t)))
@@ -193,6 +212,7 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 		}
 	}
 	await(t, "what was lost to be told", func() bool { return len(logged.with("lacks checkpoints")) > 0 })
+	cursorsAfterRewind(t, e, kept, lost)
 	if told := len(logged.with("goes on from another point of its history")); told != 1 {
 		t.Errorf("the promotion was told %d times", told)
 	}
@@ -216,14 +236,7 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 		oneHistory(t, e, fmt.Sprint("old", i), steps)
 	}
 	stop()
-	again := 0
-	seen := make(map[string]string)
-	for _, x := range l.read(t) {
-		if v, known := seen[x.Run+x.Step]; known && strings.HasPrefix(x.Step, "ack ") && v != x.Key {
-			again++
-		}
-		seen[x.Run+x.Step] = x.Key
-	}
+	again := drawnAgain(t, l)
 	if again == 0 {
 		t.Error("nothing that was acknowledged was lost: the standby was not behind")
 	}

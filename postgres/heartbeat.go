@@ -84,7 +84,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 		return store.RenewResult{}, err
 	}
 	if s.rewindDetector.withoutPooler.Load() {
-		s.rewindDetector.advancePosition(at)
+		s.rewindDetector.advancePosition(at, floor)
 	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
@@ -112,7 +112,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 
 // checkPositionWith calls checkPosition with a connection of the pool. It acquires the connection first: a connection that has to be
 // opened is checked too, and would wait for ever for the check that waits for it.
-func (s *database) checkPositionWith(ctx context.Context, pool *pgxpool.Pool, at, floor logPosition) error {
+func (s *database) checkPositionWith(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenPosition) error {
 	conn, err := s.acquire(ctx, pool)
 	if err != nil {
 		return s.wrapError(ctx, "look where the database is", err)

@@ -52,5 +52,6 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	if err != nil {
 		return store.Notifications{}, err
 	}
+	s.rewindDetector.removeEndedRuns(news.Ended)
 	return news, nil
 }

@@ -79,6 +79,26 @@ func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
 	}
 }
 
+// removeFenced records the end of an ownership after a fenced write, such as a write of a run that was terminated. state is the run as
+// it is. The caller holds l.mu.
+func (l *rewindDetector) removeFenced(run uuid.UUID, epoch store.Epoch, state store.RunState) {
+	if !state.IsOwnedAt(epoch) {
+		l.removeHeldRun(run, epoch)
+	}
+}
+
+// removeEndedRuns records that runs have ended without a write of their owner: they were terminated.
+func (l *rewindDetector) removeEndedRuns(ended []store.Lease) {
+	if len(ended) == 0 || !l.positionKnown.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lease := range ended {
+		l.removeHeldRun(lease.Run, lease.Epoch)
+	}
+}
+
 // recordAcknowledged records the outcomes of a batch that was begun in the given era. The items count as
 // acknowledged if it returns nil. It returns an error if the database has gone back since.
 func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
@@ -92,23 +112,62 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrUnavailable, errRewound)
 	}
 	for _, item := range b.Starts {
-		if item.Outcome == store.Written && item.Run.Status == store.Running && item.Run.Owner.Valid {
+		switch {
+		case item.Outcome == store.Written && item.Run.Status == store.Running && item.Run.Owner.Valid:
 			l.addHeldRun(&item.Run)
+		case item.Outcome == store.Fenced && item.Run.Parent.Valid:
+			l.removeFenced(item.Run.Parent.UUID, item.ParentEpoch, item.RunState)
 		}
 	}
 	for _, item := range b.Steps {
-		if item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.IsTerminal() {
+		switch {
+		case item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.IsTerminal():
 			l.addCheckpoint(&item.Step, item.Recorded)
+		case item.Outcome == store.Fenced:
+			l.removeFenced(item.Step.Run, item.Step.Epoch, item.RunState)
 		}
 	}
 	for _, item := range b.Receives {
-		if item.Recorded != nil && item.Recorded.Status.IsTerminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written) {
+		switch {
+		case item.Recorded != nil && item.Recorded.Status.IsTerminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written):
 			l.addCheckpoint(&item.Step, item.Recorded)
+		case item.Outcome == store.Fenced:
+			l.removeFenced(item.Step.Run, item.Step.Epoch, item.RunState)
 		}
 	}
 	for _, item := range b.OwnershipEnds {
 		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.RunState.IsOwnedAt(item.Epoch) {
 			l.removeHeldRun(item.UUID, item.Epoch)
+		}
+	}
+	return nil
+}
+
+// recordRepaired records the next generations that a repair, which was begun in the given era, has made of held runs. They count as
+// acknowledged if it returns nil. It may be called again for a repair that was repeated.
+func (l *rewindDetector) recordRepaired(era uint64, r *store.Repair) error {
+	if !l.positionKnown.Load() {
+		return nil
+	}
+	l.noteReply()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.rewindCount.Load() {
+		return fmt.Errorf("postgres: repair runs: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	if r.Outcome != store.Written {
+		return nil
+	}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		h := l.heldRuns[run.Run]
+		if h == nil || h.epoch != run.Before.Epoch && h.epoch != run.Epoch {
+			continue // another process holds the run
+		}
+		name := h.name
+		l.removeHeldRun(run.Run, h.epoch)
+		if run.Status == store.Running && run.Owner.Valid {
+			l.addHeldRun(&store.Run{UUID: run.Run, Name: name, Epoch: run.Epoch}).addHistory(run.Write)
 		}
 	}
 	return nil

@@ -47,51 +47,72 @@ func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
 // Repair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
 // escape a control request for a run above it. A run that continues is live, so such a request finds it without that.
 func (s *database) Repair(ctx context.Context, r *store.Repair) error {
+	var gone []store.Lease
 	err := retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryRepair(ask, r) })
+		era := s.rewindDetector.rewindCount.Load()
+		err := s.runTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) (err error) {
+			gone, err = s.tryRepair(ask, r)
+			return err
+		})
+		if err == nil {
+			err = s.rewindDetector.recordRepaired(era, r)
+		}
+		return err
 	})
+	s.rewindDetector.removeEndedRuns(gone)
 	if errors.Is(err, store.ErrRepairOutdated) {
 		r.Outcome, err = store.Fenced, nil
 	}
 	return err
 }
 
-func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) error {
+// tryRepair repairs the runs in one transaction. If they are not as the repair says, it returns the ownerships among them that are over.
+func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) (gone []store.Lease, err error) {
 	runs := r.UUIDs()
-	err := ask("lock runs", func(batch *pgx.Batch) {
+	err = ask("lock runs", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.repairLock, append(lockArgs(runs), !r.Runs[0].Continues)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	states, done, err := s.readRunsToRepair(ask, runs, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
-		return nil
+		return lostOwnerships(r, states), nil
 	}
 	if r.Cancel != nil {
 		if err := s.tryControl(ask, r.Cancel); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i := range r.Runs {
 		if err := s.repairRun(ask, r, &r.Runs[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if r.Resume != nil {
 		if err := s.tryControl(ask, r.Resume); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	r.Outcome = store.Written
-	return ask("notify", func(batch *pgx.Batch) { batch.Queue(s.statements.notify, notifyChannel(s.schema), "") }, func(res statementResults) error {
+	return nil, ask("notify", func(batch *pgx.Batch) { batch.Queue(s.statements.notify, notifyChannel(s.schema), "") }, func(res statementResults) error {
 		return readRowCount(res, 1, nil)
 	})
+}
+
+// lostOwnerships returns the runs of a repair that were owned when it was planned, and are so no longer.
+func lostOwnerships(r *store.Repair, states map[uuid.UUID]store.RunState) (gone []store.Lease) {
+	for i := range r.Runs {
+		if run := &r.Runs[i]; r.Outcome == store.Fenced && run.Before.Status == store.Running && !states[run.Run].IsOwnedAt(run.Before.Epoch) {
+			gone = append(gone, store.Lease{Run: run.Run, Epoch: run.Before.Epoch})
+		}
+	}
+	return gone
 }
 
 // readRunsToRepair returns the states of the runs, and whether the repair r has been applied before. r may be nil.

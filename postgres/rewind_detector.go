@@ -34,6 +34,12 @@ func (p logPosition) String() string {
 	return fmt.Sprintf("timeline %d, position %X/%08X", p.timeline, uint64(p.position)>>32, uint32(p.position))
 }
 
+// seenPosition is the last position that was seen, and the era in which it was.
+type seenPosition struct {
+	logPosition
+	era uint64
+}
+
 // refuseOldPrimaryFor is how long after a successful call a server on an older timeline is refused: another server
 // was promoted, and the old primary does not know it yet.
 const refuseOldPrimaryFor = 10 * time.Second
@@ -140,20 +146,24 @@ func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	floor := l.lastPosition()
-	at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
-	if isLogPositionUnavailable(err) {
-		return l.rewindCount.Load(), nil
+	for {
+		floor := l.lastPosition()
+		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
+		if isLogPositionUnavailable(err) {
+			return l.rewindCount.Load(), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		err = s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+			var batch pgx.Batch
+			fill(&batch)
+			return readAndClose(conn.SendBatch(ctx, &batch), read)
+		})
+		if !errors.Is(err, errRewound) { // otherwise another connection has found a rewind meanwhile: read the position again
+			return l.rewindCount.Load(), err
+		}
 	}
-	if err != nil {
-		return 0, err
-	}
-	err = s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		var batch pgx.Batch
-		fill(&batch)
-		return readAndClose(conn.SendBatch(ctx, &batch), read)
-	})
-	return l.rewindCount.Load(), err
 }
 
 // eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
@@ -242,31 +252,36 @@ func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 
 // lastPosition returns the last position that was seen. A position that is read later, on the same timeline,
 // must not be before it.
-func (l *rewindDetector) lastPosition() logPosition {
+func (l *rewindDetector) lastPosition() seenPosition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.position
+	return seenPosition{l.position, l.rewindCount.Load()}
 }
 
-// advancePosition records a position that was read on an admitted connection.
-func (l *rewindDetector) advancePosition(at logPosition) {
+// advancePosition records a position that was read on an admitted connection after floor was returned. It ignores a position that was
+// perhaps read before the database went back.
+func (l *rewindDetector) advancePosition(at logPosition, floor seenPosition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at.timeline != 0 && at.timeline == l.position.timeline {
+	if floor.era == l.rewindCount.Load() && at.timeline != 0 && at.timeline == l.position.timeline {
 		l.position.position = max(l.position.position, at.position)
 		l.lastSuccess.Store(time.Now().UnixNano())
 	}
 }
 
 // checkPosition evaluates a position that was read after floor was returned. If the database has gone back, checkPosition uses
-// ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because arrive holds l.mu.
-func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask roundTripFunc) error {
+// ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because recordAcknowledged takes l.mu. It returns
+// errRewound if the database has gone back since floor was returned: the position may be from before that, and has to be read again.
+func (s *database) checkPosition(ctx context.Context, at logPosition, floor seenPosition, ask roundTripFunc) error {
 	l := &s.rewindDetector
 	if at.timeline == 0 {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if floor.era != l.rewindCount.Load() {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, errRewound)
+	}
 	was := l.position
 	switch {
 	case was.timeline == 0:

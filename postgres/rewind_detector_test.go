@@ -14,13 +14,11 @@ import (
 // goneBack makes the store find its database at another position of its history.
 func goneBack(t *testing.T, s *database, move func(logPosition) logPosition) error {
 	t.Helper()
-	s.rewindDetector.mu.Lock()
-	was := s.rewindDetector.position
-	s.rewindDetector.mu.Unlock()
+	was := s.rewindDetector.lastPosition()
 	if was.timeline == 0 || was.position == 0 {
-		t.Fatalf("the database is at %v", was)
+		t.Fatalf("the database is at %v", was.logPosition)
 	}
-	return s.checkPositionWith(t.Context(), s.heartbeatPool, move(was), was) // a pool without a connection
+	return s.checkPositionWith(t.Context(), s.heartbeatPool, move(was.logPosition), was) // a pool without a connection
 }
 
 func earlier(p logPosition) logPosition { return logPosition{p.timeline, p.position - 1} }
@@ -121,7 +119,31 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 		t.Errorf("got %v, want %v", err, errSuperseded)
 	}
 	s.rewindDetector.lastSuccess.Store(time.Now().Add(-2 * refuseOldPrimaryFor).UnixNano())
-	if err := goneBack(t, s, old); err != nil { // it is the only server left
-		t.Error(err)
+	before := s.rewindDetector.lastPosition()
+	now(t, s) // on a new connection to the server, which is still on the old timeline: it is the only one left
+	if at := s.rewindDetector.lastPosition(); at.timeline != before.timeline-1 || at.era != before.era+1 {
+		t.Errorf("the database is at %v, in era %d, after %v in era %d", at.logPosition, at.era, before.logPosition, before.era)
+	}
+}
+
+// A rewind counts once, although several connections read their positions while the first of them finds it, and a heartbeat read its
+// own before.
+func TestARewindIsToldOnce(t *testing.T) {
+	s := open(t, "cache_statement")
+	floor := s.rewindDetector.lastPosition()
+	back := logPosition{floor.timeline, floor.position / 2} // before all that the test itself writes
+	if err := s.checkPositionWith(t.Context(), s.heartbeatPool, back, floor); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.checkPositionWith(t.Context(), s.heartbeatPool, back, floor); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+		t.Errorf("a position that was compared with one of a former era: %v", err)
+	}
+	ahead := logPosition{floor.timeline, 2 * floor.position}
+	s.rewindDetector.advancePosition(ahead, floor)
+	if now := s.rewindDetector.lastPosition(); now.position >= ahead.position || now.era != floor.era+1 {
+		t.Errorf("the last position is %v of era %d", now.logPosition, now.era)
+	}
+	if told := heartbeat(t, s); len(told) != 1 {
+		t.Errorf("told: %+v", told)
 	}
 }

@@ -7,13 +7,12 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 // cancelLosersChildren cancels the children that were started in branches which a choice has ended, and
-// the descendants of these children, except for detached runs. It reports false if the run was suspended
-// because a cancel failed: the next execution repeats it. If look is true, as in a replay, it first reads
-// the children and skips those that have ended or whose cancel is already requested.
+// the descendants of these children, except for detached runs. It retries for Config.Patience. It reports false if the
+// run was suspended because a cancel failed: the next execution repeats it. If look is true, as in a replay, it first
+// reads the children and skips those that have ended or whose cancel is already requested.
 func (r *run) cancelLosersChildren(look bool) bool {
 	r.mu.Lock()
 	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch
@@ -27,9 +26,7 @@ func (r *run) cancelLosersChildren(look bool) bool {
 	r.mu.Unlock()
 	for choice, children := range open {
 		if err := r.cancelChildrenOf(choice, children, look); err != nil {
-			r.logger().Error("the children of branches that a choice ended could not be cancelled; another execution will do it",
-				telemetry.KeyStep, naming.Display(choice), telemetry.KeyError, err)
-			r.loseOwnership()
+			r.suspendAfterFailedWrite("cancel the children in the branches ended by the choice", choice, err)
 			return false
 		}
 	}
@@ -37,12 +34,17 @@ func (r *run) cancelLosersChildren(look bool) bool {
 }
 
 func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) error {
+	by := callerUntil(r.ownedCtx.Done())
 	if look {
 		refs := make([]store.RunRef, len(children))
 		for i, id := range children {
 			refs[i] = store.RunRef{UUIDOrName: id.String()}
 		}
-		rows, err := r.e.store.Get(r.writeCtx, refs)
+		var rows []*store.Run
+		err := r.e.retryUntilPatienceEnds(r.writeCtx, by, func() (err error) {
+			rows, err = r.e.store.Get(r.writeCtx, refs)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -56,7 +58,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	if len(children) == 0 {
 		return nil
 	}
-	return r.e.Control(r.writeCtx, &store.ControlOperation{
+	return r.e.control(r.writeCtx, by, &store.ControlOperation{
 		Verb: store.VerbCancel, Scope: store.WithoutDetached, Runs: children,
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
 	})

@@ -19,6 +19,18 @@ import (
 // package postgres finds those that run in users' transactions and do not say so.
 const foreign = "runs under a search_path that may be anybody's"
 
+// ofPrograms begins the names of statements that run in the sessions of programs, which have the search_path of their role.
+const ofPrograms = "durablecli/sql/postgres_"
+
+// runsAnywhere reports whether the statement of a file runs under a search_path that is not ours.
+func runsAnywhere(name, text string) bool {
+	return strings.HasPrefix(name, ofPrograms) || saysForeign(text)
+}
+
+func saysForeign(text string) bool {
+	return strings.Contains(spaces.ReplaceAllString(text, " "), foreign)
+}
+
 // safe is how a session, or a transaction, of ours begins.
 const safe = "search_path = pg_catalog, pg_temp"
 
@@ -28,12 +40,13 @@ var sqlRules = map[string]func(name, text string) []string{
 	"migrations set their search_path":                migrationsSetTheirPath,
 	"sessions set their search_path":                  sessionsSetTheirPath,
 	"everything is qualified in sessions of a user's": everythingIsQualified,
+	"programs say whose search_path it is":            programsSayWhosePath,
 }
 
 func TestSQL(t *testing.T) {
-	for _, pattern := range []string{"postgres/sql/*.sql", "schema/postgres/*.sql", "schema/grants/*.sql"} {
+	for _, pattern := range []string{"postgres/sql/*.sql", "schema/postgres/*.sql", "schema/grants/*.sql", ofPrograms + "*.sql"} {
 		found, err := filepath.Glob("../../" + pattern)
-		if err != nil || len(found) == 0 && pattern == "schema/postgres/*.sql" {
+		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
 		}
 		for _, name := range found {
@@ -79,6 +92,9 @@ func TestSQLRulesFindFaults(t *testing.T) {
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT $1::integer, '{}'::text[]"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "UPDATE durable.run AS r SET a = r.b = 1 WHERE true"},
 		{"tables are qualified", "x.sql", head + "SELECT FROM pg_locks"},
+		{"tables are qualified", ofPrograms + "x.sql", "SELECT FROM pg_locks"},
+		{"everything is qualified in sessions of a user's", ofPrograms + "x.sql", "SELECT 1 = 1"},
+		{"programs say whose search_path it is", ofPrograms + "x.sql", "SELECT 1"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT pg_catalog.abs(1) OPERATOR(public.+) 1"},
 	} {
 		planted[c.rule] = true
@@ -145,7 +161,7 @@ func named(words []string) (names []string) {
 	return names
 }
 
-func tablesAreQualified(_, text string) (faults []string) {
+func tablesAreQualified(name, text string) (faults []string) {
 	words := lex(text)
 	parts := named(words)
 	for i, word := range words {
@@ -168,7 +184,7 @@ func tablesAreQualified(_, text string) (faults []string) {
 		case table == "" || strings.Contains(table, ".") || !regexp.MustCompile(`^[A-Za-z_]`).MatchString(table):
 		case at(words, j+1) == "(" && !is(word, "INTO", "TABLE", "VIEW"): // a function
 		case slices.Contains(parts, table):
-		case strings.HasPrefix(table, "pg_") && !strings.Contains(spaces.ReplaceAllString(text, " "), foreign): // our search_path finds the catalog's first
+		case strings.HasPrefix(table, "pg_") && !runsAnywhere(name, text): // our search_path finds the catalog's first
 		default:
 			faults = append(faults, fmt.Sprintf("%s %s: write durable. or pg_catalog. before it", word, table))
 		}
@@ -221,8 +237,15 @@ var types = []string{"smallint", "integer", "int", "bigint", "boolean", "real", 
 
 var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.[^)\s]+\)`)
 
-func everythingIsQualified(_, text string) (faults []string) {
-	if !strings.Contains(spaces.ReplaceAllString(text, " "), foreign) {
+func programsSayWhosePath(name, text string) []string {
+	if strings.HasPrefix(name, ofPrograms) && !saysForeign(text) {
+		return []string{"say that it " + foreign}
+	}
+	return nil
+}
+
+func everythingIsQualified(name, text string) (faults []string) {
+	if !runsAnywhere(name, text) {
 		return nil
 	}
 	fault := func(what string, i int, words []string) {

@@ -22,7 +22,9 @@ import (
 // are judged after they are checked.
 //
 // A repair drops calls in the middle of a history, or changes their values. A dropped call leaves a gap in the sequence
-// numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere.
+// numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere. A
+// history that was not repaired may have gaps too: the numbers of calls that other goroutines had begun when their process died.
+// They excuse nothing.
 
 // missingCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
 type missingCalls map[string]int
@@ -117,9 +119,10 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 		ErrDiverged, naming.Display(full), r.row.Address(), r.row.Workflow, names)
 }
 
-// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind a
-// gap, as people see them, in the order in which they began. r.mu is held.
+// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind the
+// gap of a repair, as people see them, in the order in which they began. r.mu is held.
 func (r *run) missingCallNames(prefix string) (names []string) {
+	repaired := r.renewals.isRepaired()
 	taken := make(map[int32]bool, len(r.history))
 	var own []*store.Step
 	for _, row := range r.history {
@@ -138,7 +141,7 @@ func (r *run) missingCallNames(prefix string) (names []string) {
 			continue
 		}
 		gap := false
-		for p := last + 1; p < row.Position() && !gap; p++ {
+		for p := last + 1; repaired && p < row.Position() && !gap; p++ {
 			gap = !taken[p]
 		}
 		if !gap {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -149,27 +148,4 @@ func (r *run) missingCallNames(prefix string) (names []string) {
 		}
 	}
 	return names[:min(len(names), maxLoggedUncalled)]
-}
-
-// checkMissingCallsAtEnd is called when the run would complete. It returns a failure, or suspends the run, if the code did not make recorded calls.
-func (r *run) checkMissingCallsAtEnd() *record.Failure {
-	def := r.definition()
-	if !r.checksMissingCalls || def == nil || def.OnDrift == DriftContinues {
-		return nil
-	}
-	r.mu.Lock()
-	var names []string
-	if r.missingCalls[""] > 0 {
-		names = r.missingCallNames("")
-	}
-	r.mu.Unlock()
-	if len(names) == 0 {
-		return nil
-	}
-	err := fmt.Errorf("%w: run %q of workflow %q would complete, and the code has not called %q, which the history holds: declare a call that was renamed with Renamed, "+
-		"and one that was removed with Retired", ErrDiverged, r.row.Address(), r.row.Workflow, names)
-	if r.holdForDrift(naming.ParseDisplay(names[0]), err) {
-		return nil
-	}
-	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
 }

@@ -98,3 +98,25 @@ func TestDriftDoesNotHoldForks(t *testing.T) {
 		}
 	})
 }
+
+// An export says that a repair has changed its run's history, so its replay does not find calls missing that need not be made.
+func TestReplayOfTheExportOfARepairedRun(t *testing.T) {
+	w := waitsAs("shop", func(c *durable.Ctx) error {
+		if _, err := c.Step("pay", func(context.Context) (int, error) { return 0, errDeclined }); err != nil {
+			return errors.Join(new(stepCounts).steps("notify")(c), err)
+		}
+		return nil
+	})
+	e := engineOn(t, openStore(t), w)
+	running(t, e)
+	if _, err := w.Call(within(t), e, 0, durable.ID("run")); !errors.Is(err, errDeclined) {
+		t.Fatal(err)
+	}
+	if _, err := e.Skip(within(t), "run", "pay", 7); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, e, "run", durable.StatusCompleted)
+	if got, err := e.ReplayExport(within(t), read(e.Export(within(t), "run"))(t)); err != nil || got.Diverged {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -121,7 +121,7 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 // missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind the
 // gap of a repair, as people see them, in the order in which they began. r.mu is held.
 func (r *run) missingCallNames(prefix string) (names []string) {
-	repaired := r.renewals.isRepaired()
+	repaired := r.renewals.IsRepair()
 	taken := make(map[int32]bool, len(r.history))
 	var own []*store.Step
 	for _, row := range r.history {

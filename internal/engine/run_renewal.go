@@ -41,9 +41,6 @@ func (n *renewals) suffix(name string) string {
 // generation returns the number of the run's generation.
 func (n *renewals) generation() int32 { return max(n.Generation, 1) }
 
-// isRepaired reports whether a repair has changed the history of this generation.
-func (n *renewals) isRepaired() bool { return n.generation() > max(n.All, 1) }
-
 // holdIfRenewalsUnknown reports whether the renewed steps are known. Otherwise it holds the run.
 func (r *run) holdIfRenewalsUnknown() bool {
 	if r.renewals.failed == nil {

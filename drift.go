@@ -23,7 +23,7 @@ const (
 	// completes without having made all recorded calls, a warning is logged.
 	DriftContinues = DriftPolicy(engine.DriftContinues)
 	// DriftFails works as DriftContinues, with one difference: if the history holds calls that the code has not made, a call that is
-	// not recorded returns [ErrDiverged] and is not executed.
+	// not recorded returns [ErrDiverged] and is not executed, a branch that returns has that error, and so has the run.
 	DriftFails = DriftPolicy(engine.DriftFails)
 )
 
@@ -38,8 +38,8 @@ type workflowChange struct {
 // live:
 //
 //   - a call does not fit its record: it is of another kind, or what is recorded does not decode into its type;
-//   - a call is about to be executed, or the function returns, although the history holds calls that the code has not made: a
-//     call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
+//   - a call is about to be executed, or the function or a branch returns, with a result or an error, although the history holds
+//     calls that the code has not made: a call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
 //
 // The second rule does not apply to calls that plain goroutines make, because their order differs between executions. Without
 // this option the policy is [DriftHolds].

@@ -24,6 +24,8 @@ type Exported struct {
 	Run    ExportedRun `json:"run"`
 	// Generation is the number of a superseded generation, of which Run and History are. Zero: the run as it is.
 	Generation int `json:"generation,omitzero"`
+	// Repaired says that a repair has changed the history, so that the code need not make all its calls.
+	Repaired bool `json:"repaired,omitzero"`
 	// History holds the checkpoints of the run, in the order in which their calls began. Export children to get theirs.
 	History []ExportedStep `json:"history"`
 }
@@ -110,7 +112,7 @@ func (e *Engine) exported(ctx context.Context, id string, generation int, plain 
 	if err != nil {
 		return nil, err
 	}
-	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, History: make([]ExportedStep, len(steps))}
+	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, Repaired: sight.Repaired, History: make([]ExportedStep, len(steps))}
 	for i := range steps {
 		s := &steps[i]
 		status, ended := sight.StatusOf(s)

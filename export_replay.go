@@ -68,6 +68,9 @@ func (x *Exported) rows() (*store.Run, []store.Step, error) {
 		run.Name, run.Parent = naming.ParseDisplay(x.Run.Name), store.OwnedBy(parent)
 	}
 	var steps []store.Step
+	if x.Repaired {
+		steps = append(steps, record.NewRepairMark(id, run.Epoch, run.CreatedAt))
+	}
 	for i := range x.History {
 		h := &x.History[i]
 		kind, status, ended, known := history.Stored(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)

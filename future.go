@@ -46,7 +46,13 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.deliverChoiceOutcome(ErrCancelled)
 	}
 	sub := c.withScope(branch.Scope())
-	err = sub.scope.Go(func() { f.storeResult(fn(sub)) }, func(failure *record.Failure) { f.storeResult(zero, newBranchError(c.scope.DisplayName(name), failure)) })
+	finish := func(value T, err error) {
+		if diverged := branch.CheckReturn(); diverged != nil {
+			value, err = zero, diverged
+		}
+		f.storeResult(value, err)
+	}
+	err = sub.scope.Go(func() { finish(fn(sub)) }, func(failure *record.Failure) { finish(zero, newBranchError(c.scope.DisplayName(name), failure)) })
 	if err != nil {
 		f.storeResult(zero, err)
 	}

@@ -111,12 +111,12 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 	if steps, err = read(ctx, archive, r.UUID); err != nil {
 		return nil, archive, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
-	steps = slices.DeleteFunc(steps, record.IsPlainRenewal)
 	now, err := e.inner.Now(ctx)
 	if err != nil {
 		return nil, archive, nil, sight, err
 	}
-	return r, archive, steps, history.NewView(r, steps, now), nil
+	sight = history.NewView(r, steps, now)
+	return r, archive, slices.DeleteFunc(steps, record.IsPlainRenewal), sight, nil
 }
 
 // lastKnownTime returns the latest known time of the attempt.

@@ -119,7 +119,7 @@ func TestReplay(t *testing.T) {
 			n, err := original(c, o)
 			return n + 1, err
 		}, "the run's output is 6, and would be 7 now", ""},
-		"a panic": {func(*durable.Ctx, order) (int, error) { panic("boom") }, "would be failed now (panic: boom)", ""},
+		"a panic": {func(*durable.Ctx, order) (int, error) { panic("boom") }, "would fail (panic: boom)", "would fail (panic: boom)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

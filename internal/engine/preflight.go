@@ -131,8 +131,15 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 		r.mu.Unlock()
 		r.endCtx(errFunctionReturned)
 		r.awaitGoroutines()
-		if failure == nil && r.preflight.isUndecided() && !r.isSuspended() {
-			r.checkMissingCallsAtEnd()
+		if r.preflight.isUndecided() && !r.isSuspended() && !r.isForcedToEnd() {
+			verb := "complete"
+			switch {
+			case failure != nil:
+				verb = "fail"
+			case r.nextInput() != nil:
+				verb = "continue as new"
+			}
+			r.checkMissingCallsAtEnd(verb, failure)
 		}
 		r.preflight.noteEnd(output, failure)
 	}()

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -22,7 +21,9 @@ import (
 // are judged after they are checked.
 //
 // A repair drops calls in the middle of a history, or changes their values. A dropped call leaves a gap in the sequence
-// numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere.
+// numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere. A
+// history that was not repaired may have gaps too: the numbers of calls that other goroutines had begun when their process died.
+// They excuse nothing.
 
 // missingCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
 type missingCalls map[string]int
@@ -117,9 +118,10 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 		ErrDiverged, naming.Display(full), r.row.Address(), r.row.Workflow, names)
 }
 
-// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind a
-// gap, as people see them, in the order in which they began. r.mu is held.
+// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind the
+// gap of a repair, as people see them, in the order in which they began. r.mu is held.
 func (r *run) missingCallNames(prefix string) (names []string) {
+	repaired := r.renewals.IsRepair()
 	taken := make(map[int32]bool, len(r.history))
 	var own []*store.Step
 	for _, row := range r.history {
@@ -138,7 +140,7 @@ func (r *run) missingCallNames(prefix string) (names []string) {
 			continue
 		}
 		gap := false
-		for p := last + 1; p < row.Position() && !gap; p++ {
+		for p := last + 1; repaired && p < row.Position() && !gap; p++ {
 			gap = !taken[p]
 		}
 		if !gap {
@@ -146,27 +148,4 @@ func (r *run) missingCallNames(prefix string) (names []string) {
 		}
 	}
 	return names[:min(len(names), maxLoggedUncalled)]
-}
-
-// checkMissingCallsAtEnd is called when the run would complete. It returns a failure, or suspends the run, if the code did not make recorded calls.
-func (r *run) checkMissingCallsAtEnd() *record.Failure {
-	def := r.definition()
-	if !r.checksMissingCalls || def == nil || def.OnDrift == DriftContinues {
-		return nil
-	}
-	r.mu.Lock()
-	var names []string
-	if r.missingCalls[""] > 0 {
-		names = r.missingCallNames("")
-	}
-	r.mu.Unlock()
-	if len(names) == 0 {
-		return nil
-	}
-	err := fmt.Errorf("%w: run %q of workflow %q would complete, and the code has not called %q, which the history holds: declare a call that was renamed with Renamed, "+
-		"and one that was removed with Retired", ErrDiverged, r.row.Address(), r.row.Workflow, names)
-	if r.holdForDrift(naming.ParseDisplay(names[0]), err) {
-		return nil
-	}
-	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
 }

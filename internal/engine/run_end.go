@@ -74,12 +74,20 @@ func (r *run) applyControl(bits store.ControlBits) {
 	}
 }
 
+// verbsOfEnds has what a run does when it ends, for texts.
+var verbsOfEnds = map[store.Status]string{store.Completed: "complete", store.Failed: "fail"}
+
 // endAfterReturn ends the run after its function has returned. If the run did not complete, endAfterReturn executes the
 // compensations. It then cancels the children and writes the result. It returns early if the run is suspended. If the function
 // returned the input of a next generation, and the run need not end, it makes that generation instead.
 func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 	for {
 		if next := r.nextInput(); next != nil && failure == nil && !r.isForcedToEnd() {
+			if failure = r.checkMissingCallsAtEnd("continue as new", nil); r.isSuspended() {
+				return
+			} else if failure != nil {
+				continue
+			}
 			over, refused := r.continueAsNew(next)
 			if over {
 				return
@@ -88,19 +96,19 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			continue
 		}
 		status, failure := r.finalStatus(failure)
+		if status == store.Completed || status == store.Failed && r.compensations.recordedEnd == nil {
+			if diverged := r.checkMissingCallsAtEnd(verbsOfEnds[status], failure); diverged != nil {
+				status, failure = store.Failed, diverged
+			}
+			if r.isSuspended() {
+				return
+			}
+		}
 		if status == store.Failed && r.retriesItself(failure) {
 			if r.retryAsNew(failure) {
 				return
 			}
 			continue
-		}
-		if status == store.Completed {
-			if failure = r.checkMissingCallsAtEnd(); failure != nil {
-				status = store.Failed
-			}
-			if r.isSuspended() {
-				return
-			}
 		}
 		if status != store.Completed {
 			if !r.recordEnd(status, failure) || !r.compensate() {

@@ -24,6 +24,9 @@ type View struct {
 	now   time.Time
 	ended map[string]time.Time    // when choices ended the branches, by their prefixes
 	maps  map[string]*mapProgress // counts of finished items, by the name of the Map
+
+	// Repaired says that a repair has changed the history.
+	Repaired bool
 }
 
 // mapProgress counts the items of a Map that have an outcome.
@@ -37,6 +40,9 @@ type mapProgress struct {
 // show Maps it must hold all checkpoints.
 func NewView(run *store.Run, steps []store.Step, now time.Time) View {
 	v := View{run: run, now: now}
+	if renewal, err := record.RenewalOf(steps); err == nil {
+		v.Repaired = renewal.IsRepair()
+	}
 	v.countItems(steps)
 	for i := range steps {
 		row := &steps[i]

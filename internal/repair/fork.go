@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -31,13 +32,15 @@ func Fork(s *Subject, q *Request, values map[string][]byte) (*Result, error) {
 
 // Copy returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
 // what has an outcome: calls that wait are made again, and so are their children. The keys of steps are those of the other
-// run, so all of them are new. The caller sets Run and Epoch.
+// run, so all of them are new. Calls that began after one that is made again, or has another value, lose the mark of the goroutine
+// that made them, because they need not be made any more. The caller sets Run and Epoch.
 func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
 	p, err := planFork(s, q, values)
 	if err != nil {
 		return nil, d, err
 	}
 	p.dropEnd()
+	changed := int32(math.MaxInt32) // the sequence number of the first call that is not copied as it is
 	for i := range p.History {
 		row := p.History[i]
 		valued, hasValue := p.valued[row.Name]
@@ -45,15 +48,21 @@ func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step,
 		case row.Kind == store.KindRenewal || row.Kind == store.KindFailure:
 			continue
 		case hasValue:
-			row = valued
+			row, changed = valued, min(changed, row.Seq)
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
 		case p.dropped[row.Name] || !row.Status.IsTerminal():
+			changed = min(changed, row.Seq)
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
 		default:
 			d.Kept++
 		}
 		steps = append(steps, row)
+	}
+	for i := range steps {
+		if steps[i].Seq > changed {
+			steps[i].Seq &^= store.SeqOwnGoroutine
+		}
 	}
 	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
 	return steps, d, nil

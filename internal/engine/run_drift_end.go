@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+)
+
+// A function that returns, fails or panics before it has made the recorded calls of its own goroutine does not fit the history
+// either: nothing that it would call would show it. If it fails, its compensations would undo too little. So this is judged before the
+// end has any consequence, and for a branch before anything depends on what it returned.
+//
+// What must end may return early because its contexts have ended: a run that must end, a branch that a choice has ended, and a branch
+// that still executes when the function has returned.
+
+// missingCallsErrorLocked returns ErrDiverged if the goroutine of the scope with the prefix has recorded calls that it has not
+// made, and is over. r.mu is held.
+func (r *run) missingCallsErrorLocked(prefix, what string) (names []string, err error) {
+	def := r.definition()
+	if !r.checksMissingCalls || r.missingCalls[prefix] <= 0 || def == nil || def.OnDrift == DriftContinues {
+		return nil, nil
+	}
+	if names = r.missingCallNames(prefix); len(names) == 0 {
+		return nil, nil
+	}
+	return names, fmt.Errorf("%w: %s, and the code has not called %q, which the history holds: declare a call that was renamed with Renamed, "+
+		"and one that was removed with Retired", ErrDiverged, what, names)
+}
+
+// checkMissingCallsAtEnd is called when the function of the run has returned the failure, or nil. It returns a failure, or suspends
+// the run, if the code did not make recorded calls. verb is what the run would do.
+func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *record.Failure {
+	if failure != nil && slices.Contains(failure.Codes, record.CodeDiverged) || r.functionBase == 0 { // it was not called
+		return nil
+	}
+	what := fmt.Sprintf("run %q of workflow %q would %s", r.row.Address(), r.row.Workflow, verb)
+	if failure != nil {
+		what += fmt.Sprintf(" (%.200s)", failure.Message)
+	}
+	r.mu.Lock()
+	names, err := r.missingCallsErrorLocked("", what)
+	r.mu.Unlock()
+	if err == nil || r.holdForDrift(naming.ParseDisplay(names[0]), err) {
+		return nil
+	}
+	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
+}
+
+// CheckReturn is called when the function of the branch has returned. It returns ErrDiverged, and holds the run if that is the policy, if
+// the code of the branch did not make recorded calls.
+func (b *Branch) CheckReturn() error {
+	s := b.scope
+	r := s.r
+	if !r.checksMissingCalls {
+		return nil
+	}
+	r.mu.Lock()
+	var names []string
+	var err error
+	if b.base.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.parentsEndTime().IsZero() &&
+		(r.preflight == nil || r.preflight.isUndecided()) {
+		names, err = r.missingCallsErrorLocked(s.prefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.Address(), r.row.Workflow))
+	}
+	r.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	return s.diverged(naming.ParseDisplay(names[0]), err)
+}

@@ -69,7 +69,8 @@ func Concurrent(n int) LimitOption {
 }
 
 // Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at most n*w/per, plus
-// [Burst]. The times are those of the database. After a failover or a restore of the database nothing is granted for one period.
+// [Burst]. The times are those of the database. After a failover or a restore of the database nothing is granted for one
+// period, nor until a whole burst is paid back if that takes longer.
 // n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {

@@ -257,6 +257,42 @@ func TestTimeoutsOfAStepInLine(t *testing.T) {
 	}
 }
 
+// The total timeout of a step counts from its arrival in the line, also if the run leaves memory meanwhile and each of its
+// executions begins to wait anew.
+func TestTotalTimeoutOfAStepInLineOutsideOfMemory(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		release := make(chan struct{})
+		limit := durable.NewLimit("one", durable.Concurrent(1))
+		first := holding(limit, release)
+		const total = 1500 * time.Millisecond
+		w := durable.Define("timed", func(c *durable.Ctx, _ int) (int, error) {
+			err := c.Do("total", func(context.Context) error { return nil }, limit.Permit(), durable.TotalTimeout(total))
+			if !errors.Is(err, durable.ErrTimeout) {
+				return 0, fmt.Errorf("the total timeout: %w", err)
+			}
+			return 1, nil
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{first, w}, ParkAfter: 20 * time.Millisecond})
+		running(t, e)
+		if _, err := first.Start(within(t), e, "first"); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the permit to be held", func() bool {
+			limits, err := e.Limits(within(t))
+			return err == nil && len(limits) == 1 && limits[0].Held == 1
+		})
+		run, err := w.Start(within(t), e, 0, durable.ID("timed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitsOutside(t, e, "timed")
+		if _, err := run.Result(within(t)); err != nil {
+			t.Error(err)
+		}
+		close(release)
+	})
+}
+
 // A wrong limit is an error that names the field and the fix.
 func TestWrongLimits(t *testing.T) {
 	e := engineOn(t, openStore(t))

@@ -44,7 +44,7 @@ type QueueSettings struct {
 }
 
 // QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. The times are
-// those of the database. After a failover or a restore of the database no run begins for one period.
+// those of the database. After a failover or a restore of the database no run begins for one period, nor for Burst*Period/Count if that is longer.
 type QueueRate struct {
 	Count  int
 	Period time.Duration // in whole microseconds; rounded down

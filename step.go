@@ -216,8 +216,8 @@ func AttemptTimeout(d time.Duration) StepOption {
 	}
 }
 
-// TotalTimeout limits the duration of the whole step, across all attempts. It must be positive. The time begins with the first attempt, and
-// includes waits between attempts and changes of the process. When it is over, the step fails with [ErrTimeout]. Without this
+// TotalTimeout limits the duration of the whole step, across all attempts. It must be positive. The time begins with the first attempt, or
+// when the first attempt requests its permit of a [Limit], and includes waits between attempts and changes of the process. When it is over, the step fails with [ErrTimeout]. Without this
 // option there is no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {

@@ -16,7 +16,7 @@ import (
 // The rate of the queue and of the limit of row 50.
 const (
 	ratePeriod = time.Second
-	rateCount  = 4 // in a period; and as many at once
+	rateCount  = 4 // in a period
 )
 
 // beginnings are the times of the database at which something began, by what bounds it: a queue, or a limit.
@@ -68,16 +68,26 @@ func (b *beginnings) sorted(name string) []time.Time {
 }
 
 // Row 50: an asynchronous standby that is behind is promoted, which lacks the latest beginnings of a queue with a rate, and of a limit
-// with a rate. After the promotion nothing begins for one period, so no rate is exceeded.
+// with a rate. After the promotion nothing begins for one period, and not before a whole burst is paid back, so no rate is exceeded.
 func TestRow50_RateOverAFailover(t *testing.T) {
 	t.Parallel()
+	for _, burst := range []int{rateCount, 3 * rateCount} {
+		t.Run(fmt.Sprint("burst=", burst), func(t *testing.T) {
+			t.Parallel()
+			rateOverAFailover(t, burst)
+		})
+	}
+}
+
+func rateOverAFailover(t *testing.T, burst int) {
 	const runs = 100
+	payback := time.Duration(burst) * ratePeriod / rateCount // how long a whole burst takes
 	primary := ownServer(t)
 	standby := standbyOf(t, primary, "behind")
 	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
 	b := &beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}
 	logged := &journalled{}
-	limit := durable.NewLimit("calls", durable.Rate(rateCount, ratePeriod), durable.Burst(rateCount))
+	limit := durable.NewLimit("calls", durable.Rate(rateCount, ratePeriod), durable.Burst(burst))
 	queued := durable.Define("queued", func(*durable.Ctx, int) (int, error) { return 0, nil })
 	calls := durable.Define("calls", func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("call", func(context.Context) error { return nil }, limit.Permit())
@@ -90,7 +100,7 @@ func TestRow50_RateOverAFailover(t *testing.T) {
 		return 0, c.Do("call", func(context.Context) error { return nil }, limit.Permit(durable.LimitKey(" fresh")))
 	})
 	e := engineOn(t, b, durable.Config{Lease: ratePeriod, Poll: 50 * time.Millisecond, ParkAfter: 100 * time.Millisecond, Logger: logged.logger()}, queued, calls, fresh)
-	rate := durable.QueueRate{Count: rateCount, Period: ratePeriod, Burst: rateCount}
+	rate := durable.QueueRate{Count: rateCount, Period: ratePeriod, Burst: burst}
 	must(t, "set", e.SetQueue(bounded(t), "mail", durable.QueueSettings{Rate: rate}))
 	for i := range runs {
 		start(t, e, queued, i, durable.InQueue("mail"))
@@ -109,7 +119,7 @@ func TestRow50_RateOverAFailover(t *testing.T) {
 	must(t, "let the standby see them", primary.CaughtUp(bounded(t), "behind"))
 	must(t, "keep the standby behind", standby.Stop(pgtest.Fast))
 	close(away)
-	further(rateCount, names)
+	further(burst, names)
 	must(t, "kill the primary", primary.Kill9())
 	killed := time.Now()
 	must(t, "start the standby", standby.Restart(bounded(t)))
@@ -118,14 +128,14 @@ func TestRow50_RateOverAFailover(t *testing.T) {
 	for _, name := range names {
 		await(t, "beginnings of "+name+" after the promotion", func() bool {
 			all := b.sorted(name)
-			return len(all) > rateCount && all[len(all)-rateCount-1].After(killed)
+			return len(all) > burst && all[len(all)-burst-1].After(killed)
 		})
 	}
 	stop()
 	for _, name := range names {
 		all := b.sorted(name)
 		after := slices.IndexFunc(all, func(at time.Time) bool { return at.After(killed) })
-		if pause := all[after].Sub(promoted); pause < ratePeriod {
+		if pause := all[after].Sub(promoted); pause < payback {
 			t.Errorf("%s: something began %v after the promotion", name, pause)
 		}
 		var used time.Time // the rate is used up to this time
@@ -133,7 +143,7 @@ func TestRow50_RateOverAFailover(t *testing.T) {
 			if used.Before(at) {
 				used = at
 			}
-			if used = used.Add(ratePeriod / rateCount); used.Sub(at) > ratePeriod {
+			if used = used.Add(ratePeriod / rateCount); used.Sub(at) > payback {
 				t.Errorf("%s: too many began at %v: the rate is used up to %v", name, at, used)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxGrantAge        = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
-	maxPermitTries     = 10                     // then an older grant is used, because the database is that slow
+	maxGrantAge        = 100 * time.Millisecond // how old the grant of a rate may be when the function is called, and how long a permit is kept while the step waits for its slot
+	maxPermitTries     = 10                     // then an older grant is used, because the database or this process is that slow
 	permitWaitInMemory = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
 )
 
@@ -25,41 +25,69 @@ type PermitSpec struct {
 
 // awaitPermitAndSlot waits until the attempt may call its function: for its permit, and then for its slot. The returned
 // function gives both back, and may be called more than once.
+//
+// A step does not keep a permit while it waits for its slot, because others could use the permit meanwhile. If no slot comes in
+// time, it gives the permit back, waits for its slot, and then requests the permit again. If the permit is not free at that
+// moment, it gives the slot back and waits in the line, at its old place.
 func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 	if t.spec.Permit == nil {
-		return t.awaitStepSlot()
+		return t.awaitStepSlot(0)
+	}
+	var arrived time.Time // the step's place in the line
+	var vacate func()     // gives the slot back; nil: the step has none
+	leaveSlot := func() {
+		if vacate != nil {
+			vacate()
+			vacate = nil
+		}
 	}
 	for try := 1; ; try++ {
-		granted, giveBack, err := t.awaitPermit()
+		granted, giveBack, err := t.awaitPermit(&arrived, leaveSlot)
 		if err != nil {
+			leaveSlot()
 			return nil, err
 		}
-		vacate, err := t.awaitStepSlot()
-		if err != nil {
-			giveBack()
-			return nil, err
-		}
-		leave := func() {
-			vacate()
-			giveBack()
+		if vacate == nil {
+			atMost := maxGrantAge
+			if try == maxPermitTries {
+				atMost = 0
+			}
+			vacate, err = t.awaitStepSlot(atMost)
+			if errors.Is(err, errNoSlotInTime) {
+				giveBack()
+				if vacate, err = t.awaitStepSlot(0); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				giveBack()
+				return nil, err
+			}
 		}
 		aged := !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxGrantAge
 		if !aged || try == maxPermitTries {
-			return leave, nil
+			vacate := vacate
+			return func() {
+				vacate()
+				giveBack()
+			}, nil
 		}
-		leave()
+		leaveSlot()
+		giveBack()
 	}
 }
 
 // awaitPermit waits in the line of the limit until the attempt has its permit. Meanwhile the run may leave
 // memory, and keeps its place. If the step's total timeout is over first, awaitPermit returns without a
 // permit and a zero time, because the attempt then fails without calling its function. If the limit has no rate, the time is
-// zero, too.
-func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error) {
+// zero, too. The argument arrived is the place of the step in the line, zero for a new one; awaitPermit keeps it up to date. It calls
+// beforeWait before it waits.
+func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted time.Time, giveBack func(), err error) {
 	r, p := t.r, t.spec.Permit
 	a := &store.PermitRequest{
 		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.orderedVersion(),
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
+		ArrivedAt: *arrived,
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permitExchange.returnPermit(r, a) })
 	began := time.Now()
@@ -70,6 +98,8 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 		if err := r.w.permitExchange.requestPermit(t.s.ctx, place, a); err != nil {
 			return t.endPermitWait(giveBack, err)
 		}
+		*arrived = a.ArrivedAt
+		t.noteArrival(a.ArrivedAt)
 		switch a.Outcome {
 		case store.Written:
 			if err := t.mayBegin(); err != nil {
@@ -95,12 +125,21 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 				due = end
 			}
 		}
+		beforeWait()
 		r.idleTracker.endBusy()
 		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.mustRequest)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)
 		}
+	}
+}
+
+// noteArrival lets the total timeout count from the arrival of the first attempt in the line. An earlier execution of the run may have
+// entered the line and left memory, and a step that waits for its first permit has no row that says when it began.
+func (t *stepTask) noteArrival(arrived time.Time) {
+	if !t.hasRow && t.attempt == 1 && !arrived.IsZero() && arrived.Before(t.firstBegan) {
+		t.firstBegan = arrived
 	}
 }
 

@@ -82,7 +82,7 @@ type stepTask struct {
 	seq            int32            // the step's position in the order in which the run's calls began
 	outcomeUnknown bool             // an attempt of an AtMostOnce step began and its end is not known
 	hasRow         bool             // the step has a row in the database
-	firstBegan     time.Time        // when the first attempt began
+	firstBegan     time.Time        // when the first attempt began, or arrived in the line of its limit
 	attemptBegan   time.Time        // when the current attempt began
 	minEndTime     int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
 	slot           *slots.StepSlot  // the slot of the attempt; nil: it needs none
@@ -206,7 +206,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	}
 	defer leave() // also after a Goexit
 	var m *startedMarker
-	if t.attemptBegan = t.firstBegan; t.recorded != nil || t.attempt > 1 {
+	if t.attemptBegan = t.firstBegan; t.recorded != nil || t.attempt > 1 || t.spec.Permit != nil {
 		t.attemptBegan = t.r.e.clock.Now()
 	}
 	if t.spec.AtMostOnce && !t.outcomeUnknown {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -15,13 +17,26 @@ import (
 // process. While the function waits for a result through the engine, its slot is lent to other functions,
 // and the slot of its run to other runs.
 
+// errNoSlotInTime is returned by awaitStepSlot when no slot was free in time.
+var errNoSlotInTime = errors.New("no slot for a step function became free in time")
+
 // awaitStepSlot waits for the slot of an attempt, if the number of slots is bounded. The returned function gives
-// the slot back, and may be called more than once.
-func (t *stepTask) awaitStepSlot() (leave func(), err error) {
+// the slot back, and may be called more than once. It waits no longer than atMost, unless that is zero, and then returns
+// errNoSlotInTime.
+func (t *stepTask) awaitStepSlot(atMost time.Duration) (leave func(), err error) {
 	if t.r.e.stepSlots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
 		return func() {}, nil
 	}
-	slot, waited, err := t.r.e.stepSlots.Acquire(t.s.ctx)
+	ctx := t.s.ctx
+	if atMost > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, atMost)
+		defer cancel()
+	}
+	slot, waited, err := t.r.e.stepSlots.Acquire(ctx)
+	if err != nil && t.s.ctx.Err() == nil {
+		return nil, errNoSlotInTime
+	}
 	if err != nil {
 		return nil, t.interruptionCause()
 	}
@@ -31,8 +46,8 @@ func (t *stepTask) awaitStepSlot() (leave func(), err error) {
 			slot.Leave()
 			return nil, err
 		}
-		if !t.hasRow && t.attempt == 1 {
-			t.firstBegan = t.r.e.clock.Now() // the total timeout counts from here
+		if !t.hasRow && t.attempt == 1 && t.spec.Permit == nil {
+			t.firstBegan = t.r.e.clock.Now() // the total timeout counts from here; with a permit, from the arrival in the line
 		}
 	}
 	return slot.Leave, nil

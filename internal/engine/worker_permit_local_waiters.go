@@ -87,6 +87,7 @@ func (p *permitExchange) recordOutcomes(requests []*pendingPermitRequest) (grant
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range requests {
+		p.newWaiter = p.newWaiter || a.Outcome == store.Locked
 		switch {
 		case a.step.gone:
 		case a.Outcome == store.Locked:

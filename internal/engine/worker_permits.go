@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	maxPermitRequests       = 500                   // requests that one transaction contains at most
-	maxLimitKeysPerCall     = 100                   // limit keys that one transaction checks
-	limitKeyCheckInterval   = time.Second           // between two checks of all limit keys, while a step waits
-	permitGatherTurns       = 3                     // scheduler turns without a further request or return after which a call begins
-	returnRateProbeInterval = 16                    // every such call waits for returns, to measure how many come
-	permitGatherTime        = time.Millisecond      // how long a call waits at most for requests and returns
-	firstPermitRetryDelay   = 20 * time.Millisecond // first pause after a failed call
-	maxPermitRetryDelay     = time.Second           // longest such pause
-	permitTimeout           = 10 * time.Second      // of one call
+	maxPermitRequests       = 500                    // requests that one transaction contains at most
+	maxLimitKeysPerCall     = 100                    // limit keys that one transaction checks
+	limitKeyCheckInterval   = 800 * time.Millisecond // at most, between two checks of all limit keys, while a step waits
+	permitGatherTurns       = 3                      // scheduler turns without a further request or return after which a call begins
+	returnRateProbeInterval = 16                     // every such call waits for returns, to measure how many come
+	permitGatherTime        = time.Millisecond       // how long a call waits at most for requests and returns
+	firstPermitRetryDelay   = 20 * time.Millisecond  // first pause after a failed call
+	maxPermitRetryDelay     = time.Second            // longest such pause
+	permitTimeout           = 10 * time.Second       // of one call
 )
 
 // permitExchange exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
@@ -38,6 +38,7 @@ type permitExchange struct {
 	localWaiters         localPermitWaiters
 	nextChecks           map[store.LimitKey]time.Time // when to check limit keys; owned by permitLoop
 	warnedOfOlderWorkers bool                         // warnOfOlderWorkers was called; owned by permitLoop
+	newWaiter            bool                         // a step has entered a line since the last check of all limit keys was planned; owned by permitLoop
 	granted              int                          // permits that the last call has granted; owned by permitLoop, as the next two
 	returnRate           float64                      // fraction of the granted permits that are returned before the next call; smoothed
 	calls                int
@@ -169,6 +170,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 	p := &w.permitExchange
 	looks := time.NewTimer(0)
 	defer looks.Stop()
+	var nextLook time.Time
 	wait := firstPermitRetryDelay
 	for {
 		later := p.armNextCheck(w.e.clock)
@@ -192,7 +194,9 @@ func (w *worker) permitLoop(ctx context.Context) {
 			if len(waiting) > 0 || err != nil {
 				every = min(every, limitKeyCheckInterval)
 			}
-			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
+			nextLook = time.Now().Add(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
+			looks.Reset(time.Until(nextLook))
+			p.newWaiter = false
 		}
 		var limitKeys []store.LimitKey
 		if err == nil {
@@ -202,6 +206,11 @@ func (w *worker) permitLoop(ctx context.Context) {
 			more, err = w.exchangePermits(ctx, limitKeys)
 			limitKeys = nil
 		}
+		if soon := limitKeyCheckInterval/2 + rand.N(limitKeyCheckInterval/2); p.newWaiter && time.Until(nextLook) > soon {
+			nextLook = time.Now().Add(soon) // an operator may change the limit
+			looks.Reset(soon)
+		}
+		p.newWaiter = false
 		if err == nil {
 			wait = firstPermitRetryDelay
 			continue

@@ -33,11 +33,11 @@ type admissionPlanner struct {
 
 // Plan decides about the runs that the admission has read, and sets the counts, turns and times of the queue. The argument begun
 // is the present timeline of the database. lease is how long nothing begins after the database went back to an earlier state, or
-// longer, if the period of a rate is.
+// longer, if a rate needs more time to pay back a whole burst.
 func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	s.advance()
 	if s.Timeline != "" && begun != "" && begun != s.Timeline {
-		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.Period, s.Settings.RatePerKey.Period)) // what began after that point is not known
+		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.timeToRefill(), s.Settings.RatePerKey.timeToRefill())) // what began after that point is not known
 	}
 	if begun != "" {
 		s.Timeline = begun

@@ -131,6 +131,7 @@ type PermitRequest struct {
 	Attempt    int32
 	Units      int // at least 1
 	Priority   int16
+	ArrivedAt  time.Time // zero: the step is new in the line; the outcome sets it to the place of the step, unless it is Fenced
 
 	// Outcome is Written if the attempt holds the permit, Locked if it is in line, and Fenced if the run is
 	// not running at the epoch.
@@ -138,7 +139,6 @@ type PermitRequest struct {
 	GrantedAt    time.Time // when the permit was granted
 	LimitHasRate bool      // the limit has a rate, so that the grant must be used soon
 	RetryAt      time.Time // when the attempt should repeat the request; zero: its run will be woken
-	ArrivedAt    time.Time // its place in the line, with Locked
 	RunState     RunState  // of the run, with Fenced
 }
 
@@ -160,7 +160,7 @@ func (a *PermitRequest) NewReturn() PermitReturn {
 // and to the steps in line.
 type PermitBatch struct {
 	Now       time.Time
-	Lease     time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
+	Lease     time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
 	Requests  []*PermitRequest
 	Returns   []PermitReturn
 	LimitKeys []LimitKey // to check although no step requests a permit for them

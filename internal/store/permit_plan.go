@@ -113,7 +113,7 @@ type RequestingRun struct {
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.Timeline != "" && begun != "" && begun != l.Timeline {
-		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
+		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
 	}
 	var requests []*PermitRequest
 	requesting := make(map[stepKey]*PermitRequest)
@@ -209,15 +209,18 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, fr
 	run := steps.Runs[a.Run]
 	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.Lease.After(l.Now) {
 		free.take(l.Settings.CapUnits(p.Units), false)
-		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier request was lost
+		a.Outcome, a.GrantedAt, a.ArrivedAt = Written, p.GrantedAt, p.ArrivedAt // the reply to an earlier request was lost
 		return PermitWithRun{}, false
 	}
 	place := Permit{
 		Limit: l.Limit, Key: l.Key, Run: a.Run, Step: a.Step, Status: PermitWaiting, Epoch: a.Epoch, Attempt: a.Attempt,
 		Units: a.Units, Priority: a.Priority, ArrivedAt: l.Now,
 	}
-	if known && p.Status != PermitHeld && p.Limit == l.Limit && p.Key == l.Key {
+	switch {
+	case known && p.Status != PermitHeld && p.Limit == l.Limit && p.Key == l.Key:
 		place.ArrivedAt = p.ArrivedAt
+	case !a.ArrivedAt.IsZero() && a.ArrivedAt.Before(l.Now): // it had the permit, gave it back unused, and requests it again
+		place.ArrivedAt = a.ArrivedAt
 	}
 	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
 	plan.Write = append(plan.Write, place)

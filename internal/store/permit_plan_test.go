@@ -220,3 +220,26 @@ func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 		}
 	}
 }
+
+// After a failover a limit and a queue are closed until the rate has paid back a whole burst, which may be longer than its period.
+func TestAFailoverClosesForAWholeBurst(t *testing.T) {
+	now, lease := time.Unix(1000, 0), time.Second
+	for _, c := range []struct {
+		burst int
+		want  time.Duration
+	}{{1, 3 * time.Second}, {12, 6 * time.Second}} {
+		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now, Timeline: "1", Settings: store.LimitSettings{Rate: 6, Period: 3 * time.Second, Burst: c.burst}}
+		plan := l.Plan(&store.PermitBatch{Now: now, Lease: lease}, &store.RequestingSteps{}, "2")
+		if got := plan.ClosedUntil.Sub(now); got != c.want {
+			t.Errorf("a limit with a burst of %d is closed for %v, want %v", c.burst, got, c.want)
+		}
+		rate := store.Rate{Count: 6, Period: 3 * time.Second, Burst: c.burst}
+		for _, s := range []store.QueueSettings{{Rate: rate}, {RatePerKey: rate}} {
+			q := store.QueueState{QueueRow: store.QueueRow{Name: "q", Settings: s}, Now: now, Timeline: "1"}
+			q.Plan("2", lease)
+			if got := q.ClosedUntil.Sub(now); got != c.want {
+				t.Errorf("a queue with %+v is closed for %v, want %v", s, got, c.want)
+			}
+		}
+	}
+}

@@ -22,6 +22,15 @@ func (r Rate) interval() time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
+// timeToRefill returns how long nothing is granted after grants may have been lost, and that is at least a period. After that time even a
+// whole burst that was lost is paid back.
+func (r Rate) timeToRefill() time.Duration {
+	if r.Count == 0 {
+		return 0
+	}
+	return max(r.Period, time.Duration(r.Burst)*r.interval())
+}
+
 // freeUnitsAt returns how many units can be granted now.
 func (r Rate) freeUnitsAt(paid, now time.Time) int {
 	interval := r.interval()

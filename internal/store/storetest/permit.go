@@ -24,6 +24,7 @@ var permits = []test{
 	{"a paused or ended run has no place", permitPaused},
 	{"a run whose pause is withdrawn keeps its place", permitWithdrawn},
 	{"an ask is repeated, and a new attempt asks anew", permitRepeated},
+	{"a step that gives its permit back unused and requests it again keeps its place", permitRetaken},
 	{"a former owner gets nothing, and gives nothing back", permitFenced},
 	{"the ask of a former owner frees nothing", permitOfNextOwner},
 	{"a step whose lease has ended gets no permit until the lease is renewed", permitWithoutLease},

@@ -97,3 +97,28 @@ func permitBehindOffer(b *bed) {
 		b.Errorf("the line is looked at again at %v, want 20s", next.Sub(b.now))
 	}
 }
+
+// permitRetaken lets a step give its permit back and request it again in one call, because its grant was too old to be used.
+func permitRetaken(b *bed) {
+	one := store.LimitSettings{Rate: 1, Period: time.Second, Burst: 1}
+	runs := b.runsNamed(2)
+	first, second := b.ask(runs[0], one), b.ask(runs[1], one)
+	b.asks(b.now, first)
+	b.wantAsk("the first step", first, store.Written)
+	if !first.ArrivedAt.Equal(b.now) {
+		b.Errorf("the first step arrived at %v, want %v", first.ArrivedAt, b.now)
+	}
+	b.asks(b.now.Add(100*time.Millisecond), second)
+	b.wantAsk("the step behind it", second, store.Locked)
+	at := b.now.Add(200 * time.Millisecond)
+	again := b.ask(runs[0], one)
+	again.ArrivedAt = first.ArrivedAt
+	b.permits(&store.PermitBatch{Now: at, Returns: []store.PermitReturn{first.NewReturn()}, Requests: []*store.PermitRequest{again}})
+	b.wantAsk("the first step, while the rate is used up", again, store.Locked)
+	if !again.ArrivedAt.Equal(first.ArrivedAt) {
+		b.Errorf("its place is that of %v, want %v", again.ArrivedAt, first.ArrivedAt)
+	}
+	b.asks(b.now.Add(time.Second), second, again)
+	b.wantAsk("the first step, when the rate allows one", again, store.Written)
+	b.wantAsk("the step behind it, when the rate allows one", second, store.Locked)
+}

@@ -37,6 +37,7 @@ func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step,
 	if err != nil {
 		return nil, d, err
 	}
+	p.reviveLosers()
 	p.dropEnd()
 	for i := range p.History {
 		row := p.History[i]

@@ -11,7 +11,8 @@
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
 //     may have had an effect.
-//   - A choice that was decided by the failure of a dropped call is dropped, with what it ended in other branches.
+//   - A choice that was decided by the failure of a dropped call is dropped. Whatever choice is dropped: calls in the branches that
+//     it ended are made again if they failed then, and so are calls whose children it cancelled.
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
 //     call starts another child. A child that was cancelled because its parent ended is treated alike, because its call
 //     has no outcome.
@@ -25,7 +26,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -216,40 +216,6 @@ func (p *plan) dropUndone() error {
 	return nil
 }
 
-// dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided. Calls in
-// the branches that such a choice ended are made again if they failed then.
-func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
-	for i := range p.History {
-		row := &p.History[i]
-		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
-			continue
-		}
-		c, err := record.DecodeChoice(row.Output)
-		if err != nil || !slices.ContainsFunc(c.Failed, func(i int) bool {
-			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, prefixOf(c.Of[i]))
-		}) {
-			continue
-		}
-		p.drop(row)
-		for _, branch := range c.Ended {
-			p.revived = append(p.revived, prefixOf(branch))
-		}
-		for _, other := range p.history {
-			if other.Status == store.StepFailed && p.isRevived(other.Name) && !other.EndedAt.Before(row.StartedAt) {
-				p.drop(other)
-			}
-		}
-	}
-}
-
-// prefixOf returns the prefix of the names in a branch.
-func prefixOf(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
-
-// isRevived reports whether the call is in a branch that a dropped choice had ended.
-func (p *plan) isRevived(name string) bool {
-	return slices.ContainsFunc(p.revived, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
 // reopen makes a call wait again for its child, which failed and will be retried. It reports false if there is no such
 // child.
 func (p *plan) reopen(row *store.Step) bool {
@@ -281,6 +247,7 @@ func (p *plan) dropEnd() {
 
 // complete decides about the end of the run and the children, and returns the result.
 func (p *plan) complete() *Result {
+	p.reviveLosers()
 	p.dropEnd()
 	p.placeChildren()
 	return p.result()

@@ -112,7 +112,7 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 		return nil, err
 	}
 	v, err = x.beginNode(c, in)
-	if errors.Is(err, ErrUndeclaredNeed) {
+	if readUndeclared(err) {
 		return nil, x.failRun(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err

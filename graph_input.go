@@ -89,7 +89,7 @@ func (in *NodeInput) read(of *graphNode) (any, error) {
 		return in.run.result(of)
 	}
 	member := false
-	for i, c := range declared.Choices {
+	for i, c := range in.run.choicesOf(in.node) {
 		at := slices.Index(c.Of, of.name)
 		if at >= 0 && slices.Contains(in.winners[i], at) {
 			return in.run.result(of)

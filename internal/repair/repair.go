@@ -6,6 +6,8 @@
 //
 //   - A checkpoint is kept unless the request, or one of the following rules, drops it. A run that kept everything
 //     would come to the same end.
+//   - In a graph, a request that names a node drops the calls of the node and of all nodes downstream. With a failed call, the calls of
+//     the nodes are dropped for which something else follows if it succeeds.
 //   - A call that gets a value keeps its place in the history, and is not executed again.
 //   - The records of how the run ended, and its executed compensations, are always dropped.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
@@ -131,8 +133,11 @@ func (p *plan) call(name string) (*store.Step, error) {
 	return row, nil
 }
 
-// dropFrom drops the call that the request names, and all that began later.
+// dropFrom drops the call that the request names, and all that began later. In a graph it can also name a node.
 func (p *plan) dropFrom() error {
+	if p.history[p.request.From] == nil && p.dropFromNode() {
+		return nil
+	}
 	from, err := p.call(p.request.From)
 	if err != nil {
 		return err
@@ -171,9 +176,17 @@ func (p *plan) dropFailure() error {
 	if err := p.dropUndone(); err != nil {
 		return err
 	}
-	p.dropFailed(row)
+	failed := []*store.Step{row}
 	for _, name := range failure.Steps {
 		if row := p.history[naming.ParseDisplay(name)]; row != nil && row.Status == store.StepFailed && !isInternal(row) {
+			failed = append(failed, row)
+		}
+	}
+	for _, row := range failed {
+		p.dropAffected(row)
+	}
+	for _, row := range failed {
+		if !p.dropped[row.Name] { // else another child is started
 			p.dropFailed(row)
 		}
 	}

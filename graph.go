@@ -53,7 +53,7 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 }
 
 // DefineGraphFrom returns a workflow whose graph depends on its input: build is called with the input in every execution of a run,
-// and declares the nodes as in [DefineGraph]. It must be deterministic: the same input must give the same nodes. If the shape
+// and declares the nodes as in [DefineGraph]. It must be deterministic: the same input must give the same nodes, in any order. If the shape
 // depends on data that only a node knows, make that part a graph of its own, and start it with [Graph.Child].
 //
 // If the declaration is wrong, the run fails with the error that New returns for a graph of DefineGraph. The workflow's Shape is

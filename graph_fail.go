@@ -69,7 +69,7 @@ func (x *graphRun) culpritOf(n *graphNode) *graphNode {
 	return n
 }
 
-// unmetBelow returns the nodes, in the order of declaration, that are the reasons why needs of the node are not met: those that
+// unmetBelow returns the nodes, in the recorded order, that are the reasons why needs of the node are not met: those that
 // failed, were cancelled, or were skipped by their own condition.
 func (x *graphRun) unmetBelow(n *graphNode) (reasons []*graphNode) {
 	seen := make([]bool, len(x.d.nodes))
@@ -95,7 +95,9 @@ func (x *graphRun) unmetBelow(n *graphNode) (reasons []*graphNode) {
 		}
 	}
 	visit(n)
-	slices.SortFunc(reasons, func(a, b *graphNode) int { return a.index - b.index })
+	if len(reasons) > 1 {
+		slices.SortFunc(reasons, func(a, b *graphNode) int { return x.shape.Index(a.name) - x.shape.Index(b.name) })
+	}
 	return reasons
 }
 

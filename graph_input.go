@@ -89,7 +89,7 @@ func (in *NodeInput) read(of *graphNode) (any, error) {
 		return in.run.result(of)
 	}
 	member := false
-	for i, c := range declared.Choices {
+	for i, c := range in.run.choicesOf(in.node) {
 		at := slices.Index(c.Of, of.name)
 		if at >= 0 && slices.Contains(in.winners[i], at) {
 			return in.run.result(of)
@@ -116,10 +116,29 @@ func (in *NodeInput) recoverUndeclared(err *error) {
 	switch v := recover().(type) {
 	case nil:
 	case *undeclaredNeed:
-		*err = Permanent(v.error)
+		*err = Permanent(v)
 	default:
 		panic(v) // the stack is that of the panic, because a deferred function is executed above it
 	}
+}
+
+// undeclaredType is the recorded type of the error of a node's own function.
+var undeclaredType = fmt.Sprintf("%T", new(undeclaredNeed))
+
+// readUndeclared reports whether the error is that a function of the node itself read a need that is not declared. The same mistake in
+// a child, or in a node whose error a function returns, is an ordinary failure.
+func readUndeclared(err error) bool {
+	switch e := err.(type) {
+	case nil, *RunError, *NodeError:
+		return false
+	case *undeclaredNeed:
+		return true
+	case *StepError:
+		return e.Type == undeclaredType
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), readUndeclared)
+	}
+	return readUndeclared(errors.Unwrap(err))
 }
 
 // nodeSkip is the error of a node that was skipped. It wraps ErrNodeSkipped.

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -121,7 +120,7 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 // inputOfChild returns what the function returns. It records a failure of the function, so that the node has failed for good.
 func inputOfChild[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
 	if !c.scope.HasBegun(graph.CallInput) {
-		if v, err = callInput(in, input); err == nil || errors.Is(err, ErrUndeclaredNeed) {
+		if v, err = callInput(in, input); err == nil || readUndeclared(err) {
 			return v, err
 		}
 	}

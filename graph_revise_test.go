@@ -87,3 +87,37 @@ func TestNoGraph(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A graph whose nodes, needs and members of choices are declared in another order is the same graph: the run continues with the shape
+// that it has recorded, and the choices too.
+func TestGraphInAnotherOrder(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		e, wait := continued(t, s, func(g *durable.Graph[int]) *durable.Node[int] {
+			a, b, slow := g.Step("a", constant(1)), g.Step("b", constant(2)), g.Receive[int]("slow")
+			idle := g.Receive[int]("idle")
+			first := g.Step("first", sum(slow, a), durable.NeedsAny(durable.CancelLosers, slow, a))
+			gate := g.Receive[int]("gate", durable.Needs(first))
+			later := g.Step("later", sum(idle, b), durable.NeedsAny(durable.CancelLosers, b, idle), durable.Needs(gate))
+			return g.Step("out", sum(a, b, later), durable.Needs(a, b, later))
+		}, func(g *durable.Graph[int]) *durable.Node[int] {
+			idle := g.Receive[int]("idle")
+			slow, b, a := g.Receive[int]("slow"), g.Step("b", constant(2)), g.Step("a", constant(1))
+			first := g.Step("first", sum(slow, a), durable.NeedsAny(durable.CancelLosers, a, slow))
+			gate := g.Receive[int]("gate", durable.Needs(first))
+			later := g.Step("later", sum(idle, b), durable.NeedsAny(durable.CancelLosers, idle, b), durable.Needs(gate))
+			return g.Step("out", sum(a, b, later), durable.Needs(later, b, a))
+		})
+		if out, err := wait(); out != 5 || err != nil {
+			t.Errorf("%d, %v", out, err)
+		}
+		info := read(e.Graph(within(t), "run"))(t)
+		if info.Revision != 1 || info.Nodes[0].Name != "a" {
+			t.Errorf("revision %d, the first node is %q", info.Revision, info.Nodes[0].Name)
+		}
+		for _, edge := range info.Edges {
+			if edge.Choice > 0 && edge.Won != (edge.From != "slow" && edge.From != "idle") {
+				t.Errorf("%+v", edge)
+			}
+		}
+	})
+}

@@ -30,6 +30,7 @@ import (
 type graphRun struct {
 	c     *Ctx
 	d     *graphDefinition
+	shape *graph.Shape  // the recorded one: as that of d, but its nodes, their needs and the members of choices may be in another order
 	input any           // *graphInput
 	nodes []Future[any] // in the order of declaration
 	over  chan struct{} // closed when the results of all nodes are final
@@ -50,10 +51,11 @@ type nodeProgress struct {
 // executeGraph executes the graph in the run.
 func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	var zero O
-	if err := recordShape(c, d); err != nil {
+	shape, err := recordShape(c, d)
+	if err != nil {
 		return zero, err
 	}
-	x := newGraphRun(c, d, &graphInput[I]{in})
+	x := newGraphRun(c, d, shape, &graphInput[I]{in})
 	x.startAll()
 	v, err := x.awaitOutput(c)
 	if err != nil {
@@ -63,9 +65,9 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	return out, nil
 }
 
-func newGraphRun(c *Ctx, d *graphDefinition, input any) *graphRun {
+func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
 	x := &graphRun{
-		c: c, d: d, input: input, over: make(chan struct{}), notFinal: len(d.nodes),
+		c: c, d: d, shape: shape, input: input, over: make(chan struct{}), notFinal: len(d.nodes),
 		nodes: make([]Future[any], len(d.nodes)), progress: make([]nodeProgress, len(d.nodes)),
 	}
 	for i := range x.nodes {
@@ -112,7 +114,7 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 		return nil, err
 	}
 	v, err = x.beginNode(c, in)
-	if errors.Is(err, ErrUndeclaredNeed) {
+	if readUndeclared(err) {
 		return nil, x.failRun(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err
@@ -172,7 +174,7 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	defer in.recoverUndeclared(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
-	if len(n.conditions) > 0 && !c.scope.HasBegun(graph.CallDelay) && !c.scope.HasBegun(call) && !c.scope.HasBegunIn(call) {
+	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, call}, c.scope.HasBegun) && !c.scope.HasBegunIn(call) {
 		if err := x.checkConditions(c, in); err != nil {
 			return nil, err
 		}
@@ -206,7 +208,7 @@ func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 
 // choose records the choice of the node with the index, or reads its record, and ends the losers.
 func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
-	choice, name := in.node.spec().Choices[index], graph.ChoiceName(index)
+	choice, name := x.choicesOf(in.node)[index], graph.ChoiceName(index)
 	members, nodes := make([]*Future[any], len(choice.Of)), make([]*graphNode, len(choice.Of))
 	for i, of := range choice.Of {
 		at := x.d.indexes[of]
@@ -244,6 +246,14 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 	}
 	in.winners[index] = won
 	return nil
+}
+
+// choicesOf returns the choices of a node, with their members in the recorded order.
+func (x *graphRun) choicesOf(n *graphNode) []graph.Choice {
+	if x.shape == &x.d.shape {
+		return n.spec().Choices
+	}
+	return x.shape.Nodes[x.shape.Index(n.name)].Choices
 }
 
 // state returns the state of a node in this execution: Running until its branch has returned.

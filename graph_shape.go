@@ -88,30 +88,38 @@ func (s GraphShape) DOT() string {
 	return s.shape.DOT()
 }
 
-// recordShape records the shape of the graph before its first node begins. If an earlier execution recorded another one, and what it
-// began is the same here, recordShape records the shape as the next revision.
-func recordShape(c *Ctx, d *graphDefinition) error {
+// recordShape records the shape of the graph before its first node begins, and returns the shape with which the run continues. That is
+// the recorded one if it has the same nodes. If it has others, and what the run has begun is the same here, recordShape records the shape
+// as the next revision.
+func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	sub := c.withScope(c.callScope().Inside(graph.ScopeName)) // no node has this name
-	record := func(revision int) ([]byte, error) {
-		return recordByGraph(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return d.encoded, nil })
+	record := func(revision int, encoded []byte) ([]byte, error) {
+		return recordByGraph(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return encoded, nil })
 	}
 	revision := 1
-	recorded, err := record(revision)
+	recorded, err := record(revision, d.encoded)
 	for ; err == nil && sub.scope.HasBegun(strconv.Itoa(revision+1)); revision++ {
-		recorded, err = record(revision + 1)
+		recorded, err = record(revision+1, d.encoded)
 	}
 	if err != nil || bytes.Equal(recorded, d.encoded) {
-		return err
+		return &d.shape, err
 	}
 	was, err := graph.Decode(recorded)
 	if err != nil {
-		return c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
+		return nil, c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
 	if err := was.Revise(&d.shape, c.scope.HasBegunIn); err != nil {
-		return c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
+		return nil, c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
-	_, err = record(revision + 1)
-	return err
+	next := was.Continue(&d.shape)
+	if next == was {
+		return was, nil
+	}
+	encoded, err := next.Encode()
+	if err == nil {
+		_, err = record(revision+1, encoded)
+	}
+	return next, err
 }
 
 // recordByGraph makes a call whose record is what output returns when it is made first. It returns the record.

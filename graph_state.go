@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/graph"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -144,20 +143,12 @@ func (g *GraphInfo) Mermaid() string {
 
 // recordedShape returns the newest shape in a history, and its revision.
 func recordedShape(steps []store.Step) (*graph.Shape, int, error) {
-	revision, at := 0, -1
-	for i, s := range steps {
-		if name, ok := strings.CutPrefix(s.Name, graph.ScopeName+naming.Separator); ok && s.Kind == store.KindGraph && s.Status == store.StepCompleted {
-			if n, err := strconv.Atoi(name); err == nil && n > revision {
-				revision, at = n, i
-			}
-		}
-	}
-	if at < 0 {
+	shape, revision, err := repair.RecordedShape(steps)
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("%w: the recorded shape of revision %d does not decode: %w", ErrDiverged, revision, err)
+	case shape == nil:
 		return nil, 0, ErrNoGraph
-	}
-	shape, err := graph.Decode(steps[at].Output)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%w: the recorded shape (%d bytes) does not decode: %w", ErrDiverged, len(steps[at].Output), err)
 	}
 	return shape, revision, nil
 }

@@ -228,6 +228,30 @@ func TestGraphUndeclaredNeed(t *testing.T) {
 	}
 }
 
+// An undeclared need of a child graph is the failure of its node, like any other, and so is an input that cannot be had because of it.
+func TestGraphUndeclaredNeedOfAChild(t *testing.T) {
+	wrong := durable.DefineGraph("wrong", func(g *durable.Graph[int]) *durable.Node[int] {
+		a := g.Step("a", constant(1))
+		return g.Step("b", func(_ context.Context, in *durable.NodeInput) (int, error) { return a.Of(in), nil })
+	})
+	e, out, err := graphOf(t, openStore(t), func(g *durable.Graph[int]) *durable.Node[string] {
+		bad := g.Child("bad", wrong, anInput)
+		next := g.Child("next", wrong, func(in *durable.NodeInput) (int, error) { return bad.Get(in) }, durable.After(bad))
+		slow := g.Step("slow", constant(1), durable.Needs(g.Step("first", constant(1), durable.After(next))))
+		return g.Step("output", func(_ context.Context, in *durable.NodeInput) (string, error) {
+			_, err := bad.Get(in)
+			_, inputErr := next.Get(in)
+			return fmt.Sprint(errors.Is(err, durable.ErrUndeclaredNeed), errors.Is(inputErr, durable.ErrUndeclaredNeed), slow.Of(in)), nil
+		}, durable.Needs(bad, next, slow), durable.OnUnmetNeed(durable.RunAnyway))
+	}, wrong)
+	if out != "true true 1" || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+	wantNodes(t, e, map[string]durable.NodeState{
+		"bad": durable.NodeFailed, "next": durable.NodeFailed, "first": durable.NodeCompleted, "slow": durable.NodeCompleted, "output": durable.NodeCompleted,
+	})
+}
+
 // A run that is cancelled while nodes wait ends cancelled, and a timeout expires it.
 func TestGraphCancelled(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

@@ -49,6 +49,8 @@ type Repaired struct {
 // undid, which the code names with [Undoes]. It returns [ErrFromRequired] if it does not know which steps to drop. Then give
 // [From] or [FromEnd].
 //
+// In a graph, Retry also executes the nodes again that ran because of the failure, and those that were skipped because of their values.
+//
 // A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have taken
 // effect. A completed step that is dropped gets a new key. A dropped call of a child starts another child; the former child is
 // cancelled unless it is [Detached]. Signals that a dropped receive had taken are received again. The run's [Timeout] begins
@@ -120,7 +122,8 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 }
 
 // From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after it.
-// The name is that of a [Checkpoint], with its scope.
+// The name is that of a [Checkpoint], with its scope. In a run of a graph it can also be the name of a node: then the checkpoints of the
+// node are dropped, and those of all nodes downstream of it.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "From")

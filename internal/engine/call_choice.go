@@ -27,7 +27,8 @@ import (
 //
 //  1. The losers start no more children and take no more signals. Commits of such calls that are in
 //     progress finish.
-//  2. Each loser that has not returned is closed: nobody gets its result before the choice is committed.
+//  2. Each loser that has not returned is closed: nobody gets its result before the choice is committed. If the run
+//     was suspended by then, the choice is not made, because a loser may have returned only because of that.
 //  3. The choice is committed.
 //  4. The contexts of the losers end, and calls that wait for the losers return.
 //  5. The children that losers started are cancelled. Every later execution makes sure of this before it
@@ -209,6 +210,9 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	made := spec.newRecordWithDeciders(won)
 	var closed []LoserBranch
 	made.Ended, made.Returned, closed = withholdResults(losers)
+	if len(losers) > 0 && r.isSuspended() {
+		return dropChoice(closed, unlock)
+	}
 	encoded, err := made.Encode()
 	if err != nil { // cannot happen: the record holds numbers and valid text
 		unlock()
@@ -225,11 +229,7 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 			r.loseOwnership()
 		}
-		unlock()
-		for _, l := range closed {
-			l.DeliverResult(ErrSuspended)
-		}
-		return CallResult{}, ErrSuspended
+		return dropChoice(closed, unlock)
 	}
 	if err != nil {
 		unlock()
@@ -239,6 +239,15 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 		return CallResult{}, ErrSuspended
 	}
 	return res, nil
+}
+
+// dropChoice lets the closed losers return to a run that leaves this process without the choice.
+func dropChoice(closed []LoserBranch, unlock func()) (CallResult, error) {
+	unlock()
+	for _, l := range closed {
+		l.DeliverResult(ErrSuspended)
+	}
+	return CallResult{}, ErrSuspended
 }
 
 // endLosers ends the losers of a recorded choice. It reports false if the run was suspended meanwhile.

@@ -186,3 +186,41 @@ func TestViewOfLists(t *testing.T) {
 		}
 	}
 }
+
+// A shape whose nodes and needs are in another order continues as it was recorded; a changed one keeps what has not changed.
+func TestContinue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShape(t)
+		now := &Shape{Output: s.Output}
+		for _, at := range rapid.Permutation(indexes(len(s.Nodes))).Draw(t, "order") {
+			n := s.Nodes[at]
+			n.Needs = rapid.Permutation(n.Needs).Draw(t, "needs")
+			n.After = rapid.Permutation(n.After).Draw(t, "after")
+			n.Choices = slices.Clone(n.Choices)
+			for i := range n.Choices {
+				n.Choices[i].Of = rapid.Permutation(n.Choices[i].Of).Draw(t, "of")
+			}
+			now.Nodes = append(now.Nodes, n)
+		}
+		if err := s.Revise(now, func(string) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		if s.Continue(now) != s {
+			t.Fatal("another order is another shape")
+		}
+		now.Nodes = append(now.Nodes, Node{Name: "more", Kind: KindStep})
+		next := s.Continue(now)
+		for i, n := range next.Nodes[:len(s.Nodes)] {
+			if was := s.Nodes[s.Index(n.Name)]; n.Name != now.Nodes[i].Name || fmt.Sprint(n) != fmt.Sprint(was) {
+				t.Fatalf("%+v, want %+v", n, was)
+			}
+		}
+	})
+}
+
+func indexes(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}

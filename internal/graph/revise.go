@@ -23,11 +23,41 @@ func (s *Shape) Revise(now *Shape, begun func(node string) bool) error {
 	return nil
 }
 
-// equal reports whether the nodes make the same calls after the same needs. Conditions do not count: they are recorded.
+// Continue returns the shape with which a run continues that has recorded the shape s and executes code with the shape now. It is s
+// if both have the same nodes, in whatever order they and their needs are declared. Otherwise it is now, in which the nodes that have not
+// changed are as they were recorded.
+func (s *Shape) Continue(now *Shape) *Shape {
+	next := &Shape{Nodes: slices.Clone(now.Nodes), Output: now.Output}
+	same := s.Output == now.Output && len(s.Nodes) == len(now.Nodes)
+	for i := range next.Nodes {
+		n := &next.Nodes[i]
+		at := s.Index(n.Name)
+		if at < 0 || !s.Nodes[at].equal(n) {
+			same = false
+			continue
+		}
+		conditions := n.If
+		same = same && equalSets(conditions, s.Nodes[at].If)
+		*n = s.Nodes[at]
+		n.If = conditions
+	}
+	if same {
+		return s
+	}
+	return next
+}
+
+// equal reports whether the nodes make the same calls after the same needs, in whatever order these are declared. Conditions do not
+// count: they are recorded.
 func (n *Node) equal(o *Node) bool {
 	return n.Kind == o.Kind && n.Workflow == o.Workflow && n.Over == o.Over && n.Unmet == o.Unmet && n.Delayed == o.Delayed &&
-		slices.Equal(n.Needs, o.Needs) && slices.Equal(n.After, o.After) &&
-		slices.EqualFunc(n.Choices, o.Choices, func(a, b Choice) bool { return a.K == b.K && a.Keep == b.Keep && slices.Equal(a.Of, b.Of) })
+		equalSets(n.Needs, o.Needs) && equalSets(n.After, o.After) &&
+		slices.EqualFunc(n.Choices, o.Choices, func(a, b Choice) bool { return a.K == b.K && a.Keep == b.Keep && equalSets(a.Of, b.Of) })
+}
+
+// equalSets reports whether the lists have the same names, in any order.
+func equalSets(a, b []string) bool {
+	return len(a) == len(b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // text describes the node in words, for errors.

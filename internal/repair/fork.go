@@ -39,6 +39,7 @@ func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step,
 	if err != nil {
 		return nil, d, err
 	}
+	p.reviveLosers()
 	p.dropEnd()
 	changed := int32(math.MaxInt32) // the sequence number of the first call that is not copied as it is
 	for i := range p.History {

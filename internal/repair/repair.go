@@ -6,12 +6,15 @@
 //
 //   - A checkpoint is kept unless the request, or one of the following rules, drops it. A run that kept everything
 //     would come to the same end.
+//   - In a graph, a request that names a node drops the calls of the node and of all nodes downstream. With a failed call, the calls of
+//     the nodes are dropped for which something else follows if it succeeds.
 //   - A call that gets a value keeps its place in the history, and is not executed again.
 //   - The records of how the run ended, and its executed compensations, are always dropped.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
 //     may have had an effect. A compensation gets a new key together with a step that it undoes.
-//   - A choice that was decided by the failure of a dropped call is dropped, with what it ended in other branches.
+//   - A choice that was decided by the failure of a dropped call is dropped. Whatever choice is dropped: calls in the branches that
+//     it ended are made again if they failed then, and so are calls whose children it cancelled.
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
 //     call starts another child. A child that was cancelled because its parent ended is treated alike, because its call
 //     has no outcome.
@@ -25,7 +28,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,8 +133,11 @@ func (p *plan) call(name string) (*store.Step, error) {
 	return row, nil
 }
 
-// dropFrom drops the call that the request names, and all that began later.
+// dropFrom drops the call that the request names, and all that began later. In a graph it can also name a node.
 func (p *plan) dropFrom() error {
+	if p.history[p.request.From] == nil && p.dropFromNode() {
+		return nil
+	}
 	from, err := p.call(p.request.From)
 	if err != nil {
 		return err
@@ -171,9 +176,17 @@ func (p *plan) dropFailure() error {
 	if err := p.dropUndone(); err != nil {
 		return err
 	}
-	p.dropFailed(row)
+	failed := []*store.Step{row}
 	for _, name := range failure.Steps {
 		if row := p.history[naming.ParseDisplay(name)]; row != nil && row.Status == store.StepFailed && !isInternal(row) {
+			failed = append(failed, row)
+		}
+	}
+	for _, row := range failed {
+		p.dropAffected(row)
+	}
+	for _, row := range failed {
+		if !p.dropped[row.Name] { // else another child is started
 			p.dropFailed(row)
 		}
 	}
@@ -232,40 +245,6 @@ func (p *plan) renewCompensations() {
 	}
 }
 
-// dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided. Calls in
-// the branches that such a choice ended are made again if they failed then.
-func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
-	for i := range p.History {
-		row := &p.History[i]
-		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
-			continue
-		}
-		c, err := record.DecodeChoice(row.Output)
-		if err != nil || !slices.ContainsFunc(c.Failed, func(i int) bool {
-			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, prefixOf(c.Of[i]))
-		}) {
-			continue
-		}
-		p.drop(row)
-		for _, branch := range c.Ended {
-			p.revived = append(p.revived, prefixOf(branch))
-		}
-		for _, other := range p.history {
-			if other.Status == store.StepFailed && p.isRevived(other.Name) && !other.EndedAt.Before(row.StartedAt) {
-				p.drop(other)
-			}
-		}
-	}
-}
-
-// prefixOf returns the prefix of the names in a branch.
-func prefixOf(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
-
-// isRevived reports whether the call is in a branch that a dropped choice had ended.
-func (p *plan) isRevived(name string) bool {
-	return slices.ContainsFunc(p.revived, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
 // reopen makes a call wait again for its child, which failed and will be retried. It reports false if there is no such
 // child.
 func (p *plan) reopen(row *store.Step) bool {
@@ -297,6 +276,7 @@ func (p *plan) dropEnd() {
 
 // complete decides about the end of the run and the children, and returns the result.
 func (p *plan) complete() *Result {
+	p.reviveLosers()
 	p.dropEnd()
 	p.placeChildren()
 	return p.result()

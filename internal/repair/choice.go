@@ -1,0 +1,85 @@
+package repair
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// choiceOf returns the record of a choice. It returns nil if the row is none that has an outcome.
+func choiceOf(row *store.Step) *record.Choice {
+	if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+		return nil
+	}
+	c, err := record.DecodeChoice(row.Output)
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+// dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided.
+func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
+	for i := range p.History {
+		row := &p.History[i]
+		if c := choiceOf(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
+			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, prefixOf(c.Of[i]))
+		}) {
+			p.drop(row)
+		}
+	}
+}
+
+// reviveLosers notes which branches the dropped choices had ended, unless a choice that is kept ended them too. It drops the calls in
+// them that failed after the choice began: their contexts may have ended because of it.
+func (p *plan) reviveLosers() {
+	for changed := true; changed; { // a call that is dropped here may have decided a further choice
+		changed = false
+		p.revived = p.revived[:0]
+		var stayEnded []string
+		since := make(map[string]*store.Step) // the first choice that ended the branch
+		for i := range p.History {
+			row := &p.History[i]
+			c := choiceOf(row)
+			switch {
+			case c == nil:
+			case !p.dropped[row.Name]:
+				stayEnded = append(append(stayEnded, c.Ended...), c.Returned...)
+			default:
+				for _, branch := range slices.Concat(c.Ended, c.Returned) {
+					if first := since[branch]; first == nil || row.StartedAt.Before(first.StartedAt) {
+						since[branch] = row
+					}
+				}
+			}
+		}
+		for branch, choice := range since {
+			if slices.Contains(stayEnded, branch) {
+				continue
+			}
+			prefix := prefixOf(branch)
+			p.revived = append(p.revived, prefix)
+			for i := range p.History {
+				row := &p.History[i]
+				_, isOpen := p.reopened[row.Name]
+				_, hasValue := p.valued[row.Name]
+				if row.Status == store.StepFailed && strings.HasPrefix(row.Name, prefix) && !p.dropped[row.Name] && !isOpen && !hasValue && !row.EndedAt.Before(choice.StartedAt) {
+					p.dropChoicesDecidedBy(row)
+					p.drop(row)
+					changed = true
+				}
+			}
+		}
+	}
+}
+
+// prefixOf returns the prefix of the names in a branch.
+func prefixOf(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
+
+// isRevived reports whether the call is in a branch that a dropped choice had ended.
+func (p *plan) isRevived(name string) bool {
+	return slices.ContainsFunc(p.revived, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}

@@ -1,0 +1,94 @@
+package repair
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run of a graph is repaired along its edges. The order in which calls began says nothing there, because nodes that do not need each
+// other are executed side by side.
+
+// RecordedShape returns the newest shape that a history records, and its revision. It returns zero if there is none.
+func RecordedShape(steps []store.Step) (*graph.Shape, int, error) {
+	revision, at := 0, -1
+	for i := range steps {
+		s := &steps[i]
+		if s.Kind != store.KindGraph || s.Status != store.StepCompleted {
+			continue
+		}
+		if n := graph.RevisionOf(s.Name); n > revision {
+			revision, at = n, i
+		}
+	}
+	if at < 0 {
+		return nil, 0, nil
+	}
+	shape, err := graph.Decode(steps[at].Output)
+	return shape, revision, err
+}
+
+// shape returns the newest recorded shape, or nil if the run is no graph.
+func (p *plan) shape() *graph.Shape {
+	shape, _, err := RecordedShape(p.History)
+	if err != nil {
+		return nil // the execution reports it
+	}
+	return shape
+}
+
+// dropFromNode drops the calls of the node that the request names, and those of all nodes downstream. It reports false if the run has
+// no such node.
+func (p *plan) dropFromNode() bool {
+	shape := p.shape()
+	if shape == nil || shape.Index(p.request.From) < 0 {
+		return false
+	}
+	for _, node := range shape.Downstream(p.request.From) {
+		p.dropNode(node)
+	}
+	return true
+}
+
+// dropNode drops all calls of a node, with the choices and the skip that it has recorded.
+func (p *plan) dropNode(node string) {
+	for i := range p.History {
+		if row := &p.History[i]; strings.HasPrefix(row.Name, node+naming.Separator) {
+			p.drop(row)
+		}
+	}
+}
+
+// dropAffected drops the calls of the nodes for which something else follows if the failed call succeeds: nodes that ran after the
+// failure, or that recorded that they are skipped because of it.
+func (p *plan) dropAffected(failed *store.Step) {
+	node, _, _ := strings.Cut(failed.Name, naming.Separator)
+	shape := p.shape()
+	if shape == nil || shape.Index(node) < 0 {
+		return
+	}
+	for _, affected := range shape.Affected(node, p.winners) {
+		if affected != node {
+			p.dropNode(affected)
+		}
+	}
+}
+
+// winners returns the nodes that won a choice of the node, or nil if it is not recorded.
+func (p *plan) winners(node string, choice int) (won []string) {
+	row := p.history[node+naming.Separator+graph.ChoiceName(choice)]
+	if row == nil {
+		return nil
+	}
+	if c := choiceOf(row); c != nil {
+		for _, i := range c.Won {
+			if i >= 0 && i < len(c.Of) {
+				won = append(won, naming.ParseDisplay(c.Of[i]))
+			}
+		}
+	}
+	return slices.Clip(won)
+}

@@ -1,0 +1,70 @@
+package repair
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// drawn returns a run of a graph: "list" feeds "left" and "right"; "join" needs both; "late" begins after "left"; "any" needs one of
+// "left" and "right", and chose "right"; "other" needs nothing.
+func drawn(t *testing.T, failedStep string, calls ...string) *history {
+	h := failedRun(t, failedStep, append([]string{"step shape/1 completed"}, calls...)...)
+	shape := graph.Shape{Output: "join", Nodes: []graph.Node{
+		{Name: "list", Kind: graph.KindStep},
+		{Name: "left", Kind: graph.KindStep, Needs: []string{"list"}},
+		{Name: "right", Kind: graph.KindStep, Needs: []string{"list"}},
+		{Name: "other", Kind: graph.KindStep},
+		{Name: "late", Kind: graph.KindStep, After: []string{"left"}},
+		{Name: "any", Kind: graph.KindStep, Choices: []graph.Choice{{Of: []string{"left", "right"}, K: 1, Keep: true}}},
+		{Name: "join", Kind: graph.KindStep, Needs: []string{"left", "right"}, Unmet: graph.Run},
+	}}
+	h.History[0].Kind = store.KindGraph
+	h.History[0].Output, _ = shape.Encode()
+	choice := record.Choice{Won: []int{1}, Wanted: 1, Keep: true, Of: []string{"left", "right"}}
+	for i := range h.History {
+		if h.History[i].Kind == store.KindChoice {
+			h.History[i].Name = "any" + naming.Separator + graph.ChoiceName(0)
+			h.History[i].Output, _ = choice.Encode()
+		}
+	}
+	return h
+}
+
+var all = []string{
+	"step list/step completed", "step right/step completed", "choice any/choice completed", "step any/step completed", "step left/step completed",
+	"step other/step completed", "step late/step completed", "step join/step completed",
+}
+
+// A fork from a node executes it and what is downstream of it again, whatever began later.
+func TestAForkFromANodeFollowsTheEdges(t *testing.T) {
+	for from, dropped := range map[string][]string{
+		"list":  {"list/step", "right/step", "any/choice 1", "any/step", "left/step", "late/step", "join/step"},
+		"right": {"right/step", "any/choice 1", "any/step", "join/step"},
+		"late":  {"late/step"},
+	} {
+		h := drawn(t, "", all...).live()
+		q := laterRequest()
+		q.From = from
+		r := done(t)(Fork(&h.Subject, q, nil))
+		want(t, "dropped from "+from, r.Detail.Dropped, dropped...)
+		_, d, err := Copy(&h.Subject, q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "dropped of a copy from "+from, d.Dropped, dropped...)
+	}
+}
+
+// A retry of a failed node also executes those again that ran because it failed, or were skipped because of that. A choice that others
+// have won stays.
+func TestARetryFollowsTheEdges(t *testing.T) {
+	calls := slices.Clone(all)
+	calls[4] = "step left/step failed"
+	h := drawn(t, "left/step", append(calls, "step late/skip completed")...)
+	want(t, "dropped", h.retry(Request{}).Detail.Dropped, "left/step", "late/step", "join/step", "late/skip")
+}

@@ -103,6 +103,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
 	sv := &server{userPool: user, ownsUserPool: owned, hosts: several, stores: 1}
+	sv.sight.looking = make(chan struct{}, 1)
 	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())
 	s := newDatabaseOn(sv, o)
 	several.allowSearches(sv.lifeCtx, sv.reconnect)

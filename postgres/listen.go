@@ -157,7 +157,11 @@ func sendHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return s.connectListener(ctx)
+	conn, err := s.connectListener(ctx)
+	if hasSQLState(err, stateTooManyConns) {
+		s.noConnections.note("no session listens, so workers poll, and a dead worker is noticed when its leases end")
+	}
+	return conn, err
 }
 
 // listen subscribes to the channel. It returns errPooled if its own notification does not arrive.

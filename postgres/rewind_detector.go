@@ -172,6 +172,9 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 	if era, known := data[s.userEraKey].(uint64); known {
 		return era == l.rewindCount.Load(), nil
 	}
+	if err := s.checkUserConnAtHome(ctx, conn); err != nil {
+		return false, err
+	}
 	for try := 1; ; try++ {
 		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 		if err != nil {
@@ -248,6 +251,13 @@ func (l *rewindDetector) lastPosition() logPosition {
 	return l.position
 }
 
+// forgetPosition is called when the schema has moved to another server. The next position that is read is the first of that server.
+func (l *rewindDetector) forgetPosition() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.position = logPosition{}
+}
+
 // advancePosition records a position that was read on an admitted connection.
 func (l *rewindDetector) advancePosition(at logPosition) {
 	l.mu.Lock()
@@ -285,7 +295,7 @@ func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask
 		l.endEra()
 		l.era, l.endEra = context.WithCancel(context.Background())
 		l.position = at
-		s.reconnect()
+		s.reconnectAfterRewind(was, at)
 	}
 	if l.position.timeline != at.timeline || l.position.position < at.position {
 		l.position = at

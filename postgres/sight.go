@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -95,5 +96,6 @@ func (s *database) keepPeers(view peersView) {
 	s.sight.others.Store(int32(view.peers.Live))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old peersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended
 	s.peers[view.self] = view
 }

@@ -142,7 +142,7 @@ func (s *database) scanPlacement(row pgx.Row) (p placement, err error) {
 	return p, nil
 }
 
-// findHome finds the home of the schema when the store is opened, and again at each heartbeat. If the schema has moved, the present
+// findHome finds the home of the schema when the store is opened. Each heartbeat checks it. If the schema has moved, the present
 // connections are closed as soon as they are released.
 func (s *database) findHome(ctx context.Context) error {
 	conn, err := s.acquire(ctx, s.enginePool)
@@ -154,10 +154,19 @@ func (s *database) findHome(ctx context.Context) error {
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
 	}
-	if s.citus.record(p) {
-		s.reconnect()
-	}
+	s.followHome(p)
 	return nil
+}
+
+// followHome records a placement. If the schema has moved, the present connections are closed, and the position in the history of the
+// database is that of another server from now on. It reports whether the schema has moved.
+func (s *database) followHome(p placement) (moved bool) {
+	if !s.citus.record(p) {
+		return false
+	}
+	s.rewindDetector.forgetPosition()
+	s.reconnect()
+	return true
 }
 
 // awayKey is the key under which a connection keeps that it leads to a node which is not the home of the schema.
@@ -172,12 +181,40 @@ func (s *database) checkHome(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	if s.citus.record(p) {
-		s.reconnect()
+	if s.followHome(p) {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, errSchemaMoved)
 	}
 	if !p.here {
 		conn.PgConn().CustomData()[awayKey] = true
+	}
+	return nil
+}
+
+// AwayFromHomeError is returned by a Tx step on a Citus if the pool that was given to New leads to another node than the home of the
+// schema. The run is not failed: it is executed again later. Give New a pool that leads to the home, or use Open, whose pool follows the
+// schema.
+type AwayFromHomeError struct {
+	Schema string
+	Home   string // host and port, as Citus itself uses them
+}
+
+// Error names the schema and its home.
+func (e *AwayFromHomeError) Error() string {
+	return fmt.Sprintf("the schema %q lies on the node %s of the Citus, and the pool of Tx steps leads to another one: let it lead there, or use Open instead of New", e.Schema, e.Home)
+}
+
+// checkUserConnAtHome returns an AwayFromHomeError if a connection of the user's pool leads to another node than the home of the
+// schema: there, nobody could tell whether the home has gone back in its history.
+func (s *database) checkUserConnAtHome(ctx context.Context, conn *pgx.Conn) error {
+	if !s.citus.isSharded() {
+		return nil
+	}
+	p, err := s.readPlacement(ctx, conn)
+	if err != nil {
+		return s.wrapError(ctx, "look where the schema is", err)
+	}
+	if p.sharded && !p.here {
+		return fmt.Errorf("postgres: begin: %w: %w", store.ErrRejected, &AwayFromHomeError{Schema: s.schema, Home: p.node.String()})
 	}
 	return nil
 }
@@ -216,9 +253,7 @@ func (s *database) runBatchAtHome(ctx context.Context, what string, fill func(*p
 	if err != nil {
 		return err
 	}
-	if s.citus.record(p) {
-		s.reconnect()
-	}
+	s.followHome(p)
 	if !p.here {
 		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
 	}

@@ -183,6 +183,26 @@ func TestCitusHomeIsFollowed(t *testing.T) {
 	if claimAll(t, s); serverPort(t, s) != to.port {
 		t.Error("the next claim was not at the home")
 	}
+	if told := heartbeat(t, s); len(told) > 0 || s.rewindDetector.rewindCount.Load() > 0 {
+		t.Errorf("the move is taken for a rewind of the database: %+v", told)
+	}
+	// The pool for Tx steps follows too, also that of a further schema.
+	tenant, err := s.openSchema(t.Context(), DefaultSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tenant.Close()
+	for _, s := range []*database{s, tenant} {
+		conn, err := s.acquireUserConn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var port string
+		if err := conn.QueryRow(t.Context(), "SELECT current_setting('port')").Scan(&port); err != nil || port != strconv.Itoa(int(to.port)) {
+			t.Errorf("Tx steps are executed at %s, not at the home %d; %v", port, to.port, err)
+		}
+		conn.Release()
+	}
 }
 
 func databaseIn(t testing.TB, at string) string {

@@ -44,6 +44,9 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	held := s.presenceLockOf(w.ID)
 	var at logPosition
 	floor := s.rewindDetector.lastPosition()
+	var home placement
+	var homeErr error
+	sharded := s.citus.isSharded()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 15), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
 			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil())...)
@@ -52,6 +55,9 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 		}
 		if !s.rewindDetector.disabled {
 			batch.Queue(s.statements.walPosition)
+		}
+		if sharded {
+			batch.Queue(s.statements.citusHome)
 		}
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
@@ -78,23 +84,31 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 				return err
 			}
 		}
+		if sharded {
+			err := eachRow(res, func(rows pgx.Rows) error {
+				home, homeErr = s.scanPlacement(rows)
+				return nil // the leases are extended; the next claim returns the error
+			})
+			if err != nil {
+				return err
+			}
+		}
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
 	})
 	if err != nil {
 		return store.RenewResult{}, err
+	}
+	if moved := sharded && homeErr == nil && s.followHome(home); moved {
+		at = logPosition{} // that of the former home
 	}
 	if s.rewindDetector.withoutPooler.Load() {
 		s.rewindDetector.advancePosition(at, floor)
 	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
-	if s.citus.isSharded() {
-		if err := s.findHome(ctx); err != nil {
-			return store.RenewResult{}, err
-		}
-	}
 	pulse.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
 	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
+	pulse.Warning = s.noConnections.take(time.Now())
 	if len(extended) == len(h.Leases) {
 		return pulse, nil
 	}

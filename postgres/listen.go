@@ -114,10 +114,10 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, hea
 	if err := s.listen(ctx, conn, heard); err != nil {
 		return err
 	}
+	defer s.forgetPresenceLock(outer, worker) // also after an error: the lock may be taken or recorded
 	if err := s.takePresenceLock(ctx, conn, worker); err != nil {
 		return err
 	}
-	defer s.forgetPresenceLock(outer, worker)
 	hear(store.HintListenBegan)
 	defer hear(store.HintListenLost)
 	hear(store.HintQueues) // notifications from before LISTEN are lost
@@ -157,7 +157,11 @@ func sendHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
 func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return s.connectListener(ctx)
+	conn, err := s.connectListener(ctx)
+	if hasSQLState(err, stateTooManyConns) {
+		s.noConnections.note("no session listens, so workers poll, and a dead worker is noticed when its leases end")
+	}
+	return conn, err
 }
 
 // listen subscribes to the channel. It returns errPooled if its own notification does not arrive.
@@ -200,7 +204,8 @@ type presenceLock struct {
 }
 
 // takePresenceLock takes the presence lock and records it in the worker's row. A lock timeout means that the
-// server still keeps a dead session of this worker; Listen then reconnects and tries again.
+// server still keeps a dead session of this worker; Listen then reconnects and tries again. After an error the caller calls
+// forgetPresenceLock, because heartbeats record the lock too.
 func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -216,12 +221,13 @@ func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker 
 	return s.recordPresenceLock(ctx, worker, held)
 }
 
-// forgetPresenceLock is called after the session has ended. If the worker continues, forgetPresenceLock removes the
-// record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has
-// ended, the worker stops, and the record stays.
+// forgetPresenceLock is called after the session has ended or failed to take the lock. If the worker continues, forgetPresenceLock
+// removes the record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has ended, the worker
+// stops, and the record stays.
 func (s *database) forgetPresenceLock(ctx context.Context, worker uuid.UUID) {
+	held := s.presenceLockOf(worker)
 	s.setPresenceLock(worker, presenceLock{})
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || held == (presenceLock{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -25,18 +24,9 @@ type sharedSession struct {
 	interrupt context.CancelFunc // ends its wait for a notification
 }
 
-// sessionMember is a call of Listen. The mutex of the session guards attached and leaving.
-type sessionMember struct {
-	s        *database
-	worker   uuid.UUID
-	hear     func(store.WakeHint)
-	attached bool          // the session has begun to listen and to take the lock for it
-	leaving  bool          // the call of Listen ends
-	released chan struct{} // closed when the session holds nothing for it any more
-
-	told    bool   // it was told that notifications arrive; only for the goroutine
-	unwatch func() // likewise: ends the link to the timeline of the store
-}
+// sessionCallTimeout bounds each call in the session, so that a server that does not reply keeps no worker from stopping. When it
+// has passed, the session ends.
+const sessionCallTimeout = 3 * time.Second
 
 // serve makes m a member until ctx ends, and returns when the session holds nothing for it any more.
 func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
@@ -82,19 +72,6 @@ func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
 	}
 }
 
-// wake makes the goroutine look at the members again. h.mu is held.
-func (h *sharedSession) wake() {
-	if h.interrupt != nil {
-		h.interrupt()
-	}
-}
-
-// remove ends the membership of m. h.mu is held.
-func (h *sharedSession) remove(m *sessionMember) {
-	h.members = slices.DeleteFunc(h.members, func(other *sessionMember) bool { return other == m })
-	close(m.released)
-}
-
 // run keeps a session until ctx ends.
 func (h *sharedSession) run(ctx context.Context, sv *server, done chan struct{}) {
 	defer close(done)
@@ -111,16 +88,6 @@ func (h *sharedSession) run(ctx context.Context, sv *server, done chan struct{})
 		}
 		sleep(ctx, wait/2+rand.N(wait/2))
 	}
-}
-
-// first returns a member, or nil.
-func (h *sharedSession) first() *sessionMember {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.members) == 0 {
-		return nil
-	}
-	return h.members[0]
 }
 
 // runOnce opens a session and serves the members in it until it breaks or ctx ends.
@@ -148,11 +115,10 @@ func (h *sharedSession) runOnce(ctx context.Context) error {
 		waiting, stop := context.WithCancel(session)
 		h.mu.Lock()
 		h.interrupt = stop
-		members := slices.Clone(h.members)
 		h.mu.Unlock()
-		err := h.update(session, cancel, conn, members, &proven)
+		retryAt, err := h.update(session, cancel, conn, &proven)
 		if err == nil {
-			err = h.await(session, waiting, conn)
+			err = h.await(session, waiting, retryAt, conn)
 		}
 		stop()
 		if err != nil {
@@ -161,26 +127,32 @@ func (h *sharedSession) runOnce(ctx context.Context) error {
 	}
 }
 
-// update attaches new members to the session and releases those that leave.
-func (h *sharedSession) update(ctx context.Context, end func(), conn *pgx.Conn, members []*sessionMember, proven *bool) error {
-	for _, m := range members {
-		h.mu.Lock()
-		leaving, attached := m.leaving, m.attached
-		m.attached = m.attached || !leaving
-		h.mu.Unlock()
-		switch {
-		case leaving && attached:
+// update releases the members that leave and attaches new ones. A member that cannot be attached fails alone, and retryAt is when the
+// first of these is tried again. update returns an error if the session has ended.
+func (h *sharedSession) update(ctx context.Context, end func(), conn *pgx.Conn, proven *bool) (retryAt time.Time, err error) {
+	for {
+		m, leaving := h.next()
+		if m == nil {
+			return h.firstRetry(), nil
+		}
+		if leaving {
 			if err := h.detach(ctx, conn, m); err != nil {
-				return err
+				return time.Time{}, err
 			}
-		case !leaving && !attached:
-			if err := h.attach(ctx, end, conn, m, *proven); err != nil {
-				return err
-			}
+			continue
+		}
+		err := h.attach(ctx, end, conn, m, *proven)
+		switch {
+		case err == nil:
 			*proven = true
+		case ctx.Err() != nil || conn.IsClosed() || errors.Is(err, errPooled):
+			return time.Time{}, err
+		default:
+			if err := h.fail(ctx, conn, m); err != nil {
+				return time.Time{}, err
+			}
 		}
 	}
-	return nil
 }
 
 // attach listens to the channel of a member's schema, and takes its presence lock. The first one proves that notifications arrive.
@@ -193,7 +165,7 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 	}
 	var err error
 	if proven {
-		_, err = conn.Exec(ctx, m.s.statements.listen, pgx.QueryExecModeSimpleProtocol)
+		err = callInSession(ctx, conn, m.s.statements.listen, pgx.QueryExecModeSimpleProtocol)
 	} else {
 		err = m.s.listen(ctx, conn, func(string) {}) // the member is about to be told to look at everything
 	}
@@ -203,6 +175,10 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 	if err != nil {
 		return err
 	}
+	h.mu.Lock()
+	m.failed = 0
+	h.mu.Unlock()
+	m.retryAt = time.Time{}
 	m.told = true
 	m.hear(store.HintListenBegan)
 	m.hear(store.HintQueues) // notifications from before LISTEN are lost
@@ -211,21 +187,51 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 	return nil
 }
 
-// detach releases what the session holds for a member that leaves.
-func (h *sharedSession) detach(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+// callInSession executes a statement that the server executes at once.
+func callInSession(ctx context.Context, conn *pgx.Conn, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionCallTimeout)
+	defer cancel()
+	_, err := conn.Exec(ctx, sql, args...)
+	return err
+}
+
+// fail releases what the session holds for a member that could not be attached. It is tried again after a while.
+func (h *sharedSession) fail(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+	m.s.forgetPresenceLock(ctx, m.worker)
+	if err := h.letGo(ctx, conn, m); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wait := min(firstReconnectDelay<<min(m.failed, 10), maxReconnectDelay)
+	m.retryAt = time.Now().Add(wait/2 + rand.N(wait/2))
+	m.failed++
+	if m.attached = false; m.leaving {
+		h.remove(m)
+	}
+	return nil
+}
+
+// letGo ends what the session does for a member.
+func (h *sharedSession) letGo(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
 	if m.unwatch != nil {
 		m.unwatch()
 		m.unwatch = nil
 	}
 	h.mu.Lock()
-	alone := !slices.ContainsFunc(h.members, func(other *sessionMember) bool { return other != m && other.s.schema == m.s.schema })
+	alone := !slices.ContainsFunc(h.members, func(other *sessionMember) bool { return other != m && other.attached && other.s.schema == m.s.schema })
 	h.mu.Unlock()
 	if alone {
-		if _, err := conn.Exec(ctx, m.s.statements.unlisten, pgx.QueryExecModeSimpleProtocol); err != nil {
+		if err := callInSession(ctx, conn, m.s.statements.unlisten, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 	}
-	if _, err := conn.Exec(ctx, m.s.statements.presenceUnlock, pgx.QueryExecModeExec, pgUUID(m.worker)); err != nil {
+	return callInSession(ctx, conn, m.s.statements.presenceUnlock, pgx.QueryExecModeExec, pgUUID(m.worker))
+}
+
+// detach releases what the session holds for a member that leaves.
+func (h *sharedSession) detach(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+	if err := h.letGo(ctx, conn, m); err != nil {
 		return err
 	}
 	m.s.setPresenceLock(m.worker, presenceLock{})
@@ -255,8 +261,8 @@ func (h *sharedSession) detachAll(ctx context.Context) {
 		if m.told {
 			m.told = false
 			m.hear(store.HintListenLost)
-			records.Go(func() { m.s.forgetPresenceLock(ctx, m.worker) })
 		}
+		records.Go(func() { m.s.forgetPresenceLock(ctx, m.worker) })
 	}
 	records.Wait()
 	h.mu.Lock()
@@ -268,9 +274,14 @@ func (h *sharedSession) detachAll(ctx context.Context) {
 	}
 }
 
-// await waits for one notification and passes it on. It returns nil if waiting is cancelled. If none arrives within pingInterval, it
-// pings the server.
-func (h *sharedSession) await(ctx, waiting context.Context, conn *pgx.Conn) error {
+// await waits for one notification and passes it on. It returns nil if waiting is cancelled, or at retryAt if that is not zero. If none
+// arrives within pingInterval, it pings the server.
+func (h *sharedSession) await(ctx, waiting context.Context, retryAt time.Time, conn *pgx.Conn) error {
+	if !retryAt.IsZero() {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithDeadline(waiting, retryAt)
+		defer cancel()
+	}
 	quiet, cancel := context.WithTimeout(waiting, pingInterval)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)
@@ -298,11 +309,4 @@ func (h *sharedSession) pass(n *pgconn.Notification) {
 			sendHint(n.Payload, m.worker, m.hear)
 		}
 	}
-}
-
-// count returns how many workers share the session.
-func (h *sharedSession) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.members)
 }

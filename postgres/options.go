@@ -3,6 +3,9 @@ package postgres
 import (
 	"fmt"
 	"regexp"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable"
 )
@@ -20,6 +23,8 @@ type openOptions struct {
 	withoutListen    bool
 	trustedOwners    []string
 	seen             map[string]bool
+	userConfig       *pgxpool.Config        // of the user's pool, if Open creates it
+	followHome       *atomic.Pointer[citus] // of the store, for that pool
 }
 
 // addOption returns an error if the option was given before.

@@ -119,6 +119,7 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpo
 			return nil, err
 		}
 		gate.freeze(open)
+		s.noConnections.note("for a minute calls share the connections that there are")
 	}
 }
 

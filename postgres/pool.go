@@ -36,6 +36,7 @@ func (s *database) openPools(ctx context.Context) error {
 				return nil, err
 			}
 		}
+		boundCloseTime(one) // the server releases the presence locks when the socket is closed
 		conn, err := pgx.ConnectConfig(ctx, one)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,8 +25,7 @@ type database struct {
 	schema     string
 	statements statements
 	*server
-	parent           *server // whose user's pool this store uses; nil: none but its own
-	isSibling        bool    // OpenSchema returned it
+	isSibling        bool // OpenSchema returned it
 	onCitus          bool
 	allowAsyncCommit bool                                     // see AllowAsyncCommit
 	withoutListen    bool                                     // see WithoutListen
@@ -71,6 +71,20 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx supports no other encoding
+	return openWithPool(ctx, cfg, o)
+}
+
+// openWithPool opens a store with a pool of its own for the user, which on a Citus leads to the home of the schema too.
+func openWithPool(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*database, error) {
+	o.userConfig = cfg.Copy()
+	o.followHome = new(atomic.Pointer[citus])
+	home := o.followHome
+	cfg.BeforeConnect = func(_ context.Context, one *pgx.ConnConfig) error {
+		if c := home.Load(); c != nil {
+			c.direct(one)
+		}
+		return nil
+	}
 	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
 	several := hostsOrNil(cfg)
 	several.configurePool(cfg)
@@ -103,6 +117,8 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
 	sv := &server{userPool: user, ownsUserPool: owned, hosts: several, stores: 1}
+	sv.sight.looking = make(chan struct{}, 1)
+	sv.userConfig = o.userConfig
 	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())
 	s := newDatabaseOn(sv, o)
 	several.allowSearches(sv.lifeCtx, sv.reconnect)
@@ -127,6 +143,9 @@ func newDatabaseOn(sv *server, o openOptions) *database {
 		server: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
 		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]peersView), userEraKey: eraKey + "." + o.schema,
 	}
+	if o.followHome != nil {
+		o.followHome.Store(&s.citus)
+	}
 	s.batchPool.New = func() any { return new(sortedBatch) }
 	s.storeCtx, s.endStoreCtx = context.WithCancel(sv.lifeCtx)
 	s.rewindDetector.init()
@@ -150,9 +169,6 @@ func (s *database) Close() error {
 	s.activeListeners.Wait()
 	s.activeCalls.Wait()
 	s.server.release()
-	if s.parent != nil {
-		s.parent.release()
-	}
 	return nil
 }
 

@@ -182,6 +182,9 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 	if era, known := data[s.userEraKey].(uint64); known {
 		return era == l.rewindCount.Load(), nil
 	}
+	if err := s.checkUserConnAtHome(ctx, conn); err != nil {
+		return false, err
+	}
 	for try := 1; ; try++ {
 		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 		if err != nil {
@@ -258,6 +261,13 @@ func (l *rewindDetector) lastPosition() seenPosition {
 	return seenPosition{l.position, l.rewindCount.Load()}
 }
 
+// forgetPosition is called when the schema has moved to another server. The next position that is read is the first of that server.
+func (l *rewindDetector) forgetPosition() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.position = logPosition{}
+}
+
 // advancePosition records a position that was read on an admitted connection after floor was returned. It ignores a position that was
 // perhaps read before the database went back.
 func (l *rewindDetector) advancePosition(at logPosition, floor seenPosition) {
@@ -300,7 +310,7 @@ func (s *database) checkPosition(ctx context.Context, at logPosition, floor seen
 		l.endEra()
 		l.era, l.endEra = context.WithCancel(context.Background())
 		l.position = at
-		s.reconnect()
+		s.reconnectAfterRewind(was, at)
 	}
 	if l.position.timeline != at.timeline || l.position.position < at.position {
 		l.position = at

@@ -23,8 +23,13 @@ type server struct {
 	lifeCtx       context.Context
 	endLifeCtx    context.CancelFunc
 
-	mu     sync.Mutex
-	stores int // that are open
+	userConfig    *pgxpool.Config // with which Open created the user's pool
+	parent        *server         // whose user's pool this one uses; nil: none but its own
+	noConnections connWarning
+
+	mu        sync.Mutex
+	stores    int    // that are open
+	rewoundTo uint32 // the timeline for which the pools were last reset
 
 	session sharedSession // of the stores of OpenSchema
 	sight   sharedSight   // likewise
@@ -57,13 +62,29 @@ func (sv *server) release() {
 		sv.userPool.Close()
 	}
 	sv.hosts.close()
+	if sv.parent != nil {
+		sv.parent.release()
+	}
+}
+
+// reconnectAfterRewind is reconnect, once for all stores that notice the change to another timeline. Connections that one of them
+// has used before are closed in any case, when it is about to use them again.
+func (sv *server) reconnectAfterRewind(was, at logPosition) {
+	sv.mu.Lock()
+	done := was.timeline != at.timeline && sv.rewoundTo == at.timeline
+	sv.rewoundTo = at.timeline
+	sv.mu.Unlock()
+	if !done {
+		sv.reconnect()
+	}
 }
 
 // OpenSchema returns a store of another schema of the same database. It shares the connections of s, so that a process
 // can execute the runs of many schemas, for example one for each tenant: a worker on a further schema opens no connection, and asks
 // seldom whether there is something to do as long as the server tells it by itself. OpenSchema applies the missing migrations. The
 // stores may be closed in any order; the last one closes the connections. On a Citus, where schemas lie on different nodes, each
-// store has connections of its own.
+// store has connections of its own. A pool that was given to New cannot follow them, so there Tx steps return an [*AwayFromHomeError]
+// if their schema lies on another node than the one to which that pool leads.
 //
 // Of the options, WithoutMigrations and OwnedBy are allowed. Errors are those of [Open].
 func (s *Store) OpenSchema(ctx context.Context, name string, opts ...Option) (*Store, error) {
@@ -94,13 +115,7 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 		return nil, fmt.Errorf("postgres: open schema %q: %w", name, store.ErrClosed)
 	}
 	if s.onCitus {
-		other, err := newStore(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
-		if err != nil {
-			s.server.release()
-			return nil, err
-		}
-		other.parent = s.server
-		return other, nil
+		return s.openCitusSchema(ctx, o)
 	}
 	other := newDatabaseOn(s.server, o)
 	other.connectListener, other.isSibling = s.connectListener, true
@@ -108,5 +123,21 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 		_ = other.Close() // it returns no error
 		return nil, err
 	}
+	return other, nil
+}
+
+// openCitusSchema opens another schema with connections of its own, because it may lie on another node. The user's pool is that of s if
+// New was given it. The caller has called share.
+func (s *database) openCitusSchema(ctx context.Context, o openOptions) (*database, error) {
+	if s.userConfig != nil {
+		defer s.server.release()
+		return openWithPool(ctx, s.userConfig.Copy(), o)
+	}
+	other, err := newStore(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
+	if err != nil {
+		s.server.release()
+		return nil, err
+	}
+	other.server.parent = s.server
 	return other, nil
 }

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"sync"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +18,8 @@ const (
 	sightTTL     = 100 * time.Millisecond
 	sightTTLEach = 40 * time.Millisecond
 	maxSightTTL  = 2 * time.Second
+	// lookTimeout bounds a look together with the wait for that of another store.
+	lookTimeout = 5 * time.Second
 	// maxPeersAge is how long the result of a query for dead workers is used while no lock disappears.
 	maxPeersAge = 30 * time.Second
 	// peersSettleTime is how long after a lock has appeared or disappeared each store queries by itself. For 2 s after its lock was
@@ -29,7 +31,7 @@ const (
 // every sightTTL or less, however many schemas there are. Only when a lock has disappeared or appeared, each store queries the workers of its
 // schema.
 type sharedSight struct {
-	mu        sync.Mutex
+	looking   chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
 	locks     string
 	started   time.Time // of the server
 	seenAt    time.Time
@@ -48,8 +50,14 @@ type peersView struct {
 
 // look returns how often locks have disappeared or appeared, and when that was the last time.
 func (v *sharedSight) look(ctx context.Context, s *database) (changes uint64, changedAt time.Time, err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	select {
+	case v.looking <- struct{}{}:
+		defer func() { <-v.looking }()
+	case <-ctx.Done():
+		return 0, time.Time{}, s.wrapError(ctx, "look at the locks", ctx.Err())
+	}
 	if time.Since(v.seenAt) < max(sightTTL, min(time.Duration(v.others.Load()+1)*sightTTLEach, maxSightTTL)) {
 		return v.changes, v.changedAt, nil
 	}
@@ -88,5 +96,6 @@ func (s *database) keepPeers(view peersView) {
 	s.sight.others.Store(int32(view.peers.Live))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old peersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended
 	s.peers[view.self] = view
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"path/filepath"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -82,28 +81,4 @@ func (s *database) pollCommits(ctx context.Context, watch *commitWatch, hear fun
 		}
 		return nil
 	})
-}
-
-// DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
-func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
-	workers, err := s.Workers(ctx)
-	if err != nil {
-		return store.Peers{}, err
-	}
-	var peers store.Peers
-	for _, w := range workers {
-		if w.ID == self {
-			continue
-		}
-		if s.workerLocks.isDead(w.ID) {
-			peers.Dead = append(peers.Dead, w.ID)
-		}
-		if !slices.Contains(known, w.ID) {
-			peers.Live++
-			if store.CompareUUIDs(w.ID, self) < 0 {
-				peers.Before++
-			}
-		}
-	}
-	return peers, nil
 }

@@ -63,6 +63,7 @@ type database struct {
 	anchorConn     *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
 	workerLocks    workerLocks
 	unseenRunLanes unseenRunLanes
+	knownWorkers   knownWorkers
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close

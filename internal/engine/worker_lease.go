@@ -115,6 +115,9 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
 	w.e.clock.Set(pulse.Now, asked)
 	w.setQuiet(&pulse)
+	if pulse.Warning != "" {
+		w.log.Warn("the store works with restrictions", telemetry.KeyReason, pulse.Warning)
+	}
 	for i := range pulse.DatabaseRewinds {
 		w.reportRewind(&pulse.DatabaseRewinds[i])
 	}

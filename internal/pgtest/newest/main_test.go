@@ -61,3 +61,16 @@ func TestExtractAndLink(t *testing.T) {
 		t.Error("a link leads out of the folder")
 	}
 }
+
+// Without npm the programs are left out, except in CI.
+func TestWithoutNPM(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := checkPlatform(); err == nil {
+		t.Error("npm was found in an empty folder")
+	}
+	for ci, want := range map[string]bool{"": false, "false": false, "0": false, "true": true, "1": true} {
+		if mustWork(ci) != want {
+			t.Errorf("CI=%q: %v", ci, !want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// sessionMember is a call of Listen. The mutex of the session guards attached, leaving and failed.
+type sessionMember struct {
+	s        *database
+	worker   uuid.UUID
+	hear     func(store.WakeHint)
+	attached bool          // the session has begun to listen and to take the lock for it
+	leaving  bool          // the call of Listen ends
+	failed   int           // how often in succession the session could not be used for this member alone
+	released chan struct{} // closed when the session holds nothing for it any more
+
+	retryAt time.Time // after a failure; only for the goroutine
+	told    bool      // it was told that notifications arrive; likewise
+	unwatch func()    // likewise: ends the link to the timeline of the store
+}
+
+// first returns a member, or nil.
+func (h *sharedSession) first() *sessionMember {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.members) == 0 {
+		return nil
+	}
+	return h.members[0]
+}
+
+// wake makes the goroutine look at the members again. h.mu is held.
+func (h *sharedSession) wake() {
+	if h.interrupt != nil {
+		h.interrupt()
+	}
+}
+
+// remove ends the membership of m. h.mu is held.
+func (h *sharedSession) remove(m *sessionMember) {
+	h.members = slices.DeleteFunc(h.members, func(other *sessionMember) bool { return other == m })
+	close(m.released)
+}
+
+// next returns a member that leaves, or one that is to be attached now, or nil.
+func (h *sharedSession) next() (m *sessionMember, leaving bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var joining *sessionMember
+	for _, m := range h.members {
+		switch {
+		case m.leaving && m.attached:
+			return m, true
+		case !m.leaving && !m.attached && joining == nil && time.Now().After(m.retryAt):
+			joining = m
+		}
+	}
+	if joining != nil {
+		joining.attached = true
+	}
+	return joining, false
+}
+
+// firstRetry returns when the first of the members that have failed is tried again, or zero.
+func (h *sharedSession) firstRetry() (at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.members {
+		if !m.attached && !m.leaving && (at.IsZero() || m.retryAt.Before(at)) {
+			at = m.retryAt
+		}
+	}
+	return at
+}
+
+// failures returns how often in succession the worker could not be attached.
+func (h *sharedSession) failures(worker uuid.UUID) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.members {
+		if m.worker == worker {
+			return m.failed
+		}
+	}
+	return 0
+}
+
+// count returns how many workers share the session.
+func (h *sharedSession) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.members)
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	// maxWorkersAge is how long the workers that were read are used again while the folder of their files does not change.
+	maxWorkersAge = 2 * time.Second
+	// workersSettleTime is how long after such a change the workers are read each time: a worker that comes locks its file before it is
+	// in the registry, or after.
+	workersSettleTime = 2 * time.Second
+)
+
+// knownWorkers are the workers that DeadWorkers has read. It is called eight times a second in an idle process, and the locks of the
+// files show without a query whether one of them has died.
+type knownWorkers struct {
+	mu        sync.Mutex
+	ids       []uuid.UUID
+	readAt    time.Time
+	folder    time.Time // when the folder of the workers' files was changed
+	changedAt time.Time // when that was noticed
+}
+
+// DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
+	ids, fresh, err := s.workerIDs(ctx, false)
+	if err != nil {
+		return store.Peers{}, err
+	}
+	if !fresh && slices.ContainsFunc(ids, s.workerLocks.isDead) {
+		if ids, _, err = s.workerIDs(ctx, true); err != nil {
+			return store.Peers{}, err
+		}
+	}
+	var peers store.Peers
+	for _, id := range ids {
+		if id == self {
+			continue
+		}
+		if s.workerLocks.isDead(id) {
+			peers.Dead = append(peers.Dead, id)
+		}
+		if !slices.Contains(known, id) {
+			peers.Live++
+			if store.CompareUUIDs(id, self) < 0 {
+				peers.Before++
+			}
+		}
+	}
+	return peers, nil
+}
+
+// workerIDs returns the workers of the registry, and whether it has read them now. It reads them if always is true, or something may
+// have changed.
+func (s *database) workerIDs(ctx context.Context, always bool) (ids []uuid.UUID, fresh bool, err error) {
+	w := &s.knownWorkers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var folder time.Time // zero: there is none, or it cannot be read
+	if info, err := os.Stat(s.workerLocks.folder); err == nil {
+		folder = info.ModTime()
+	}
+	now := time.Now()
+	if w.changedAt.IsZero() || !folder.Equal(w.folder) {
+		w.folder, w.changedAt = folder, now
+	}
+	if !always && now.Sub(w.changedAt) > workersSettleTime && now.Sub(w.readAt) < maxWorkersAge && !s.closed.Load() {
+		return w.ids, false, nil
+	}
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	ids = make([]uuid.UUID, len(workers))
+	for i := range workers {
+		ids[i] = workers[i].ID
+	}
+	w.ids, w.readAt = ids, now
+	return ids, true, nil
+}

@@ -145,7 +145,7 @@ var layers = map[string][]string{
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
 	"internal/wording":         {"."},
-	"ui":                       {".", "internal/wording"},
+	"ui":                       {".", "internal/wording", "schema"},
 	"durablecli":               {".", "internal/wording", "postgres", "schema", "sqlite", "ui"},
 	"cmd/durable":              {"durablecli"},
 }

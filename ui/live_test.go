@@ -3,12 +3,14 @@ package ui_test
 import (
 	"bufio"
 	"context"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/ui"
@@ -64,6 +66,55 @@ func TestTurnIsShared(t *testing.T) {
 // withoutTimes returns a page without what changes from one moment to the next.
 func withoutTimes(body string) string {
 	return regexp.MustCompile(`(?s)<svg.*?</svg>|<time.*?</time>|<span class="ticks">.*?</td>|<dd>.*?</dd>|\d+(\.\d+)? ?m?s…?`).ReplaceAllString(body, "")
+}
+
+// A change between the load of a page and the first reading of its stream is told within two seconds, and the page that is loaded then shows it.
+func TestAChangeBeforeTheStreamIsTold(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		start(t, e, approval, "waits", "in")
+		h := ui.Handler(e, ui.Authorize(anyone))
+		server := httptest.NewServer(h)
+		defer server.Close()
+		for _, page := range []struct{ path, stream, after string }{
+			{runPage("waits"), "/live?" + url.Values{"run": {"waits"}, "page": {runPage("waits")}}.Encode(), "<span class=\"status paused\">"},
+			{"/", "/live?" + url.Values{"run": {""}, "page": {"/"}}.Encode(), "?status=paused"},
+		} {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			if body := send(h, page.path, nil).Body.String(); strings.Contains(body, page.after) {
+				t.Errorf("%s shows the change before it: %s", page.path, body)
+			}
+			if _, err := e.Pause(within(t), "waits"); err != nil {
+				t.Fatal(err)
+			}
+			_, next := stream(t, ctx, server.URL, page.stream)
+			for line := next(); ; line = next() {
+				turn, told := strings.CutPrefix(line, "data: ")
+				if line == "" {
+					t.Errorf("two seconds after a change of %s its stream has not told it", page.path)
+				}
+				if line == "" || told && strings.Contains(send(h, page.path, nil, "Durable-Turn", turn).Body.String(), page.after) {
+					break
+				}
+			}
+			if _, err := e.Resume(within(t), "waits"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// A page names its whole address to its stream, so that only those who look at the same page share turns.
+func TestStreamsNameTheirPages(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		const path = "/runs?status=live&workflow=order%26page%3D1"
+		_, rest, _ := strings.Cut(send(ui.Handler(e), path, nil).Body.String(), `data-live="`)
+		address, _, _ := strings.Cut(rest, `"`)
+		u, err := url.Parse(html.UnescapeString(address))
+		if err != nil || u.Query().Get("page") != path {
+			t.Errorf("the stream at %q is of the page %q, %v", address, u.Query().Get("page"), err)
+		}
+	})
 }
 
 // A stream tells of changes of its run, ends when its server shuts down, and shows nothing to those who may not read.

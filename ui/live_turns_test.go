@@ -12,7 +12,7 @@ import (
 // However many streams there are, a second has four turns; runs that have changed are first, and nobody is left out.
 func TestTurnsAreBounded(t *testing.T) {
 	t.Parallel()
-	h := newHub(nil)
+	h := newHub(nil, make(places, mostReading))
 	now := time.Now()
 	runs := make(map[string]*watcher)
 	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
@@ -77,5 +77,33 @@ func TestTurnsAreBounded(t *testing.T) {
 	marks["a"] = "1"
 	if told := told(true); len(told) != 2 || told[0].run != "a" || told[1].run != "a" {
 		t.Errorf("%d of the two streams of a page have their turn together", len(told))
+	}
+}
+
+// An overview has a turn within a second after a change, and a list at most every five seconds, however often something changes.
+func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
+	t.Parallel()
+	h := newHub(nil, make(places, mostReading))
+	now := time.Now()
+	turns := make(map[string]int)
+	pages := map[string]*watcher{"/": {livePage: livePage{address: "/", prompt: true}}, "/runs": {livePage: livePage{address: "/runs"}}}
+	for _, w := range pages {
+		w.turns = make(chan int, 1)
+		h.watchers[w] = true
+		h.pages[w.livePage] = &pageState{watchers: 1, last: now}
+	}
+	for range 20 {
+		now = now.Add(livePeriod)
+		h.tell([]durable.Event{{RunID: "a"}}, nil, true, now)
+		for address, w := range pages {
+			select {
+			case <-w.turns:
+				turns[address]++
+			default:
+			}
+		}
+	}
+	if turns["/"] != 20 || turns["/runs"] != 4 {
+		t.Errorf("in twenty seconds with a change in each, the turns are %v", turns)
 	}
 }

@@ -1,11 +1,87 @@
 package ui
 
 import (
+	"context"
+	"encoding/json/jsontext"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed8ec063be/durable"
 )
+
+// queueList, limitList, scheduleList and workerList return what the request may see.
+func (v *view) queueList() ([]durable.QueueInfo, error) {
+	all, err := listed(v, "queues", (*durable.Engine).Queues)
+	if err != nil {
+		return nil, err
+	}
+	return v.visibleQueues(all)
+}
+
+func (v *view) limitList() ([]durable.LimitInfo, error) {
+	all, err := listed(v, "limits", (*durable.Engine).Limits)
+	if err == nil && v.bounded() {
+		return nil, errLimitsHidden
+	}
+	return all, err
+}
+
+func (v *view) scheduleList() ([]durable.ScheduleInfo, error) {
+	all, err := listed(v, "schedules", (*durable.Engine).Schedules)
+	if err != nil {
+		return nil, err
+	}
+	if all, err = v.visibleSchedules(all); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		v.hideSchedule(&all[i])
+	}
+	return all, nil
+}
+
+// hideSchedule redacts the inputs and tags of a schedule.
+func (v *view) hideSchedule(i *durable.ScheduleInfo) {
+	redact := func(s *durable.Schedule) *durable.Schedule {
+		if s == nil {
+			return nil
+		}
+		_, err := v.permit(v.request, Action{Verb: VerbReadPayloads, Workflow: s.Workflow, Queue: s.Queue, Schedule: i.Name, Tags: s.Tags})
+		d, own := &redactor{v.redact, s.Workflow, err == nil}, *s
+		if input, ok := s.Input.(jsontext.Value); ok {
+			d.payload(FieldInput, "", &input)
+			own.Input = input
+		}
+		own.Tags = make(map[string]string, len(s.Tags))
+		for key, value := range s.Tags {
+			d.text(FieldTag, key, &value)
+			own.Tags[key] = value
+		}
+		return &own
+	}
+	i.Schedule, i.Declared, i.Set = *redact(&i.Schedule), redact(i.Declared), redact(i.Set)
+}
+
+func (v *view) workerList() ([]durable.WorkerInfo, error) {
+	all, err := v.allWorkers()
+	if err != nil {
+		return nil, err
+	}
+	return v.visibleWorkers(all)
+}
+
+func (v *view) allWorkers() ([]durable.WorkerInfo, error) {
+	return listed(v, "workers", (*durable.Engine).Workers)
+}
+
+func listed[T any](v *view, key string, read func(*durable.Engine, context.Context) ([]T, error)) ([]T, error) {
+	if err := v.mayRead(Action{}); err != nil {
+		return nil, err
+	}
+	all, _, err := sharedFor(v, key, nounsPeriod, func(ctx context.Context) ([]T, error) { return read(v.engine, ctx) })
+	return slices.Clone(all), err
+}
 
 // nouns makes the page of queues, limits, schedules or workers.
 func nouns[T any](name, title string, read func(*view) ([]T, error)) page {

@@ -2,9 +2,9 @@ package ui
 
 import (
 	"context"
-	"encoding/json/jsontext"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/wording"
+	"github.com/seed8ec063be/durable/schema"
 )
 
 // Each of these reads is made at most once in a period, however many people look.
@@ -58,7 +59,7 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 	if !some {
 		return nil, v.at, nil
 	}
-	return cached(v.ctx(), v.read, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
+	return sharedFor(v, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
 		if !v.bounded() {
 			counts, err := v.engine.StatusCounts(ctx)
 			for _, c := range counts {
@@ -79,79 +80,6 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 		}
 		return numbers, nil
 	})
-}
-
-// queueList, limitList, scheduleList and workerList return what the request may see.
-func (v *view) queueList() ([]durable.QueueInfo, error) {
-	all, err := listed(v, "queues", (*durable.Engine).Queues)
-	if err != nil {
-		return nil, err
-	}
-	return v.visibleQueues(all)
-}
-
-func (v *view) limitList() ([]durable.LimitInfo, error) {
-	all, err := listed(v, "limits", (*durable.Engine).Limits)
-	if err == nil && v.bounded() {
-		return nil, errLimitsHidden
-	}
-	return all, err
-}
-
-func (v *view) scheduleList() ([]durable.ScheduleInfo, error) {
-	all, err := listed(v, "schedules", (*durable.Engine).Schedules)
-	if err != nil {
-		return nil, err
-	}
-	if all, err = v.visibleSchedules(all); err != nil {
-		return nil, err
-	}
-	for i := range all {
-		v.hideSchedule(&all[i])
-	}
-	return all, nil
-}
-
-// hideSchedule redacts the inputs and tags of a schedule.
-func (v *view) hideSchedule(i *durable.ScheduleInfo) {
-	redact := func(s *durable.Schedule) *durable.Schedule {
-		if s == nil {
-			return nil
-		}
-		_, err := v.permit(v.request, Action{Verb: VerbReadPayloads, Workflow: s.Workflow, Queue: s.Queue, Schedule: i.Name, Tags: s.Tags})
-		d, own := &redactor{v.redact, s.Workflow, err == nil}, *s
-		if input, ok := s.Input.(jsontext.Value); ok {
-			d.payload(FieldInput, "", &input)
-			own.Input = input
-		}
-		own.Tags = make(map[string]string, len(s.Tags))
-		for key, value := range s.Tags {
-			d.text(FieldTag, key, &value)
-			own.Tags[key] = value
-		}
-		return &own
-	}
-	i.Schedule, i.Declared, i.Set = *redact(&i.Schedule), redact(i.Declared), redact(i.Set)
-}
-
-func (v *view) workerList() ([]durable.WorkerInfo, error) {
-	all, err := v.allWorkers()
-	if err != nil {
-		return nil, err
-	}
-	return v.visibleWorkers(all)
-}
-
-func (v *view) allWorkers() ([]durable.WorkerInfo, error) {
-	return listed(v, "workers", (*durable.Engine).Workers)
-}
-
-func listed[T any](v *view, key string, read func(*durable.Engine, context.Context) ([]T, error)) ([]T, error) {
-	if err := v.mayRead(Action{}); err != nil {
-		return nil, err
-	}
-	all, _, err := cached(v.ctx(), v.read, key, nounsPeriod, func(ctx context.Context) ([]T, error) { return read(v.engine, ctx) })
-	return slices.Clone(all), err
 }
 
 // failureRow is a group of failures.
@@ -190,7 +118,7 @@ func (v *view) failures(f durable.Filter) (rows []*failureRow, err error) {
 		return nil, nil
 	}
 	f.CreatedAfter = f.CreatedAfter.Truncate(time.Minute) // so that requests share the read
-	groups, _, err := cached(v.ctx(), v.read, fmt.Sprintf("failures %+v", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
+	groups, _, err := sharedFor(v, fmt.Sprintf("failures %+v", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
 		return v.engine.Failures(ctx, f)
 	})
 	for _, g := range groups {
@@ -207,44 +135,51 @@ func (v *view) failures(f durable.Filter) (rows []*failureRow, err error) {
 type overviewData struct {
 	Counts   []statusNumber
 	CountsAt time.Time
-	Oldest   time.Time // when the run was due that waits for the longest time in a queue with settings
-	Queues   []durable.QueueInfo
+	Ended    *endedData
+	Oldest   time.Time // when the run was due that waits for the longest time; zero: none waits
+	Queues   []queueRow
 	Workers  int
 	Active   int
 	Capacity int
-	Versions []string
+	Quiet    int
+	Late     int // workers whose heartbeat is old
+	Versions []versionRow
+	Schema   int
 	Failures []*failureRow
 	Newest   []durable.RunInfo
 }
 
+// queueRow is a queue, with or without settings.
+type queueRow struct {
+	durable.QueueInfo
+	Unset  bool      // it has no settings, so its runs are not counted
+	Oldest time.Time // when the run was due that waits for the longest time; zero: none waits
+}
+
+// versionRow is how many workers have a version.
+type versionRow struct {
+	Version string
+	Workers int
+}
+
 func (v *view) overviewData() (d *overviewData, err error) {
-	d = new(overviewData)
+	d = &overviewData{Schema: len(schema.SQLite())} // as many as schema.Postgres() has; the engine is open, so the database has them
 	if d.Counts, d.CountsAt, err = v.statusCounts(); err != nil {
 		return nil, err
 	}
-	if d.Queues, err = v.queueList(); err != nil && !errors.Is(err, errQueuesHidden) {
+	if d.Ended, err = v.endedData(); err != nil {
+		return nil, err
+	}
+	if d.Queues, err = v.queueRows(); err != nil {
 		return nil, err
 	}
 	for _, q := range d.Queues {
-		if !q.OldestDue.IsZero() && (d.Oldest.IsZero() || q.OldestDue.Before(d.Oldest)) {
-			d.Oldest = q.OldestDue
+		if !q.Oldest.IsZero() && (d.Oldest.IsZero() || q.Oldest.Before(d.Oldest)) {
+			d.Oldest = q.Oldest
 		}
 	}
-	workers, err := v.allWorkers()
-	if err != nil {
+	if err := v.addWorkers(d); err != nil {
 		return nil, err
-	}
-	d.Workers = len(workers)
-	for _, w := range workers { // their sums are shown to everybody
-		d.Active, d.Capacity = d.Active+w.Active, d.Capacity+w.Capacity
-	}
-	if workers, err = v.visibleWorkers(workers); err != nil && !errors.Is(err, errWorkersHidden) {
-		return nil, err
-	}
-	for _, w := range workers {
-		if w.Version != "" && !slices.Contains(d.Versions, w.Version) {
-			d.Versions = append(d.Versions, w.Version)
-		}
 	}
 	if d.Failures, err = v.failures(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}); err != nil {
 		return nil, err
@@ -252,6 +187,67 @@ func (v *view) overviewData() (d *overviewData, err error) {
 	newest, err := v.list(durable.Filter{Roots: true}, durable.Page{Limit: 10, MaxTime: v.searchTime})
 	d.Newest = newest.Runs
 	return d, err
+}
+
+// queueRows returns the queues that have settings or runs that are due.
+func (v *view) queueRows() (rows []queueRow, err error) {
+	all, err := v.queueList()
+	if err != nil && !errors.Is(err, errQueuesHidden) {
+		return nil, err
+	}
+	oldest := make(map[string]time.Time)
+	if !v.bounded() { // else the runs of others would be among them
+		due, _, err := sharedFor(v, "due", countsPeriod, v.engine.OldestDue)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range due { // the oldest first
+			if _, found := oldest[d.Queue]; !found {
+				oldest[d.Queue] = d.Since
+			}
+		}
+	}
+	for _, q := range all {
+		row := queueRow{QueueInfo: q, Oldest: q.OldestDue}
+		if due, found := oldest[q.Name]; found && (row.Oldest.IsZero() || due.Before(row.Oldest)) {
+			row.Oldest = due
+		}
+		delete(oldest, q.Name)
+		rows = append(rows, row)
+	}
+	for _, name := range slices.Sorted(maps.Keys(oldest)) {
+		rows = append(rows, queueRow{QueueInfo: durable.QueueInfo{Name: name}, Unset: true, Oldest: oldest[name]})
+	}
+	return rows, nil
+}
+
+// addWorkers adds what is shown of the workers. Their sums are shown to everybody.
+func (v *view) addWorkers(d *overviewData) error {
+	workers, err := v.allWorkers()
+	if err != nil {
+		return err
+	}
+	d.Workers = len(workers)
+	for _, w := range workers {
+		d.Active, d.Capacity = d.Active+w.Active, d.Capacity+w.Capacity
+		if w.Quiet {
+			d.Quiet++
+		}
+		if v.Late(w) {
+			d.Late++
+		}
+	}
+	if workers, err = v.visibleWorkers(workers); err != nil && !errors.Is(err, errWorkersHidden) {
+		return err
+	}
+	for _, w := range workers {
+		i := slices.IndexFunc(d.Versions, func(r versionRow) bool { return r.Version == w.Version })
+		if i < 0 {
+			i, d.Versions = len(d.Versions), append(d.Versions, versionRow{Version: w.Version})
+		}
+		d.Versions[i].Workers++
+	}
+	return nil
 }
 
 func (s *server) overview(w http.ResponseWriter, r *http.Request, v *view) error {

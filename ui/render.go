@@ -85,15 +85,18 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		status, text = http.StatusGatewayTimeout, fmt.Sprintf("The database did not reply within %s.", wording.About(readTimeout))
 	}
+	away := status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+	if away {
+		w.Header().Set("Retry-After", "5")
+	}
 	if strings.HasPrefix(r.URL.Path, "/api/") {
 		writeJSON(w, status, struct{ Error string }{text})
 		return
 	}
-	database := status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 	title := http.StatusText(status)
+	database := away && !errors.As(err, new(*problem))
 	if database {
 		title = "The database is away"
-		w.Header().Set("Retry-After", "5")
 	}
 	if err := s.view(r).show(w, "error", status, frame{Title: title, Data: failure{text, database}}); err != nil {
 		http.Error(w, text, status)

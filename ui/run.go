@@ -29,6 +29,7 @@ type runData struct {
 	Tree        *treeRow
 	Parent      *durable.RunInfo // nil for a root run
 	Graph       *drawing         // nil if the run has no graph, or one that is too large to draw
+	Observed    *observed        // of a run without a graph
 	Links       []keyValue
 	Command     string
 }
@@ -85,6 +86,9 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 			return err
 		}
 		d.Graph = newDrawing(g)
+	}
+	if d.Graph == nil {
+		d.Observed = newObserved(history.Outline, d.Tree.childIDs())
 	}
 	d.Links = v.linksOf(run.RunInfo)
 	if run.Parent != "" {

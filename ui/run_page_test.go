@@ -72,6 +72,54 @@ func TestRunWithManyChildren(t *testing.T) {
 	})
 }
 
+// The page of a run without a declared graph draws its course, with links to its children, and how long it waited to begin.
+func TestCourseIsDrawn(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		if _, err := wordy.Call(within(t), e, "", durable.ID("wordy")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := large.Call(within(t), e, [2]int{2, 2}, durable.ID("large")); err != nil {
+			t.Fatal(err)
+		}
+		run, err := e.Tree(within(t), "large")
+		if err != nil || len(run.Children) != 2 {
+			t.Fatal(run, err)
+		}
+		h := ui.Handler(e)
+		body := send(h, runPage("large"), nil).Body.String()
+		_, course, _ := strings.Cut(body, "<h2>Course")
+		course, _, _ = strings.Cut(course, "</svg>")
+		for _, want := range []string{">kid 0</text>", ">items</text>", "completed 2 of 2", `<a href="/run?id=` + run.Children[0].ID} {
+			if !strings.Contains(course, want) {
+				t.Errorf("the course has no %q: %s", want, course)
+			}
+		}
+		if body := send(h, runPage("wordy"), nil).Body.String(); !strings.Contains(body, "<title>branch/short → branch/long</title>") {
+			t.Errorf("the calls of a branch have no arrow: %s", body)
+		}
+		if strings.Contains(course, "items/0") {
+			t.Errorf("the items of a Map are boxes: %s", course)
+		}
+		start(t, e, order, "single", "in")
+		if body := send(h, runPage("single"), nil).Body.String(); strings.Contains(body, "<h2>Course") {
+			t.Errorf("a single call is drawn as a course: %s", body)
+		}
+		if _, err := plan.Start(within(t), e, "in", durable.ID("plan")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool { return strings.Contains(send(h, runPage("plan"), nil).Body.String(), "<h2>Graph") })
+		if body := send(h, runPage("plan"), nil).Body.String(); strings.Contains(body, "<h2>Course") {
+			t.Errorf("a declared graph is drawn as a course: %s", body)
+		}
+		if _, err := order.Start(within(t), e, "in", durable.ID("later"), durable.Delay(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if body := send(h, runPage("later"), nil).Body.String(); !strings.Contains(body, `<rect class="queued"`) || !strings.Contains(body, "Nothing is recorded yet") {
+			t.Errorf("a run that waits to begin is drawn as %s", body)
+		}
+	})
+}
+
 // The wait for the next attempt is a bar of its own, also after the step has completed.
 func TestBackoffIsDrawn(t *testing.T) {
 	onStores(t, func(t *testing.T, e *durable.Engine) {
@@ -116,6 +164,10 @@ func TestGraphIsDrawn(t *testing.T) {
 		if _, err := run.Result(within(t)); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := plan.Start(within(t), e, "in", durable.ID("plan")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool { return strings.Contains(send(h, runPage("plan"), nil).Body.String(), "<h2>Graph") })
 		if body := send(h, runPage("plan"), nil).Body.String(); !strings.Contains(body, `<g class="completed">`) {
 			t.Errorf("the page of a completed graph is %s", body)
 		}

@@ -26,7 +26,8 @@ import (
 //
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), turns: newCache(), hub: newHub(e), searchTime: searchTime, portionTime: portionTime}
+	s := &server{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, read: newCache(), turns: newCache(), reading: make(places, mostReading), searchTime: searchTime, portionTime: portionTime}
+	s.hub = newHub(e, s.reading)
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
 			panic(fmt.Errorf("durable/ui: %w", err))
@@ -68,6 +69,7 @@ type server struct {
 	now       func() time.Time
 	read      *cache
 	turns     *cache // of loads in a turn
+	reading   places
 	hub       *hub
 	prefix    string
 	readOnly  bool
@@ -128,10 +130,26 @@ func (s *server) serve(p page) http.Handler {
 		defer cancel()
 		r = r.WithContext(ctx)
 		s.measureClock(ctx)
-		if err := p(w, r, s.view(r)); err != nil {
-			s.fail(w, r, err)
+		out := &answer{ResponseWriter: w}
+		if err := s.answer(out, r, p); err != nil {
+			s.fail(out, r, err)
 		}
+		out.send(r)
 	})
+}
+
+// answer calls the page. A page that only reads does so in its turn; an act never waits for those who look.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, p page) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		release, err := s.reading.take(r.Context())
+		if err != nil {
+			return err
+		}
+		defer release()
+		return p(w, r, s.view(r))
+	}
+	defer s.read.clear() // who has acted sees the effect
+	return p(w, r, s.view(r))
 }
 
 // problem is an error that a person reads, with its HTTP status.

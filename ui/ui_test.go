@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -293,7 +294,39 @@ func TestAuthorizeVisibleAndRedact(t *testing.T) {
 	})
 }
 
-// What a browser loads for the page of a run stays small.
+// What a browser loads for the page of a run with 100 calls stays small: the page, the script, the styles and the icon.
+func TestPageOfARunIsSmall(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		if _, err := large.Call(within(t), e, [2]int{0, 120}, durable.ID("large")); err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(ui.Handler(e, ui.Authorize(anyone)))
+		defer server.Close()
+		sum := 0
+		for _, path := range []string{runPage("large"), "/assets/style.css", "/assets/ui.js", "/assets/icon.svg", "/api/v1/history?id=large"} {
+			request, err := http.NewRequestWithContext(within(t), "GET", server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Accept-Encoding", "gzip")
+			reply, err := http.DefaultClient.Do(request) // it does not decompress what it was told to accept
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(reply.Body)
+			if reply.Body.Close(); err != nil || reply.StatusCode != http.StatusOK || reply.Header.Get("Content-Encoding") != "gzip" {
+				t.Errorf("%s gives %d %v, %v", path, reply.StatusCode, reply.Header, err)
+			}
+			sum += len(body)
+			t.Logf("%s has %d bytes", path, len(body))
+		}
+		if sum > 80_000 {
+			t.Errorf("a page with its assets has %d bytes", sum)
+		}
+	})
+}
+
+// The assets are compressed, and there are no others.
 func TestAssetsAreSmall(t *testing.T) {
 	e := new(durable.Engine)
 	sum := 0

@@ -60,7 +60,7 @@ func (v *view) visibleOf(ids []string) (parents map[string]string, err error) {
 		if !some {
 			continue
 		}
-		page, err := v.engine.List(v.ctx(), f, durable.Page{Limit: mostChecked})
+		page, err := v.sharedList(f, durable.Page{Limit: mostChecked})
 		if err != nil {
 			return nil, err
 		}

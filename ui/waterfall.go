@@ -1,8 +1,10 @@
 package ui
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -16,10 +18,13 @@ type waterfall struct {
 	Ticks   []string // offsets from the start of the run, at equal distances
 	Folds   []float64
 	Density []densityBucket // of all calls, if there are more than are shown
-	Total   int             // calls
-	From    int             // the first row's index
-	Prev    int             // the index of the page before; -1: this is the first
-	Next    int             // the index of the next page; 0: this is the last
+	Areas   []densityArea
+	Run     waterfallRow // the run itself: how long it waited to begin, is paused, and who lost it
+	Taken   []bar        // when another worker took the run over
+	Total   int          // calls
+	From    int          // the first row's index
+	Prev    int          // the index of the page before; -1: this is the first
+	Next    int          // the index of the next page; 0: this is the last
 }
 
 // width is the width of the drawing, in units of the SVG's viewBox.
@@ -43,11 +48,6 @@ type bar struct {
 	X, W  float64
 	Class string
 	Title string
-}
-
-type densityBucket struct {
-	X, W, Y, H float64
-	Class      string
 }
 
 // axis maps times to positions.
@@ -162,7 +162,7 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 			busy = append(busy, span{c.StartedAt, c.StartedAt.Add(time.Millisecond)})
 			continue
 		}
-		for _, s := range attemptsOf(c, now) {
+		for _, s := range attemptsOf(c, now, r.LastLeaseLoss) {
 			busy = append(busy, s.span)
 		}
 	}
@@ -176,7 +176,7 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 		w.Ticks = append(w.Ticks, wording.About(a.time(width*float64(i)/4).Sub(start)))
 	}
 	if len(history) > rowsPerPage {
-		w.Density = density(history, a)
+		w.Density, w.Areas = density(history, a), areas(history, a, from)
 	}
 	if w.From = from; from > 0 {
 		w.Prev = from - rowsPerPage
@@ -184,6 +184,7 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 	if from+rowsPerPage < len(history) {
 		w.Next = from + rowsPerPage
 	}
+	w.addRun(r, a, end)
 	for _, c := range page.Calls {
 		w.Rows = append(w.Rows, newWaterfallRow(c, a, end, now, r))
 	}
@@ -196,8 +197,42 @@ type attempt struct {
 	class, title string
 }
 
-// attemptsOf returns the attempts of a step that are known, and what lies between them.
-func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
+// addRun draws the run itself.
+func (w *waterfall) addRun(r *durable.RunInfo, a *axis, end time.Time) {
+	draw := func(from, to time.Time, class, title string) {
+		x := round(a.X(from))
+		w.Run.Bars = append(w.Run.Bars, bar{min(x, width-3), max(round(a.X(to))-x, 3), class, wording.Escape(title)})
+	}
+	began := r.StartedAt
+	if began.IsZero() {
+		began = end
+	}
+	var notes []string
+	if waited := began.Sub(r.CreatedAt); waited > 0 {
+		draw(r.CreatedAt, began, "queued", "waited to begin")
+		notes = append(notes, "waited "+wording.About(waited)+" to begin")
+	}
+	if !r.StartedAt.IsZero() {
+		draw(r.StartedAt, end, "life", "")
+		if r.Epoch > 1 {
+			notes = append(notes, fmt.Sprintf("claimed %s times", grouped(r.Epoch)))
+		}
+	}
+	if lost := r.LastLeaseLoss; lost != nil {
+		title := "taken over from worker " + lost.Worker + ", which died or lost the run"
+		w.Taken = append(w.Taken, bar{round(min(a.X(lost.At), width-3)), 3, "taken", wording.Escape(title)})
+		notes = append(notes, title)
+	}
+	if r.Status == durable.StatusPaused && !r.PausedAt.IsZero() {
+		draw(r.PausedAt, end, "paused", "is paused")
+		notes = append(notes, "is paused")
+	}
+	w.Run.Took = wording.Took(r.CreatedAt, r.EndedAt)
+	w.Run.Result = wording.Escape(strings.Join(notes, "; "))
+}
+
+// attemptsOf returns the attempts of a step that are known, and what lies between them. Lost is when a worker lost the run last.
+func attemptsOf(c *durable.Checkpoint, now time.Time, lost *durable.LeaseLoss) (all []attempt) {
 	at := c.StartedAt
 	add := func(to time.Time, class, title string) {
 		if to.After(at) || class != string(c.Status) || len(all) == 0 { // an attempt that failed at once is drawn too
@@ -210,7 +245,11 @@ func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
 			continue
 		}
 		if f.StartedAt.After(at) {
-			add(f.StartedAt, "backoff", "waited for the next attempt")
+			class, title := "backoff", "waited for the next attempt"
+			if n := len(all); n > 0 && all[n-1].class == "interrupted" {
+				class, title = "interrupted", "its process had died or lost the run"
+			}
+			add(f.StartedAt, class, title)
 		}
 		end, title := f.EndedAt, "failed"
 		if f.Interrupted {
@@ -218,6 +257,9 @@ func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
 		}
 		if end.IsZero() {
 			end = f.StartedAt.Add(time.Millisecond)
+			if f.Interrupted && lost != nil && lost.Worker == f.WorkerID && lost.At.After(end) && (c.EndedAt.IsZero() || lost.At.Before(c.EndedAt)) {
+				end = lost.At // nobody knows when it died before
+			}
 		}
 		add(end, title, wording.Attempt(now, f))
 		if next := f.NextAt; next.After(end) && f.Attempt < c.Attempts && !(c.EndedAt.IsZero() && next.After(now)) {
@@ -238,7 +280,7 @@ func attemptsOf(c *durable.Checkpoint, now time.Time) (all []attempt) {
 
 func newWaterfallRow(c durable.SizedCheckpoint, a *axis, end, now time.Time, r *durable.RunInfo) waterfallRow {
 	row := waterfallRow{SizedCheckpoint: c, Took: "", Open: c.EndedAt.IsZero(), WaitKind: waits[c.Kind]}
-	attempts := attemptsOf(&c.Checkpoint, end)
+	attempts := attemptsOf(&c.Checkpoint, end, r.LastLeaseLoss)
 	if row.WaitKind && c.Status != durable.CheckpointFailed {
 		class := "wait"
 		if row.Open {
@@ -284,32 +326,6 @@ func repairsOf(c *durable.Checkpoint) []string {
 		return []string{"skip"}
 	}
 	return nil
-}
-
-// density returns how many calls began in each stretch of the axis.
-func density(history []durable.Checkpoint, a *axis) (buckets []densityBucket) {
-	const number = 200
-	var calls, failed [number]int
-	most := 1
-	for i := range history {
-		n := min(int(a.X(history[i].StartedAt)/width*number), number-1)
-		calls[n]++
-		if history[i].Status == durable.CheckpointFailed {
-			failed[n]++
-		}
-		most = max(most, calls[n])
-	}
-	const height, w = 40.0, float64(width) / number
-	add := func(i int, share float64, class string) {
-		if h := round(height * share / float64(most)); h > 0 {
-			buckets = append(buckets, densityBucket{round(float64(i) * w), round(w - 0.5), round(height - h), h, class})
-		}
-	}
-	for i := range number {
-		add(i, float64(calls[i]), "completed")
-		add(i, float64(failed[i]), "failed")
-	}
-	return buckets
 }
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }

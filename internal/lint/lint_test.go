@@ -145,7 +145,7 @@ var layers = map[string][]string{
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
 	"internal/wording":         {"."},
-	"ui":                       {".", "internal/doctor", "internal/wording"},
+	"ui":                       {".", "internal/doctor", "internal/wording", "schema"},
 	"internal/doctor":          {".", "internal/wording"},
 	"durablecli":               {".", "internal/doctor", "internal/wording", "postgres", "schema", "sqlite", "ui"},
 	"cmd/durable":              {"durablecli"},

@@ -13,6 +13,7 @@ const mostStops = 80
 
 // On each page the tab key leads to all that a person can use, in the order of the page, and the focus is seen.
 func TestKeyboardOnEachPage(t *testing.T) {
+	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 1280, 800, false)
 	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
@@ -41,6 +42,7 @@ func TestKeyboardOnEachPage(t *testing.T) {
 
 // Each page fits a screen of 375 pixels: only tables and drawings scroll sideways, and nothing that a finger has to hit is outside.
 func TestPhoneOnEachPage(t *testing.T) {
+	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 375, 720, false)
 	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)

@@ -89,6 +89,7 @@ func startWaiting(t *testing.T, e *durable.Engine, id string) {
 
 // A page follows its run without a reload, also after the server was restarted, and leaves an open form alone.
 func TestLiveInTheBrowser(t *testing.T) {
+	t.Parallel()
 	e := working(t)
 	address, stop := serve(t, e, "127.0.0.1:0")
 	within, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -128,6 +129,7 @@ func TestLiveInTheBrowser(t *testing.T) {
 
 // Hostile text in IDs, tags, payloads and errors is shown as text: no script of it is executed, and no element of it exists.
 func TestHostileTextInTheBrowser(t *testing.T) {
+	t.Parallel()
 	const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'>` + "\u202e"
 	e := working(t)
 	address, stop := serve(t, e, "127.0.0.1:0")

@@ -13,6 +13,7 @@ import (
 
 // A failed run is retried with the keyboard and the forms of its page, up to its row.
 func TestActInTheBrowser(t *testing.T) {
+	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 1280, 800, false)
 	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
@@ -30,6 +31,7 @@ func TestActInTheBrowser(t *testing.T) {
 
 // A bulk act reaches more runs than a portion has: the page sends the portions by itself, up to the end.
 func TestBulkInTheBrowser(t *testing.T) {
+	t.Parallel()
 	e := working(t)
 	address, stop := serve(t, e, "127.0.0.1:0")
 	defer stop()
@@ -52,6 +54,7 @@ func TestBulkInTheBrowser(t *testing.T) {
 
 // No page scrolls sideways on a phone, in light and in dark.
 func TestPhone(t *testing.T) {
+	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	for _, dark := range []bool{false, true} {
 		ctx := browser(t, s, 375, 720, dark)

@@ -1,0 +1,103 @@
+package ui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/wording"
+)
+
+// answer holds the reply to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
+type answer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// leastCompressed is the size in bytes below which an answer is not compressed.
+const leastCompressed = 1000
+
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// send writes the reply, compressed if the client accepts it. Errors are the client's, which left.
+func (a *answer) send(r *http.Request) {
+	h := a.Header()
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	h.Add("Vary", "Accept-Encoding")
+	if a.body.Len() < leastCompressed || !acceptsGzip(r) {
+		h.Set("Content-Length", strconv.Itoa(a.body.Len()))
+		a.ResponseWriter.WriteHeader(a.status)
+		_, _ = a.ResponseWriter.Write(a.body.Bytes())
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	a.ResponseWriter.WriteHeader(a.status)
+	w := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(w)
+	w.Reset(a.ResponseWriter)
+	_, _ = w.Write(a.body.Bytes())
+	_ = w.Close()
+}
+
+// acceptsGzip reports whether the client accepts answers that are compressed with gzip.
+func acceptsGzip(r *http.Request) bool {
+	for _, line := range r.Header.Values("Accept-Encoding") {
+		for coding := range strings.SplitSeq(line, ",") {
+			name, params, _ := strings.Cut(coding, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				_, weight, given := strings.Cut(params, "q=")
+				q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
+				return !given || err == nil && q > 0
+			}
+		}
+	}
+	return false
+}
+
+// What the dashboard may use of the database: as many pages read it at once, so that people who look take at most so many connections of the
+// engine's pool, and others wait for so long.
+const (
+	mostReading = 2
+	busyAfter   = 5 * time.Second
+)
+
+// places are what requests hold while they read.
+type places chan struct{}
+
+// take waits for a place, and returns a function that gives it back.
+func (p places) take(ctx context.Context) (release func(), err error) {
+	select {
+	case p <- struct{}{}:
+		return p.release, nil
+	default:
+	}
+	wait := time.NewTimer(busyAfter)
+	defer wait.Stop()
+	select {
+	case p <- struct{}{}:
+		return p.release, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wait.C:
+		return nil, &problem{http.StatusServiceUnavailable, fmt.Sprintf("The dashboard is busy: %d other pages have been read for more than %s. Load this page again in a moment. Pages whose filters search through many runs take the longest.", mostReading, wording.About(busyAfter))}
+	}
+}
+
+func (p places) release() { <-p }

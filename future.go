@@ -46,7 +46,9 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.deliverChoiceOutcome(ErrCancelled)
 	}
 	sub := c.withScope(branch.Scope())
-	err = sub.scope.Go(func() { f.storeResult(fn(sub)) }, func(failure *record.Failure) { f.storeResult(zero, newBranchError(c.scope.DisplayName(name), failure)) })
+	err = sub.scope.Go(func() { f.storeResult(fn(sub)) }, func(failure *record.Failure) {
+		f.storeResult(zero, newBranchPanicError(c.scope.DisplayName(name), failure))
+	})
 	if err != nil {
 		f.storeResult(zero, err)
 	}

@@ -44,8 +44,8 @@ func TestGraphRevision(t *testing.T) {
 			t.Errorf("%d, %v", out, err)
 		}
 		wantNodes(t, e, map[string]durable.NodeState{"added": durable.NodeCompleted, "gate": durable.NodeCompleted, "last": durable.NodeCompleted})
-		if info := read(e.Graph(within(t), "run"))(t); info.Revision != 2 {
-			t.Errorf("the revision is %d", info.Revision)
+		if info := read(e.Graph(within(t), "run"))(t); info.ShapeRevision != 2 {
+			t.Errorf("the revision is %d", info.ShapeRevision)
 		}
 	})
 }

@@ -195,7 +195,7 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	}
 }
 
-// Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept.
+// ScheduleFires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept.
 // Of older times, only those that have started a run are kept, for [Engine.Backfill].
 func (e *Engine) ScheduleFires(ctx context.Context, name string, limit int) ([]ScheduleFire, error) {
 	if err := e.checkUsable(ctx); err != nil {

@@ -56,7 +56,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	if len(children) == 0 {
 		return nil
 	}
-	return r.e.Control(r.writeCtx, &store.ControlOperation{
+	return r.e.Control(r.writeCtx, &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.WithoutDetached, Runs: children,
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
 	})

@@ -96,7 +96,7 @@ func (t *stepTask) awaitPermit() (granted time.Time, giveBack func(), err error)
 			}
 		}
 		r.idleTracker.endBusy()
-		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.mustRequest)
+		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.requestDue)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// server is what the stores on several schemas of one database share: the connections, the session of Listen, and the look at the locks
+// sharedConns is what the stores on several schemas of one database share: the connections, the session of Listen, and the look at the locks
 // of the other workers. The store that Open or New returns owns nothing of it alone, so the stores may be closed in any order.
-type server struct {
+type sharedConns struct {
 	userPool      *pgxpool.Pool
 	ownsUserPool  bool // Open created the user's pool, so the last Close closes it
 	enginePool    *pgxpool.Pool
@@ -30,8 +30,8 @@ type server struct {
 	sight   sharedSight   // likewise
 }
 
-// share adds a store, and reports whether the server is open.
-func (sv *server) share() bool {
+// retain adds a store, and reports whether the server is open.
+func (sv *sharedConns) retain() bool {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
 	if sv.stores == 0 {
@@ -42,7 +42,7 @@ func (sv *server) share() bool {
 }
 
 // release removes a store, whose calls have ended. It closes the connections of the last store.
-func (sv *server) release() {
+func (sv *sharedConns) release() {
 	sv.mu.Lock()
 	sv.stores--
 	last := sv.stores == 0
@@ -90,19 +90,19 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 		}
 	}
 	o.allowAsyncCommit, o.withoutListen = s.allowAsyncCommit, s.withoutListen
-	if !s.server.share() {
+	if !s.sharedConns.retain() {
 		return nil, fmt.Errorf("postgres: open schema %q: %w", name, store.ErrClosed)
 	}
 	if s.onCitus {
 		other, err := newStore(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
 		if err != nil {
-			s.server.release()
+			s.sharedConns.release()
 			return nil, err
 		}
-		other.parent = s.server
+		other.parent = s.sharedConns
 		return other, nil
 	}
-	other := newDatabaseOn(s.server, o)
+	other := newDatabaseOn(s.sharedConns, o)
 	other.connectListener, other.isSibling = s.connectListener, true
 	if err := other.prepareSchema(ctx, o.migrate); err != nil {
 		_ = other.Close() // it returns no error

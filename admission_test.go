@@ -20,7 +20,7 @@ func bound(t *testing.T, s durable.Store, settings store.QueueSettings) {
 	t.Helper()
 	now, err := s.Now(t.Context())
 	if err == nil {
-		err = s.ChangeQueue(t.Context(), store.QueueChange{Name: boundedQueue, Settings: settings, Now: now})
+		err = s.ChangeQueue(t.Context(), store.QueueChangeRequest{Name: boundedQueue, Settings: settings, Now: now})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func TestNilOptionsOfDurableCallsAreNamed(t *testing.T) {
 				return err
 			}},
 			{"ReceiveOption", func() error { _, err := c.Receive[int]("d", nil); return err }},
-			{"ReceiveOption", func() error { _, err := c.Awaitable[int]("e").Wait(nil); return err }},
+			{"ReceiveOption", func() error { _, err := c.Callback[int]("e").Wait(nil); return err }},
 			{"StartOption", func() error { _, err := c.Child("f", kid, 1, nil); return err }},
 			{"StartOption", func() error { _, err := c.Start("g", kid, 1, nil); return err }},
 			{"SignalOption", func() error { return c.Signal("h", "other", "s", 1, nil) }},

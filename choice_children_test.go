@@ -21,7 +21,7 @@ type lateOrders struct {
 	open    atomic.Bool
 }
 
-func (s *lateOrders) Control(ctx context.Context, o *store.ControlOperation) error {
+func (s *lateOrders) Control(ctx context.Context, o *store.ControlRequest) error {
 	if !s.open.Load() {
 		s.refused.Add(1)
 		return store.ErrUnavailable

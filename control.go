@@ -32,7 +32,7 @@ const MaxControlIDs = 1000
 var _ = [1]struct{}{}[MaxControlIDs-store.MaxControlIDs] // does not compile unless both are equal
 
 // addResults adds the results of one operation to the total.
-func (f *ControlResult) addResults(o *store.ControlOperation) {
+func (f *ControlResult) addResults(o *store.ControlRequest) {
 	for _, a := range o.Results {
 		f.Done += a.Changed
 		f.Requested += a.Requested
@@ -236,7 +236,7 @@ var verbs = map[store.Verb]Verb{
 	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
 }
 
-func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation, controlOptions, error) {
+func newControl(verb store.Verb, opts []ControlOption) (*store.ControlRequest, controlOptions, error) {
 	var o controlOptions
 	err := applyOptions(opts, &o)
 	switch {
@@ -253,7 +253,7 @@ func newControl(verb store.Verb, opts []ControlOption) (*store.ControlOperation,
 	if err == nil {
 		err = o.checkTexts()
 	}
-	return &store.ControlOperation{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers}, o, err
+	return &store.ControlRequest{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers}, o, err
 }
 
 // applyReasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.

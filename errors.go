@@ -147,22 +147,22 @@ var (
 //	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
 //	if errors.Is(err, ErrCardDeclined) { ... }
 type StepError struct {
-	Step            string // the step's name with its scope; for a panic of a branch: the branch's name
-	Attempts        int
-	Message         string // the text of the error that the last attempt returned
-	Type            string // the Go type of that error, for people
-	Stack           string // the stack of a panic; else empty
-	sentinelCodes   []string
-	stateError      *StateError // what the recorded error wrapped; nil: no StateError
-	isPermanent     bool        // it was marked by Permanent
-	isBranchFailure bool        // it is the failure of a branch that Go started, not of a step
-	otherItems      []string    // of the error that a Map returns: the steps of other items that failed
+	Step          string // the step's name with its scope; for a panic of a branch: the branch's name
+	Attempts      int
+	Message       string // the text of the error that the last attempt returned
+	Type          string // the Go type of that error, for people
+	Stack         string // the stack of a panic; else empty
+	sentinelCodes []string
+	stateError    *StateError // what the recorded error wrapped; nil: no StateError
+	isPermanent   bool        // it was marked by Permanent
+	isBranchPanic bool        // it is the failure of a branch that Go started, not of a step
+	otherItems    []string    // of the error that a Map returns: the steps of other items that failed
 }
 
 // Error returns a text with the step, the number of attempts and the message.
 func (e *StepError) Error() string {
 	switch {
-	case e.isBranchFailure:
+	case e.isBranchPanic:
 		return fmt.Sprintf("branch %q failed: %s", e.Step, e.Message)
 	case e.Attempts == 1:
 		return fmt.Sprintf("step %q failed: %s", e.Step, e.Message)
@@ -329,10 +329,10 @@ func newStepError(name string, f *record.Failure) *StepError {
 	return err
 }
 
-// newBranchError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
-func newBranchError(name string, f *record.Failure) *StepError {
+// newBranchPanicError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
+func newBranchPanicError(name string, f *record.Failure) *StepError {
 	err := newStepError(name, f)
-	err.isBranchFailure = true
+	err.isBranchPanic = true
 	return err
 }
 

@@ -46,12 +46,12 @@ func ExampleCtx_Receive() {
 }
 
 // Any outside system can get the token, and complete the wait with it.
-func ExampleCtx_Awaitable() {
+func ExampleCtx_Callback() {
 	store, remove := temporary()
 	defer remove()
 	mails := make(chan string, 1)
 	confirm := durable.Define("confirm", func(c *durable.Ctx, _ string) (bool, error) {
-		answer := c.Awaitable[bool]("answer")
+		answer := c.Callback[bool]("answer")
 		if err := c.Do("mail", func(context.Context) error { mails <- answer.Token(); return nil }); err != nil {
 			return false, err
 		}

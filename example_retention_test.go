@@ -21,8 +21,8 @@ func ExampleKeepFor() {
 	engine, err := durable.New(store, durable.Config{
 		Workflows: []durable.Definition{order, audit},
 		Retention: durable.Retention{
-			Runs:        durable.KeepTimes{Completed: 30 * day, Cancelled: 30 * day, Expired: 30 * day},
-			Workflows:   map[string]durable.KeepTimes{"audit": durable.KeepFor(3650 * day)},
+			Runs:        durable.RetentionByStatus{Completed: 30 * day, Cancelled: 30 * day, Expired: 30 * day},
+			Workflows:   map[string]durable.RetentionByStatus{"audit": durable.KeepFor(3650 * day)},
 			Generations: 30 * day,
 			Events:      90 * day,
 			Archive: func(_ context.Context, run *durable.Exported) error {

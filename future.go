@@ -52,7 +52,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		}
 		f.storeResult(value, err)
 	}
-	err = sub.scope.Go(func() { finish(fn(sub)) }, func(failure *record.Failure) { finish(zero, newBranchError(c.scope.DisplayName(name), failure)) })
+	err = sub.scope.Go(func() { finish(fn(sub)) }, func(failure *record.Failure) { finish(zero, newBranchPanicError(c.scope.DisplayName(name), failure)) })
 	if err != nil {
 		f.storeResult(zero, err)
 	}

@@ -76,7 +76,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		"ElseStart":                            receive(durable.Within(1), durable.ElseSignal("id", "n", 1), durable.ElseStart(w, 1)),
 		"Else":                                 receive(durable.Within(1), durable.ElseStart(w, 1), durable.Else(1)),
 		"OnSignal is for Receive": func(c *durable.Ctx) error {
-			_, err := c.Awaitable[int]("a").Wait(durable.OnSignal("b"))
+			_, err := c.Callback[int]("a").Wait(durable.OnSignal("b"))
 			return err
 		},
 		"SignalKey": func(c *durable.Ctx) error {

@@ -49,14 +49,20 @@ func (e *NodeError) Error() string {
 // Unwrap returns the field Err.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// Of returns the value of a node that has completed. in is what the function of the calling node gets. The calling node must need n:
-// by [Needs], as the list of items, or as the only members of a choice that must all complete. Otherwise Of panics with an error that
-// wraps [ErrUndeclaredNeed], and the run fails at once with that error, which names both nodes. If n may have no value, because the
-// need is declared by [After], [NeedsAny] or [NeedsQuorum], or the policy is [RunAnyway], use [Node.Get].
+// Of returns the value of n. The argument in is the one that the function of the calling node got. Use Of if n has always completed
+// when the calling node begins, because the calling node declares n
+//
+//   - with [Needs],
+//   - as the node that returns the items, in [Graph.Each] or [Graph.EachChild], or
+//   - with a [NeedsQuorum] that requires all of its nodes.
+//
+// If n has no value, or the calling node does not declare n in one of its options, Of panics with an error that wraps
+// [ErrUndeclaredNeed]. The run then fails at once with that error, which names both nodes. Use [Node.Get] if n may have no value:
+// with [After], [NeedsAny] and other uses of [NeedsQuorum], and with the policy [RunAnyway].
 func (n *Node[T]) Of(in *NodeInput) T {
 	v, err := n.Get(in)
 	if err != nil {
-		panic(undeclared(in, n.Name(), fmt.Errorf("use Get for a need that may have no value: %w", err)))
+		panic(newUndeclaredNeedError(in, n.Name(), fmt.Errorf("use Get for a need that may have no value: %w", err)))
 	}
 	return v
 }
@@ -72,7 +78,7 @@ func (n *Node[T]) Of(in *NodeInput) T {
 func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	var zero T
 	if n == nil || n.n == nil || n.n.d != in.node.d {
-		panic(undeclared(in, n.Name(), errors.New("it is not a node of this graph")))
+		panic(newUndeclaredNeedError(in, n.Name(), errors.New("it is not a node of this graph")))
 	}
 	v, err := in.read(n.n)
 	if err != nil {
@@ -97,25 +103,25 @@ func (in *NodeInput) read(of *graphNode) (any, error) {
 		member = member || at >= 0
 	}
 	if !member {
-		panic(undeclared(in, of.name, errors.New("declare it with Needs, After, NeedsAny or NeedsQuorum")))
+		panic(newUndeclaredNeedError(in, of.name, errors.New("declare it with Needs, After, NeedsAny or NeedsQuorum")))
 	}
 	return nil, &NodeError{of.name, NodeState(in.run.state(of.name)), ErrNotChosen}
 }
 
-// undeclaredNeed is what Of and Get panic with.
-type undeclaredNeed struct{ error }
+// undeclaredNeedError is the error with which Of and Get panic.
+type undeclaredNeedError struct{ error }
 
-func (e *undeclaredNeed) Unwrap() error { return e.error }
+func (e *undeclaredNeedError) Unwrap() error { return e.error }
 
-func undeclared(in *NodeInput, need string, why error) *undeclaredNeed {
-	return &undeclaredNeed{fmt.Errorf("%w: node %q read the value of %q: %w", ErrUndeclaredNeed, in.node.name, need, why)}
+func newUndeclaredNeedError(in *NodeInput, need string, why error) *undeclaredNeedError {
+	return &undeclaredNeedError{fmt.Errorf("%w: node %q read the value of %q: %w", ErrUndeclaredNeed, in.node.name, need, why)}
 }
 
-// recoverUndeclared is deferred around functions of users. It turns a panic of Of or Get into a permanent error.
-func (in *NodeInput) recoverUndeclared(err *error) {
+// recoverUndeclaredNeed is deferred around functions of users. It turns a panic of Of or Get into a permanent error.
+func (in *NodeInput) recoverUndeclaredNeed(err *error) {
 	switch v := recover().(type) {
 	case nil:
-	case *undeclaredNeed:
+	case *undeclaredNeedError:
 		*err = Permanent(v)
 	default:
 		panic(v) // the stack is that of the panic, because a deferred function is executed above it
@@ -123,7 +129,7 @@ func (in *NodeInput) recoverUndeclared(err *error) {
 }
 
 // undeclaredType is the recorded type of the error of a node's own function.
-var undeclaredType = fmt.Sprintf("%T", new(undeclaredNeed))
+var undeclaredType = fmt.Sprintf("%T", new(undeclaredNeedError))
 
 // readUndeclared reports whether the error is that a function of the node itself read a need that is not declared. The same mistake in
 // a child, or in a node whose error a function returns, is an ordinary failure.
@@ -131,7 +137,7 @@ func readUndeclared(err error) bool {
 	switch e := err.(type) {
 	case nil, *RunError, *NodeError:
 		return false
-	case *undeclaredNeed:
+	case *undeclaredNeedError:
 		return true
 	case *StepError:
 		return e.Type == undeclaredType

@@ -68,7 +68,7 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 	call := graph.CallName(graph.KindStep)
 	return &Node[T]{g.d.add(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return newDurableCall(c, call, store.KindStep, where, func(ctx context.Context) (v T, err error) {
-			defer in.recoverUndeclared(&err)
+			defer in.recoverUndeclaredNeed(&err)
 			return fn(ctx, in)
 		}, o.steps).execute()
 	})}
@@ -86,7 +86,7 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	call := graph.CallName(graph.KindEach)
 	return &Node[[]T]{g.d.add(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
-			defer in.recoverUndeclared(&err)
+			defer in.recoverUndeclaredNeed(&err)
 			return fn(ctx, item, in)
 		}, maps...)
 	})}
@@ -130,7 +130,7 @@ func inputOfChild[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, err
 
 // callInput calls the function. It returns a panic of Of or Get as an error.
 func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
-	defer in.recoverUndeclared(&err)
+	defer in.recoverUndeclaredNeed(&err)
 	return input(in)
 }
 

@@ -44,8 +44,8 @@ func TestGraphRevision(t *testing.T) {
 			t.Errorf("%d, %v", out, err)
 		}
 		wantNodes(t, e, map[string]durable.NodeState{"added": durable.NodeCompleted, "gate": durable.NodeCompleted, "last": durable.NodeCompleted})
-		if info := read(e.Graph(within(t), "run"))(t); info.Revision != 2 {
-			t.Errorf("the revision is %d", info.Revision)
+		if info := read(e.Graph(within(t), "run"))(t); info.ShapeRevision != 2 {
+			t.Errorf("the revision is %d", info.ShapeRevision)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestGraphInAnotherOrder(t *testing.T) {
 			t.Errorf("%d, %v", out, err)
 		}
 		info := read(e.Graph(within(t), "run"))(t)
-		if info.Revision != 1 || info.Nodes[0].Name != "a" {
+		if info.ShapeRevision != 1 || info.Nodes[0].Name != "a" {
 			t.Errorf("revision %d, the first node is %q", info.Revision, info.Nodes[0].Name)
 		}
 		for _, edge := range info.Edges {

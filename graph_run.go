@@ -45,7 +45,7 @@ type graphRun struct {
 type nodeProgress struct {
 	finalNeeds int  // how many of the nodes that it refers to are final
 	isDecided  bool // what happens to it; unused for nodes with choices
-	isFinal    bool // its result is final, and the nodes that refer to it were told
+	isFinal    bool // its result is final, and the nodes that refer to it were notified
 }
 
 // executeGraph executes the graph in the run.
@@ -171,7 +171,7 @@ func (x *graphRun) isSuspended(n *graphNode) bool {
 
 // beginNode executes the node, unless one of its conditions does not hold.
 func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
-	defer in.recoverUndeclared(&err) // conditions and the inputs of children read values in the workflow function
+	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
 	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, call}, c.scope.HasBegun) && !c.scope.HasBegunIn(call) {

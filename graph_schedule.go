@@ -77,7 +77,7 @@ func (x *graphRun) execute(n dueNode) {
 	}
 	c := x.c.withScope(f.branch.Scope())
 	c.scope.Guard(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
-		f.storeResult(nil, newBranchError(x.c.scope.DisplayName(n.name), failure))
+		f.storeResult(nil, newBranchPanicError(x.c.scope.DisplayName(n.name), failure))
 	})
 }
 

@@ -15,13 +15,13 @@ import (
 
 // GraphInfo describes a run of a graph: its recorded shape, and the state of each node.
 type GraphInfo struct {
-	ID       string // the ID that addresses the run
-	Workflow string
-	Status   Status
-	Revision int        // how many shapes the run has recorded: 1, and one more for each time that newer code changed the shape
-	Nodes    []NodeInfo // in the order of declaration
-	Edges    []EdgeInfo
-	Shape    GraphShape // the newest recorded shape
+	ID            string // the ID that addresses the run
+	Workflow      string
+	Status        Status
+	ShapeRevision int        // the number of shapes that the run has recorded: 1, and one more for each change of the shape by newer code
+	Nodes         []NodeInfo // in the order of declaration
+	Edges         []EdgeInfo
+	Shape         GraphShape // the newest recorded shape
 }
 
 // NodeInfo describes a node of a run. A time is zero if it has not come yet.
@@ -81,7 +81,7 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 		rows[i] = graph.Row{Name: s.Name, Status: status, Output: s.Output, Attempts: int(s.Attempt), StartedAt: s.StartedAt, EndedAt: ended}
 	}
 	choices := readChoices(steps)
-	info := &GraphInfo{ID: run.Address(), Workflow: run.Workflow, Status: Status(run.Status.String()), Revision: revision, Shape: newGraphShape(shape)}
+	info := &GraphInfo{ID: run.Address(), Workflow: run.Workflow, Status: Status(run.Status.String()), ShapeRevision: revision, Shape: newGraphShape(shape)}
 	for i, v := range shape.View(rows, choices.hasEnded, run.Status.IsTerminal()) {
 		n := NodeInfo{NodeShape: info.Shape.Nodes[i], State: NodeState(v.State), Attempts: v.Attempts, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
 		if n.Over != "" {

@@ -89,8 +89,8 @@ func TestGraphOfEachKind(t *testing.T) {
 			t.Fatalf("%q, %v; want %q", out, err, want)
 		}
 		info := read(e.Graph(within(t), "run"))(t)
-		if info.Revision != 1 || info.Status != durable.StatusCompleted || len(info.Edges) != 9 {
-			t.Errorf("revision %d, %s, %d edges", info.Revision, info.Status, len(info.Edges))
+		if info.ShapeRevision != 1 || info.Status != durable.StatusCompleted || len(info.Edges) != 9 {
+			t.Errorf("revision %d, %s, %d edges", info.ShapeRevision, info.Status, len(info.Edges))
 		}
 		for _, n := range info.Nodes {
 			if n.State != durable.NodeCompleted || n.StartedAt.IsZero() || n.EndedAt.IsZero() || n.Attempts == 0 || n.Err != nil {

@@ -16,7 +16,8 @@ const readyTimeout = 5 * time.Second
 // HealthChecks are the checks of an engine for a load balancer or an orchestrator such as Kubernetes. See [Health].
 type HealthChecks struct{ engine *Engine }
 
-// Health returns the checks of an engine. Each is a function that returns nil or the reason, so that it fits any server:
+// Health returns the health checks of an engine, such as [HealthChecks.Ready]. A check returns nil or the reason, so it fits any
+// server:
 //
 //	func probe(check func(context.Context) error) http.HandlerFunc {
 //		return func(w http.ResponseWriter, r *http.Request) {

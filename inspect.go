@@ -125,7 +125,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	unreceived, err := e.inner.Store().UnreceivedSignals(ctx, []uuid.UUID{r.UUID})
+	unreceived, err := e.inner.Store().CountUnreceivedSignals(ctx, []uuid.UUID{r.UUID})
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}

@@ -9,7 +9,7 @@ const (
 	KindTx           Kind = "tx"           // the Tx of a store
 	KindSleep        Kind = "sleep"        // [Ctx.Sleep], [Ctx.SleepUntil]
 	KindChoice       Kind = "choice"       // [Any], [Quorum], [AllOrCancel]
-	KindReceive      Kind = "receive"      // [Ctx.Receive], [Awaitable.Wait]
+	KindReceive      Kind = "receive"      // [Ctx.Receive], [Callback.Wait]
 	KindChild        Kind = "child"        // [Ctx.Child], [Ctx.StartChild]
 	KindMap          Kind = "map"          // [Ctx.Map]: the number of its items
 	KindCompensation Kind = "compensation" // an execution of what [Ctx.Compensate] registered

@@ -270,7 +270,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 		if err := b.check(); err != nil {
 			return fmt.Errorf("set limit %q: %w", name, err)
 		}
-		return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
+		return e.inner.SetLimit(ctx, store.LimitChangeRequest{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
 	})
 }
 

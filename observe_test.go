@@ -127,7 +127,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			commit(&store.Batch{Starts: []*store.StartWrite{{Run: r}}})
 			commit(&store.Batch{Starts: []*store.StartWrite{{Run: kid, ParentEpoch: r.Epoch}}, Steps: []*store.StepWrite{{Step: step}}})
 			if bits != 0 {
-				o := &store.ControlOperation{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
+				o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
 				if err := s.Control(within(t), o); err != nil {
 					t.Fatal(err)
 				}

@@ -29,7 +29,7 @@ func TestEngineCallsOfAWorkflowFunctionAreRefused(t *testing.T) {
 					{"Ctx.Start", second(kid.StartMany(ctx, e, []durable.StartItem[int]{{Input: 1}}))},
 					{"Ctx.Child", second(kid.Call(ctx, e, 1))},
 					{"Ctx.Signal", e.Signal(ctx, "other", "s", 1)},
-					{"in a step", e.Complete(ctx, c.Awaitable[int]("a").Token(), 1)},
+					{"in a step", e.Complete(ctx, c.Callback[int]("a").Token(), 1)},
 					{"Child.Cancel", second(e.Pause(ctx, "other"))},
 					{"Child.Cancel", second(e.CancelAll(ctx, durable.Filter{Workflow: "kid"}))},
 					{"Ctx.SetTags", e.SetTags(ctx, "other", map[string]string{"a.b": "c"})},

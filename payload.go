@@ -16,8 +16,8 @@ type Codec = payload.Codec
 // with which it was encoded. Its method AdditionalData returns it as bytes.
 type PayloadSlot = payload.Slot
 
-// UnknownKeyError is returned for a payload that is encrypted with a key that this process does not have. It wraps [ErrUnreadable].
-type UnknownKeyError = payload.UnknownKeyError
+// UnknownEncryptionKeyError is returned for a payload that is encrypted with a key that this process does not have. It wraps [ErrUnreadable].
+type UnknownEncryptionKeyError = payload.UnknownEncryptionKeyError
 
 // ErrUnreadable is returned for a payload that this process cannot decode: its [Config.Codec] lacks the key, or there is no codec, or
 // the payload was changed or moved from another place in the database. A run that needs such a payload is held, and is tried again

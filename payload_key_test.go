@@ -127,7 +127,7 @@ func TestARunWaitsForItsKey(t *testing.T) {
 			t.Errorf("written %d times, undone %d, sent %d", x.wrote.Load(), x.undone.Load(), x.sent.Load())
 		}
 		_, _, err := read(x.define().Handle(within(t), other, "a"))(t).TryResult(within(t))
-		if unknown, ok := errors.AsType[*durable.UnknownKeyError](err); !ok || unknown.KeyID != "third" {
+		if unknown, ok := errors.AsType[*durable.UnknownEncryptionKeyError](err); !ok || unknown.KeyID != "third" {
 			t.Errorf("the result without the key: %v", err)
 		}
 		_, _, err = read(x.define().Handle(within(t), engineAsGiven(t, s, durable.Config{}), "a"))(t).TryResult(within(t))
@@ -333,7 +333,7 @@ func TestRepairsWithoutTheKey(t *testing.T) {
 			func() (*durable.Repaired, error) { return blind.Override(within(t), "a", "write", "by hand") },
 		} {
 			_, err := verb()
-			missing, ok := errors.AsType[*durable.UnknownKeyError](err)
+			missing, ok := errors.AsType[*durable.UnknownEncryptionKeyError](err)
 			if !ok || missing.KeyID != "old" || !errors.Is(err, durable.ErrUnreadable) || errors.Is(err, durable.ErrRejected) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
@@ -367,7 +367,7 @@ func TestASchedulesInputNeedsTheCodec(t *testing.T) {
 			t.Errorf("triggered run %q without the codec: %v", id, err)
 		}
 		id, err := other.TriggerSchedule(within(t), "tick")
-		if unknown, ok := errors.AsType[*durable.UnknownKeyError](err); !ok || unknown.KeyID != "a" || !errors.Is(err, durable.ErrUnreadable) {
+		if unknown, ok := errors.AsType[*durable.UnknownEncryptionKeyError](err); !ok || unknown.KeyID != "a" || !errors.Is(err, durable.ErrUnreadable) {
 			t.Errorf("triggered run %q without the key: %v", id, err)
 		}
 		stop := running(t, none)

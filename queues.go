@@ -117,7 +117,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 		if err := s.check(); err != nil {
 			return fmt.Errorf("set queue %q: %w", name, err)
 		}
-		return e.inner.SetQueue(ctx, store.QueueChange{Name: name, Settings: s.toStore(), By: o.actor, Reason: o.reason})
+		return e.inner.SetQueue(ctx, store.QueueChangeRequest{Name: name, Settings: s.toStore(), By: o.actor, Reason: o.reason})
 	})
 }
 
@@ -126,7 +126,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 // if the queue is paused. The options are [Reason] and [Actor]. It returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
-		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, By: o.actor, Reason: o.reason})
+		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, By: o.actor, Reason: o.reason})
 	})
 }
 
@@ -134,7 +134,7 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOpt
 // if the queue has no settings. The options are [Reason] and [Actor].
 func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "resume", name, opts, func(o *controlOptions) error {
-		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, Resume: true, By: o.actor, Reason: o.reason})
+		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Resume: true, By: o.actor, Reason: o.reason})
 	})
 }
 

@@ -47,9 +47,9 @@ func (s *counting) Commit(ctx context.Context, b *store.Batch) error {
 	return nil
 }
 
-func (s *counting) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
+func (s *counting) CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	s.counts.Add(1)
-	return s.Store.UnreceivedSignals(ctx, runs)
+	return s.Store.CountUnreceivedSignals(ctx, runs)
 }
 
 // manyReceives is a workflow in which n branches receive one signal each.

@@ -132,8 +132,8 @@ func TestDuplicateNamesHavePlaces(t *testing.T) {
 			_, err := c.Receive[int]("a", durable.Within(0), durable.Else(1))
 			return err
 		},
-		"Awaitable": func(c *durable.Ctx) error {
-			_, err := c.Awaitable[int]("a").Wait(durable.Within(0), durable.Else(1))
+		"Callback": func(c *durable.Ctx) error {
+			_, err := c.Callback[int]("a").Wait(durable.Within(0), durable.Else(1))
 			return err
 		},
 		"Go": func(c *durable.Ctx) error {

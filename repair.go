@@ -32,8 +32,8 @@ type Repaired struct {
 	RunID      string // its UUID
 	Generation int    // the number of the new generation
 	Kept       int    // the number of checkpoints that the new generation has from the one before
-	// Dropped has the calls that are not kept, so that they are made again, and Renewed those of them that get new idempotency
-	// keys. Each has at most 1,000 names.
+	// Dropped has the calls whose checkpoints are not kept, so that they are made again. Renewed has those of the dropped calls that
+	// get new idempotency keys. Dropped and Renewed hold at most 1,000 names each.
 	Dropped, Renewed []string
 	Corrected        []string    // the calls that have a value of the repair, at most 1,000
 	Children         []*Repaired // children that are retried with the run
@@ -143,8 +143,8 @@ func FromEnd() ControlOption {
 	}
 }
 
-// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. After a [Engine.Retry] these
-// steps are executed again, with new idempotency keys. The option is only for [Ctx.Compensate].
+// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. If the compensation
+// was executed, [Engine.Retry] executes the steps that it undid again, with new idempotency keys. The option is only for [Ctx.Compensate].
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionUndoes, "Undoes")

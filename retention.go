@@ -26,10 +26,10 @@ import (
 // longer than any client may repeat a start with the same ID, because a deleted ID can start again.
 type Retention struct {
 	// Runs is how long runs are kept.
-	Runs KeepTimes
+	Runs RetentionByStatus
 	// Workflows has the durations for workflows that differ from Runs, by the name of the workflow. They replace all durations
 	// of Runs.
-	Workflows map[string]KeepTimes
+	Workflows map[string]RetentionByStatus
 	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
 	// superseded generation of a run is kept as long as the run. Zero: all of them are.
 	Generations time.Duration
@@ -44,16 +44,16 @@ type Retention struct {
 	Archive func(ctx context.Context, run *Exported) error
 }
 
-// KeepTimes is how long runs are kept after they have ended, by their status. Zero: for ever.
-type KeepTimes struct {
+// RetentionByStatus is how long runs are kept after they have ended, by their status. Zero: for ever.
+type RetentionByStatus struct {
 	Completed, Failed, Cancelled, Expired time.Duration
 }
 
-// KeepFor returns the KeepTimes with the same duration for each status.
-func KeepFor(d time.Duration) KeepTimes { return KeepTimes{d, d, d, d} }
+// KeepFor returns a RetentionByStatus with the same duration for each status.
+func KeepFor(d time.Duration) RetentionByStatus { return RetentionByStatus{d, d, d, d} }
 
 // durations returns the durations by status.
-func (k KeepTimes) durations() map[store.Status]time.Duration {
+func (k RetentionByStatus) durations() map[store.Status]time.Duration {
 	return map[store.Status]time.Duration{store.Completed: k.Completed, store.Failed: k.Failed, store.Cancelled: k.Cancelled, store.Expired: k.Expired}
 }
 
@@ -65,7 +65,7 @@ func (r *Retention) check() error {
 			errs = append(errs, fmt.Errorf("%w: Retention.%s is %v: it must be at least %v, or zero for ever", ErrInvalidConfig, what, d, store.MinRetention))
 		}
 	}
-	checkAll := func(what string, k KeepTimes) {
+	checkAll := func(what string, k RetentionByStatus) {
 		check(what+".Completed", k.Completed)
 		check(what+".Failed", k.Failed)
 		check(what+".Cancelled", k.Cancelled)

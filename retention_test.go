@@ -92,8 +92,8 @@ func TestRetentionKeepsByWorkflowAndStatus(t *testing.T) {
 		add(&kept, "audit", "audited", 100*day, store.Completed)
 		add(&kept, "unknown", "of others", 100*day, store.Completed)
 		e, log := sweeping(t, s, durable.Retention{
-			Runs:      durable.KeepTimes{Completed: day, Cancelled: 3 * day},
-			Workflows: map[string]durable.KeepTimes{"audit": {}, "elsewhere": durable.KeepFor(time.Hour)},
+			Runs:      durable.RetentionByStatus{Completed: day, Cancelled: 3 * day},
+			Workflows: map[string]durable.RetentionByStatus{"audit": {}, "elsewhere": durable.KeepFor(time.Hour)},
 		}, flow, audit)
 		running(t, e)
 		log.await(t, "retention deleted what is no longer kept")
@@ -204,7 +204,7 @@ func TestRetentionOfGenerations(t *testing.T) {
 		for shard := range int16(store.Shards) { // as the sweep of a day later does
 			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, SupersededBefore: now.Add(time.Hour), Limit: 10}))(t)
 			for _, g := range page.Generations {
-				d := &store.Deletion{Now: now.Add(day), Trees: []store.TreeDeletion{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
+				d := &store.DeleteTreesRequest{Now: now.Add(day), Trees: []store.TreeDeletion{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
 				if err := s.DeleteTrees(ctx, d); err != nil || d.Trees[0].DeletedGenerations != 1 {
 					t.Errorf("generation %d: %+v, %v", g.Number, d.Trees[0], err)
 				}
@@ -307,9 +307,9 @@ func TestRetentionOfEvents(t *testing.T) {
 func TestRetentionIsChecked(t *testing.T) {
 	s := openFile(t)
 	for what, keep := range map[string]durable.Retention{
-		"a negative time": {Runs: durable.KeepTimes{Completed: -1}},
+		"a negative time": {Runs: durable.RetentionByStatus{Completed: -1}},
 		"too short":       {Runs: durable.KeepFor(59 * time.Second)},
-		"of a workflow":   {Workflows: map[string]durable.KeepTimes{"w": {Failed: time.Second}}},
+		"of a workflow":   {Workflows: map[string]durable.RetentionByStatus{"w": {Failed: time.Second}}},
 		"of events":       {Events: time.Second},
 		"of generations":  {Generations: -time.Hour},
 	} {
@@ -317,7 +317,7 @@ func TestRetentionIsChecked(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := durable.New(s, durable.Config{Retention: durable.Retention{Workflows: map[string]durable.KeepTimes{"": {}}}}); !errors.Is(err, durable.ErrInvalidName) {
+	if _, err := durable.New(s, durable.Config{Retention: durable.Retention{Workflows: map[string]durable.RetentionByStatus{"": {}}}}); !errors.Is(err, durable.ErrInvalidName) {
 		t.Errorf("a workflow without a name: %v", err)
 	}
 }

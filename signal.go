@@ -34,7 +34,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 	return convertStateError(e.inner.Signal(ctx, id, signal))
 }
 
-// Complete completes the [Awaitable] with the given token. Any process can call it. The first value is kept: another call with
+// Complete completes the [Callback] with the given token. Any process can call it. The first value is kept: another call with
 // the same value succeeds and changes nothing, and a call with another value returns [ErrIDConflict]. Complete returns
 // [ErrInvalidToken] if the token was forged or altered, or is of another database, and [ErrInvalidName] if the name of the wait
 // is invalid. The other errors are those of [Engine.Signal].
@@ -105,27 +105,27 @@ func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
 	return receiveSignal[T](c, name, "", callSite(0), opts)
 }
 
-// Awaitable is a wait that an outside system completes: pass it the [Awaitable.Token], for [Engine.Complete].
-type Awaitable[T any] struct {
+// Callback is a value that the run gets from an outside system. Pass the [Callback.Token] to the system, which completes the
+// callback with [Engine.Complete], and wait for the value with [Callback.Wait].
+type Callback[T any] struct {
 	c        *Ctx
 	name     string
 	callSite uintptr
 }
 
-// Awaitable returns a wait that an outside system completes, with the given name. Nothing is recorded before [Awaitable.Wait] is
-// called.
-func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
-	return &Awaitable[T]{c: c, name: name, callSite: callSite(0)}
+// Callback returns the callback with the given name. Nothing is recorded before [Callback.Wait] is called.
+func (c *Ctx) Callback[T any](name string) *Callback[T] {
+	return &Callback[T]{c: c, name: name, callSite: callSite(0)}
 }
 
-// Token returns the token of the wait, which any process can pass to [Engine.Complete], once or several times. Every execution of
-// the run returns the same token. Anybody who has the token can complete the wait. The token is signed with a key that is stored
+// Token returns the token of the callback, which any process can pass to [Engine.Complete], once or several times. Every execution of
+// the run returns the same token. Anybody who has the token can complete the callback. The token is signed with a key that is stored
 // in the database, so a token cannot be forged without that key.
-func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
+func (a *Callback[T]) Token() string { return a.c.scope.Token(a.name) }
 
 // Wait returns the value with which the token was completed, before or during the wait. Otherwise it works as [Ctx.Receive], and
 // takes the same options, except [OnSignal].
-func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
+func (a *Callback[T]) Wait(opts ...ReceiveOption) (T, error) {
 	return receiveSignal[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.callSite, opts)
 }
 
@@ -135,7 +135,7 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	o.fail(applyOptions(opts, &o))
 	if signal != "" {
 		if o.seen&optionOnSignal != 0 {
-			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: an Awaitable is completed by its token alone, leave the option out", ErrInvalidConfig))
+			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: a Callback is completed by its token alone, leave the option out", ErrInvalidConfig))
 		}
 		o.signal = signal
 	}
@@ -177,7 +177,7 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	return v, nil
 }
 
-// ReceiveOption configures one [Ctx.Receive] or [Awaitable.Wait].
+// ReceiveOption configures one [Ctx.Receive] or [Callback.Wait].
 type ReceiveOption func(*receiveOptions)
 
 type receiveOptions struct {

@@ -20,9 +20,9 @@ func listener(within time.Duration, tokens chan string) *durable.Workflow[string
 		wait := func(c *durable.Ctx) (string, error) { return c.Receive[string]("answer", bound...) }
 		again := func() (string, error) { return c.Receive[string]("again", durable.OnSignal("answer")) }
 		switch how {
-		case "awaitable":
+		case "callback":
 			wait = func(c *durable.Ctx) (string, error) {
-				a := c.Awaitable[string]("answer")
+				a := c.Callback[string]("answer")
 				tokens <- a.Token()
 				return a.Wait(bound...)
 			}
@@ -53,7 +53,7 @@ func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
 // A signal that arrives after the time of a wait is over does not end that wait, even if no process has executed the run
 // meanwhile. The next receive gets the signal.
 func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
-	for _, how := range []string{"receive", "awaitable", "branch"} {
+	for _, how := range []string{"receive", "callback", "branch"} {
 		t.Run(how, func(t *testing.T) {
 			onStores(t, func(t *testing.T, s durable.Store) {
 				tokens := make(chan string, 10)
@@ -69,7 +69,7 @@ func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
 				stop()
 				over(t, s, client, "run")
 				want := "nobody, then late"
-				if how == "awaitable" {
+				if how == "callback" {
 					want = "nobody, then unseen"
 					if err := client.Complete(within(t), <-tokens, "late"); err != nil {
 						t.Fatal(err)

@@ -225,11 +225,11 @@ func TestReceiveRefusals(t *testing.T) {
 }
 
 // An outside system completes a token before the wait or after its begin, once or several times.
-func TestAwaitable(t *testing.T) {
+func TestCallback(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens := make(chan string, 10)
 		w := durable.Define("w", func(c *durable.Ctx, _ int) ([]bool, error) {
-			a, b := c.Awaitable[bool]("a"), c.Awaitable[bool]("b")
+			a, b := c.Callback[bool]("a"), c.Callback[bool]("b")
 			err := c.Do("send", func(context.Context) error {
 				tokens <- a.Token()
 				tokens <- b.Token()

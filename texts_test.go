@@ -30,7 +30,7 @@ func TestConflictsSayOfWhat(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens := make(chan string, 1)
 		w := durable.Define("w", func(c *durable.Ctx, _ map[string]string) (int, error) {
-			a := c.Awaitable[int]("approval")
+			a := c.Callback[int]("approval")
 			select { // a replay sends no second one
 			case tokens <- a.Token():
 			default:
@@ -77,7 +77,7 @@ func TestWaitsHaveNames(t *testing.T) {
 		names := []string{"\x00", "\xff", strings.Repeat("n", durable.MaxNameBytes+1)}
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 			for _, name := range names {
-				a := c.Awaitable[int](name)
+				a := c.Callback[int](name)
 				tokens <- a.Token()
 				if _, err := a.Wait(durable.Within(0)); !errors.Is(err, durable.ErrInvalidName) {
 					return 0, fmt.Errorf("a wait called %.20q: %w", name, err)

@@ -19,7 +19,7 @@ func TestTokensCannotBeForged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens, keys := make(chan string, 10), make(chan string, 10)
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
-			approval := c.Awaitable[string]("approval")
+			approval := c.Callback[string]("approval")
 			tokens <- approval.Token() // once in each execution
 			err := c.Do("mail", func(ctx context.Context) error { keys <- durable.IdempotencyKey(ctx); return nil })
 			if err != nil {

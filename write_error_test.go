@@ -14,7 +14,7 @@ import (
 // refusesQueues is a store that refuses the settings of queues.
 type refusesQueues struct{ durable.Store }
 
-func (s *refusesQueues) ChangeQueue(context.Context, store.QueueChange) error {
+func (s *refusesQueues) ChangeQueue(context.Context, store.QueueChangeRequest) error {
 	return fmt.Errorf("%w: too long", store.ErrBadData)
 }
 

@@ -127,7 +127,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = payload.Open(encryption(t, a), here, sealed)
-	if unknown, ok := errors.AsType[*payload.UnknownKeyError](err); !ok || unknown.KeyID != "b" {
+	if unknown, ok := errors.AsType[*payload.UnknownEncryptionKeyError](err); !ok || unknown.KeyID != "b" {
 		t.Errorf("a key that is gone: %v", err)
 	}
 	if _, err = payload.Open(encryption(t, Key{"b", secret(3)}), here, sealed); !errors.Is(err, payload.ErrDamaged) {

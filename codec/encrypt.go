@@ -81,7 +81,7 @@ func (c *encrypt) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
 	id, rest := string(encoded[1:1+encoded[0]]), encoded[1+int(encoded[0]):]
 	key := c.keys[id]
 	if key == nil {
-		return nil, &payload.UnknownKeyError{KeyID: id}
+		return nil, &payload.UnknownEncryptionKeyError{KeyID: id}
 	}
 	plain, err := key.open(rest[:nonceSize], rest[nonceSize:], slot.AdditionalData())
 	if err != nil {

@@ -76,7 +76,7 @@ func TestStartAndSignal(t *testing.T) {
 // awaiter waits for what Engine.Complete delivers, and hands out its token.
 func awaiter(tokens chan<- string) *durable.Workflow[string, string] {
 	return durable.Define("awaiter", func(c *durable.Ctx, _ string) (string, error) {
-		a := c.Awaitable[string]("decision")
+		a := c.Callback[string]("decision")
 		select {
 		case tokens <- a.Token():
 		default:

@@ -21,7 +21,7 @@ func signalCommand(f *frame) []*cobra.Command {
 	complete := &cobra.Command{
 		Use: "complete TOKEN [VALUE]", GroupID: groupAct, Args: cobra.RangeArgs(1, 2),
 		Short: "Complete a wait by its token",
-		Long:  "Complete the wait (Ctx.Awaitable) that gave out the token. The value is JSON: given as it is, as @FILE, or as - for standard\ninput; without it, null.",
+		Long:  "Complete the callback (Ctx.Callback) with the token. The value is JSON: given as it is, as @FILE, or as - for standard\ninput; without it, null.",
 	}
 	return []*cobra.Command{
 		f.withEngine(signal, func(ctx context.Context, s *session) error {

@@ -41,7 +41,7 @@ const maxDifferences = 5
 // execution continues with the winner of the first one, and the steps of the losers are not compared. If there are
 // differences, the test's log names the choices.
 //
-// The functions of steps are executed, many times: use [Stub] for those that must not be. Send signals to the workflow
+// The functions of steps are executed, many times: use [Stub] for steps whose functions must not be executed. Send signals to the workflow
 // with [SignalAfter], and register the workflows of its children with [Workflows]. The clock is that of [New]. The
 // databases are temporary SQLite files, or those that [OnNewStores] opens.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
@@ -186,7 +186,7 @@ func (h *crashTest) runWithCrash(at int, when crashMoment) (*treeTrace, error) {
 	if err != nil {
 		return &treeTrace{crashedWrite: f.crashedWrite}, err
 	}
-	got, err := h.collectTrace(ctx, s, log, f)
+	got, err := h.readTreeTrace(ctx, s, log, f)
 	if err != nil {
 		return &treeTrace{crashedWrite: f.crashedWrite}, err
 	}

@@ -74,7 +74,7 @@ func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []stor
 }
 
 // Control implements store.Store.
-func (s *observedStore) Control(ctx context.Context, o *store.ControlOperation) error {
+func (s *observedStore) Control(ctx context.Context, o *store.ControlRequest) error {
 	return s.executeWrite("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
@@ -100,7 +100,7 @@ func (s *observedStore) Repair(ctx context.Context, r *store.Repair) error {
 }
 
 // DeleteTrees implements store.RetentionStore.
-func (s *observedStore) DeleteTrees(ctx context.Context, d *store.Deletion) error {
+func (s *observedStore) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest) error {
 	return s.executeWrite("a deletion", func() error { return s.Store.DeleteTrees(ctx, d) })
 }
 

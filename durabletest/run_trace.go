@@ -54,8 +54,8 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
 }
 
-// collectTrace reads from the database and from the recorder what the run did.
-func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *testRecorder, f *simulatedProcess) (*treeTrace, error) {
+// readTreeTrace reads from the database and from the recorder what the run did.
+func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testRecorder, f *simulatedProcess) (*treeTrace, error) {
 	rows, err := runTree(ctx, s)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type cancelTries struct {
 	n atomic.Int64
 }
 
-func (s *cancelTries) Control(ctx context.Context, o *store.ControlOperation) error {
+func (s *cancelTries) Control(ctx context.Context, o *store.ControlRequest) error {
 	if o.Verb == store.VerbCancel {
 		s.n.Add(1)
 	}

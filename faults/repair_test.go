@@ -46,7 +46,7 @@ func (s *repairTrips) Fork(ctx context.Context, f *store.Fork) error {
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.Fork(ctx, f) })
 }
 
-func (s *repairTrips) Control(ctx context.Context, o *store.ControlOperation) error {
+func (s *repairTrips) Control(ctx context.Context, o *store.ControlRequest) error {
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.Control(ctx, o) })
 }
 

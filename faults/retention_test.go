@@ -17,13 +17,13 @@ import (
 const deletionPoints = 20
 
 // deletionOf returns the deletion of a tree that ended long ago.
-func deletionOf(ctx context.Context, s durable.Store, root string) (*store.Deletion, error) {
+func deletionOf(ctx context.Context, s durable.Store, root string) (*store.DeleteTreesRequest, error) {
 	found, err := s.Find(ctx, []store.RunRef{{UUIDOrName: root}}, store.NoPayloads)
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
 	now := time.Now()
-	return &store.Deletion{Now: now, WithEvents: true, Trees: []store.TreeDeletion{
+	return &store.DeleteTreesRequest{Now: now, WithEvents: true, Trees: []store.TreeDeletion{
 		{Root: found[0].UUID, Name: root, Epoch: found[0].Epoch, EndedBefore: now.Add(-time.Hour)},
 	}}, nil
 }

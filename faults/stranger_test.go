@@ -145,7 +145,7 @@ func everything(t *testing.T, s durable.Store, pool *pgxpool.Pool) {
 		if err != nil {
 			return 0, err
 		}
-		wait := c.Awaitable[int]("answer")
+		wait := c.Callback[int]("answer")
 		if err := c.Do("ask", func(context.Context) error { tags <- wait.Token(); return nil }); err != nil {
 			return 0, err
 		}

@@ -39,7 +39,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		if a.QueueLocked, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.QueueLocked {
 			return err
 		}
-		if now := s.rewindDetector.timelineText(); now != "" && q.Timeline != "" && q.Timeline != now {
+		if now := s.rewindDetector.timelineText(); now != "" && q.DatabaseTimeline != "" && q.DatabaseTimeline != now {
 			if q.Now, err = s.clockInTx(ask, q.Now); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ type queueRowScanner struct {
 func (r *queueRowScanner) scanTargets() []any {
 	q := r.state
 	return []any{
-		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.RateUsedUntil), (*timeValue)(&q.ClosedUntil), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Timeline,
+		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.RateUsedUntil), (*timeValue)(&q.ClosedUntil), (*timeValue)(&q.PausedAt), &q.Deleted, &q.DatabaseTimeline,
 		&r.latestTurns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
 	}
 }

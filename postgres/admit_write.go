@@ -162,7 +162,7 @@ func placeArgs(queue string, runs []store.AdmissionRun) []any {
 
 func queueArgs(q *store.QueueState) []any {
 	return []any{
-		q.Name, nullText(&q.AppliedSettings), pgTime(q.Clock), pgTime(q.RateUsedUntil), pgTime(q.ClosedUntil), q.Timeline,
+		q.Name, nullText(&q.AppliedSettings), pgTime(q.Clock), pgTime(q.RateUsedUntil), pgTime(q.ClosedUntil), q.DatabaseTimeline,
 		q.LatestTurns[0], q.LatestTurns[1], q.LatestTurns[2], q.LatestTurns[3], q.LatestTurns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open),
 	}
 }

@@ -65,7 +65,7 @@ func TestCitusStoresCloseInAnyOrder(t *testing.T) {
 	at := migratedURL(t)
 	execAt(t, at, fakeCitus)
 	first := openAt(t, at)
-	first.server.userConfig = nil // as if New had been given a pool, which the last store closes
+	first.sharedConns.userConfig = nil // as if New had been given a pool, which the last store closes
 	second, err := first.openSchema(t.Context(), "tenant_1")
 	if err != nil {
 		t.Fatal(err)

@@ -13,14 +13,14 @@ import (
 )
 
 // Control implements store.Store.
-func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
+func (s *database) Control(ctx context.Context, o *store.ControlRequest) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControl(ask, o) })
+		return s.runTransaction(ctx, "control", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControl(ask, o) })
 	})
 }
 
 // tryControl makes one try: it locks all runs concerned, plans the changes, and writes them.
-func (s *database) tryControl(ask roundTripFunc, o *store.ControlOperation) error {
+func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error {
 	nodes, err := s.lockTree(ask, o.Runs)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlOperation) erro
 		wakes[i] = wakeReason{run: id, at: o.Now}
 	}
 	made := int64(0)
-	err = ask("order", func(batch *pgx.Batch) {
+	err = ask("control", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
 			batch.Queue(s.statements.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
@@ -105,7 +105,7 @@ func scanNode(rows pgx.Rows) (store.ControlledRun, error) {
 }
 
 // controlApplyArgs returns the parameters of control_apply.sql.
-func controlApplyArgs(o *store.ControlOperation, items []store.ControlChange, channel string) []any {
+func controlApplyArgs(o *store.ControlRequest, items []store.ControlChange, channel string) []any {
 	n := len(items)
 	return []any{
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Before.UUID) }},

@@ -10,7 +10,7 @@
 //
 //	user's pool    transactional steps, StartTx, SignalTx   the user's size
 //	engine's pool  commits, claims, reads, control          up to 6
-//	pulse pool     heartbeats and the clock                 1 (3 if connections hang)
+//	heartbeat pool heartbeats and the clock                 1 (3 if connections hang)
 //	presence       LISTEN and the presence lock             1, outside the pools
 //
 // # One flush, one round trip, one transaction
@@ -21,7 +21,7 @@
 // contains BEGIN, the settings for the transaction, and COMMIT, and still takes one round trip. The store
 // detects a pooler when it connects: a pooler announces a process ID that is not the server's.
 //
-// The stores of OpenSchema share all of these connections; see server.go, listen_shared.go and sight.go.
+// The stores of OpenSchema share all of these connections; see shared_conns.go, listen_shared.go and sight.go.
 //
 // On a Citus that keeps the schema on one node, the connections lead to that node, and pipelines contain BEGIN and
 // COMMIT too; see citus.go.

@@ -92,7 +92,7 @@ func TestAClaimPausesRuns(t *testing.T) {
 		paused, doomed := running(uuid.New(), at), running(uuid.New(), at)
 		paused.WakeAt, doomed.WakeAt = at, at
 		begin(t, s, &store.StartWrite{Run: paused}, &store.StartWrite{Run: doomed})
-		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
+		order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
 		q := store.ClaimQuery{Worker: uuid.New(), Filter: flow, Limit: 10, MaxSuspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
 		claims, err := s.Claim(t.Context(), q)
 		if err != nil || len(claims.Runs) != 2 {
@@ -111,7 +111,7 @@ func TestAClaimPausesRuns(t *testing.T) {
 		if err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.Status != store.Paused || claims.Runs[0].Run.Control != store.PausedItself || !claims.Runs[0].Run.PausedAt.Equal(at) {
 			t.Fatalf("the second claims are %v, %v", claims, err)
 		}
-		a := order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
+		a := order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
 		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.UUID).Crashes != 0 {
 			t.Errorf("the resume returned %+v", a)
 		}
@@ -140,7 +140,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	begin(t, s, between)
 	last := childOf(root.UUID, "last", at)
 	begin(t, s, last)
-	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.UUID}})
+	order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.UUID}})
 
 	holder, err := s.userPool.Begin(t.Context())
 	if err != nil {
@@ -152,7 +152,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.ControlOperation{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
+		ended <- s.Control(t.Context(), &store.ControlRequest{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
 		err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)

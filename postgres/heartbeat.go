@@ -37,7 +37,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 }
 
 func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) (store.RenewResult, error) {
-	var pulse store.RenewResult
+	var result store.RenewResult
 	var change pgtype.Text
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
@@ -61,7 +61,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 		}
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
-		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&pulse.Quiet, &change) }); err != nil {
+		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&result.Quiet, &change) }); err != nil {
 			return err
 		}
 		if len(h.Leases) > 0 {
@@ -93,7 +93,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 				return err
 			}
 		}
-		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&result.Now)) })
 	})
 	if err != nil {
 		return store.RenewResult{}, err
@@ -106,22 +106,22 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
-	pulse.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
-	pulse.DatabaseRewinds = s.rewindDetector.takeRewinds()
-	pulse.Warning = s.noConnections.take(time.Now())
+	result.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
+	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
+	result.Warning = s.noConnections.take(time.Now())
 	if len(extended) == len(h.Leases) {
-		return pulse, nil
+		return result, nil
 	}
-	if pulse.Lost, err = s.readLostLeases(ctx, pool, h); err != nil {
+	if result.Lost, err = s.readLostLeases(ctx, pool, h); err != nil {
 		return store.RenewResult{}, err
 	}
-	s.rewindDetector.removeLostRuns(h.Leases, pulse.Lost)
+	s.rewindDetector.removeLostRuns(h.Leases, result.Lost)
 	for _, lease := range h.Leases {
-		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
-			pulse.Locked = append(pulse.Locked, lease.Run)
+		if !extended[lease.Run] && !slices.Contains(result.Lost, lease.Run) {
+			result.Locked = append(result.Locked, lease.Run)
 		}
 	}
-	return pulse, nil
+	return result, nil
 }
 
 // checkPositionWith calls checkPosition with a connection of the pool. It acquires the connection first: a connection that has to be

@@ -173,7 +173,7 @@ func begin(t testing.TB, s *database, starts ...*store.StartWrite) {
 	}
 }
 
-func order(t testing.TB, s *database, o *store.ControlOperation) []store.ControlResult {
+func order(t testing.TB, s *database, o *store.ControlRequest) []store.ControlResult {
 	t.Helper()
 	if o.Now.IsZero() {
 		o.Now = now(t, s)

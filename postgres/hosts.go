@@ -32,7 +32,7 @@ const (
 	searchResultTTL           = 200 * time.Millisecond // how long the result of a search is reused
 )
 
-// hosts are the hosts of a URL that names several. It is nil if the URL names one.
+// hostSelector selects, among the hosts of a URL that names several, the one that takes writes.
 type hostSelector struct {
 	lifeCtx      context.Context
 	searches     sync.WaitGroup // searches; Close of the store waits for them

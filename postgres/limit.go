@@ -12,7 +12,7 @@ import (
 )
 
 // ChangeLimit implements store.LimitStore.
-func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
+func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	// A declaration may change nothing, because a newer version has declared the limit.
 	return s.readDurably(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
 		if c.Declare {
@@ -26,12 +26,12 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 }
 
 // boundArgs returns the first parameters of limit_declare.sql and limit_set.sql.
-func boundArgs(c *store.LimitChange) []any {
+func boundArgs(c *store.LimitChangeRequest) []any {
 	s := c.Settings
 	return append(make([]any, 0, 11), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
 }
 
-func (s *database) declareArgs(c *store.LimitChange) []any {
+func (s *database) declareArgs(c *store.LimitChangeRequest) []any {
 	return append(boundArgs(c), c.Version, pgTime(c.Now), s.rewindDetector.timelineText())
 }
 

@@ -32,7 +32,7 @@ var errPooled = errors.New("a pooler is in between that shares sessions")
 // detect the death by the free lock (see Dead). Listen first checks that no pooler shares the session: it
 // notifies itself from another connection. If this notification does not arrive, Listen holds nothing and
 // tries again after up to 5 minutes; meanwhile workers rely on polling and on the expiry of leases.
-func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(store.WakeHint)) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	defer context.AfterFunc(s.storeCtx, cancel)()
 
 	if s.isSibling && !s.withoutListen {
-		s.session.serve(ctx, &sessionMember{s: s, worker: worker, hear: hear})
+		s.session.serve(ctx, &sessionMember{s: s, worker: worker, onHint: onHint})
 		if outer.Err() == nil {
 			return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 		}
@@ -62,7 +62,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 			return nil
 		}
 		began := time.Now()
-		err := s.listenUntilFailure(ctx, worker, hear)
+		err := s.listenUntilFailure(ctx, worker, onHint)
 		switch {
 		case errors.Is(err, errPooled):
 			wait = poolerReconnectDelay
@@ -85,8 +85,8 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 }
 
 // listenUntilFailure connects, listens, and holds the presence lock until the session ends. It never returns nil.
-func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
-	heard := func(payload string) { sendHint(payload, worker, hear) }
+func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onHint func(store.WakeHint)) error {
+	heard := func(payload string) { sendHint(payload, worker, onHint) }
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -118,11 +118,11 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, hea
 	if err := s.takePresenceLock(ctx, conn, worker); err != nil {
 		return err
 	}
-	hear(store.HintListenBegan)
-	defer hear(store.HintListenLost)
-	hear(store.HintQueues) // notifications from before LISTEN are lost
-	hear(store.HintClaim)
-	hear(store.HintNotification)
+	onHint(store.HintListenBegan)
+	defer onHint(store.HintListenLost)
+	onHint(store.HintQueues) // notifications from before LISTEN are lost
+	onHint(store.HintClaim)
+	onHint(store.HintNotification)
 	for {
 		if err := s.awaitNotification(ctx, conn, heard); err != nil {
 			return err
@@ -138,17 +138,17 @@ const queuesPayload = "queues"
 
 // sendHint converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
-func sendHint(payload string, worker uuid.UUID, hear func(store.WakeHint)) {
+func sendHint(payload string, worker uuid.UUID, onHint func(store.WakeHint)) {
 	switch payload {
 	case "":
-		hear(store.HintClaim)
+		onHint(store.HintClaim)
 	case admittedPayload:
-		hear(store.HintAdmitted)
+		onHint(store.HintAdmitted)
 	case queuesPayload:
-		hear(store.HintQueues)
-		hear(store.HintClaim) // a queue may have been resumed
+		onHint(store.HintQueues)
+		onHint(store.HintClaim) // a queue may have been resumed
 	case worker.String():
-		hear(store.HintNotification)
+		onHint(store.HintNotification)
 	}
 }
 

@@ -13,19 +13,19 @@ import (
 type sessionMember struct {
 	s        *database
 	worker   uuid.UUID
-	hear     func(store.WakeHint)
+	onHint   func(store.WakeHint)
 	attached bool          // the session has begun to listen and to take the lock for it
 	leaving  bool          // the call of Listen ends
 	failed   int           // how often in succession the session could not be used for this member alone
 	released chan struct{} // closed when the session holds nothing for it any more
 
-	retryAt time.Time // after a failure; only for the goroutine
-	told    bool      // it was told that notifications arrive; likewise
-	unwatch func()    // likewise: ends the link to the timeline of the store
+	retryAt   time.Time // after a failure; only for the goroutine
+	listening bool      // it has received HintListenBegan; likewise
+	unwatch   func()    // likewise: ends the link to the timeline of the store
 }
 
-// first returns a member, or nil.
-func (h *sharedSession) first() *sessionMember {
+// firstMember returns a member, or nil.
+func (h *sharedSession) firstMember() *sessionMember {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.members) == 0 {

@@ -43,7 +43,7 @@ func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
 			var session context.Context
 			session, h.cancel = context.WithCancel(context.Background())
 			h.done = make(chan struct{})
-			go h.run(session, m.s.server, h.done)
+			go h.run(session, m.s.sharedConns, h.done)
 		}
 	}
 	h.wake()
@@ -73,7 +73,7 @@ func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
 }
 
 // run keeps a session until ctx ends.
-func (h *sharedSession) run(ctx context.Context, sv *server, done chan struct{}) {
+func (h *sharedSession) run(ctx context.Context, sv *sharedConns, done chan struct{}) {
 	defer close(done)
 	for wait := firstReconnectDelay; ctx.Err() == nil; {
 		began := time.Now()
@@ -92,7 +92,7 @@ func (h *sharedSession) run(ctx context.Context, sv *server, done chan struct{})
 
 // runOnce opens a session and serves the members in it until it breaks or ctx ends.
 func (h *sharedSession) runOnce(ctx context.Context) error {
-	m := h.first()
+	m := h.firstMember()
 	if m == nil {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 	if proven {
 		err = callInSession(ctx, conn, m.s.statements.listen, pgx.QueryExecModeSimpleProtocol)
 	} else {
-		err = m.s.listen(ctx, conn, func(string) {}) // the member is about to be told to look at everything
+		err = m.s.listen(ctx, conn, func(string) {}) // the hints below make the member query everything
 	}
 	if err == nil {
 		err = m.s.takePresenceLock(ctx, conn, m.worker)
@@ -179,11 +179,11 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 	m.failed = 0
 	h.mu.Unlock()
 	m.retryAt = time.Time{}
-	m.told = true
-	m.hear(store.HintListenBegan)
-	m.hear(store.HintQueues) // notifications from before LISTEN are lost
-	m.hear(store.HintClaim)
-	m.hear(store.HintNotification)
+	m.listening = true
+	m.onHint(store.HintListenBegan)
+	m.onHint(store.HintQueues) // notifications from before LISTEN are lost
+	m.onHint(store.HintClaim)
+	m.onHint(store.HintNotification)
 	return nil
 }
 
@@ -235,9 +235,9 @@ func (h *sharedSession) detach(ctx context.Context, conn *pgx.Conn, m *sessionMe
 		return err
 	}
 	m.s.setPresenceLock(m.worker, presenceLock{})
-	if m.told {
-		m.told = false
-		m.hear(store.HintListenLost)
+	if m.listening {
+		m.listening = false
+		m.onHint(store.HintListenLost)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -258,9 +258,9 @@ func (h *sharedSession) detachAll(ctx context.Context) {
 			m.unwatch()
 			m.unwatch = nil
 		}
-		if m.told {
-			m.told = false
-			m.hear(store.HintListenLost)
+		if m.listening {
+			m.listening = false
+			m.onHint(store.HintListenLost)
 		}
 		records.Go(func() { m.s.forgetPresenceLock(ctx, m.worker) })
 	}
@@ -305,8 +305,8 @@ func (h *sharedSession) pass(n *pgconn.Notification) {
 	members := slices.Clone(h.members)
 	h.mu.Unlock()
 	for _, m := range members {
-		if m.told && notifyChannel(m.s.schema) == n.Channel {
-			sendHint(n.Payload, m.worker, m.hear)
+		if m.listening && notifyChannel(m.s.schema) == n.Channel {
+			sendHint(n.Payload, m.worker, m.onHint)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // transaction that has locked the run delays the admissions of its queue only for a short time.
 const requeueLockTimeout = "100ms"
 
-// Requeue implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
+// MoveRun implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
 func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	return s.runTransaction(ctx, "requeue a run", requeueLockTimeout, func(ask roundTripFunc) error {
 		q, found, err := s.readQueueMove(ask, m)

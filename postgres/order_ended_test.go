@@ -21,7 +21,7 @@ func TestAControlOperationLocksNoEndedRun(t *testing.T) {
 		begin(t, s, beneath)
 		unbegun.Run.Status, unbegun.Run.Epoch, unbegun.Run.Owner, unbegun.Run.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, at
 		begin(t, s, unbegun)
-		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.UUID}})
+		order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.UUID}})
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{finish(ended.Run.UUID, at)}})
 
 		tx, err := s.userPool.Begin(t.Context())
@@ -32,7 +32,7 @@ func TestAControlOperationLocksNoEndedRun(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.schema+".run WHERE id IN ($1, $2) FOR UPDATE", ended.Run.UUID, unbegun.Run.UUID); err != nil {
 			t.Fatal(err)
 		}
-		results := order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
+		results := order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
 		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); results[0] != want {
 			t.Errorf("the cancel returned %+v, not %+v", results[0], want)
 		}

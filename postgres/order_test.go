@@ -44,11 +44,11 @@ func TestOrder(t *testing.T) {
 				t.Fatalf("the statuses are %v, not %v", got, want)
 			}
 		}
-		a := order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
+		a := order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
 		if want := (store.ControlResult{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
 			t.Errorf("the pause returned %+v, not %+v", a[0], want)
 		}
-		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
+		order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
 		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
 		if got := row(t, s, waits.Run.UUID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
 			t.Errorf("the paused child is %+v", got)
@@ -62,11 +62,11 @@ func TestOrder(t *testing.T) {
 		if got := row(t, s, root.UUID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
 			t.Errorf("the parked root is %+v", got)
 		}
-		order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{root.UUID}})
+		order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{root.UUID}})
 		status(store.Pending, store.Running, store.Paused, store.Pending, store.Paused)
-		order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.UUID}})
+		order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.UUID}})
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
-		a = order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
+		a = order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
 		if a[0].Changed != 1 || a[0].Requested != 4 || a[1].Found {
 			t.Errorf("the cancel returned %+v", a)
 		}
@@ -92,7 +92,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.StartWrite{Run: run})
-		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{run.UUID}})
+		order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{run.UUID}})
 		step := done(run.UUID, "last", at)
 		end := finish(run.UUID, at)
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
@@ -145,9 +145,9 @@ func TestFreeze(t *testing.T) {
 			Receives:      []*store.ReceiveWrite{wait},
 			OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
 		})
-		order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at.Add(10 * time.Minute)})
+		order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at.Add(10 * time.Minute)})
 		for range 2 { // the second is a repeated call
-			order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
+			order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
 		}
 		if got := row(t, s, run.UUID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
 			t.Errorf("the deadline moved by %v", got.Sub(run.Deadline))
@@ -195,7 +195,7 @@ func TestNoChildEscapes(t *testing.T) {
 		for range i {
 			<-started
 		}
-		order(t, s, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
+		order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
 		all.Wait()
 		tree, err := s.Tree(t.Context(), root.UUID)
 		if err != nil {
@@ -225,7 +225,7 @@ func TestOpposingOrders(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			for j := range 10 {
-				o := &store.ControlOperation{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
+				o := &store.ControlRequest{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
 				if err := s.Control(t.Context(), o); err != nil {
 					t.Error(err)
 				}
@@ -255,7 +255,7 @@ func TestAControlOperationIsRetried(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
+		ended <- s.Control(t.Context(), &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
 	}()
 	killed := 0
 	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
@@ -279,7 +279,7 @@ func TestAControlOperationIsRetried(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Control(ctx, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
+	if err := s.Control(ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an order without time: %v", err)
 	}
 }
@@ -296,9 +296,9 @@ func TestFreezeOverSummerTime(t *testing.T) {
 	sleep.Step.Kind, sleep.Step.NextAt = store.KindSleep, due
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{sleep}})
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
-	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: paused})
+	order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: paused})
 	const pause = 72 * time.Hour
-	order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: paused.Add(pause), ShiftTimers: true})
+	order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: paused.Add(pause), ShiftTimers: true})
 	history, err := s.History(t.Context(), run.UUID)
 	if err != nil {
 		t.Fatal(err)

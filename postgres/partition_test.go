@@ -82,7 +82,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"control_run_tree_read.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
-		{"control_apply.sql", controlApplyArgs(&store.ControlOperation{Now: at}, []store.ControlChange{change}, "channel")},
+		{"control_apply.sql", controlApplyArgs(&store.ControlRequest{Now: at}, []store.ControlChange{change}, "channel")},
 		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
 		{"run_choices.sql", key},

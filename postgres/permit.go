@@ -20,9 +20,9 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	if len(lineKeys) == 0 {
 		return nil
 	}
-	var r *permitReader
+	var r *lockedLimitKeys
 	err := s.runTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
-		r = &permitReader{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
+		r = &lockedLimitKeys{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
 			r.limitKeys[i].LimitKey = g
 		}
@@ -59,8 +59,8 @@ const (
 	maxOfferRounds     = 5                      // how often one transaction offers to the next in line instead
 )
 
-// permitReader holds what a transaction has read of its limit keys, which it has locked.
-type permitReader struct {
+// lockedLimitKeys holds what a transaction has read of its limit keys, which it has locked.
+type lockedLimitKeys struct {
 	limitKeys  []store.LimitKeyState
 	requesting store.RequestingSteps
 	timeline   string             // of the database
@@ -68,17 +68,17 @@ type permitReader struct {
 	lockedRuns map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
-func (r *permitReader) limitNameArray() textArray {
+func (r *lockedLimitKeys) limitNameArray() textArray {
 	return textArray{len(r.limitKeys), func(i int) *string { return &r.limitKeys[i].Limit }}
 }
 
-func (r *permitReader) keyArray() textArray {
+func (r *lockedLimitKeys) keyArray() textArray {
 	return textArray{len(r.limitKeys), func(i int) *string { return &r.limitKeys[i].Key }}
 }
 
 // lockLimitKeys locks the limit keys, gives permits back, and reads the bounds of the limits, the limit keys and the requesting steps.
 // Each statement of the round trip sees what was committed before it began, so the reads see the limit keys as they are locked.
-func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *permitReader) error {
+func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *lockedLimitKeys) error {
 	at := make(map[store.LimitKey]int, len(r.limitKeys))
 	for i := range r.limitKeys {
 		at[r.limitKeys[i].LimitKey] = i
@@ -106,7 +106,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *per
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var g store.LimitKey
 			var l store.LimitKeyState
-			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.Timeline)
+			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.DatabaseTimeline)
 			l.LimitKey = g
 			r.limitKeys[at[g]] = l
 			return err
@@ -161,7 +161,7 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 }
 
 // addLimitKeyReads adds the statements that read the limit keys and the requesting steps.
-func (s *database) addLimitKeyReads(batch *pgx.Batch, b *store.PermitBatch, r *permitReader) {
+func (s *database) addLimitKeyReads(batch *pgx.Batch, b *store.PermitBatch, r *lockedLimitKeys) {
 	batch.Queue(s.statements.permitsRead, r.limitNameArray(), r.keyArray(), int32(store.MaxPermitsRead))
 	if len(b.Requests) > 0 {
 		batch.Queue(s.statements.permitRequestsRead,
@@ -172,7 +172,7 @@ func (s *database) addLimitKeyReads(batch *pgx.Batch, b *store.PermitBatch, r *p
 }
 
 // readLimitKeys reads the results of the statements of addLimitKeyReads.
-func (r *permitReader) readLimitKeys(res statementResults, b *store.PermitBatch) error {
+func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBatch) error {
 	for i := range r.limitKeys {
 		r.limitKeys[i].Permits = nil
 	}
@@ -217,12 +217,12 @@ func (r *permitReader) readLimitKeys(res statementResults, b *store.PermitBatch)
 }
 
 // planPermits plans each limit key.
-func (s *database) planPermits(b *store.PermitBatch, r *permitReader) []store.PermitPlan {
+func (s *database) planPermits(b *store.PermitBatch, r *lockedLimitKeys) []store.PermitPlan {
 	plans := make([]store.PermitPlan, len(r.limitKeys))
 	for i := range r.limitKeys {
 		l := &r.limitKeys[i]
 		plans[i] = l.Plan(b, &r.requesting, s.rewindDetector.timelineText())
-		l.RateUsedUntil, l.ClosedUntil, l.Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.rewindDetector.timelineText()
+		l.RateUsedUntil, l.ClosedUntil, l.DatabaseTimeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.rewindDetector.timelineText()
 	}
 	return plans
 }

@@ -127,7 +127,7 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 		}
 		eras := make(map[*rewindDetector]uint64)
 		if !s.isClosed() { // the stores of OpenSchema may outlive it
-			if eras[&s.rewindDetector], err = s.checkNewConn(ctx, conn); err != nil {
+			if eras[&s.rewindDetector], err = s.detectRewindOnConn(ctx, conn); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,7 @@ type database struct {
 	store.SharedValues
 	schema     string
 	statements statements
-	*server
+	*sharedConns
 	isSibling        bool // OpenSchema returned it
 	onCitus          bool
 	allowAsyncCommit bool                                     // see AllowAsyncCommit
@@ -32,7 +32,7 @@ type database struct {
 	trustedOwners    []string                                 // see OwnedBy
 	connectListener  func(context.Context) (*pgx.Conn, error) // opens the session of Listen
 
-	batchPool  sync.Pool // of *sorted
+	batchPool  sync.Pool // of *sortedBatch
 	cannotMark bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
 
 	storeCtx    context.Context // ends with Close
@@ -116,7 +116,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
-	sv := &server{userPool: user, ownsUserPool: owned, hosts: several, stores: 1}
+	sv := &sharedConns{userPool: user, ownsUserPool: owned, hosts: several, stores: 1}
 	sv.sight.looking = make(chan struct{}, 1)
 	sv.userConfig = o.userConfig
 	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())
@@ -138,9 +138,9 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, ow
 }
 
 // newDatabaseOn creates a database on a server.
-func newDatabaseOn(sv *server, o openOptions) *database {
+func newDatabaseOn(sv *sharedConns, o openOptions) *database {
 	s := &database{
-		server: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
+		sharedConns: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
 		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]peersView), userEraKey: eraKey + "." + o.schema,
 	}
 	if o.followHome != nil {
@@ -168,12 +168,12 @@ func (s *database) Close() error {
 	s.endStoreCtx()
 	s.activeListeners.Wait()
 	s.activeCalls.Wait()
-	s.server.release()
+	s.sharedConns.release()
 	return nil
 }
 
 // reconnect closes the idle connections now, and the others as soon as they are released.
-func (sv *server) reconnect() {
+func (sv *sharedConns) reconnect() {
 	sv.enginePool.Reset()
 	sv.heartbeatPool.Reset()
 	if sv.ownsUserPool {

@@ -30,7 +30,7 @@ func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err err
 }
 
 // ChangeQueue implements store.QueueStore.
-func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
+func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) error {
 	// A declaration may change nothing, because a newer version has declared the queue.
 	_, err := s.changeQueue(ctx, "change a queue", func(batch *pgx.Batch) {
 		if c.Declare {
@@ -43,7 +43,7 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 }
 
 // PauseQueue implements store.QueueStore.
-func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, error) {
+func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (bool, error) {
 	if p.Resume {
 		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name, p.LastChange().Text()) })
 	}

@@ -144,10 +144,10 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		return func(l *lonely) func(context.Context) error {
 			r := l.run()
 			if verb == store.VerbResume {
-				order(l, l.s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}})
+				order(l, l.s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}})
 			}
 			return func(ctx context.Context) error {
-				return l.s.Control(ctx, &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
+				return l.s.Control(ctx, &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 			}
 		}
 	}
@@ -300,7 +300,7 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 			r := l.run()
 			return func(ctx context.Context) error {
 				return l.s.runTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error {
-					return l.s.tryControl(ask, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
+					return l.s.tryControl(ask, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 				})
 			}
 		},

@@ -39,7 +39,7 @@ func scanTreeNodes(res statementResults, nodes *[]store.TreeNode) error {
 }
 
 // DeleteTrees implements store.RetentionStore.
-func (s *database) DeleteTrees(ctx context.Context, d *store.Deletion) error {
+func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest) error {
 	if len(d.Trees) == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *database) DeleteTrees(ctx context.Context, d *store.Deletion) error {
 	})
 }
 
-func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.Deletion) error {
+func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest) error {
 	roots := make([]uuid.UUID, len(d.Trees))
 	for i := range d.Trees {
 		roots[i] = d.Trees[i].Root
@@ -79,7 +79,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.Deletion) error {
 		return err
 	}
 	var runs, all []uuid.UUID
-	var told []*store.TreeDeletion
+	var withEvents []*store.TreeDeletion
 	for i := range d.Trees {
 		plan := d.Trees[i].Plan(nodes, d.Now, func(id uuid.UUID) bool { return locked[id] })
 		runs = append(runs, plan.Runs...)
@@ -87,7 +87,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.Deletion) error {
 			all = append(all, g.UUID)
 		}
 		if d.WithEvents && d.Trees[i].Outcome == store.Written {
-			told = append(told, &d.Trees[i])
+			withEvents = append(withEvents, &d.Trees[i])
 		}
 	}
 	deleted := 0
@@ -111,23 +111,23 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.Deletion) error {
 		// The runs are locked, so this cannot happen. If it did, half of a tree must not be deleted.
 		return fmt.Errorf("postgres: delete runs: %w: %d of %d runs were there", store.ErrUnavailable, deleted, len(runs))
 	}
-	if len(told) == 0 {
+	if len(withEvents) == 0 {
 		return nil
 	}
 	return ask("write events", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.retentionEventInsert, deletionEventArgs(d, told)...)
-	}, func(res statementResults) error { return expectReturned(res, "events", len(told)) })
+		batch.Queue(s.statements.retentionEventInsert, deletionEventArgs(d, withEvents)...)
+	}, func(res statementResults) error { return expectReturned(res, "events", len(withEvents)) })
 }
 
 // deletionEventArgs returns the parameters of retention_event_insert.sql.
-func deletionEventArgs(d *store.Deletion, told []*store.TreeDeletion) []any {
-	n := len(told)
+func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.TreeDeletion) []any {
+	n := len(withEvents)
 	return []any{
 		pgTime(d.Now),
-		int2Array{n, func(i int) int16 { return store.ShardOf(told[i].Root) }},
-		uuidArray{n, func(i int) *uuid.UUID { return &told[i].Root }},
-		textArray{n, func(i int) *string { return &told[i].Name }},
-		textArray{n, func(i int) *string { text := strconv.Itoa(told[i].Deleted); return &text }},
+		int2Array{n, func(i int) int16 { return store.ShardOf(withEvents[i].Root) }},
+		uuidArray{n, func(i int) *uuid.UUID { return &withEvents[i].Root }},
+		textArray{n, func(i int) *string { return &withEvents[i].Name }},
+		textArray{n, func(i int) *string { text := strconv.Itoa(withEvents[i].Deleted); return &text }},
 		nullText(&d.Actor), nullText(&d.Reason),
 	}
 }

@@ -138,8 +138,8 @@ func scanPosition(row pgx.Row) (logPosition, error) {
 	return logPosition{timeline: uint32(number), position: position.Int64}, err
 }
 
-// checkNewConn reads the database's position on a new connection, and returns the era of the connection.
-func (s *database) checkNewConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
+// detectRewindOnConn reads the database's position on a new connection, and returns the era of the connection.
+func (s *database) detectRewindOnConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
 	l := &s.rewindDetector
 	if l.disabled {
 		return l.rewindCount.Load(), nil
@@ -222,7 +222,7 @@ func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.rewindDetector.withoutPooler.Store(true)
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), false)
-	era, err := s.checkNewConn(ctx, conn)
+	era, err := s.detectRewindOnConn(ctx, conn)
 	if landed() && err != nil {
 		err = hostMovedError(err)
 	}

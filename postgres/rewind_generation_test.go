@@ -159,7 +159,7 @@ func TestATerminatedRunIsHeldNoLonger(t *testing.T) {
 		begin(t, s, &store.StartWrite{Run: r})
 		runs = append(runs, r)
 	}
-	order(t, s, &store.ControlOperation{Verb: store.VerbTerminate, Runs: []uuid.UUID{runs[0].UUID, runs[1].UUID, runs[2].UUID, runs[3].UUID, runs[4].UUID}})
+	order(t, s, &store.ControlRequest{Verb: store.VerbTerminate, Runs: []uuid.UUID{runs[0].UUID, runs[1].UUID, runs[2].UUID, runs[3].UUID, runs[4].UUID}})
 	news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: runs[0].UUID, Epoch: runs[0].Epoch}, {Run: runs[5].UUID, Epoch: runs[5].Epoch}})
 	if err != nil || len(news.Ended) != 1 {
 		t.Fatalf("the news: %+v, %v", news, err)

@@ -122,7 +122,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 	openAt(t, asOwner, Schema("flows"))
 	tokens := make(chan string, 4)
 	w := durable.Define("w", func(c *durable.Ctx, in string) (string, error) {
-		wait := c.Awaitable[string]("approval")
+		wait := c.Callback[string]("approval")
 		if err := c.Do("mail", func(context.Context) error { tokens <- wait.Token(); return nil }); err != nil {
 			return "", err
 		}

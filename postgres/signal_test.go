@@ -82,7 +82,7 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	}
 	over := *wait
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
-	order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
+	order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{&over}})
 	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.RunState.Control != store.PausedItself {
 		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.RunState)
@@ -158,7 +158,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			begin(t, s, &store.StartWrite{Run: run}, &store.StartWrite{Run: idle})
 			commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintNotification)
-			order(t, s, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
+			order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 			a.hinted(t, store.HintNotification)
 			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
 			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.PendingControl{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
@@ -169,7 +169,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			a.hinted(t, store.HintClaim)
 			other.hinted(t, store.HintClaim)
 			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
-			order(t, s, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
+			order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
 			other.hinted(t, store.HintClaim)
 			select {
 			case <-other.hints[store.HintNotification]:

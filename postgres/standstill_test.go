@@ -35,7 +35,7 @@ func TestATransactionThatStandsStillLosesItsLocks(t *testing.T) {
 	defer cancel()
 	err := store.ErrLocked
 	for errors.Is(err, store.ErrLocked) && ctx.Err() == nil { // each try waits for a lock timeout
-		err = s.Control(ctx, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: now(t, s)})
+		err = s.Control(ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: now(t, s)})
 	}
 	close(over)
 	if err != nil {

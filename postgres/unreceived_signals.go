@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// UnreceivedSignals implements store.Store.
-func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
+// CountUnreceivedSignals implements store.Store.
+func (s *database) CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	n := len(runs)
 	err := s.runBatch(ctx, s.enginePool, "count signals", func(batch *pgx.Batch) {

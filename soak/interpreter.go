@@ -111,7 +111,7 @@ func (x *execution) do(a act) (string, error) {
 		v, err := x.c.Receive[string](a.Name, durable.Within(a.time()), durable.Else(nothing))
 		return x.ack(a, a.Name, v, err)
 	case doAwait:
-		wait := x.c.Awaitable[string](a.Name)
+		wait := x.c.Callback[string](a.Name)
 		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: wait.Token()})
 		v, err := wait.Wait()
 		return x.ack(a, a.Name, v, err)

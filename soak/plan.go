@@ -45,7 +45,7 @@ const (
 	doSleep       op = "sleep"        // a sleep of Ms
 	doReceive     op = "receive"      // a Receive without a deadline
 	doWithin      op = "within"       // a Receive within Ms
-	doAwait       op = "await"        // an Awaitable
+	doAwait       op = "await"        // a Callback
 	doMap         op = "map"          // a Map of N items
 	doBranches    op = "branches"     // N branches, and All of them
 	doAny         op = "any"          // Any of N branches

@@ -61,7 +61,7 @@ type underlyingStmt interface {
 type conn struct {
 	driverConn
 	texts       *statementTexts
-	files       *openFiles
+	files       *movedFileDetector
 	busyTimeout time.Duration // how long to wait for the write lock
 	inTx        bool          // a transaction of database/sql is open
 	stmts       [queryCount]underlyingStmt
@@ -73,11 +73,11 @@ type conn struct {
 type connector struct {
 	driver.Connector
 	texts       *statementTexts
-	files       *openFiles
+	files       *movedFileDetector
 	busyTimeout time.Duration
 }
 
-func newConnector(dsn string, t *statementTexts, f *openFiles, patience time.Duration) (*connector, error) {
+func newConnector(dsn string, t *statementTexts, f *movedFileDetector, patience time.Duration) (*connector, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err

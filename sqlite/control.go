@@ -12,12 +12,12 @@ import (
 
 // Control implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
-func (s *database) Control(ctx context.Context, o *store.ControlOperation) error {
-	return s.writeAndNotify(ctx, "order", func(x *writeTx) error { return applyControl(ctx, x, o) })
+func (s *database) Control(ctx context.Context, o *store.ControlRequest) error {
+	return s.writeAndNotify(ctx, "control", func(x *writeTx) error { return applyControl(ctx, x, o) })
 }
 
 // applyControl plans and writes the changes of a control request.
-func applyControl(ctx context.Context, x *writeTx, o *store.ControlOperation) error {
+func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) error {
 	nodes, paused, err := loadTree(ctx, x, o.Runs)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 }
 
 // applyChange writes one change of a control request. The time since is when the run was paused, or zero.
-func applyChange(x *writeTx, o *store.ControlOperation, c *store.ControlChange, since time.Time) error {
+func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, since time.Time) error {
 	run := c.Before.UUID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := shiftTimers(x, run, since, o.Now); err != nil {

@@ -179,7 +179,7 @@ func TestFreeze(t *testing.T) {
 	step("ended", store.KindReceive, store.StepCompleted, at.Add(time.Minute))
 	step("slept", store.KindSleep, store.StepCompleted, at.Add(-time.Minute))
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
-	for _, o := range []*store.ControlOperation{
+	for _, o := range []*store.ControlRequest{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},
 	} {

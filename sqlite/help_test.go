@@ -116,7 +116,7 @@ func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 // order carries out an order on one run and returns what it did for that.
 func order(t testing.TB, s *database, verb store.Verb, run uuid.UUID) store.ControlResult {
 	t.Helper()
-	o := &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
+	o := &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
 	if err := s.Control(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

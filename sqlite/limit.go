@@ -9,7 +9,7 @@ import (
 )
 
 // ChangeLimit implements store.LimitStore.
-func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
+func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	return s.write(ctx, "change a limit", func(x executor) error {
 		if c.Declare {
 			return declareLimit(x, &c)
@@ -20,28 +20,28 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 }
 
 // declareLimit records a declaration. No row changes if a newer version has declared the limit.
-func declareLimit(x executor, c *store.LimitChange) error {
+func declareLimit(x executor, c *store.LimitChangeRequest) error {
 	_, err := x.exec(qLimitDeclare, append(boundArgs(c), c.Version, bindTime(c.Now))...)
 	return err
 }
 
-func boundArgs(c *store.LimitChange) []driver.Value {
+func boundArgs(c *store.LimitChangeRequest) []driver.Value {
 	s := c.Settings
 	return append(make([]driver.Value, 0, 10), c.Name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
 }
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
-	return s.changeLimit(ctx, "delete a limit", qLimitDelete, name)
+	return s.execOnLimitRow(ctx, "delete a limit", qLimitDelete, name)
 }
 
 // ResetLimit implements store.LimitStore.
 func (s *database) ResetLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.changeLimit(ctx, "reset a limit", qLimitReset, c.Name, c.Change(store.OperatorReset).Text())
+	return s.execOnLimitRow(ctx, "reset a limit", qLimitReset, c.Name, c.Change(store.OperatorReset).Text())
 }
 
-// changeLimit executes a statement that changes the row of a limit, and reports whether there was one.
-func (s *database) changeLimit(ctx context.Context, what string, q queryID, args ...driver.Value) (found bool, err error) {
+// execOnLimitRow executes a statement that changes the row of a limit, and reports whether there was one.
+func (s *database) execOnLimitRow(ctx context.Context, what string, q queryID, args ...driver.Value) (found bool, err error) {
 	err = s.write(ctx, what, func(x executor) error {
 		n, err := x.exec(q, args...)
 		found = n > 0

@@ -18,18 +18,18 @@ func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.fold
 
 // Listen implements store.Store. SQLite does not tell what a commit changed, so Listen gives both hints for every commit of
 // another connection. That includes this store's own commits, which at worst cause a query that finds nothing.
-func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.WakeHint)) error {
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(store.WakeHint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
 		return s.wrapError("attend", store.ErrClosed)
 	}
-	s.listeners[&hear] = struct{}{}
+	s.listeners[&onHint] = struct{}{}
 	s.activeListeners.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		delete(s.listeners, &hear)
+		delete(s.listeners, &onHint)
 		s.mu.Unlock()
 		s.activeListeners.Done()
 	}()
@@ -41,9 +41,9 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	watch := newCommitWatch(s.path)
 	defer watch.close()
 	for ctx.Err() == nil {
-		s.pollCommits(ctx, watch, hear) // returns early if its connection fails
+		s.pollCommits(ctx, watch, onHint) // returns early if its connection fails
 		if err := s.files.movedError(); err != nil {
-			sendHints(hear, store.HintClaim|store.HintNotification)
+			sendHints(onHint, store.HintClaim|store.HintNotification)
 			return s.wrapError("attend", err)
 		}
 		if !watch.wait(ctx, s.done) {
@@ -58,13 +58,13 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 
 // pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
 // fails.
-func (s *database) pollCommits(ctx context.Context, watch *commitWatch, hear func(store.WakeHint)) {
+func (s *database) pollCommits(ctx context.Context, watch *commitWatch, onHint func(store.WakeHint)) {
 	_ = s.withConn(ctx, s.listenerDB, "attend", func(c *conn) error {
 		seen, err := queryInt(c, qDataVersion)
 		if err != nil {
 			return err
 		}
-		sendHints(hear, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
+		sendHints(onHint, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
 		for watch.wait(ctx, s.done) {
 			if err := s.files.check(allFiles); err != nil {
 				return err
@@ -76,7 +76,7 @@ func (s *database) pollCommits(ctx context.Context, watch *commitWatch, hear fun
 			watch.checked(version != seen)
 			if version != seen {
 				seen = version
-				sendHints(hear, store.HintClaim|store.HintNotification)
+				sendHints(onHint, store.HintClaim|store.HintNotification)
 			}
 		}
 		return nil

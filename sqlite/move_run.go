@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Requeue implements store.QueueMoveStore. The write lock is the lock of every queue.
+// MoveRun implements store.QueueMoveStore. The write lock is the lock of every queue.
 func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
 		found, err := readQueueMove(x, m.Run)

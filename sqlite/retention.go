@@ -33,7 +33,7 @@ func readTreeNodes(x executor, root uuid.UUID) (nodes []store.TreeNode, err erro
 }
 
 // DeleteTrees implements store.RetentionStore. The write lock excludes all other changes.
-func (s *database) DeleteTrees(ctx context.Context, d *store.Deletion) error {
+func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest) error {
 	return s.write(ctx, "delete runs", func(x executor) error {
 		for i := range d.Trees {
 			if err := deleteTree(ctx, x, d, &d.Trees[i]); err != nil {
@@ -45,7 +45,7 @@ func (s *database) DeleteTrees(ctx context.Context, d *store.Deletion) error {
 }
 
 // deleteTree deletes one tree, if it can be deleted.
-func deleteTree(ctx context.Context, x executor, d *store.Deletion, t *store.TreeDeletion) error {
+func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t *store.TreeDeletion) error {
 	nodes, err := readTreeNodes(x, t.Root)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ type database struct {
 	store.SharedValues
 	path           string // absolute, without links
 	texts          *statementTexts
-	files          *openFiles
+	files          *movedFileDetector
 	writerDB       *sql.DB // one connection, which is never closed while idle
 	readerDB       *sql.DB
 	listenerDB     *sql.DB   // one connection for each call of Listen
@@ -95,7 +95,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 	if err := checkWritable(path, located); err != nil {
 		return nil, err
 	}
-	t, f := loadStatements(), newOpenFiles(located)
+	t, f := loadStatements(), newMovedFileDetector(located)
 	write, err := newConnector(dataSourceName(located, writerSettings(o)), t, f, o.busyTimeout)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
@@ -235,15 +235,15 @@ func (s *database) notifyListeners(what store.WakeHint) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for hear := range s.listeners {
-		sendHints(*hear, what)
+	for onHint := range s.listeners {
+		sendHints(*onHint, what)
 	}
 }
 
-func sendHints(hear func(store.WakeHint), what store.WakeHint) {
+func sendHints(onHint func(store.WakeHint), what store.WakeHint) {
 	for _, one := range [...]store.WakeHint{store.HintClaim, store.HintAdmitted, store.HintNotification} {
 		if what&one != 0 {
-			hear(one)
+			onHint(one)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// UnreceivedSignals implements store.Store.
-func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
+// CountUnreceivedSignals implements store.Store.
+func (s *database) CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	err := s.read(ctx, "count signals", func(x executor) error {
 		waiting, err := runsWithSignals(ctx, x, runs)

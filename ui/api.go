@@ -43,7 +43,7 @@ func (s *server) routesOfAPI() {
 			if err != nil {
 				return nil, err
 			}
-			return v.historyPage(run, part, opts...)
+			return v.redactedHistoryPage(run, part, opts...)
 		}),
 		"divergences": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.engine.Divergences(v.ctx(), run.RunID) }),
 		"generations": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.generations(run) }),
@@ -136,13 +136,13 @@ func apiScheduleFires(v *view, q url.Values) (any, error) {
 func apiHistory(v *view, run *seen, q url.Values) (any, error) {
 	text := q.Get("generation")
 	if text == "" {
-		return v.history(run)
+		return v.redactedHistory(run)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		return nil, &problem{http.StatusBadRequest, "the generation is no number"}
 	}
-	return v.history(run, durable.InGeneration(n))
+	return v.redactedHistory(run, durable.InGeneration(n))
 }
 
 func (v *view) graph(run *seen) (*durable.GraphInfo, error) {

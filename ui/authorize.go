@@ -36,7 +36,7 @@ func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbRead
 // as the actor of an action, or an error, which refuses the request with 403 and is shown. It is called for reads, for payloads
 // and for actions, possibly several times for one request, and concurrently.
 //
-// For a read of one run the Action holds its workflow, queue and tags. For a list of runs, the Action holds none of these; use
+// For a read of one run the Action contains the workflow, queue and tags of the run. For a list of runs, the Action contains none of them; use
 // [Visible] to bound lists. If only reading of payloads is refused, pages are shown without them.
 //
 // Without Authorize the dashboard is read-only and hides payloads, whatever the address of the client: behind a proxy every request is local.

@@ -151,7 +151,7 @@ func (v *view) bulkPage(b *bulk, limit int) (durable.RunPage, error) {
 
 // data returns what the pages of the act have in common.
 func (b *bulk) data(reason string) *bulkData {
-	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.given.Encode(), Command: bulkCommand(b.verb.Name, b.given)}
+	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.given.Encode(), Command: bulkCLICommand(b.verb.Name, b.given)}
 	rest := url.Values{paramVerb: {b.verb.Name}}
 	for _, name := range filterParams {
 		for _, value := range b.given[name] {
@@ -170,9 +170,9 @@ func (b *bulk) data(reason string) *bulkData {
 	return d
 }
 
-// bulkCommand returns the command that does the same.
-func bulkCommand(verb string, q url.Values) string {
-	return "durable " + verb + listCommand(q)[len("durable list"):]
+// bulkCLICommand returns the command of the CLI that does the same.
+func bulkCLICommand(verb string, q url.Values) string {
+	return "durable " + verb + listCLICommand(q)[len("durable list"):]
 }
 
 // bulkPreview shows which runs an act would reach, and changes nothing.

@@ -66,13 +66,13 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	d.Generation, _ = strconv.Atoi(q.Get("generation")) // it is a number, or missing
 	part.From, part.Limit, part.Call = part.From/rowsPerPage*rowsPerPage, rowsPerPage, ""
-	history, err := v.historyPage(run, part, opts...)
+	history, err := v.redactedHistoryPage(run, part, opts...)
 	if err != nil {
 		return err
 	}
 	if all := len(history.Outline); part.From >= all && all > 0 { // a repair has shortened the history
 		part.From = (all - 1) / rowsPerPage * rowsPerPage
-		if history, err = v.historyPage(run, part, opts...); err != nil {
+		if history, err = v.redactedHistoryPage(run, part, opts...); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, v *view) error {
 	if part.Call == "" {
 		return &problem{http.StatusBadRequest, "The address names no call: it ends with &call= and the name of the call."}
 	}
-	page, err := v.historyPage(run, part, opts...)
+	page, err := v.redactedHistoryPage(run, part, opts...)
 	if err != nil {
 		return err
 	}

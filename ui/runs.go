@@ -47,7 +47,7 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	d := &runsData{Query: onlyFilter(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
 	d.Filtered = len(d.Query) > 0
-	d.Command = listCommand(d.Query)
+	d.Command = listCLICommand(d.Query)
 	for _, name := range filterParams {
 		for _, value := range d.Query[name] {
 			d.Fields = append(d.Fields, keyValue{name, value})
@@ -71,8 +71,8 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	return v.show(w, "runs", http.StatusOK, frame{Title: "Runs", Section: "/runs", Notice: notice(q), Live: page.Cursor == "", Data: d})
 }
 
-// listCommand returns the command that lists the same runs.
-func listCommand(q url.Values) string {
+// listCLICommand returns the command that lists the same runs.
+func listCLICommand(q url.Values) string {
 	command := "durable list"
 	for _, name := range filterParams {
 		for _, value := range q[name] {

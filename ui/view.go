@@ -135,7 +135,8 @@ func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page
 	return visible, next, err
 }
 
-func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
+// redactedHistory returns a history without what the request may not see.
+func (v *view) redactedHistory(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
 	all, err := v.engine.History(v.ctx(), run.RunID, opts...)
 	for i := range all {
 		v.hideChild(&all[i])
@@ -144,8 +145,8 @@ func (v *view) history(run *seen, opts ...durable.HistoryOption) ([]durable.Chec
 	return all, err
 }
 
-// historyPage returns a part of a history. An output that is too long for the page has its size only.
-func (v *view) historyPage(run *seen, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
+// redactedHistoryPage returns a part of a history. An output that is too long for the page has its size only.
+func (v *view) redactedHistoryPage(run *seen, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
 	page, err := shared(v, fmt.Sprintf("history %s %+v %s", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
 		return v.engine.HistoryPage(ctx, run.RunID, part, opts...)
 	})

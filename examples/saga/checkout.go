@@ -87,7 +87,7 @@ func defineCheckout(shop client) *durable.Workflow[Order, Receipt] {
 			return r, err
 		}
 
-		approval := c.Awaitable[Decision]("approval")
+		approval := c.Callback[Decision]("approval")
 		if err := c.Do("ask", func(ctx context.Context) error {
 			return shop.ask(ctx, in.ID, approval.Token())
 		}, stubborn, bounded); err != nil {

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	statusesAtOnce  = 1000 // children whose statuses are read by one query
-	recordsAtOnce   = 64   // goroutines that record the results of children; their writes share commits
-	childrenPerRead = 16   // children whose results are read by one query
-	maxEndsAtOnce   = 256  // open children that are all awaited at once
+	statusesPerRead            = 1000 // children whose statuses are read by one query
+	maxResultRecorders         = 64   // goroutines that record the results of children; their writes share commits
+	childrenPerRead            = 16   // children whose results are read by one query
+	maxChildrenAwaitedTogether = 256  // open children that are all awaited at once
 )
 
 // A run that waits for many children is not to be executed again at the end of each. So the ends are counted in the database, and
@@ -99,7 +99,7 @@ func (s *Scope) awaitEnds(open []*Child) {
 // nextEnds returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
 // results are left to be recorded after the last end.
 func nextEnds(open int) int {
-	if open > maxEndsAtOnce {
+	if open > maxChildrenAwaitedTogether {
 		return open / 2
 	}
 	return open
@@ -114,7 +114,7 @@ func (s *Scope) awaitCount(w *store.AwaitedChildEnds, ends int) bool {
 
 // splitByEnd returns the children that have ended, and those that have not. It reports false if they cannot be read.
 func (s *Scope) splitByEnd(children []*Child) (ended, open []*Child, ok bool) {
-	for some := range slices.Chunk(children, statusesAtOnce) {
+	for some := range slices.Chunk(children, statusesPerRead) {
 		var statuses []store.Status
 		err := s.r.e.retryUntilPatienceEnds(s.ctx, writeCaller{}, func() (err error) {
 			statuses, err = s.r.e.store.Statuses(s.ctx, idsOf(some))
@@ -153,7 +153,7 @@ func idsOf(children []*Child) []uuid.UUID {
 // recordResults reads and records the results of children that have ended.
 func (s *Scope) recordResults(children []*Child) {
 	chunks := slices.Collect(slices.Chunk(children, childrenPerRead))
-	n := min(recordsAtOnce, len(chunks))
+	n := min(maxResultRecorders, len(chunks))
 	var recording sync.WaitGroup
 	for first := range n {
 		recording.Go(func() {

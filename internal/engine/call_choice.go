@@ -175,7 +175,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 	}
 	r := s.r
 	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
-		losers := losersOf(r, spec.Losers(c.Won))
+		losers := normalizeLosers(r, spec.Losers(c.Won))
 		t := &stepTask{r: r, s: s, name: row.Name}
 		unlock := lockLosers(losers)
 		_, _, closed := withholdResults(losers)
@@ -204,7 +204,7 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	}
 	var losers []LoserBranch
 	if spec.Losers != nil {
-		losers = losersOf(r, spec.Losers(won))
+		losers = normalizeLosers(r, spec.Losers(won))
 	}
 	unlock := lockLosers(losers)
 	made := spec.newRecordWithDeciders(won)
@@ -284,9 +284,9 @@ func (r *run) branchEndTime() time.Time {
 	return now
 }
 
-// losersOf returns those of the losers that are branches of this execution, without duplicates and in the
+// normalizeLosers returns those of the losers that are branches of this execution, without duplicates and in the
 // order of their prefixes.
-func losersOf(r *run, losers []LoserBranch) []LoserBranch {
+func normalizeLosers(r *run, losers []LoserBranch) []LoserBranch {
 	losers = slices.DeleteFunc(losers, func(l LoserBranch) bool { return l.Branch == nil || l.Branch.scope.r != r })
 	slices.SortFunc(losers, func(a, b LoserBranch) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
 	return slices.CompactFunc(losers, func(a, b LoserBranch) bool { return a.Branch == b.Branch })

@@ -58,7 +58,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	if len(children) == 0 {
 		return nil
 	}
-	return r.e.control(r.writeCtx, by, &store.ControlOperation{
+	return r.e.control(r.writeCtx, by, &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.WithoutDetached, Runs: children,
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
 	})

@@ -168,7 +168,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 
 // CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
 // already. It returns ErrNotFound or ErrEffectInterrupted.
-func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlOperation) error {
+func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlRequest) error {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		}
 		beforeWait()
 		r.idleTracker.endBusy()
-		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.mustRequest)
+		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.requestDue)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)

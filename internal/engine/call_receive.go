@@ -39,12 +39,12 @@ type ReceiveSpec struct {
 
 // receiveCall is the state of one receive in progress.
 type receiveCall struct {
-	s       *Scope
-	r       *run
-	spec    *ReceiveSpec
-	name    string     // the name with its scope
-	row     store.Step // the row of the receive, as recorded or to be recorded
-	wasLate bool       // the time of the receive was over when its last check began
+	s           *Scope
+	r           *run
+	spec        *ReceiveSpec
+	name        string     // the name with its scope
+	row         store.Step // the row of the receive, as recorded or to be recorded
+	timeWasOver bool       // the time of the receive was over when its last check began
 }
 
 // Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and
@@ -105,7 +105,7 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 				return nil, err
 			}
 			if found.Status.IsTerminal() {
-				took = !w.wasLate && found.Status == store.StepCompleted
+				took = !w.timeWasOver && found.Status == store.StepCompleted
 				return found, nil
 			}
 			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
@@ -126,7 +126,7 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	defer r.idleTracker.endBusy()
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
-	if w.wasLate = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.wasLate {
+	if w.timeWasOver = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.timeWasOver {
 		return w.record(&row, false)
 	}
 	if w.spec.OnTimeout == TimeoutEscalates { // do not escalate if a signal arrived in time
@@ -215,7 +215,7 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return CallResult{}, err
 		}
-		o := &store.ControlOperation{Verb: store.VerbCancel, Runs: uuidStrings(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
+		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: uuidStrings(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
 		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
 			w.r.suspendAfterFailedWrite("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {

@@ -41,9 +41,9 @@ type receiveQueue struct {
 type waitingReceive struct {
 	signal         string
 	queue          *receiveQueue
-	queueElement   *list.Element // in queue.idle; nil: the receive is called, or queries
+	queueElement   *list.Element // in queue.idleReceives; nil: the receive is called, or queries
 	queryRequested chan struct{} // has capacity one; a value means that the receive should query for a signal
-	countsAtQuery  int           // queue.counts when the query of this receive began
+	countsAtQuery  int           // queue.countsDelivered when the query of this receive began
 }
 
 // addReceive adds a receive that is about to query.

@@ -21,7 +21,7 @@ type mailbox struct {
 	rows    map[string]*store.Step // as recorded, by name
 	queries int
 	fenced  bool
-	orders  []*store.ControlOperation
+	orders  []*store.ControlRequest
 }
 
 // send stores a signal that has just arrived. It wakes nobody.
@@ -76,7 +76,7 @@ func (s *mailbox) receive(w *store.ReceiveWrite) {
 	w.Outcome, w.Recorded = store.Written, &row
 }
 
-func (s *mailbox) Control(_ context.Context, o *store.ControlOperation) error {
+func (s *mailbox) Control(_ context.Context, o *store.ControlRequest) error {
 	s.orders = append(s.orders, o)
 	return nil
 }

@@ -121,7 +121,7 @@ func (s *Scope) Replaying() bool { return !s.r.pastReplay.Load() }
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// DisplayName returns a name in this scope as people see it.
+// DisplayName returns the name with the prefix of the scope, formatted for errors and logs.
 func (s *Scope) DisplayName(name string) string { return naming.Display(s.prefix + name) }
 
 // beginCall marks the name as used in this execution, and returns its row in history, or nil. site is

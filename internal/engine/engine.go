@@ -174,7 +174,8 @@ func (e *Engine) Store() store.Store {
 	return e.database
 }
 
-// Database returns the engine's store as New was given it, or the store in it if that is a probe's. Payloads are as they are stored.
+// Database returns the store that was passed to New, without the wrapper of a probe and without the codec: payloads are as they are
+// stored.
 func (e *Engine) Database() store.Store { return e.database }
 
 // HasWorkflow reports whether this engine has a definition of the workflow.

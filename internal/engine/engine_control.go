@@ -54,7 +54,7 @@ func (e *StateError) State() string {
 
 // Control pauses, resumes, cancels or terminates the runs of the operation o, which names them by their UUIDs. It sets o.Now and,
 // for a cancel or a termination, o.Error.
-func (e *Engine) Control(ctx context.Context, o *store.ControlOperation) error {
+func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlOperation) error {
 
 // control does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
 // retries for Config.Patience.
-func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlOperation) error {
+func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlRequest) error {
 	o.Now = e.clock.Now()
 	switch {
 	case o.Error != nil:

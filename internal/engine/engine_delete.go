@@ -40,7 +40,7 @@ func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, 
 	if err := e.CheckOutsideTx(ctx, "a deletion"); err != nil {
 		return 0, err
 	}
-	row, err := e.find(ctx, ref, store.NoPayloads)
+	row, err := e.getRun(ctx, ref, store.NoPayloads)
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +92,7 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 	if err != nil {
 		return nil, err
 	}
-	op := &store.Deletion{Now: now, Actor: d.request.Actor, Reason: d.request.Reason, WithEvents: true}
+	op := &store.DeleteTreesRequest{Now: now, Actor: d.request.Actor, Reason: d.request.Reason, WithEvents: true}
 	var planned []int // the position of each tree of op
 	for _, i := range todo {
 		r := &results[i]
@@ -179,7 +179,7 @@ func (d *treeDeleter) guardParent(ctx context.Context, row *store.Run) error {
 	refused := func(of string) error {
 		return &StateError{Ref: row.Address(), Verb: deleteVerb, Status: row.Status, Detail: row.Status.String() + ", and a child of " + of}
 	}
-	parent, err := d.e.find(ctx, row.Parent.UUID.String(), store.NoPayloads)
+	parent, err := d.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	if err == nil {
 		return refused(fmt.Sprintf("run %q: delete the root of the tree", parent.Address()))
 	}
@@ -201,7 +201,7 @@ func (d *treeDeleter) guardParent(ctx context.Context, row *store.Run) error {
 // errorUnlessDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
 // what the call read of it was incomplete.
 func (e *Engine) errorUnlessDeleted(ctx context.Context, ref string, err error) error {
-	if _, gone := e.find(ctx, ref, store.NoPayloads); errors.Is(gone, ErrNotFound) {
+	if _, gone := e.getRun(ctx, ref, store.NoPayloads); errors.Is(gone, ErrNotFound) {
 		return gone
 	}
 	return err

@@ -31,7 +31,7 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Repair
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
-	row, err := e.find(ctx, ref, store.AllPayloads)
+	row, err := e.getRun(ctx, ref, store.AllPayloads)
 	if err != nil {
 		return nil, err
 	}

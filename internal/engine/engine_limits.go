@@ -11,7 +11,7 @@ import (
 )
 
 // SetLimit sets the bounds of a limit, whatever code declares.
-func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
+func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	err := e.checkWorkers(ctx, "limits")
 	if err == nil {
 		c.Now, err = e.Now(ctx)

@@ -151,7 +151,7 @@ func mayHaveCommitted(err error) bool {
 // retryUntilPatienceEnds returns store.ErrBadData.
 func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try func() error) error {
 	began := time.Now()
-	told, limits := false, 0
+	logged, limits := false, 0
 	var last error
 	for wait := firstWriteRetryDelay; ; wait = min(2*wait, maxWriteRetryDelay) {
 		err := try()
@@ -172,8 +172,8 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try
 		if took > e.Patience() {
 			return err
 		}
-		if took > logRetryAfter && !told {
-			told = true
+		if took > logRetryAfter && !logged {
+			logged = true
 			defer e.logLongRetry(err)()
 		}
 		pause := wait/2 + rand.N(wait)

@@ -18,7 +18,7 @@ type DeclaredQueue struct {
 }
 
 // SetQueue sets the settings of a queue, whatever code declares.
-func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
+func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error {
 	err := e.checkWorkers(ctx, "queues")
 	if err == nil {
 		c.Now, err = e.Now(ctx)
@@ -42,7 +42,7 @@ func (e *Engine) reportOperatorChange(key, name string, c store.OperatorChange) 
 }
 
 // PauseQueue pauses a queue, or resumes it if p.Resume is set. It returns ErrNotFound if there is none.
-func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePause) error {
+func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePauseRequest) error {
 	now, err := e.Now(ctx)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 		return err
 	}
 	for _, d := range w.e.cfg.DeclaredQueues {
-		err := w.e.store.ChangeQueue(ctx, store.QueueChange{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.orderedVersion()})
+		err := w.e.store.ChangeQueue(ctx, store.QueueChangeRequest{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.orderedVersion()})
 		if err != nil {
 			return fmt.Errorf("declare queue %q: %w", d.Name, err)
 		}

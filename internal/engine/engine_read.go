@@ -21,15 +21,15 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 // Get returns the run with the UUID or, for a root, the name ref, including its payloads. It returns ErrNotFound if there is
 // no such run.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
-	return e.find(ctx, ref, store.AllPayloads)
+	return e.getRun(ctx, ref, store.AllPayloads)
 }
 
 // Find returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
 func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
-	return e.find(ctx, ref, store.NoPayloads)
+	return e.getRun(ctx, ref, store.NoPayloads)
 }
 
-func (e *Engine) find(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, error) {
+func (e *Engine) getRun(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, error) {
 	if err := CheckRunID(ref); err != nil {
 		return nil, err
 	}

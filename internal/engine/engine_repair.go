@@ -114,7 +114,7 @@ type repairPlanner struct {
 func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 	p.store.Runs, p.store.Guards, p.store.Cancel, p.store.Resume = nil, nil, nil, nil
 	p.runs, p.cancel, p.resumed = nil, nil, nil
-	row, err := p.e.find(ctx, p.ref, store.WithOutcome)
+	row, err := p.e.getRun(ctx, p.ref, store.WithOutcome)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +141,7 @@ func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 	}
 	p.setCancel()
 	if p.stopped == row.UUID {
-		p.store.Resume = &store.ControlOperation{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now}
+		p.store.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now}
 	}
 	if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Repair(ctx, &p.store) }); err != nil {
 		return false, p.wrap(row, err)
@@ -152,7 +152,7 @@ func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 // setCancel cancels the children that belong to the superseded generations only.
 func (p *repairPlanner) setCancel() {
 	if len(p.cancel) > 0 {
-		p.store.Cancel = &store.ControlOperation{
+		p.store.Cancel = &store.ControlRequest{
 			Verb: store.VerbCancel, Runs: p.cancel, Now: p.store.Now, Reason: supersededReason, Actor: p.request.Actor,
 			Error: record.Cancelled(supersededReason, p.request.Actor).Encode(),
 		}
@@ -189,7 +189,7 @@ func (p *repairPlanner) checkState(row *store.Run) error {
 // guardParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
 // recorded the end of its child, or may record it at any moment.
 func (p *repairPlanner) guardParent(ctx context.Context, row *store.Run) error {
-	parent, err := p.e.find(ctx, row.Parent.UUID.String(), store.NoPayloads)
+	parent, err := p.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return p.refuse(row, "belongs to a superseded generation of its parent, or its parent was deleted")
@@ -243,7 +243,7 @@ func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Reque
 	p.cancel = append(p.cancel, made.Cancel...)
 	p.addPausedChildren(s, made)
 	for _, id := range made.Failed {
-		child, err := p.e.find(ctx, id.String(), store.WithOutcome)
+		child, err := p.e.getRun(ctx, id.String(), store.WithOutcome)
 		if err != nil {
 			return false, p.wrap(row, err)
 		}

@@ -38,7 +38,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 	}
 	if row.Control&store.PausedItself == 0 {
 		p.stopped = row.UUID
-		o := &store.ControlOperation{Verb: store.VerbPause, Runs: uuidStrings(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor}
+		o := &store.ControlRequest{Verb: store.VerbPause, Runs: uuidStrings(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.control(ctx, userCaller, o); err != nil {
 			return false, p.stillRunningError(ctx, row, err)
 		}
@@ -47,7 +47,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 		}
 	}
 	for {
-		now, err := p.e.find(ctx, row.UUID.String(), store.WithOutcome)
+		now, err := p.e.getRun(ctx, row.UUID.String(), store.WithOutcome)
 		switch {
 		case err != nil:
 			return false, p.stillRunningError(ctx, row, err)
@@ -124,7 +124,7 @@ func (p *repairPlanner) resume(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairUndoTimeout)
 	defer cancel()
-	o := &store.ControlOperation{Verb: store.VerbResume, Runs: uuidStrings(p.stopped)}
+	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidStrings(p.stopped)}
 	if err := p.e.control(ctx, userCaller, o); err != nil {
 		p.e.telemetry.Log.Error("a run stays paused after a repair that was not made: resume it", telemetry.KeyRun, p.stopped, telemetry.KeyVerb, p.request.Verb, telemetry.KeyError, err)
 	}

@@ -152,7 +152,7 @@ func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) e
 	return i.waitInMemoryUntil(s, due, time.Time{}, news)
 }
 
-// inMemoryUntil is waitUntil with waitingCall.inMemoryUntil.
+// waitInMemoryUntil does the same as waitUntil, and keeps the run in memory until the time stays: see waitingCall.inMemoryUntil.
 func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
 	defer i.endWait(i.beginWaitInMemory(due, stays))
 	var over <-chan time.Time

@@ -166,7 +166,7 @@ func (r *run) cancelChildren() bool {
 		return true
 	}
 	const reason = repair.ParentEndedReason
-	o := &store.ControlOperation{
+	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: uuidStrings(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}

@@ -123,7 +123,7 @@ func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 
 // reportCancel logs each run for which a cancel ended runs at once, with their number. A run that a
 // worker executes is logged when it ends.
-func (e *Engine) reportCancel(o *store.ControlOperation) {
+func (e *Engine) reportCancel(o *store.ControlRequest) {
 	if o.Verb != store.VerbCancel || !e.telemetry.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}

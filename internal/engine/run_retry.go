@@ -153,7 +153,7 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 
 // addFailedChild adds the failed child of a call to the retry of the run.
 func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID, now time.Time) error {
-	child, err := r.e.find(ctx, id.String(), store.WithOutcome)
+	child, err := r.e.getRun(ctx, id.String(), store.WithOutcome)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 // cancelForFold cancels runs that a start with the same key has replaced. If the process dies before, the
 // row of the key stays due.
 func (e *Engine) cancelForFold(ctx context.Context, key store.FoldKey, runs []uuid.UUID) error {
-	o := &store.ControlOperation{
+	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: runs, Actor: foldActor,
 		Reason: fmt.Sprintf("a newer start with the key %.100q replaces it", key.Key),
 	}

@@ -52,7 +52,7 @@ type worker struct {
 	fleet fleet
 
 	claimHints           notifier // a run may be claimable
-	sharedClaimHints     notifier // likewise; all workers have been told
+	sharedClaimHints     notifier // likewise; all workers were notified
 	notificationsPending notifier // a run in memory may have a control request, or may have been woken
 	scheduleHints        notifier // a schedule was changed
 	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
@@ -330,7 +330,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 // presenceLoop keeps the worker visible to other workers, and receives hints about claimable runs and about
 // notifications.
 func (w *worker) presenceLoop(ctx context.Context) {
-	hear := func(h store.WakeHint) {
+	onHint := func(h store.WakeHint) {
 		switch h {
 		case store.HintListenBegan, store.HintListenLost:
 			w.fleet.listening.Store(h == store.HintListenBegan)
@@ -345,7 +345,7 @@ func (w *worker) presenceLoop(ctx context.Context) {
 			w.queueAdmitter.requestAllPasses()
 		}
 	}
-	if err := w.e.store.Listen(ctx, w.id, hear); err != nil && ctx.Err() == nil {
+	if err := w.e.store.Listen(ctx, w.id, onHint); err != nil && ctx.Err() == nil {
 		w.stopIfFatal(err)
 		w.log.Warn("no hints and no fast takeover; polling and lease expiry do the work", telemetry.KeyError, err)
 	}

@@ -65,7 +65,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	for {
 		limited, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 		var err error
-		counts, err = w.e.store.UnreceivedSignals(limited, ids)
+		counts, err = w.e.store.CountUnreceivedSignals(limited, ids)
 		cancel()
 		if err == nil {
 			break

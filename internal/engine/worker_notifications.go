@@ -69,7 +69,7 @@ func (w *worker) notificationLoop(ctx context.Context) {
 }
 
 // applyNotifications reads the notifications for the runs and applies them. If the read fails, applyNotifications wakes all the
-// runs, because the lost result may have contained their wake-ups. hear holds w.hearing, so that no run parks during the read.
+// runs, because the lost result may have contained their wake-ups. onHint holds w.hearing, so that no run parks during the read.
 // Otherwise a run could park after the database has reported its wake-up, and before the run knows of it.
 func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	w.notificationsMu.Lock()

@@ -36,7 +36,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		}
 		for name, s := range all {
 			select {
-			case <-s.mustRequest:
+			case <-s.requestDue:
 				if !wanted[name] {
 					t.Errorf("%s: %s requests", when, name)
 				}

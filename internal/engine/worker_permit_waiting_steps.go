@@ -27,13 +27,13 @@ type stepAwaitingPermit struct {
 	step         string
 	arrivedAt    time.Time // zero: not known yet
 	isRequesting bool
-	mustRequest  notifier // has a value when the step should request its permit
+	requestDue   notifier // has a value when the step should request its permit
 	gone         bool     // it has left the local limit key; guarded by permitExchange.mu
 }
 
-// addStepToHistory adds a step, which then requests its permit.
+// addStep adds a step, which then requests its permit.
 func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{run: q, limitKey: g, step: step, isRequesting: true, mustRequest: newNotifier()}
+	s := &stepAwaitingPermit{run: q, limitKey: g, step: step, isRequesting: true, requestDue: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byLimitKey == nil {
@@ -93,7 +93,7 @@ func (q *runPermitWaits) endWait(s *stepAwaitingPermit) {
 		}
 		if !next.isRequesting {
 			next.isRequesting = true
-			next.mustRequest.notify()
+			next.requestDue.notify()
 		}
 		left--
 	}
@@ -107,7 +107,7 @@ func (q *runPermitWaits) wake() {
 		for i, s := range line {
 			if i == 0 || s.isRequesting {
 				s.isRequesting = true
-				s.mustRequest.notify()
+				s.requestDue.notify()
 			}
 		}
 	}
@@ -121,6 +121,6 @@ func (q *runPermitWaits) wakeStep(s *stepAwaitingPermit) bool {
 		return false
 	}
 	s.isRequesting = true
-	s.mustRequest.notify()
+	s.requestDue.notify()
 	return true
 }

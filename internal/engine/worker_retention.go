@@ -57,21 +57,21 @@ func (w *worker) retentionLoop(ctx context.Context) {
 	if _, serial := w.e.database.(store.SerialCommitter); serial {
 		s.pause, s.wanted = sweepSerialPause, sweepSerialTransaction
 	}
-	told := false
+	logged := false
 	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
 		err := s.sweep(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, store.ErrPermission):
-			if !told {
+			if !logged {
 				w.log.Error("retention cannot delete: grant the worker's role the rights of schema.Worker, which include DELETE; everything is kept until then", telemetry.KeyError, err)
 			}
-			told = true
+			logged = true
 		case err != nil:
 			w.stopIfFatal(err)
 			w.log.Warn("retention could not delete everything that is due; trying again with the next sweep", telemetry.KeyError, err)
 		default:
-			told = false
+			logged = false
 		}
 		s.report()
 	}
@@ -201,7 +201,7 @@ func (s *sweeper) sweepEvents(ctx context.Context, before time.Time) error {
 func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
 	for len(due) > 0 {
 		n := min(s.batch, len(due))
-		d := &store.Deletion{Now: s.now, Trees: s.archived(ctx, due[:n])}
+		d := &store.DeleteTreesRequest{Now: s.now, Trees: s.archived(ctx, due[:n])}
 		due = due[n:]
 		took, err := s.callAndPause(ctx, func() error { return s.w.e.store.DeleteTrees(ctx, d) })
 		if err != nil {

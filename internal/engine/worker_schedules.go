@@ -43,7 +43,7 @@ const scheduleActor = "durable"
 // nothing to do.
 func (w *worker) scheduleLoop(ctx context.Context) {
 	declare := time.Now() // when to check the declarations
-	failed, told := firstClaimRetryDelay, false
+	failed, logged := firstClaimRetryDelay, false
 	faulty := make(failedSchedules)
 	for ctx.Err() == nil {
 		if len(w.e.cfg.Schedules) > 0 && !time.Now().Before(declare) {
@@ -51,10 +51,10 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			err := w.declareSchedules(ctx)
 			if older, is := errors.AsType[*OlderWorkerError](err); is {
 				declare = time.Now() // with each poll
-				if !told {
+				if !logged {
 					w.log.Warn("the schedules that this code declares wait until a worker with an older version of durable has stopped", telemetry.KeyError, older)
 				}
-				told = true
+				logged = true
 			} else if err != nil && ctx.Err() == nil {
 				w.log.Warn("could not declare schedules; trying again", telemetry.KeyError, err)
 				declare = time.Now().Add(failed)
@@ -170,7 +170,7 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 
 // cancelForSchedule cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
 func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UUID) error {
-	o := &store.ControlOperation{
+	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: uuidStrings(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}

@@ -16,19 +16,19 @@ type workerSession struct {
 }
 
 // Run executes runs until ctx ends, then drains and returns. It returns an error only if the worker could
-// not begin, or if the database is permanently lost. Callers that wait for runs (see Attach) keep
+// not begin, or if the database is permanently lost. Callers that wait for runs (see KeepWorkerActive) keep
 // waiting, for results from other processes.
 func (e *Engine) Run(ctx context.Context) error {
-	s := e.joinSession(true)
+	s := e.joinWorkerSession(true)
 	if s == nil {
 		return ErrRunning
 	}
 	select {
 	case <-ctx.Done():
-		e.stopSession(s)
+		e.stopWorkerSession(s)
 	case <-s.done:
 	}
-	e.leaveSession(s, true)
+	e.leaveWorkerSession(s, true)
 	<-s.done
 	return s.err
 }
@@ -37,18 +37,18 @@ func (e *Engine) Run(ctx context.Context) error {
 // process executes nothing until Run is called again. The last caller of detach waits for the drain. The
 // channel failed is closed if the worker could not begin, or had to stop; detach then returns the reason.
 //
-// In a step of this engine, Attach does nothing, because the worker that executes the step waits for its
+// In a step of this engine, KeepWorkerActive does nothing, because the worker that executes the step waits for its
 // end.
 func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-chan struct{}, detach func() error) {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok && t.r.e == e {
 		return true, nil, func() error { return nil }
 	}
-	s := e.joinSession(false)
+	s := e.joinWorkerSession(false)
 	if s == nil {
 		return false, nil, func() error { return nil }
 	}
 	return true, s.failedToBegin, func() error {
-		last := e.leaveSession(s, false)
+		last := e.leaveWorkerSession(s, false)
 		select {
 		case <-s.failedToBegin:
 			last = true // done is about to be closed
@@ -62,9 +62,9 @@ func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-
 	}
 }
 
-// joinSession enters the current session, or begins a session if there is none. The goroutine of the session ends with its
-// worker. joinSession returns nil for a second Run, and for other users if Run was stopped.
-func (e *Engine) joinSession(run bool) *workerSession {
+// joinWorkerSession enters the current session, or begins a session if there is none. The goroutine of the session ends with its
+// worker. joinWorkerSession returns nil for a second Run, and for other users if Run was stopped.
+func (e *Engine) joinWorkerSession(run bool) *workerSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !run && e.stopped {
@@ -100,26 +100,26 @@ func (e *Engine) joinSession(run bool) *workerSession {
 	return s
 }
 
-// stopSession ends the session of Run even if it has other users, and prevents a new session until Run is called
+// stopWorkerSession ends the session of Run even if it has other users, and prevents a new session until Run is called
 // again.
-func (e *Engine) stopSession(s *workerSession) {
+func (e *Engine) stopWorkerSession(s *workerSession) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true
-	e.endSession(s)
+	e.endWorkerSession(s)
 }
 
-// endSession ends the session. e.mu is held.
-func (e *Engine) endSession(s *workerSession) {
+// endWorkerSession ends the session. e.mu is held.
+func (e *Engine) endWorkerSession(s *workerSession) {
 	if e.session == s {
 		e.session = nil
 	}
 	s.cancel()
 }
 
-// leaveSession leaves the session, and ends it if it has no other users. It reports whether the caller must wait
+// leaveWorkerSession leaves the session, and ends it if it has no other users. It reports whether the caller must wait
 // for the drain.
-func (e *Engine) leaveSession(s *workerSession, run bool) (last bool) {
+func (e *Engine) leaveWorkerSession(s *workerSession, run bool) (last bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.users--
@@ -130,7 +130,7 @@ func (e *Engine) leaveSession(s *workerSession, run bool) (last bool) {
 	if s.users > 0 {
 		return false
 	}
-	e.endSession(s)
+	e.endWorkerSession(s)
 	return !stopped
 }
 

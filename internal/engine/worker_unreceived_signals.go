@@ -69,7 +69,7 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 			all[i] = some[i].id
 			by[some[i].id] = &some[i]
 		}
-		counts, err := w.e.store.UnreceivedSignals(ctx, all)
+		counts, err := w.e.store.CountUnreceivedSignals(ctx, all)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.log.Warn("could not look for signals that nobody received; Get tells of them", telemetry.KeyCount, len(some), telemetry.KeyError, err)

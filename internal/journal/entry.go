@@ -121,7 +121,7 @@ func (j *Journal) Receive(ctx context.Context, r *store.ReceiveWrite) error {
 	return j.awaitEntry(ctx, j.newReceiveEntry(r))
 }
 
-// See Writer for the meaning of Signal.
+// Signal is described at Writer.
 func (j *Journal) Signal(ctx context.Context, s *store.SignalWrite) error {
 	return j.awaitEntry(ctx, j.newSignalEntry(s))
 }

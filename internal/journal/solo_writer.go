@@ -99,7 +99,7 @@ func (a *SoloWriter) Receive(ctx context.Context, r *store.ReceiveWrite) error {
 	return a.write(ctx, a.j.newReceiveEntry(r))
 }
 
-// See Writer for the meaning of Signal.
+// Signal is described at Writer.
 func (a *SoloWriter) Signal(ctx context.Context, s *store.SignalWrite) error {
 	return a.write(ctx, a.j.newSignalEntry(s))
 }

@@ -27,7 +27,7 @@ var (
 )
 
 // DisplaySignal returns the name of a signal as people see it. It is the name as given, except for the
-// signal that completes an Awaitable, which is named after its wait.
+// signal that completes a Callback, which is named after its wait.
 func DisplaySignal(name string) string {
 	if wait, ok := strings.CutPrefix(name, Separator); ok {
 		return Display(wait)

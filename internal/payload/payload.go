@@ -96,16 +96,16 @@ var (
 	ErrDamaged    = fmt.Errorf("%w: it is damaged or from another place", ErrUnreadable)
 )
 
-// UnknownKeyError is returned for a payload that is encrypted with a key that the codec does not have. It wraps ErrUnreadable.
-type UnknownKeyError struct{ KeyID string }
+// UnknownEncryptionKeyError is returned for a payload that is encrypted with a key that the codec does not have. It wraps ErrUnreadable.
+type UnknownEncryptionKeyError struct{ KeyID string }
 
 // Error returns a text with the ID of the key.
-func (e *UnknownKeyError) Error() string {
+func (e *UnknownEncryptionKeyError) Error() string {
 	return fmt.Sprintf("%v: it is encrypted with the key %q, which this process does not have: add the key to the codec", ErrUnreadable, e.KeyID)
 }
 
 // Unwrap returns ErrUnreadable.
-func (e *UnknownKeyError) Unwrap() error { return ErrUnreadable }
+func (e *UnknownEncryptionKeyError) Unwrap() error { return ErrUnreadable }
 
 // IsEncoded reports whether the payload was encoded by a codec and is not decoded.
 func IsEncoded(b []byte) bool { return len(b) > 0 && b[0] == Mark }

@@ -22,7 +22,7 @@ func OpenOrMark(c Codec, slot Slot, stored []byte) []byte {
 		return plain
 	}
 	b := binary.AppendUvarint([]byte{Mark, formUnreadable}, uint64(len(stored)))
-	if unknown, ok := errors.AsType[*UnknownKeyError](err); ok {
+	if unknown, ok := errors.AsType[*UnknownEncryptionKeyError](err); ok {
 		return append(append(b, holdsKeyID), unknown.KeyID...)
 	}
 	text := strings.ReplaceAll(err.Error(), ErrUnreadable.Error()+": ", "")
@@ -37,7 +37,7 @@ func Problem(b []byte) error {
 	kind, text := unreadable(b)
 	switch kind {
 	case holdsKeyID:
-		return &UnknownKeyError{text}
+		return &UnknownEncryptionKeyError{text}
 	case holdsText:
 		return fmt.Errorf("%w: %s", ErrUnreadable, text)
 	}

@@ -82,13 +82,13 @@ func (t *PerPriority) ofPriority(priority int16) *int64 {
 // QueueState is what an admission has read of a queue, whose row its transaction has locked.
 type QueueState struct {
 	QueueRow
-	Now           time.Time   // of the pass; it may be before that of an earlier one
-	Clock         time.Time   // of RateUsedUntil and ClosedUntil; Now, but never before that of an earlier pass
-	RateUsedUntil time.Time   // the rate is used up until this time
-	ClosedUntil   time.Time   // nothing begins before this time
-	Timeline      string      // the timeline of the database at the last admission; empty: unknown
-	LatestTurns   PerPriority // of the run that was admitted last, for each priority
-	Use           QueueUse
+	Now              time.Time   // of the pass; it may be before that of an earlier one
+	Clock            time.Time   // of RateUsedUntil and ClosedUntil; Now, but never before that of an earlier pass
+	RateUsedUntil    time.Time   // the rate is used up until this time
+	ClosedUntil      time.Time   // nothing begins before this time
+	DatabaseTimeline string      // the timeline of the database at the last admission; empty: unknown
+	LatestTurns      PerPriority // of the run that was admitted last, for each priority
+	Use              QueueUse
 
 	RecordedSettings string // the recorded settings
 	AppliedSettings  string // the recorded settings at the last admission
@@ -179,7 +179,7 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 // HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. The result again
 // is the time from which a pass may change something even if no run starts, ends or becomes due.
 func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
-	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.Timeline != begun {
+	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.DatabaseTimeline != begun {
 		return false, time.Time{}
 	}
 	s.advance()
@@ -227,21 +227,24 @@ func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 // queue which is being deleted keeps its row, with its key: the queue may get settings again.
 func (r *AdmissionRun) LosesPlace() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
 
-// admissionClass tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
-// needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
-// to be open.
-func (p *QueuePlace) admissionClass() int {
+// The classes of runs tell which bounds apply to a run besides those on executing runs. A queue has a line for each class, so that no
+// run waits behind a run to which more bounds apply.
+const (
+	begunClass   = 0 // runs that have begun: no other bound
+	childClass   = 1 // children that have not begun: the rate
+	newRootClass = 2 // roots that have not begun: the rate, and the bounds on runs in progress
+)
+
+// lineClass returns the class of the run.
+func (p *QueuePlace) lineClass() int {
 	switch {
 	case p.Begun:
-		return 0
+		return begunClass
 	case !p.Root:
-		return 1
+		return childClass
 	}
 	return newRootClass
 }
-
-// newRootClass is the class of roots that have not begun, the last one.
-const newRootClass = 2
 
 // FirstWaitingRuns is the beginning of a line: those of its runs that no other transaction has locked.
 type FirstWaitingRuns struct {
@@ -257,17 +260,17 @@ var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {fals
 
 // AddRunsInLine adds the first runs of one part of the queue's line. The argument more reports whether the part contains further runs.
 func (s *QueueState) AddRunsInLine(part WaitingRunsRange, runs []AdmissionRun, more bool) {
-	s.FirstInLine[part.admissionClass()].mergeRuns(runs, more, comparePlaces)
+	s.FirstInLine[part.lineClass()].mergeRuns(runs, more, comparePlaces)
 }
 
 // AddRunsBehindKey adds the first runs of one part of the runs that wait behind the key. The argument more reports whether the part
 // contains further runs.
 func (k *QueueKeyState) AddRunsBehindKey(part WaitingRunsRange, runs []AdmissionRun, more bool) {
-	k.FirstBehindKey[part.admissionClass()].mergeRuns(runs, more, compareBehind)
+	k.FirstBehindKey[part.lineClass()].mergeRuns(runs, more, compareBehind)
 }
 
-func (p WaitingRunsRange) admissionClass() int {
-	return (&QueuePlace{Begun: p.Begun, Root: p.Root}).admissionClass()
+func (p WaitingRunsRange) lineClass() int {
+	return (&QueuePlace{Begun: p.Begun, Root: p.Root}).lineClass()
 }
 
 // mergeRuns adds the beginning of another part of the line. What follows the end of a part that is longer is left out.

@@ -36,11 +36,11 @@ type admissionPlanner struct {
 // longer, if a rate needs more time to pay back a whole burst.
 func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	s.advance()
-	if s.Timeline != "" && begun != "" && begun != s.Timeline {
+	if s.DatabaseTimeline != "" && begun != "" && begun != s.DatabaseTimeline {
 		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.timeToRefill(), s.Settings.RatePerKey.timeToRefill())) // what began after that point is not known
 	}
 	if begun != "" {
-		s.Timeline = begun
+		s.DatabaseTimeline = begun
 	}
 	a := &admissionPlanner{QueueState: s, written: make(map[uuid.UUID]int)}
 	a.plan.AdmittedAt = s.Clock
@@ -107,9 +107,9 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 	case r.Admission == AdmissionInLine:
 		r.WakeAt = r.expiryTime() // something else woke it
 		if r.State == PlaceInLine {
-			a.FirstInLine[r.admissionClass()].addRun(*r, comparePlaces)
+			a.FirstInLine[r.lineClass()].addRun(*r, comparePlaces)
 		} else {
-			a.changedKey(r.Key).FirstBehindKey[r.admissionClass()].addRun(*r, compareBehind)
+			a.changedKey(r.Key).FirstBehindKey[r.lineClass()].addRun(*r, compareBehind)
 		}
 	default:
 		a.putBehindKey(r)
@@ -239,7 +239,7 @@ func (a *admissionPlanner) canExecute() bool {
 func (a *admissionPlanner) canAdmitClass(class int) bool {
 	s := &a.Settings
 	switch {
-	case class == 0:
+	case class == begunClass:
 		return true
 	case !a.PausedAt.IsZero():
 		return false

@@ -16,7 +16,7 @@ func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	k.Behind++
 	a.Use.Waiting++
 	r.State, r.Admission, r.Status, r.WakeAt = PlaceBehind, AdmissionInLine, Pending, r.expiryTime()
-	k.FirstBehindKey[r.admissionClass()].addRun(*r, compareBehind)
+	k.FirstBehindKey[r.lineClass()].addRun(*r, compareBehind)
 }
 
 // addRun adds a run, unless others that are not known may be before it.
@@ -70,13 +70,13 @@ func (a *admissionPlanner) nextTurn(k *QueueKeyState, class int, r *AdmissionRun
 
 // countInLine counts a run that enters the line or leaves it.
 func (k *QueueKeyState) countInLine(r *AdmissionRun, n int) {
-	k.InLine[r.admissionClass()] += n
+	k.InLine[r.lineClass()] += n
 	*k.InLineByPriority.ofPriority(r.Priority) += int64(n)
 }
 
 // promisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
-// more. Those of higher classes may be kept waiting by something that they alone need, and those of lower priorities by other
-// runs of the queue, so they hold up no run that could go on. A run in line whose room was taken goes behind its key when it is
+// more. Runs of higher classes and of lower priorities do not count: they may wait for something else than room, and must not
+// hold up a run that could begin. A run in line whose room was taken goes behind its key when it is
 // its turn.
 func (k *QueueKeyState) promisedRoom(class int, priority int16) int {
 	classes, priorities := 0, 0
@@ -100,7 +100,7 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 		return false
 	case class == newRootClass && s.MaxInProgressPerKey > 0 && k.Use.Open+promised >= s.MaxInProgressPerKey:
 		return false
-	case class > 0 && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
+	case class != begunClass && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
 		return false
 	}
 	return true

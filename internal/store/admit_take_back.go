@@ -65,7 +65,7 @@ func (a *admissionPlanner) takeBackUnclaimedRuns() {
 		a.Use.Waiting++
 		a.changedKey(r.Key).countInLine(r, 1)
 		r.State, r.Admission, r.WakeAt = PlaceInLine, AdmissionInLine, r.expiryTime()
-		a.FirstInLine[r.admissionClass()].addRun(*r, comparePlaces)
+		a.FirstInLine[r.lineClass()].addRun(*r, comparePlaces)
 		a.addToPlan(r)
 	}
 }

@@ -69,7 +69,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending && due(r) }))
 	for class := range s.FirstInLine {
 		s.FirstInLine[class] = head(q.sorted(func(r *AdmissionRun) bool {
-			return r.State == PlaceInLine && r.admissionClass() == class && r.Status == Pending && !due(r)
+			return r.State == PlaceInLine && r.lineClass() == class && r.Status == Pending && !due(r)
 		}), limit, comparePlaces)
 	}
 	s.Keys = make(map[string]*QueueKeyState)
@@ -83,7 +83,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		}
 		for class := range k.FirstBehindKey {
 			k.FirstBehindKey[class] = head(q.sorted(func(r *AdmissionRun) bool {
-				return r.State == PlaceBehind && r.Key == key && r.admissionClass() == class && r.Status == Pending && !due(r)
+				return r.State == PlaceBehind && r.Key == key && r.lineClass() == class && r.Status == Pending && !due(r)
 			}), limit, compareBehind)
 		}
 		s.Keys[key] = &k
@@ -174,7 +174,7 @@ func (q *queueInMemory) idle() error {
 			continue
 		}
 		k := q.keys[r.Key]
-		class := r.admissionClass()
+		class := r.lineClass()
 		switch {
 		case class == 2 && s.MaxInProgress > 0 && q.state.Use.Open >= s.MaxInProgress,
 			class > 0 && s.Rate.Count > 0 && s.Rate.freeUnitsAt(q.state.RateUsedUntil, q.state.Now) == 0,
@@ -282,7 +282,7 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 
 // A store may not know the point of the database's history. That alone is nothing to do.
 func TestQueueIsIdleThoughItsHistoryIsUnknown(t *testing.T) {
-	s := QueueState{Timeline: "1/A0"}
+	s := QueueState{DatabaseTimeline: "1/A0"}
 	if idle, _ := s.HasNothingToDo(""); !idle {
 		t.Error("each look at the queue would write")
 	}

@@ -45,7 +45,7 @@ type StartWrite struct {
 	Place *QueuePlace
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
-	// Fenced (see State, which is the parent's) or Locked (the parent's row is locked). If the
+	// Fenced (see RunState, which is the parent's) or Locked (the parent's row is locked). If the
 	// call is retried after an ambiguous commit, the store finds Run.UUID itself, and the outcome
 	// is Written.
 	Outcome Outcome
@@ -56,19 +56,19 @@ type StartWrite struct {
 }
 
 // StepWrite records the state of a step, if the run is still Running at the epoch Step.Epoch. A pause or cancel request (Control)
-// does not prevent the write, with one exception: the Started row of a child is Fenced, like the child's start. State shows the
+// does not prevent the write, with one exception: the Started row of a child is Fenced, like the child's start. RunState shows the
 // request. The first write after a request needs a second statement.
 type StepWrite struct {
 	Step Step // Epoch is the writer's
 
-	// RowRowExists tells that a row which is not terminal (a started marker or a backoff) exists, as far as the writer knows. The
+	// RowExists tells that a row which is not terminal (a started marker or a backoff) exists, as far as the writer knows. The
 	// store updates that row, with SKIP LOCKED. If RowExists is false, the store inserts a row, and an existing row is a
 	// conflict.
 	RowExists bool
 
 	Encoded *EncodedPayloads // see there
 
-	// Outcome is Written; Adopted, if a terminal row existed (Recorded holds it); Fenced, and then State holds the state of the
+	// Outcome is Written; Adopted, if a terminal row existed (Recorded holds it); Fenced, and then RunState holds the state of the
 	// run; or Locked. If RowExists was wrong, the store tries an insert instead of the update, or the reverse. A marker or
 	// backoff that is older than a row of the same epoch changes nothing, and its outcome is Written.
 	Outcome  Outcome
@@ -146,7 +146,7 @@ type SignalWrite struct {
 // for Pending, and for Waiting with a timer.
 //
 // A pause or cancel request that arrived meanwhile takes precedence:
-//   - A run whose cancel was requested can end only as Cancelled. Any other end is Fenced, State
+//   - A run whose cancel was requested can end only as Cancelled. Any other end is Fenced, RunState
 //     shows the request, and the run does not change. If the write parks or releases the run, it
 //     becomes Pending at Now, so that a worker executes its compensations.
 //   - A run whose pause was requested becomes Paused, without WakeAt.
@@ -159,8 +159,9 @@ type SignalWrite struct {
 // counts as a crash, and as the first one if the run has more terminal checkpoints than at its last
 // crash. The run becomes claimable at HoldUntil, even if its cancel was requested. If MaxCrashes is
 // not zero and the run has reached it, the run becomes Paused instead, as by a claim. A run whose
-// pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
-// resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
+// pause was requested becomes Paused, without a crash. Reason is cleared when the run parks, ends
+// or is resumed. A claim after a lost lease clears it too, if the run has new checkpoints since its last crash. RunState holds
+// the new state.
 //
 // Held with Uncounted, for a cause that is not the run's, leaves the count of crashes as it is, and never pauses the run.
 //
@@ -194,7 +195,7 @@ type OwnershipEnd struct {
 
 	Encoded *EncodedPayloads // see there
 
-	// Outcome is Written; Fenced, and then State holds the state of the run; or Locked, if another transaction has locked the row
+	// Outcome is Written; Fenced, and then RunState holds the state of the run; or Locked, if another transaction has locked the row
 	// of the run or of its parent.
 	Outcome  Outcome
 	RunState RunState
@@ -260,7 +261,7 @@ type ClaimQuery struct {
 	QueueRules *QueueClaimRules   // the queues with a row; nil: none
 	Versions   *VersionClaimRules // which runs belong to other versions; nil: none, and claimed runs keep their versions
 	Limit      int                // the maximal number of runs
-	// MaxMaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
+	// MaxSuspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0 or 1. A suspect is
 	// claimed before the other runs. So a worker executes suspects one at a time. If a suspect kills its process, no other
 	// suspect counts a crash.
 	MaxSuspects int

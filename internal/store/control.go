@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// ControlOperation pauses, resumes, cancels or terminates one or more runs and their descendants.
-type ControlOperation struct {
+// ControlRequest pauses, resumes, cancels or terminates one or more runs and their descendants.
+type ControlRequest struct {
 	Verb        Verb
 	Scope       CancelScope // of a cancel
 	Runs        []uuid.UUID
@@ -25,10 +25,10 @@ type ControlOperation struct {
 	Changed, Requested []uuid.UUID
 }
 
-// MaxControlIDs is the maximal length of ControlOperation.Changed, and of ControlOperation.Requested.
+// MaxControlIDs is the maximal length of ControlRequest.Changed, and of ControlRequest.Requested.
 const MaxControlIDs = 1000
 
-// Verb is the operation of a ControlOperation.
+// Verb is the operation of a ControlRequest.
 type Verb uint8
 
 // The verbs.
@@ -53,7 +53,7 @@ const (
 	WithoutDetached CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
-// ControlResult is the result of a ControlOperation for one of its runs.
+// ControlResult is the result of a ControlRequest for one of its runs.
 type ControlResult struct {
 	Found   bool
 	Status  Status      // of the run itself, before the change
@@ -64,7 +64,7 @@ type ControlResult struct {
 	Requested int
 }
 
-// ControlledRun is one run of the tree that a [ControlOperation] changes. It has the columns that Plan needs.
+// ControlledRun is one run of the tree that a [ControlRequest] changes. It has the columns that Plan needs.
 type ControlledRun struct {
 	UUID     uuid.UUID
 	Parent   uuid.NullUUID
@@ -115,12 +115,12 @@ type ControlChange struct {
 func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
 
 // Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended.
-// The nodes are the runs in ControlOperation.Runs with all their ancestors and descendants, each once. They
+// The nodes are the runs in ControlRequest.Runs with all their ancestors and descendants, each once. They
 // are locked until the changes are applied. Plan also sets Results, Changed and Requested.
 //
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.
-func (o *ControlOperation) Plan(nodes []ControlledRun) (changes []ControlChange, wake []uuid.UUID) {
+func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, wake []uuid.UUID) {
 	p := controlPlanner{control: o, before: make(map[uuid.UUID]*ControlledRun, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
@@ -163,7 +163,7 @@ type plannedRun struct {
 }
 
 type controlPlanner struct {
-	control  *ControlOperation
+	control  *ControlRequest
 	result   *ControlResult
 	before   map[uuid.UUID]*ControlledRun
 	after    map[uuid.UUID]*plannedRun

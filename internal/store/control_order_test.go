@@ -14,7 +14,7 @@ import (
 // Changes and wakes come in the order in which rows are locked.
 func TestPlanOrder(t *testing.T) {
 	var nodes tree
-	o := &store.ControlOperation{Verb: store.VerbCancel}
+	o := &store.ControlRequest{Verb: store.VerbCancel}
 	for range 100 {
 		id, _ := store.NewRootIdentity("")
 		child := store.ControlledRun{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}

@@ -54,7 +54,7 @@ func (l *life) fail(format string, args ...any) {
 }
 
 // order carries out one, and tries what holds of each.
-func (l *life) order(o *store.ControlOperation) {
+func (l *life) order(o *store.ControlRequest) {
 	l.Helper()
 	before := slices.Clone(l.nodes)
 	changes, wake := o.Plan(l.concerned(o.Runs))
@@ -185,7 +185,7 @@ func TestPlanAnyTree(t *testing.T) {
 				l.move(false)
 				continue
 			}
-			o := &store.ControlOperation{Verb: l.verb(), Runs: l.somebody()}
+			o := &store.ControlRequest{Verb: l.verb(), Runs: l.somebody()}
 			if o.Verb == store.VerbCancel && l.IntN(2) == 0 { // not always the whole tree: little would be left
 				o.Scope = store.NotStarted
 			}
@@ -210,10 +210,10 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 				l.move(true)
 				continue
 			}
-			l.order(&store.ControlOperation{Verb: l.verb(), Scope: store.CancelScope(l.IntN(5)), Runs: l.somebody()})
+			l.order(&store.ControlRequest{Verb: l.verb(), Scope: store.CancelScope(l.IntN(5)), Runs: l.somebody()})
 		}
 		for _, n := range l.nodes {
-			l.order(&store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
+			l.order(&store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
 		}
 		for _, n := range l.nodes {
 			if !n.Status.IsTerminal() && n.Control&store.PausedMask != 0 {

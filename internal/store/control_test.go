@@ -130,8 +130,8 @@ func letters(ids []uuid.UUID) string {
 }
 
 // order makes an order of the runs called by letters.
-func order(verb store.Verb, scope store.CancelScope, runs string) *store.ControlOperation {
-	o := &store.ControlOperation{Verb: verb, Scope: scope}
+func order(verb store.Verb, scope store.CancelScope, runs string) *store.ControlRequest {
+	o := &store.ControlRequest{Verb: verb, Scope: scope}
 	for i := range len(runs) {
 		o.Runs = append(o.Runs, nodeID(runs[i]))
 	}
@@ -327,13 +327,13 @@ func TestPlanSetsResults(t *testing.T) {
 func TestPlanResumable(t *testing.T) {
 	for _, c := range []struct {
 		name, tree string
-		orders     []*store.ControlOperation
+		orders     []*store.ControlRequest
 	}{
 		{"the run above has ended while it was asked to pause", "a:completed,itself b<a:paused,above", nil},
 		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,ran c<b:paused,above", nil},
-		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.ControlOperation{order(cancel, store.RunItself, "a")}},
-		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.ControlOperation{order(cancel, store.RunItself, "a")}},
-		{"both were paused", "a:waiting b<a c<b", []*store.ControlOperation{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
+		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.ControlRequest{order(cancel, store.RunItself, "a")}},
+		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.ControlRequest{order(cancel, store.RunItself, "a")}},
+		{"both were paused", "a:waiting b<a c<b", []*store.ControlRequest{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
 		{"it crashes while it is to be cancelled", "a:paused,itself,asked,ran b<a", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	beneath := func(i, parent int, detached bool) store.ControlledRun {
 		return store.ControlledRun{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
-	o := &store.ControlOperation{Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: ids[:1]}
+	o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: ids[:1]}
 	changes, _ := o.Plan([]store.ControlledRun{
 		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})

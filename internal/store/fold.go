@@ -84,7 +84,7 @@ type FoldChange struct {
 	Name string
 	// Runs returns the runs that Plan decides about. It is called with the locked row.
 	Runs func(row *Fold) []uuid.UUID
-	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times.
+	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
 	Plan func(s FoldState) *FoldWrite
 
 	// Written is the FoldWrite that Plan returned, with the outcome of its start. It is nil if nothing was written.

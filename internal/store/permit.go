@@ -76,8 +76,8 @@ type LimitKeyUse struct {
 	LimitUse
 }
 
-// LimitChange declares a limit or sets its bounds.
-type LimitChange struct {
+// LimitChangeRequest declares a limit or sets its bounds.
+type LimitChangeRequest struct {
 	Name     string
 	Settings LimitSettings
 	Now      time.Time
@@ -90,7 +90,7 @@ type LimitChange struct {
 }
 
 // LastChange returns what is recorded of the change of an operator.
-func (c *LimitChange) LastChange() OperatorChange {
+func (c *LimitChangeRequest) LastChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
 }
 
@@ -270,7 +270,7 @@ type LimitStore interface {
 	DeleteUnusedLimitKeys(ctx context.Context, q UnusedLimitKeysQuery) (UnusedLimitKeys, error)
 
 	// ChangeLimit declares a limit or sets its bounds.
-	ChangeLimit(ctx context.Context, c LimitChange) error
+	ChangeLimit(ctx context.Context, c LimitChangeRequest) error
 
 	// DeleteLimit removes a limit's row, with what an operator has set. Its limit keys stay until DeleteUnusedLimitKeys. It
 	// reports whether there was a row.

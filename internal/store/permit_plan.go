@@ -29,10 +29,10 @@ type LimitKeyState struct {
 	Now       time.Time // the time of this transaction: never before an earlier one of this limit key
 	// RateUsedUntil is the theoretical arrival time of the generic cell rate algorithm: the rate has been used up
 	// to this time. Source of the idea: ITU-T I.371.
-	RateUsedUntil time.Time
-	ClosedUntil   time.Time       // nothing is granted before this time
-	Permits       []PermitWithRun // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
-	Timeline      string          // the point of the database's history at which the limit key was last used; empty: unknown
+	RateUsedUntil    time.Time
+	ClosedUntil      time.Time       // nothing is granted before this time
+	Permits          []PermitWithRun // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
+	DatabaseTimeline string          // the point of the database's history at which the limit key was last used; empty: unknown
 }
 
 // PermitWithRun is a permit with the state of its run.
@@ -81,7 +81,7 @@ func ComparePermits(a, b *Permit) int {
 
 // SetBounds sets the bounds of the limit key from the rows of the limits. If the limit has no row, SetBounds returns
 // the declaration of a requesting step, which the store records.
-func (l *LimitKeyState) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
+func (l *LimitKeyState) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChangeRequest) {
 	if l.Settings, l.HasBounds = rows[l.Limit]; l.HasBounds {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (l *LimitKeyState) SetBounds(rows map[string]LimitSettings, b *PermitBatch)
 		if a.Limit == l.Limit {
 			l.Settings, l.HasBounds = a.Settings, true
 			rows[l.Limit] = a.Settings
-			return &LimitChange{Name: l.Limit, Settings: a.Settings, Now: b.Now, Declare: true, Version: a.Version}
+			return &LimitChangeRequest{Name: l.Limit, Settings: a.Settings, Now: b.Now, Declare: true, Version: a.Version}
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ type RequestingRun struct {
 // timeline of the database.
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
-	if l.Timeline != "" && begun != "" && begun != l.Timeline {
+	if l.DatabaseTimeline != "" && begun != "" && begun != l.DatabaseTimeline {
 		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
 	}
 	var requests []*PermitRequest
@@ -254,7 +254,7 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKe
 			}
 		}
 		switch {
-		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
+		case blocked && a != nil && l.Settings.Rate > 0 && (free.noConcurrent || free.units-before >= units):
 			a.RetryAt = laterTime(plan.ClosedUntil, rate.timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+before+units))
 			before += units
 		case blocked:
@@ -301,7 +301,7 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 	switch {
 	case plan.ClosedUntil.After(l.Now):
 		return plan.ClosedUntil
-	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
+	case l.Settings.Rate == 0 || !free.noConcurrent && free.units < units:
 		return time.Time{}
 	}
 	return l.Settings.rate().timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+units)
@@ -320,16 +320,16 @@ func (p *PermitPlan) replaceOrAdd(granted Permit, recorded bool) {
 
 // freeUnits is what a limit key can grant.
 type freeUnits struct {
-	units     int  // that are not held
-	unbounded bool // there is no Concurrent
-	rate      int  // units that the rate allows now, without those that are offered
-	offered   int  // units that are offered; the rate is used up by them when they are granted
-	noRate    bool // there is no Rate
+	units        int  // that are not held
+	noConcurrent bool // there is no Concurrent
+	rate         int  // units that the rate allows now, without those that are offered
+	offered      int  // units that are offered; the rate is used up by them when they are granted
+	noRate       bool // there is no Rate
 }
 
 // freeUnits returns what the limit key can grant before anything is counted as held.
 func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
-	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
+	f := &freeUnits{units: l.Settings.Concurrent, noConcurrent: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
 	if !f.noRate {
 		f.rate = l.Settings.rate().freeUnitsAt(plan.RateUsedUntil, l.Now)
 	}
@@ -354,7 +354,7 @@ func (f *freeUnits) offer(units int) {
 }
 
 func (f *freeUnits) fits(units int) bool {
-	return (f.unbounded || f.units >= units) && (f.noRate || f.rate >= units)
+	return (f.noConcurrent || f.units >= units) && (f.noRate || f.rate >= units)
 }
 
 func laterTime(a, b time.Time) time.Time {

@@ -228,14 +228,14 @@ func TestAFailoverClosesForAWholeBurst(t *testing.T) {
 		burst int
 		want  time.Duration
 	}{{1, 3 * time.Second}, {12, 6 * time.Second}} {
-		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now, Timeline: "1", Settings: store.LimitSettings{Rate: 6, Period: 3 * time.Second, Burst: c.burst}}
+		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now, DatabaseTimeline: "1", Settings: store.LimitSettings{Rate: 6, Period: 3 * time.Second, Burst: c.burst}}
 		plan := l.Plan(&store.PermitBatch{Now: now, Lease: lease}, &store.RequestingSteps{}, "2")
 		if got := plan.ClosedUntil.Sub(now); got != c.want {
 			t.Errorf("a limit with a burst of %d is closed for %v, want %v", c.burst, got, c.want)
 		}
 		rate := store.Rate{Count: 6, Period: 3 * time.Second, Burst: c.burst}
 		for _, s := range []store.QueueSettings{{Rate: rate}, {RatePerKey: rate}} {
-			q := store.QueueState{QueueRow: store.QueueRow{Name: "q", Settings: s}, Now: now, Timeline: "1"}
+			q := store.QueueState{QueueRow: store.QueueRow{Name: "q", Settings: s}, Now: now, DatabaseTimeline: "1"}
 			q.Plan("2", lease)
 			if got := q.ClosedUntil.Sub(now); got != c.want {
 				t.Errorf("a queue with %+v is closed for %v, want %v", s, got, c.want)

@@ -83,8 +83,8 @@ type QueueKeyUse struct {
 	QueueUse
 }
 
-// QueueChange declares a queue or sets its settings.
-type QueueChange struct {
+// QueueChangeRequest declares a queue or sets its settings.
+type QueueChangeRequest struct {
 	Name     string
 	Settings QueueSettings
 	Now      time.Time
@@ -97,12 +97,12 @@ type QueueChange struct {
 }
 
 // LastChange returns what is recorded of the change of an operator.
-func (c *QueueChange) LastChange() OperatorChange {
+func (c *QueueChangeRequest) LastChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
 }
 
-// QueuePause pauses or resumes a queue. Nothing of a paused queue begins, and what executes goes on.
-type QueuePause struct {
+// QueuePauseRequest pauses or resumes a queue. Nothing of a paused queue begins, and what executes goes on.
+type QueuePauseRequest struct {
 	Name   string
 	Now    time.Time
 	Resume bool
@@ -111,7 +111,7 @@ type QueuePause struct {
 }
 
 // LastChange returns what is recorded of the pause or the resume.
-func (p *QueuePause) LastChange() OperatorChange {
+func (p *QueuePauseRequest) LastChange() OperatorChange {
 	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.By, Reason: p.Reason}
 	if p.Resume {
 		c.Verb = OperatorResume
@@ -168,12 +168,12 @@ type QueueStore interface {
 
 	// ChangeQueue declares a queue or sets its settings. A queue that was marked as deleted is no longer
 	// marked.
-	ChangeQueue(ctx context.Context, c QueueChange) error
+	ChangeQueue(ctx context.Context, c QueueChangeRequest) error
 
 	// PauseQueue pauses a queue, or resumes it if p.Resume is set. It reports whether the queue exists. The first pause keeps its
 	// time, actor and reason until the queue is resumed. LastChange does not
 	// change if the queue is paused or resumed already.
-	PauseQueue(ctx context.Context, p QueuePause) (bool, error)
+	PauseQueue(ctx context.Context, p QueuePauseRequest) (bool, error)
 
 	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. It reports whether there was one that was
 	// not marked.

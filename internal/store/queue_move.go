@@ -62,7 +62,7 @@ type QueueMovePlan struct {
 
 // QueueMoveStore changes the queues and the priorities of runs.
 type QueueMoveStore interface {
-	// QueueMove changes the queue or the priority of a run in one transaction, with an event for each, and sets the
+	// MoveRun changes the queue or the priority of a run in one transaction, with an event for each, and sets the
 	// outcome. It returns ErrLocked if another transaction has locked the queue or the run.
 	MoveRun(ctx context.Context, m *QueueMove) error
 }

@@ -79,9 +79,9 @@ type Repair struct {
 	Runs    []RunRepair // parents before their children
 	Guards  []RunGuard  // runs above that must not change meanwhile
 	// Cancel cancels live children that belong to the superseded generations only. Nil: there are none.
-	Cancel *ControlOperation
+	Cancel *ControlRequest
 	// Resume resumes runs that were paused for the repair, after all else. Nil: there are none.
-	Resume *ControlOperation
+	Resume *ControlRequest
 
 	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If it is Fenced, nothing was changed.
 	Outcome Outcome

@@ -23,7 +23,7 @@ type RetentionStore interface {
 	// DeleteTrees deletes trees of runs with everything that is theirs, except events, in one transaction, and sets the
 	// outcome of each tree. It locks the ended runs of the trees without waiting, and deletes what TreeDeletion.Plan
 	// returns for the rows that it reads after that. A repeated call changes nothing.
-	DeleteTrees(ctx context.Context, d *Deletion) error
+	DeleteTrees(ctx context.Context, d *DeleteTreesRequest) error
 
 	// EndedTrees reads a part of the runs of a shard, and returns the roots among them that ended before a time. A store
 	// that does not store shards apart returns all runs for shard 0, and none for the others.
@@ -105,8 +105,8 @@ type TreeNode struct {
 	InQueue    bool // an admission has not yet taken back its place in a queue
 }
 
-// Deletion deletes trees; see RetentionStore.
-type Deletion struct {
+// DeleteTreesRequest is the argument of RetentionStore.DeleteTrees.
+type DeleteTreesRequest struct {
 	Trees []TreeDeletion
 	Now   time.Time
 	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. TreeDeletion.EndedBeforeCall may

@@ -72,9 +72,9 @@ type Store interface {
 
 	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their ancestors and their
 	// descendants in the order of (shard, id), until no further child has been started. It then applies the changes that
-	// ControlOperation.Plan returns, writes the events, wakes parents, and sets the results. If the database rolls the
+	// ControlRequest.Plan returns, writes the events, wakes parents, and sets the results. If the database rolls the
 	// transaction back (40001, 40P01), Control retries it. A repeated call changes nothing.
-	Control(ctx context.Context, o *ControlOperation) error
+	Control(ctx context.Context, o *ControlRequest) error
 
 	// SetDeadline sets or removes the deadline of one run; see DeadlineChange.
 	SetDeadline(ctx context.Context, d *DeadlineChange) error
@@ -137,9 +137,9 @@ type Store interface {
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
 	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch) (bool, error)
 
-	// UnreceivedSignals returns, for each of the runs and each name of a signal, how many signals the run has not
+	// CountUnreceivedSignals returns, for each of the runs and each name of a signal, how many signals the run has not
 	// received. The result has no entry for a run that has received all its signals. It is ordered by the position in runs, then by name.
-	UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
+	CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
 
 	// Events returns up to limit events after the cursor, in the order in which they were committed.
 	// An empty cursor starts at the first event. No event is ever added before an event that was
@@ -176,7 +176,7 @@ type Store interface {
 	DriftStore
 	OverviewStore
 
-	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database
+	// TokenKey returns the key that signs the tokens of callbacks: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.
 	TokenKey(ctx context.Context) ([]byte, error)
 
@@ -184,9 +184,9 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 
 	// Listen shows to other processes that the worker is alive (see DeadWorkers). It calls the given function when another process
-	// may have made a run claimable or changed a run of this worker. The function hear must not block. Listen reconnects by itself
+	// may have made a run claimable or changed a run of this worker. The function onHint must not block. Listen reconnects by itself
 	// until ctx ends, and then releases what it holds and returns. A store whose database has no such mechanism only waits for ctx.
-	Listen(ctx context.Context, worker uuid.UUID, hear func(WakeHint)) error
+	Listen(ctx context.Context, worker uuid.UUID, onHint func(WakeHint)) error
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their
 	// leases have not expired. It only speeds up a takeover: a store that cannot detect dead workers
@@ -219,6 +219,6 @@ type Peers struct {
 // SerialCommitter is a Store that executes concurrent commits one after the other.
 type SerialCommitter interface {
 	Store
-	// SerialCommitter does nothing. It marks the type.
+	// CommitsSerially does nothing. It marks the type.
 	CommitsSerially()
 }

@@ -160,7 +160,7 @@ type RunRef struct{ UUIDOrName string }
 // Shard returns the shard of the referenced run.
 func (r RunRef) Shard() int16 { return ShardOfName(r.UUIDOrName) }
 
-// UUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
+// AsUUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
 // its name; a store searches for both, and prefers the run with the UUID.
 func (r RunRef) AsUUID() (uuid.UUID, bool) { return parseCanonicalUUID(r.UUIDOrName) }
 

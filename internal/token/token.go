@@ -1,4 +1,4 @@
-// Package token makes and opens the tokens of awaitables. A token is the run's UUID, the name of the signal
+// Package token makes and opens the tokens of callbacks. A token is the run's UUID, the name of the signal
 // that completes the wait, and a MAC of both. The key of the MAC is in the database, where users who may
 // only read runs cannot read it. All else in a token may be known to others, for example from an
 // idempotency key that was given to an external system. The engine calls this package with the key.
@@ -47,15 +47,15 @@ func Open(key []byte, token string) (run, signal string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	id := len(uuid.UUID{})
 	if !ok || err != nil || len(b) < id+2+macSize || b[id] != naming.Separator[0] || base64.RawURLEncoding.EncodeToString(b) != text {
-		return "", "", fmt.Errorf("%w: %.40q is no token: give what Awaitable.Token returned", ErrInvalid, token)
+		return "", "", fmt.Errorf("%w: %.40q is no token: give what Callback.Token returned", ErrInvalid, token)
 	}
 	b, mac := b[:len(b)-macSize], b[len(b)-macSize:]
 	if !hmac.Equal(mac, macOf(key, b)) {
-		return "", "", fmt.Errorf("%w: %.40q was altered, forged, or made with another database: give what Awaitable.Token returned", ErrInvalid, token)
+		return "", "", fmt.Errorf("%w: %.40q was altered, forged, or made with another database: give what Callback.Token returned", ErrInvalid, token)
 	}
 	run, signal = uuid.UUID(b[:id]).String(), string(b[id:])
 	for part := range strings.SplitSeq(signal[len(naming.Separator):], naming.Separator) {
-		if err := naming.Check("wait", part); err != nil { // Awaitable.Wait refuses it too
+		if err := naming.Check("wait", part); err != nil { // Callback.Wait refuses it too
 			return "", "", err
 		}
 	}

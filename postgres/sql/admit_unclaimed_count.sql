@@ -1,4 +1,4 @@
--- Returns how many runs of a queue have a place and are not claimed yet, at most $3, and when the next run is due without
+-- Returns how many runs of a queue are admitted and not claimed yet, at most $3, and when the next run is due without
 -- a place, or a key is to be looked at.
 SELECT (
            SELECT count(*)::integer

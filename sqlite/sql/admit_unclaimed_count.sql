@@ -1,4 +1,4 @@
--- Counts the runs of a queue that have a place and are not claimed yet, at most as many as the third parameter.
+-- Counts the runs of a queue that are admitted and not claimed yet, at most as many as the third parameter.
 SELECT count(*)
 FROM (
     SELECT 1 FROM durable_run

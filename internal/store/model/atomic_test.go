@@ -86,7 +86,7 @@ func TestAControlOperationIsOneTransaction(t *testing.T) {
 			root := family(t, b.handles[0], 8)[0]
 			for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 				n, err := b.transactions(t.Context(), func() error {
-					return b.handles[0].Control(t.Context(), &store.ControlOperation{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
+					return b.handles[0].Control(t.Context(), &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
 				})
 				if err != nil || n != 1 {
 					t.Errorf("verb %d: %d transactions, %v, want 1", verb, n, err)
@@ -312,7 +312,7 @@ func orphans(t *testing.T, b *bed, round int) {
 	}
 	all.Go(func() {
 		<-gate
-		if err := b.handles[round%2].Control(t.Context(), &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
+		if err := b.handles[round%2].Control(t.Context(), &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
 	})

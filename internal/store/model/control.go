@@ -10,7 +10,7 @@ import (
 )
 
 // Control models store.Store.Control: it sets the results.
-func (m *Model) Control(o *store.ControlOperation) {
+func (m *Model) Control(o *store.ControlRequest) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {
 		r := m.Runs[id]
@@ -40,7 +40,7 @@ func (m *Model) Control(o *store.ControlOperation) {
 	m.endTransaction()
 }
 
-func (m *Model) applyChange(o *store.ControlOperation, c *store.ControlChange) {
+func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 	r := m.Runs[c.Before.UUID]
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.shiftTimers(r.PausedAt, o.Now)

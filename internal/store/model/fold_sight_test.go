@@ -140,7 +140,7 @@ func (f *foldCheck) look() {
 				}
 			}
 			f.single(fmt.Sprintf("cancel %s", showIDs(l.Cancels)), func(ctx context.Context, s store.Store) error {
-				return s.Control(ctx, &store.ControlOperation{Verb: store.VerbCancel, Runs: l.Cancels, Now: f.now, Error: []byte("replaced")})
+				return s.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: l.Cancels, Now: f.now, Error: []byte("replaced")})
 			})
 		}
 	}
@@ -195,7 +195,7 @@ func (f *foldCheck) changeRun() (string, call) {
 		}
 		return f.end(w)
 	}
-	o := store.ControlOperation{
+	o := store.ControlRequest{
 		Verb: pick(f.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: f.now, Error: []byte("cancelled"),
 	}
@@ -231,7 +231,7 @@ func (f *foldCheck) drain() {
 			switch r.Status {
 			case store.Paused:
 				f.single("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
-					return s.Control(ctx, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: f.now})
+					return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: f.now})
 				})
 			case store.Running:
 				w := store.OwnershipEnd{UUID: r.UUID, Now: f.now, Epoch: r.Epoch, Status: store.Completed, EndedAt: f.now}

@@ -104,8 +104,8 @@ func (r *Run) itemsDone(name string) (n int) {
 	return n
 }
 
-// UnreceivedSignals models store.Store.Unreceived.
-func (m *Model) UnreceivedSignals(runs []uuid.UUID) (counts []store.SignalCount) {
+// CountUnreceivedSignals models store.Store.CountUnreceivedSignals.
+func (m *Model) CountUnreceivedSignals(runs []uuid.UUID) (counts []store.SignalCount) {
 	for _, id := range runs {
 		r := m.Runs[id]
 		if r == nil {

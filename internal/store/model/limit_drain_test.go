@@ -137,7 +137,7 @@ func (l *limitCheck) settle() (live bool) {
 		switch {
 		case r.Status == store.Paused:
 			l.must("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
-				return s.Control(ctx, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: l.now})
+				return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: l.now})
 			})
 			continue
 		case r.Status != store.Running:

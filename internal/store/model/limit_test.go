@@ -282,7 +282,7 @@ func (l *limitCheck) change() (string, call) {
 	for _, line := range l.lines {
 		line.grants = nil
 	}
-	if c := (store.LimitChange{Name: limitName, Settings: l.settings, Now: l.now}); c.Settings != (store.LimitSettings{}) {
+	if c := (store.LimitChangeRequest{Name: limitName, Settings: l.settings, Now: l.now}); c.Settings != (store.LimitSettings{}) {
 		return fmt.Sprintf("set %+v", l.settings), func(ctx context.Context, s store.Store) error { return s.ChangeLimit(ctx, c) }
 	}
 	return "delete the limit", func(ctx context.Context, s store.Store) error {
@@ -303,7 +303,7 @@ func (l *limitCheck) changeRun() (string, call) {
 	case what == 6 && r.Status == store.Running:
 		return l.renew(l.lease(), r)
 	}
-	o := store.ControlOperation{
+	o := store.ControlRequest{
 		Verb: pick(l.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: l.now, Error: []byte("cancelled"),
 	}

@@ -149,7 +149,7 @@ func (c *check) lease() *op {
 }
 
 func (c *check) order() *op {
-	o := store.ControlOperation{
+	o := store.ControlRequest{
 		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.CancelScope(c.dice("scope", 5)),
 		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
 		ShiftTimers: c.dice("freeze", 2) == 0,

@@ -213,7 +213,7 @@ func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
 		func(m *model.Model, contended bool) int { return m.EndLeases(workers, q, contended) })
 }
 
-func orderOp(o store.ControlOperation) *op {
+func orderOp(o store.ControlRequest) *op {
 	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
 	return opReturning(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
 		func(ctx context.Context, s store.Store) ([]store.ControlResult, error) {
@@ -262,9 +262,9 @@ func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch) *op {
 func unreceivedOp(runs []uuid.UUID) *op {
 	return opReturning(fmt.Sprintf("unreceived signals of %v", runs),
 		func(ctx context.Context, s store.Store) ([]store.SignalCount, error) {
-			return s.UnreceivedSignals(ctx, runs)
+			return s.CountUnreceivedSignals(ctx, runs)
 		},
-		func(m *model.Model, _ bool) []store.SignalCount { return m.UnreceivedSignals(runs) })
+		func(m *model.Model, _ bool) []store.SignalCount { return m.CountUnreceivedSignals(runs) })
 }
 
 func getOp(refs []store.RunRef) *op {

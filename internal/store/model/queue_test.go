@@ -191,7 +191,7 @@ func (q *queueCheck) control() (string, call) {
 	if r == nil {
 		return q.claim()
 	}
-	o := store.ControlOperation{
+	o := store.ControlRequest{
 		Verb: pick(q.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: q.now, Error: []byte("cancelled"),
 	}
@@ -227,7 +227,7 @@ func (q *queueCheck) change() (string, call) {
 		}
 	case n < 3 && q.live:
 		q.paused = !q.paused
-		p := store.QueuePause{Name: flowQueue, Now: q.now, Resume: !q.paused}
+		p := store.QueuePauseRequest{Name: flowQueue, Now: q.now, Resume: !q.paused}
 		return fmt.Sprint("pause the queue: ", q.paused), func(ctx context.Context, s store.Store) error {
 			_, err := s.PauseQueue(ctx, p)
 			return err
@@ -238,7 +238,7 @@ func (q *queueCheck) change() (string, call) {
 	}
 	q.live, q.strayed = true, q.strayed || !q.live
 	q.bounds = store.QueueSettings{MaxExecuting: some("executing", 3), MaxInProgress: some("open", 3), MaxExecutingPerKey: some("of a key", 2), MaxInProgressPerKey: some("open of a key", 2)}
-	c := store.QueueChange{Name: flowQueue, Settings: q.bounds, Now: q.now}
+	c := store.QueueChangeRequest{Name: flowQueue, Settings: q.bounds, Now: q.now}
 	return fmt.Sprintf("set %+v", q.bounds), func(ctx context.Context, s store.Store) error { return s.ChangeQueue(ctx, c) }
 }
 
@@ -263,7 +263,7 @@ func (q *queueCheck) admit() {
 func (q *queueCheck) drain() {
 	if q.paused {
 		q.must("resume the queue", func(ctx context.Context, s store.Store) error {
-			_, err := s.PauseQueue(ctx, store.QueuePause{Name: flowQueue, Resume: true})
+			_, err := s.PauseQueue(ctx, store.QueuePauseRequest{Name: flowQueue, Resume: true})
 			return err
 		})
 		q.paused = false
@@ -284,7 +284,7 @@ func (q *queueCheck) drain() {
 			switch r.Status {
 			case store.Paused:
 				q.must("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
-					return s.Control(ctx, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: q.now})
+					return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: q.now})
 				})
 			case store.Running:
 				w := store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Failed, Error: []byte("over"), EndedAt: q.now}

@@ -107,7 +107,7 @@ func (c *scheduleCheck) changeRun() (string, call) {
 	if r.Status == store.Running && c.dice("ends", 4) > 0 {
 		return c.end(r)
 	}
-	o := store.ControlOperation{
+	o := store.ControlRequest{
 		Verb: pick(c.check, "verb", []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: c.now, Error: []byte("cancelled"),
 	}
@@ -149,7 +149,7 @@ func (c *scheduleCheck) drain() {
 			switch r.Status {
 			case store.Paused:
 				c.other("resume "+r.Name, func(ctx context.Context, s store.Store) error {
-					return s.Control(ctx, &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: c.now})
+					return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: c.now})
 				})
 			case store.Running:
 				c.other(c.end(r))

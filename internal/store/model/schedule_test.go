@@ -241,7 +241,7 @@ func (c *scheduleCheck) fireCall(more *bool) call {
 		if row == nil || !row.CancelsLastRun || !row.LastRun.Valid {
 			return nil
 		}
-		return s.Control(ctx, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{row.LastRun.UUID}, Now: c.now, Error: []byte("cancelled")})
+		return s.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{row.LastRun.UUID}, Now: c.now, Error: []byte("cancelled")})
 	}
 }
 

@@ -60,7 +60,7 @@ const boundedQueue = "mail"
 
 func (b *bed) bounded(s store.QueueSettings) *queueBed {
 	b.Helper()
-	b.changeQueue(store.QueueChange{Name: boundedQueue, Settings: s})
+	b.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: s})
 	return &queueBed{bed: b, left: make(map[uuid.UUID]bool)}
 }
 
@@ -331,12 +331,12 @@ func admitPaused(b *bed) {
 	begun := q.start("")
 	q.begins("at first", q.in(time.Second), begun)
 	q.waits(q.in(2*time.Second), begun)
-	if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: boundedQueue, Now: q.now}); err != nil {
+	if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Now: q.now}); err != nil {
 		q.Fatal(err)
 	}
 	fresh := q.start("")
 	q.begins("in a paused queue", q.in(2*time.Second), begun)
-	if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: boundedQueue, Resume: true}); err != nil {
+	if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Resume: true}); err != nil {
 		q.Fatal(err)
 	}
 	q.begins("when it is resumed", q.in(2*time.Second), fresh)
@@ -346,9 +346,9 @@ func admitSettings(b *bed) {
 	q := b.bounded(store.QueueSettings{MaxInProgressPerKey: 1})
 	a, c := q.starts(3, "a"), q.starts(3, "c")
 	q.begins("at first", q.in(time.Second), a[0], c[0])
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxInProgressPerKey: 2}})
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: store.QueueSettings{MaxInProgressPerKey: 2}})
 	q.begins("when two may be open", q.in(time.Second), a[1], c[1])
-	q.changeQueue(store.QueueChange{Name: boundedQueue})
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue})
 	q.begins("without a bound", q.in(time.Second), a[2], c[2])
 }
 

@@ -12,7 +12,7 @@ func admitRateRaised(b *bed) {
 	r := q.starts(4, "a")
 	q.begins("at first", q.in(time.Second), r[0], r[1])
 	q.begins("when the rate is used up", q.in(time.Minute))
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{Rate: fast, RatePerKey: fast}})
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: store.QueueSettings{Rate: fast, RatePerKey: fast}})
 	q.admit(q.in(time.Minute))
 	q.begins("when it was raised", q.in(time.Minute+100*time.Millisecond), r[2])
 	q.begins("later", q.in(time.Minute+200*time.Millisecond), r[3])

@@ -137,7 +137,7 @@ func admitStrays(b *bed) {
 		q.Fatalf("claimed %v", got)
 	}
 	q.waits(q.in(time.Minute), sleeping)
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 1, MaxInProgress: 2}})
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 1, MaxInProgress: 2}})
 	fresh := q.start("")
 	if got := q.claims(q.in(time.Second)); len(got) > 0 {
 		q.Errorf("strays %v were claimed", got)
@@ -224,10 +224,10 @@ func admitSetAgainInLine(b *bed) {
 	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(3, "a")
 	q.begins("at first", q.in(time.Second), r[0])
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 3}}) // there would be room now
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 3}}) // there would be room now
 	q.delete()
 	q.admit(q.in(time.Second))
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 3}})
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: store.QueueSettings{MaxExecuting: 3}})
 	q.gone = false
 	q.ends(r[0])
 	q.admit(q.in(time.Second))
@@ -245,7 +245,7 @@ func admitSetAgain(b *bed) {
 	q.admit(q.in(time.Second))
 	q.withoutRow()
 	q.begins("without a row", q.in(2*time.Second), r[0])
-	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: one})
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: one})
 	q.gone = false
 	for p := q.placeOf(r[1]); p == nil || p.State == store.PlaceGone; p = q.placeOf(r[1]) { // it takes effect within a second
 		q.admit(q.in(2 * time.Second))

@@ -8,7 +8,7 @@ import (
 
 func (q *queueBed) pauseQueue(resume bool) {
 	q.Helper()
-	if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: boundedQueue, Now: q.now, Resume: resume}); err != nil {
+	if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Now: q.now, Resume: resume}); err != nil {
 		q.Fatal(err)
 	}
 }
@@ -46,11 +46,11 @@ func admitLoweredTakesBack(b *bed) {
 		r := q.starts(2, "a")
 		urgent := q.start("a", withPriority(1))
 		q.admit(q.in(time.Second))
-		q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: s})
+		q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: s})
 		q.begins("lowered to "+s.Text(), q.in(2*time.Second), urgent)
 		q.ends(urgent)
 		q.begins("when it has ended", q.in(2*time.Second), r[0])
-		q.changeQueue(store.QueueChange{Name: boundedQueue})
+		q.changeQueue(store.QueueChangeRequest{Name: boundedQueue})
 		q.begins("without a bound", q.in(2*time.Second), r[1])
 		q.ends(r...)
 	}

@@ -97,7 +97,7 @@ func requeueAgainstAll(b *bed) {
 	q := b.bounded(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
 	queues := []string{boundedQueue, "elsewhere"}
 	settings := map[string]store.QueueSettings{boundedQueue: {MaxExecuting: 4, MaxInProgressPerKey: 2}, "elsewhere": {MaxInProgress: 3}}
-	q.changeQueue(store.QueueChange{Name: queues[1], Settings: settings[queues[1]]})
+	q.changeQueue(store.QueueChangeRequest{Name: queues[1], Settings: settings[queues[1]]})
 	for i := range 24 {
 		q.start([]string{"a", "b", "c"}[i%3])
 	}
@@ -148,9 +148,9 @@ func requeueAgainstAll(b *bed) {
 			_, err := q.s.DeleteQueue(q.ctx, store.OperatorRequest{Name: name, Now: q.now})
 			failed("DeleteQueue", err)
 		case 1:
-			failed("ChangeQueue", q.s.ChangeQueue(q.ctx, store.QueueChange{Name: name, Settings: settings[name], Now: at}))
+			failed("ChangeQueue", q.s.ChangeQueue(q.ctx, store.QueueChangeRequest{Name: name, Settings: settings[name], Now: at}))
 		default:
-			_, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: name, Now: at, Resume: x.IntN(2) == 0})
+			_, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: name, Now: at, Resume: x.IntN(2) == 0})
 			failed("PauseQueue", err)
 		}
 	})
@@ -161,8 +161,8 @@ func requeueAgainstAll(b *bed) {
 	})
 	wg.Wait()
 	for _, name := range queues {
-		q.changeQueue(store.QueueChange{Name: name, Settings: settings[name], Now: at})
-		if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: name, Resume: true}); err != nil {
+		q.changeQueue(store.QueueChangeRequest{Name: name, Settings: settings[name], Now: at})
+		if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: name, Resume: true}); err != nil {
 			q.Fatal(err)
 		}
 	}

@@ -45,7 +45,7 @@ func changeMarks(b *bed) {
 	changes("a second checkpoint", true)
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: b.completed(r.UUID, r.Epoch, "c")}}})
 	changes("a checkpoint above the limit", false)
-	if err := b.s.Control(b.ctx, &store.ControlOperation{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: b.now}); err != nil {
+	if err := b.s.Control(b.ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: b.now}); err != nil {
 		b.Fatal(err)
 	}
 	changes("a request to pause", true)

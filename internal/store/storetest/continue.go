@@ -110,7 +110,7 @@ func continueSignals(b *bed) {
 	p := b.repairOf(b.row(r.UUID), 3)
 	p.Runs[0].Release = []string{"next of 3"}
 	b.repaired(p)
-	unreceived, err := b.s.UnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
+	unreceived, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 	if err != nil || len(unreceived) != 1 || unreceived[0].Count != 2 {
 		b.Errorf("unreceived: %+v, %v", unreceived, err)
 	}
@@ -170,7 +170,7 @@ func raceContinueCancel(b *bed, other store.Store) {
 	for round := range repairRounds {
 		r := b.row(b.started("").UUID)
 		p := b.continueOf(r, 1)
-		o := &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.in(time.Hour)}
+		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.in(time.Hour)}
 		concurrently(func() { b.repair(p) }, func() {
 			if err := other.Control(b.ctx, o); err != nil {
 				b.Errorf("Control: %v", err)
@@ -212,7 +212,7 @@ func raceContinueWrites(b *bed, other store.Store) {
 			})
 		wantOutcome(b, "the signal", sent.Outcome, store.Written)
 		received := taken.Recorded != nil && taken.Recorded.Status == store.StepCompleted && taken.Outcome == store.Written
-		unreceived, err := b.s.UnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
+		unreceived, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 		if err != nil || received != (len(unreceived) == 0) {
 			b.Fatalf("round %d: received: %t, unreceived: %+v, %v", round, received, unreceived, err)
 		}

@@ -45,7 +45,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Order": func(ctx context.Context) error {
-			return b.s.Control(ctx, &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+			return b.s.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
 			_, err := b.s.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})

@@ -16,7 +16,7 @@ var limits = []test{
 }
 
 func limitBounds(b *bed) {
-	change := func(c store.LimitChange) {
+	change := func(c store.LimitChangeRequest) {
 		b.Helper()
 		c.Name, c.Now = "l", b.now
 		if err := b.s.ChangeLimit(b.ctx, c); err != nil {
@@ -35,7 +35,7 @@ func limitBounds(b *bed) {
 	}
 	declare := func(version string, n int) {
 		b.Helper()
-		change(store.LimitChange{Declare: true, Version: version, Settings: store.LimitSettings{Concurrent: n}})
+		change(store.LimitChangeRequest{Declare: true, Version: version, Settings: store.LimitSettings{Concurrent: n}})
 	}
 	declare("v1", 1)
 	want("the first", 1, "v1", false)
@@ -45,7 +45,7 @@ func limitBounds(b *bed) {
 	declare("v1", 2)
 	want("an older version again", 3, "v2", false)
 	rate := store.LimitSettings{Concurrent: 7, Rate: 3, Period: time.Minute, Burst: 2}
-	change(store.LimitChange{Settings: rate, By: "ann", Reason: "slow provider"})
+	change(store.LimitChangeRequest{Settings: rate, By: "ann", Reason: "slow provider"})
 	declare("v3", 4)
 	want("an operator's", 7, "v3", true)
 	all, err := b.s.Limits(b.ctx, b.now)
@@ -62,7 +62,7 @@ func limitBounds(b *bed) {
 		b.Errorf("in use: %+v, %v, want 2 held and 1 waiting", all[0].LimitUse, err)
 	}
 	b.wantChange("set", all[0].LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
-	change(store.LimitChange{Declare: true, Version: "v4", Settings: store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7}})
+	change(store.LimitChangeRequest{Declare: true, Version: "v4", Settings: store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7}})
 	for name, want := range map[string]bool{"l": true, "none": false} {
 		if found, err := b.s.ResetLimit(b.ctx, store.OperatorRequest{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
 			b.Errorf("ResetLimit of %q: %v, %v, want %v", name, found, err, want)

@@ -30,7 +30,7 @@ var orders = []test{
 }
 
 // order executes a control request, which must succeed.
-func (b *bed) order(o *store.ControlOperation) []store.ControlResult {
+func (b *bed) order(o *store.ControlRequest) []store.ControlResult {
 	b.Helper()
 	if err := b.s.Control(b.ctx, o); err != nil {
 		b.Fatalf("Order: %v", err)
@@ -42,12 +42,12 @@ func (b *bed) order(o *store.ControlOperation) []store.ControlResult {
 }
 
 // newOrder returns a control request whose time is ten seconds after the beginning of the case.
-func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.ControlOperation {
-	return &store.ControlOperation{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
+func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.ControlRequest {
+	return &store.ControlRequest{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
 }
 
 // ordered executes a control request for runs that must exist.
-func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.ControlOperation {
+func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.ControlRequest {
 	b.Helper()
 	o := b.newOrder(verb, runs...)
 	for i, a := range b.order(o) {

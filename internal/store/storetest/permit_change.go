@@ -9,7 +9,7 @@ import (
 
 func (b *bed) setLimit(s store.LimitSettings) {
 	b.Helper()
-	if err := b.s.ChangeLimit(b.ctx, store.LimitChange{Name: "l", Settings: s, Now: b.now, By: "ann"}); err != nil {
+	if err := b.s.ChangeLimit(b.ctx, store.LimitChangeRequest{Name: "l", Settings: s, Now: b.now, By: "ann"}); err != nil {
 		b.Fatalf("ChangeLimit: %v", err)
 	}
 }

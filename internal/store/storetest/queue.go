@@ -49,7 +49,7 @@ func (b *bed) queueInfo(name string) *store.Queue {
 	return nil
 }
 
-func (b *bed) changeQueue(c store.QueueChange) {
+func (b *bed) changeQueue(c store.QueueChangeRequest) {
 	b.Helper()
 	c.Now = b.now
 	if err := b.s.ChangeQueue(b.ctx, c); err != nil {
@@ -86,7 +86,7 @@ func queueSettings(b *bed) {
 	}
 	declare := func(version string, n int) {
 		b.Helper()
-		b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: version, Settings: store.QueueSettings{MaxExecuting: n}})
+		b.changeQueue(store.QueueChangeRequest{Name: "mail", Declare: true, Version: version, Settings: store.QueueSettings{MaxExecuting: n}})
 	}
 	declare("v1", 1)
 	want("the first", 1, "v1", false)
@@ -99,7 +99,7 @@ func queueSettings(b *bed) {
 		MaxExecuting: 7, MaxExecutingPerWorker: 2, MaxInProgress: 9, MaxExecutingPerKey: 3, MaxInProgressPerKey: 4, Depth: 1000, Closed: true,
 		Rate: store.Rate{Count: 5, Period: time.Minute, Burst: 2}, RatePerKey: store.Rate{Count: 1, Period: time.Second, Burst: 1},
 	}
-	b.changeQueue(store.QueueChange{Name: "mail", Settings: chosen, By: "ann", Reason: "slow provider"})
+	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: chosen, By: "ann", Reason: "slow provider"})
 	declare("v3", 4)
 	want("an operator's", 7, "v3", true)
 	q := b.queueInfo("mail")
@@ -115,7 +115,7 @@ func queueSettings(b *bed) {
 	}
 	want("after a reset", 4, "v3", false)
 	b.wantChange("reset", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.in(time.Minute), By: "bob", Reason: "over"})
-	b.changeQueue(store.QueueChange{Name: "undeclared"})
+	b.changeQueue(store.QueueChangeRequest{Name: "undeclared"})
 	if found, err := b.s.ResetQueue(b.ctx, store.OperatorRequest{Name: "undeclared", Now: b.now}); err != nil || found {
 		b.Errorf("ResetQueue of a queue that no code declares: %v, %v", found, err)
 	}
@@ -131,24 +131,24 @@ func (b *bed) wantChange(what string, got *store.OperatorChange, want store.Oper
 }
 
 func queuePause(b *bed) {
-	pause := func(p store.QueuePause, want bool) {
+	pause := func(p store.QueuePauseRequest, want bool) {
 		b.Helper()
 		if found, err := b.s.PauseQueue(b.ctx, p); err != nil || found != want {
 			b.Errorf("PauseQueue of %+v: %v, %v, want %v", p, found, err, want)
 		}
 	}
-	pause(store.QueuePause{Name: "none", Now: b.now}, false)
-	b.changeQueue(store.QueueChange{Name: "mail"})
-	pause(store.QueuePause{Name: "mail", Now: b.now, By: "ann", Reason: "outage"}, true)
-	pause(store.QueuePause{Name: "mail", Now: b.in(time.Hour), By: "bob", Reason: "other"}, true)
+	pause(store.QueuePauseRequest{Name: "none", Now: b.now}, false)
+	b.changeQueue(store.QueueChangeRequest{Name: "mail"})
+	pause(store.QueuePauseRequest{Name: "mail", Now: b.now, By: "ann", Reason: "outage"}, true)
+	pause(store.QueuePauseRequest{Name: "mail", Now: b.in(time.Hour), By: "bob", Reason: "other"}, true)
 	if q := b.queueInfo("mail"); !q.PausedAt.Equal(b.now) || q.PausedBy != "ann" || q.PauseReason != "outage" || !b.queueRow("mail").PausedAt.Equal(b.now) {
 		b.Errorf("paused: %+v", q)
 	}
 	paused := store.OperatorChange{Verb: store.OperatorPause, At: b.now, By: "ann", Reason: "outage"}
 	b.wantChange("paused twice", b.queueInfo("mail").LastChange, paused)
 	resumed := store.OperatorChange{Verb: store.OperatorResume, At: b.in(time.Hour), By: "bob", Reason: "over"}
-	pause(store.QueuePause{Name: "mail", Resume: true, Now: resumed.At, By: "bob", Reason: "over"}, true)
-	pause(store.QueuePause{Name: "mail", Resume: true, Now: b.in(2 * time.Hour), By: "eve"}, true)
+	pause(store.QueuePauseRequest{Name: "mail", Resume: true, Now: resumed.At, By: "bob", Reason: "over"}, true)
+	pause(store.QueuePauseRequest{Name: "mail", Resume: true, Now: b.in(2 * time.Hour), By: "eve"}, true)
 	b.wantChange("resumed twice", b.queueInfo("mail").LastChange, resumed)
 	if q := b.queueInfo("mail"); !q.PausedAt.IsZero() || q.PausedBy != "" || q.PauseReason != "" {
 		b.Errorf("resumed: %+v", q)
@@ -156,7 +156,7 @@ func queuePause(b *bed) {
 }
 
 func queueDelete(b *bed) {
-	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{MaxExecuting: 1}})
+	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: store.QueueSettings{MaxExecuting: 1}})
 	for _, want := range []bool{true, false} {
 		if found, err := b.s.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, By: "eve"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
@@ -165,7 +165,7 @@ func queueDelete(b *bed) {
 	if row := b.queueRow("mail"); b.queueInfo("mail") != nil || row != nil && !row.Deleted {
 		b.Errorf("the deleted queue is there: %+v", row)
 	}
-	b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: "v1", Settings: store.QueueSettings{MaxExecuting: 2}})
+	b.changeQueue(store.QueueChangeRequest{Name: "mail", Declare: true, Version: "v1", Settings: store.QueueSettings{MaxExecuting: 2}})
 	if row := b.queueRow("mail"); row == nil || row.Deleted || row.Settings.MaxExecuting != 2 {
 		b.Errorf("declared again: %+v", row)
 	}
@@ -173,7 +173,7 @@ func queueDelete(b *bed) {
 }
 
 func queueStart(b *bed) {
-	b.changeQueue(store.QueueChange{Name: "mail"})
+	b.changeQueue(store.QueueChangeRequest{Name: "mail"})
 	first := b.arriving("order-42", "mail", "acme")
 	first.Place.Weight, first.Place.Priority, first.Place.StartBy = 3, 2, b.in(time.Hour)
 	first.Run.Priority = 2
@@ -241,7 +241,7 @@ func queueChild(b *bed) {
 }
 
 func queueDepth(b *bed) {
-	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{Depth: 10}})
+	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: store.QueueSettings{Depth: 10}})
 	want := func(queue string, most, want int) {
 		b.Helper()
 		if n, err := b.s.Depth(b.ctx, queue, most); err != nil || n != want {

@@ -13,7 +13,7 @@ func (b *bed) liveRepairOf(r store.Run, number int32, keep ...string) *store.Rep
 	b.Helper()
 	p := b.repairOf(r, number, keep...)
 	p.Runs[0].Status, p.Runs[0].Control, p.Runs[0].WakeAt = store.Paused, r.Control, time.Time{}
-	p.Resume = &store.ControlOperation{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: p.Now}
+	p.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: p.Now}
 	return p
 }
 

@@ -78,7 +78,7 @@ func repairChildren(b *bed) {
 	b.fails(parent)
 	p := b.repairOf(b.row(parent.UUID), 1)
 	p.Runs[0].Detach = []uuid.UUID{dropped.UUID, live.UUID, detached.UUID}
-	p.Cancel = &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.in(time.Hour), Reason: "superseded"}
+	p.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.in(time.Hour), Reason: "superseded"}
 	b.repaired(p)
 	archive := p.Runs[0].Archive()
 	for _, c := range []struct {
@@ -177,7 +177,7 @@ func repairSignals(b *bed) {
 	p := b.repairOf(b.row(r.UUID), 1, "get kept")
 	p.Runs[0].Release = []string{"get dropped"}
 	b.repaired(p)
-	unreceived, err := b.s.UnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
+	unreceived, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 	if err != nil || len(unreceived) != 2 || unreceived[0].Name != "dropped" || unreceived[1].Name != "waiting" {
 		b.Fatalf("unreceived: %+v, %v", unreceived, err)
 	}
@@ -237,7 +237,7 @@ func raceRepairCancel(b *bed, other store.Store) {
 	for round := range repairRounds {
 		r := b.failedRun("first")
 		p := b.repairOf(r, 1, "first")
-		o := &store.ControlOperation{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.in(time.Hour)}
+		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.in(time.Hour)}
 		concurrently(func() { b.repaired(p) }, func() {
 			if err := other.Control(b.ctx, o); err != nil {
 				b.Errorf("Control: %v", err)
@@ -276,7 +276,7 @@ func raceRepairSignals(b *bed, other store.Store) {
 				}
 			}
 		})
-		got, err := b.s.UnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
+		got, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 		if err != nil || sent.Load() != 10 || len(got) != 1 || got[0].Count != 10 {
 			b.Fatalf("round %d: %d sent, and %+v wait, %v", round, sent.Load(), got, err)
 		}

@@ -166,7 +166,7 @@ func requeueAdmittedMoves(b *bed) {
 	r := q.starts(2, "a")
 	q.admit(q.in(time.Second))
 	q.wantState("before", r[0], store.PlaceExecuting, store.AdmissionGranted)
-	q.changeQueue(store.QueueChange{Name: "elsewhere"})
+	q.changeQueue(store.QueueChangeRequest{Name: "elsewhere"})
 	q.moved(r[0], "elsewhere", true)
 	if p := q.placeOf(r[0]); p == nil || p.Queue != "elsewhere" || p.Key != "a" || p.Begun || p.State != store.PlaceOutside {
 		q.Errorf("the place in the new queue is %+v", p)
@@ -285,7 +285,7 @@ func requeueChild(b *bed) {
 	stray := q.child(parent, "stray")
 	stray.Queue = boundedQueue
 	q.commit(&store.Batch{Starts: []*store.StartWrite{{Run: stray, ParentEpoch: parent.Epoch}}})
-	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 1}})
+	q.changeQueue(store.QueueChangeRequest{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 1}})
 	for _, id := range []uuid.UUID{child.UUID, stray.UUID} {
 		q.moved(id, "elsewhere", true)
 		if p := q.placeOf(id); p == nil || p.Root {

@@ -12,7 +12,7 @@ import (
 )
 
 func requeueUnreleased(b *bed) {
-	b.changeQueue(store.QueueChange{Name: "elsewhere"})
+	b.changeQueue(store.QueueChangeRequest{Name: "elsewhere"})
 	r := b.unreleased("waits")
 	b.moved(r.UUID, "elsewhere", true)
 	b.prioritized(r.UUID, 1)
@@ -73,7 +73,7 @@ func (q *queueBed) checkKeys(queue string) {
 
 func requeueRace(b *bed) {
 	q := b.bounded(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
-	q.changeQueue(store.QueueChange{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 3}})
+	q.changeQueue(store.QueueChangeRequest{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 3}})
 	for i := range 30 {
 		q.start([]string{"a", "b", "c"}[i%3])
 	}

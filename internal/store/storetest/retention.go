@@ -30,8 +30,8 @@ var retentions = []test{
 }
 
 // deletionOf returns the deletion of the run's tree, an hour after the case began.
-func (b *bed) deletionOf(runs ...store.Run) *store.Deletion {
-	d := &store.Deletion{Now: b.in(time.Hour)}
+func (b *bed) deletionOf(runs ...store.Run) *store.DeleteTreesRequest {
+	d := &store.DeleteTreesRequest{Now: b.in(time.Hour)}
 	for _, r := range runs {
 		d.Trees = append(d.Trees, store.TreeDeletion{Root: r.UUID, Name: r.Name, Epoch: b.row(r.UUID).Epoch, EndedBefore: b.in(30 * time.Minute)})
 	}
@@ -39,7 +39,7 @@ func (b *bed) deletionOf(runs ...store.Run) *store.Deletion {
 }
 
 // deletes tries a deletion until no row of it is locked, and returns the outcome of its first tree.
-func (b *bed) deletes(d *store.Deletion) store.Outcome {
+func (b *bed) deletes(d *store.DeleteTreesRequest) store.Outcome {
 	b.Helper()
 	for {
 		err := b.s.DeleteTrees(b.ctx, d)
@@ -74,7 +74,7 @@ func (b *bed) wantGone(what string, run uuid.UUID) {
 	if o, err := b.s.RunProgress(b.ctx, run, b.now); err != nil || len(o.Tags) != 0 {
 		b.Errorf("%s: %+v, %v", what, o, err)
 	}
-	if got, err := b.s.UnreceivedSignals(b.ctx, []uuid.UUID{run}); err != nil || len(got) != 0 {
+	if got, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{run}); err != nil || len(got) != 0 {
 		b.Errorf("%s: %+v, %v", what, got, err)
 	}
 }
@@ -141,7 +141,7 @@ func deleteRepeated(b *bed) {
 	d := b.deletionOf(r)
 	wantOutcome(b, "the deletion", b.deletes(d), store.Written)
 	wantOutcome(b, "its repetition", b.deletes(d), store.Adopted)
-	if err := b.s.DeleteTrees(b.ctx, &store.Deletion{Now: b.now}); err != nil {
+	if err := b.s.DeleteTrees(b.ctx, &store.DeleteTreesRequest{Now: b.now}); err != nil {
 		b.Errorf("a deletion of nothing: %v", err)
 	}
 }
@@ -245,7 +245,7 @@ func deleteGenerations(b *bed) {
 	if below := b.treeToDelete(archive); len(below) != 2 {
 		b.Fatalf("the generation has %+v", below)
 	}
-	d := &store.Deletion{Now: b.in(3 * time.Hour), Trees: []store.TreeDeletion{{Root: archive, Epoch: root.Epoch, EndedBefore: p.Now}}}
+	d := &store.DeleteTreesRequest{Now: b.in(3 * time.Hour), Trees: []store.TreeDeletion{{Root: archive, Epoch: root.Epoch, EndedBefore: p.Now}}}
 	wantOutcome(b, "a young generation", b.deletes(d), store.Fenced)
 	d.Trees[0].EndedBefore = p.Now.Add(time.Second)
 	wantOutcome(b, "an old generation of a live run", b.deletes(d), store.Written)

@@ -10,7 +10,7 @@ import (
 
 func (b *bed) wantUnreceived(what string, runs []uuid.UUID, want ...store.SignalCount) {
 	b.Helper()
-	got, err := b.s.UnreceivedSignals(b.ctx, runs)
+	got, err := b.s.CountUnreceivedSignals(b.ctx, runs)
 	if err != nil || !slices.Equal(got, want) {
 		b.Errorf("%s: %v signals wait (%v), want %v", what, got, err, want)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// server is what the stores on several schemas of one database share: the connections, the session of Listen, and the look at the locks
+// sharedConns is what the stores on several schemas of one database share: the connections, the session of Listen, and the look at the locks
 // of the other workers. The store that Open or New returns owns nothing of it alone, so the stores may be closed in any order.
-type server struct {
+type sharedConns struct {
 	userPool      *pgxpool.Pool
 	ownsUserPool  bool // Open created the user's pool, so the last Close closes it
 	enginePool    *pgxpool.Pool
@@ -24,7 +24,7 @@ type server struct {
 	endLifeCtx    context.CancelFunc
 
 	userConfig    *pgxpool.Config // with which Open created the user's pool
-	parent        *server         // whose user's pool this one uses; nil: none but its own
+	parent        *sharedConns    // whose user's pool this one uses; nil: none but its own
 	noConnections connWarning
 
 	mu        sync.Mutex
@@ -35,8 +35,8 @@ type server struct {
 	sight   sharedSight   // likewise
 }
 
-// share adds a store, and reports whether the server is open.
-func (sv *server) share() bool {
+// retain adds a store, and reports whether the server is open.
+func (sv *sharedConns) retain() bool {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
 	if sv.stores == 0 {
@@ -47,7 +47,7 @@ func (sv *server) share() bool {
 }
 
 // release removes a store, whose calls have ended. It closes the connections of the last store.
-func (sv *server) release() {
+func (sv *sharedConns) release() {
 	sv.mu.Lock()
 	sv.stores--
 	last := sv.stores == 0
@@ -69,7 +69,7 @@ func (sv *server) release() {
 
 // reconnectAfterRewind is reconnect, once for all stores that notice the change to another timeline. Connections that one of them
 // has used before are closed in any case, when it is about to use them again.
-func (sv *server) reconnectAfterRewind(was, at logPosition) {
+func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 	sv.mu.Lock()
 	done := was.timeline != at.timeline && sv.rewoundTo == at.timeline
 	sv.rewoundTo = at.timeline
@@ -111,13 +111,13 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 		}
 	}
 	o.allowAsyncCommit, o.withoutListen = s.allowAsyncCommit, s.withoutListen
-	if !s.server.share() {
+	if !s.sharedConns.retain() {
 		return nil, fmt.Errorf("postgres: open schema %q: %w", name, store.ErrClosed)
 	}
 	if s.onCitus {
 		return s.openCitusSchema(ctx, o)
 	}
-	other := newDatabaseOn(s.server, o)
+	other := newDatabaseOn(s.sharedConns, o)
 	other.connectListener, other.isSibling = s.connectListener, true
 	if err := other.prepareSchema(ctx, o.migrate); err != nil {
 		_ = other.Close() // it returns no error
@@ -130,14 +130,14 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 // New was given it. The caller has called share.
 func (s *database) openCitusSchema(ctx context.Context, o openOptions) (*database, error) {
 	if s.userConfig != nil {
-		defer s.server.release()
+		defer s.sharedConns.release()
 		return openWithPool(ctx, s.userConfig.Copy(), o)
 	}
 	other, err := newStore(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
 	if err != nil {
-		s.server.release()
+		s.sharedConns.release()
 		return nil, err
 	}
-	other.server.parent = s.server
+	other.sharedConns.parent = s.sharedConns
 	return other, nil
 }

@@ -37,9 +37,9 @@ const (
 	dataFiles = walFile + 1 // how many hold what is written
 )
 
-// openFiles knows which files the store has open, and whether their paths still lead to them.
-// SQLite itself does not look: it writes to what it has open, whatever has become of the path.
-type openFiles struct {
+// movedFileDetector detects that the path of the database or of a file beside it no longer leads to the file that the store has
+// open. SQLite does not check that: it writes to the file that it has open, even if the file was deleted or replaced.
+type movedFileDetector struct {
 	paths        [allFiles]string
 	identities   [allFiles]fileID // zero: it was not there
 	recorded     atomic.Bool      // identities is filled in, and changes no more
@@ -47,15 +47,15 @@ type openFiles struct {
 	lastCheck    atomic.Int64 // when, in nanoseconds since the process began; see checkRecently
 }
 
-func newOpenFiles(path string) *openFiles {
-	f := &openFiles{paths: [allFiles]string{path, path + "-wal", path + "-shm"}}
+func newMovedFileDetector(path string) *movedFileDetector {
+	f := &movedFileDetector{paths: [allFiles]string{path, path + "-wal", path + "-shm"}}
 	f.identities[mainFile], _ = fileIdentity(path) // it may not be there yet
 	return f
 }
 
 // recordIdentities takes what the paths lead to now for what is open. It is called when a connection has
 // opened all of them; from then on one is open until the store is closed, so SQLite replaces none.
-func (f *openFiles) recordIdentities() error {
+func (f *movedFileDetector) recordIdentities() error {
 	for i, path := range f.paths {
 		id, err := fileIdentity(path)
 		if before := f.identities[i]; before != (fileID{}) && (err != nil || before != id) {
@@ -69,7 +69,7 @@ func (f *openFiles) recordIdentities() error {
 
 // check returns a *MovedError if one of the first n paths leads to another file, or did so before: a file that was put
 // back may lack what others wrote meanwhile.
-func (f *openFiles) check(n int) error {
+func (f *movedFileDetector) check(n int) error {
 	if err := f.movedError(); err != nil || !f.recorded.Load() {
 		return err
 	}
@@ -84,15 +84,15 @@ func (f *openFiles) check(n int) error {
 	return nil
 }
 
-// hostMovedError returns the error that markMoved has recorded, or nil.
-func (f *openFiles) movedError() error {
+// movedError returns the error that markMoved has recorded, or nil.
+func (f *movedFileDetector) movedError() error {
 	if moved := f.recordedMove.Load(); moved != nil {
 		return moved
 	}
 	return nil
 }
 
-func (f *openFiles) markMoved(which int, err error) error {
+func (f *movedFileDetector) markMoved(which int, err error) error {
 	e := &MovedError{Path: f.paths[which], Problem: "was replaced by another file"}
 	if err != nil {
 		e.Problem = "was deleted or moved away"
@@ -107,7 +107,7 @@ const readCheckInterval = 50 * time.Millisecond
 var processBegan = time.Now()
 
 // checkRecently is check, executed at most once in readCheckInterval.
-func (f *openFiles) checkRecently() error {
+func (f *movedFileDetector) checkRecently() error {
 	now := int64(time.Since(processBegan))
 	last := f.lastCheck.Load()
 	if now-last < int64(readCheckInterval) && last != 0 || !f.lastCheck.CompareAndSwap(last, now) {

@@ -112,7 +112,7 @@ func TestGraphInAnotherOrder(t *testing.T) {
 		}
 		info := read(e.Graph(within(t), "run"))(t)
 		if info.ShapeRevision != 1 || info.Nodes[0].Name != "a" {
-			t.Errorf("revision %d, the first node is %q", info.Revision, info.Nodes[0].Name)
+			t.Errorf("revision %d, the first node is %q", info.ShapeRevision, info.Nodes[0].Name)
 		}
 		for _, edge := range info.Edges {
 			if edge.Choice > 0 && edge.Won != (edge.From != "slow" && edge.From != "idle") {

@@ -21,7 +21,7 @@ type NodeState string
 
 // The states of a node. NodeCompleted, NodeFailed, NodeSkipped and NodeCancelled are final.
 const (
-	NodeWaiting   NodeState = "waiting"   // for nodes that it needs
+	NodeWaiting   NodeState = "waiting"   // for nodes that it needs, or for the run to begin
 	NodeReady     NodeState = "ready"     // its needs are met, and nothing of it is recorded yet
 	NodeDelayed   NodeState = "delayed"   // its [Delay] is not over
 	NodeRunning   NodeState = "running"   // it has begun
@@ -151,6 +151,15 @@ func readUndeclared(err error) bool {
 type nodeSkip struct {
 	why         string
 	byCondition bool
+}
+
+// newNodeSkip returns the error of a node that was skipped because of another one: because a condition on its value does not hold, or
+// because it is not completed.
+func newNodeSkip(because string, byCondition bool) *nodeSkip {
+	if byCondition {
+		return &nodeSkip{why: fmt.Sprintf("its condition on the value of node %q does not hold", because), byCondition: true}
+	}
+	return &nodeSkip{why: fmt.Sprintf("its needs are not met, because of node %q", because)}
 }
 
 func (e *nodeSkip) Error() string { return fmt.Sprintf("%v: %s", ErrNodeSkipped, e.why) }

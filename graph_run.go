@@ -203,7 +203,7 @@ func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 	if err != nil {
 		return undecodableError[string](c, "skip of node", in.node.name, "does not decode", recorded, err, "bring back the old code")
 	}
-	return &nodeSkip{why: fmt.Sprintf("its condition on the value of node %q does not hold", on), byCondition: true}
+	return newNodeSkip(on, true)
 }
 
 // choose records the choice of the node with the index, or reads its record, and ends the losers.

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -181,5 +180,5 @@ func (x *graphRun) decideLocked(n *graphNode, err error) {
 
 // skipOf returns the error of a node whose needs are not met.
 func (x *graphRun) skipOf(n *graphNode) error {
-	return &nodeSkip{why: fmt.Sprintf("its needs are not met, because of node %q", x.culpritOf(n).name)}
+	return newNodeSkip(x.culpritOf(n).name, false)
 }

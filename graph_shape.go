@@ -60,6 +60,14 @@ func (w *Workflow[I, O]) Shape() GraphShape {
 	return newGraphShape(&w.graph.shape)
 }
 
+// declaredGraph returns the graph of a workflow that DefineGraph returned, or nil.
+func (w *Workflow[I, O]) declaredGraph() *graphDefinition {
+	if w == nil || w.graph == nil || w.graph.err != nil {
+		return nil
+	}
+	return w.graph
+}
+
 func newGraphShape(s *graph.Shape) GraphShape {
 	shape := GraphShape{Output: s.Output, shape: s}
 	for _, n := range s.Nodes {

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,10 +19,10 @@ type GraphInfo struct {
 	ID            string // the ID that addresses the run
 	Workflow      string
 	Status        Status
-	ShapeRevision int        // the number of shapes that the run has recorded: 1, and one more for each change of the shape by newer code
+	ShapeRevision int        // how many shapes the run has recorded: 1, and one more for each time that newer code changed the shape; 0: it has not begun
 	Nodes         []NodeInfo // in the order of declaration
 	Edges         []EdgeInfo
-	Shape         GraphShape // the newest recorded shape
+	Shape         GraphShape // the newest recorded shape, or with ShapeRevision 0 that of the workflow in this process
 }
 
 // NodeInfo describes a node of a run. A time is zero if it has not come yet.
@@ -30,6 +31,7 @@ type NodeInfo struct {
 	State     NodeState
 	Attempts  int             // how many attempts its calls have made, summed up, as far as recorded
 	Items     *NodeItemCounts // of NodeEach and NodeEachChild; else nil
+	Choices   []NodeChoice    // what it needs by NeedsAny and NeedsQuorum, in the order of these options
 	Child     string          // of NodeChild: the ID of the child, once it was started
 	Err       *NodeError      // why it has no value, if it failed, was skipped or was cancelled; else nil
 	StartedAt time.Time       // when its delay or its first call began
@@ -42,6 +44,14 @@ type NodeItemCounts struct {
 	Completed int
 	Failed    int
 	Running   int // of those that have begun
+}
+
+// NodeChoice describes a need of a node that is met by K of Of nodes.
+type NodeChoice struct {
+	K, Of     int
+	Completed int      // how many of the nodes have completed
+	Without   int      // how many are over and have no value
+	Won       []string // the recorded winners; nil while the choice is not recorded
 }
 
 // EdgeInfo describes an edge of a run.
@@ -61,14 +71,16 @@ const (
 )
 
 // Graph returns the graph of the run with the given ID, with the state of each node. It derives the states from the recorded shape
-// and the history, and changes nothing. It returns [ErrNotFound] if there is no such run, and [ErrNoGraph] if the run has recorded no
-// shape: its workflow is not a graph, or the run has not begun yet. [Workflow.Shape] returns the shape without a run.
+// and the history, and changes nothing. For a run that has not begun yet, it returns the shape that the workflow has in this process,
+// with Revision 0. It returns [ErrNotFound] if there is no such run, and [ErrNoGraph] if the run has recorded no shape: its workflow is
+// not a graph, or the run has not begun yet and its graph is not among [Config].Workflows. [Workflow.Shape] returns the shape without a
+// run.
 func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	run, steps, view, err := e.readHistory(ctx, id, 0)
 	if err != nil {
 		return nil, err
 	}
-	shape, revision, err := recordedShape(steps)
+	shape, revision, err := e.shapeOf(run, steps)
 	if err != nil {
 		return nil, fmt.Errorf("graph of run %q: %w", id, err)
 	}
@@ -84,6 +96,9 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	info := &GraphInfo{ID: run.Address(), Workflow: run.Workflow, Status: Status(run.Status.String()), ShapeRevision: revision, Shape: newGraphShape(shape)}
 	for i, v := range shape.View(rows, choices.hasEnded, run.Status.IsTerminal()) {
 		n := NodeInfo{NodeShape: info.Shape.Nodes[i], State: NodeState(v.State), Attempts: v.Attempts, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
+		if revision == 0 && !run.Status.IsTerminal() {
+			n.State = NodeWaiting // for the run
+		}
 		if n.Over != "" {
 			n.Items = &NodeItemCounts{v.Total, v.Completed, v.Failed, v.Running}
 		}
@@ -91,7 +106,8 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 		if n.Kind == NodeChild && row != nil && row.Kind == store.KindChild {
 			n.Child = store.ChildUUID(run.UUID, row.Name, row.StartedAt).String()
 		}
-		n.Err = nodeErrorOf(&n, row)
+		n.Err = nodeErrorOf(&n, &v, row, info)
+		n.Choices = choices.of(&shape.Nodes[i], info)
 		info.Nodes = append(info.Nodes, n)
 	}
 	for _, edge := range info.Shape.Edges {
@@ -141,6 +157,20 @@ func (g *GraphInfo) Mermaid() string {
 	return g.Shape.shape.Mermaid(states)
 }
 
+// shapeOf returns the newest recorded shape of a run, and its revision. For a run that has recorded nothing yet, it returns the shape
+// that its workflow has in this process.
+func (e *Engine) shapeOf(run *store.Run, steps []store.Step) (*graph.Shape, int, error) {
+	shape, revision, err := recordedShape(steps)
+	if !errors.Is(err, ErrNoGraph) || len(steps) > 0 {
+		return shape, revision, err
+	}
+	i := slices.IndexFunc(e.cfg.Workflows, func(w Definition) bool { return w.Name() == run.Workflow })
+	if i < 0 || e.cfg.Workflows[i].declaredGraph() == nil {
+		return nil, 0, err
+	}
+	return &e.cfg.Workflows[i].declaredGraph().shape, 0, nil
+}
+
 // recordedShape returns the newest shape in a history, and its revision.
 func recordedShape(steps []store.Step) (*graph.Shape, int, error) {
 	shape, revision, err := repair.RecordedShape(steps)
@@ -182,22 +212,59 @@ func (c *recordedChoices) hasWon(edge *GraphEdge) bool {
 	return slices.ContainsFunc(choice.Won, func(i int) bool { return i < len(choice.Of) && choice.Of[i] == naming.Display(edge.From) })
 }
 
-// nodeErrorOf returns why the node has no value. row is the row that executed it; nil: none.
-func nodeErrorOf(n *NodeInfo, row *store.Step) *NodeError {
+// of returns what is known of the choices of a node. info has the states of the nodes before it.
+func (c *recordedChoices) of(n *graph.Node, info *GraphInfo) (all []NodeChoice) {
+	for i, declared := range n.Choices {
+		choice := NodeChoice{K: declared.K, Of: len(declared.Of)}
+		for _, name := range declared.Of {
+			switch info.node(name).State {
+			case NodeCompleted:
+				choice.Completed++
+			case NodeFailed, NodeSkipped, NodeCancelled:
+				choice.Without++
+			}
+		}
+		recorded := c.byName[n.Name+naming.Separator+graph.ChoiceName(i)]
+		for _, won := range recorded.Won {
+			if won >= 0 && won < len(recorded.Of) {
+				choice.Won = append(choice.Won, naming.ParseDisplay(recorded.Of[won]))
+			}
+		}
+		all = append(all, choice)
+	}
+	return all
+}
+
+// node returns the node with the name, or nil.
+func (g *GraphInfo) node(name string) *NodeInfo {
+	if i := slices.IndexFunc(g.Nodes, func(n NodeInfo) bool { return n.Name == name }); i >= 0 {
+		return &g.Nodes[i]
+	}
+	return nil
+}
+
+// nodeErrorOf returns why the node has no value. row is the row that executed it; nil: none. info has the nodes before it.
+func nodeErrorOf(n *NodeInfo, v *graph.NodeView, row *store.Step, info *GraphInfo) *NodeError {
 	switch n.State {
 	case NodeSkipped:
-		return &NodeError{n.Name, n.State, ErrNodeSkipped}
+		if v.Because == "" {
+			return &NodeError{n.Name, n.State, ErrNodeSkipped}
+		}
+		return &NodeError{n.Name, n.State, newNodeSkip(v.Because, v.Condition)}
 	case NodeCancelled:
 		return &NodeError{n.Name, n.State, ErrCancelled}
 	case NodeFailed:
-		err := &NodeError{n.Name, n.State, ErrNodeSkipped}
 		if row != nil && len(row.Error) > 0 {
 			failure := record.DecodeFailure(row.Error)
-			if err.Err = newStepError(naming.Display(row.Name), failure); row.Kind == store.KindChild {
-				err.Err = newChildError(naming.Display(row.Name), failure)
+			if row.Kind == store.KindChild {
+				return &NodeError{n.Name, n.State, newChildError(naming.Display(row.Name), failure)}
 			}
+			return &NodeError{n.Name, n.State, newStepError(naming.Display(row.Name), failure)}
 		}
-		return err
+		if culprit := info.node(v.Because); culprit != nil && culprit.Err != nil {
+			return &NodeError{n.Name, n.State, fmt.Errorf("it fails the run, because a need is not met: %w", culprit.Err)}
+		}
+		return &NodeError{n.Name, n.State, errors.New("it fails the run, because a need is not met")}
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ type Definition interface {
 	engineDefinition(maxPayload int) (*engine.WorkflowDefinition, error)
 	checkInput(input []byte) error
 	queueName() string
+	declaredGraph() *graphDefinition
 }
 
 // Name returns the workflow's name, or an empty string if w is nil.

@@ -25,6 +25,10 @@ func TestGraph(t *testing.T) {
 		if got := runOn(t, e, 0, "", "graph", "a-1", "--mermaid").out; !strings.Contains(got, "parts") {
 			t.Errorf("the diagram is %s", got)
 		}
+		start(t, e, assembly, "a-3", "table") // no worker lives
+		if got := runOn(t, e, 0, "", "graph", "a-3").out; strings.Count(got, "waiting") != 2 {
+			t.Errorf("a run that has not begun is shown as %s", got)
+		}
 		runOn(t, e, durablecli.ExitNotFound, "", "graph", "a-2")
 		runOn(t, e, durablecli.ExitNotFound, "", "graph", "missing")
 	})

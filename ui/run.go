@@ -80,7 +80,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 	if d.Tree, err = v.firstLevels(run); err != nil {
 		return err
 	}
-	if d.Generation == 0 && slices.ContainsFunc(history.Outline, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph }) {
+	if d.Generation == 0 && (len(history.Outline) == 0 || slices.ContainsFunc(history.Outline, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph })) {
 		g, err := v.graph(run)
 		if err != nil && !errors.Is(err, durable.ErrNoGraph) {
 			return err

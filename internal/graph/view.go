@@ -3,6 +3,8 @@ package graph
 import (
 	"bytes"
 	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,8 @@ type NodeView struct {
 	Attempts  int // of its calls, summed up
 	StartedAt time.Time
 	EndedAt   time.Time
+	Because   string // of a node that is skipped or fails the run: the node that led to it
+	Condition bool   // it is skipped because its condition on the value of Because does not hold
 	Call      string // the name of the row that executes it, with its scope; for a list, that of the first failed item, if any
 
 	// Of a list: its items by their status.
@@ -55,6 +59,9 @@ func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []Node
 		if over && !view.State.IsFinal() {
 			view.State = Cancelled
 		}
+		if view.Because == "" && view.Call == "" && (view.State == Skipped || view.State == Failed) {
+			view.Because = v.culpritOf(&s.Nodes[i])
+		}
 	}
 	return v.views
 }
@@ -82,11 +89,14 @@ func (v *viewer) fromRows(n *Node, view *NodeView) {
 		view.State, view.Call, view.EndedAt = stateOf(r), r.Name, r.EndedAt
 	}
 	if r := v.rows[scope+CallSkip]; r != nil {
-		view.State, view.EndedAt = Skipped, r.EndedAt
+		view.State, view.EndedAt, view.Condition = Skipped, r.EndedAt, true
+		if json.Unmarshal(r.Output, &view.Because) != nil {
+			view.Because = "" // the output cannot be read here
+		}
 	}
 	for i := range v.shape.Nodes {
 		if r := v.rows[scope+FailName(v.shape.Nodes[i].Name)]; r != nil {
-			view.State, view.EndedAt = Failed, r.EndedAt
+			view.State, view.EndedAt, view.Because = Failed, r.EndedAt, v.shape.Nodes[i].Name
 		}
 	}
 	call := scope + CallName(n.Kind)
@@ -178,6 +188,44 @@ func (v *viewer) beforeRows(n *Node) State {
 		return Failed
 	}
 	return Waiting
+}
+
+// culpritOf returns the node that led to it that a need of the node is not met: the first failed node among those that it needs, or that
+// these need; else the first one that was cancelled or was skipped by its condition.
+func (v *viewer) culpritOf(n *Node) string {
+	seen := make(map[string]bool)
+	var reasons []int
+	var visit func(n *Node)
+	visit = func(n *Node) {
+		needs := slices.Clone(n.Needs)
+		for _, c := range n.Choices {
+			needs = append(needs, c.Of...)
+		}
+		for _, name := range needs {
+			at := v.shape.Index(name)
+			view := &v.views[at]
+			if seen[name] || !view.State.IsFinal() || view.State == Completed {
+				continue
+			}
+			seen[name] = true
+			if view.State == Skipped && !view.Condition {
+				visit(&v.shape.Nodes[at])
+			} else {
+				reasons = append(reasons, at)
+			}
+		}
+	}
+	visit(n)
+	slices.Sort(reasons)
+	for _, at := range reasons {
+		if v.views[at].State == Failed {
+			return v.shape.Nodes[at].Name
+		}
+	}
+	if len(reasons) > 0 {
+		return v.shape.Nodes[reasons[0]].Name
+	}
+	return ""
 }
 
 func (v *viewer) state(node string) State { return v.views[v.shape.Index(node)].State }

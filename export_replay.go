@@ -98,7 +98,7 @@ func (x *Exported) rows() (*store.Run, []store.Step, error) {
 // compareEnd compares how the replay of a run has ended with how the run did.
 func (x *Exported) compareEnd(found *PreflightRun, got engine.PreflightResult) {
 	diverges := func(call, format string, args ...any) {
-		found.Diverged, found.Call, found.Reason, found.Next = true, call, fmt.Sprintf(format, args...), nil
+		found.Diverged, found.Call, found.Reason, found.Next, found.Err = true, call, fmt.Sprintf(format, args...), nil, ""
 	}
 	completed, failed := x.Run.Status == StatusCompleted, x.Run.Status == StatusFailed
 	switch {
@@ -115,6 +115,8 @@ func (x *Exported) compareEnd(found *PreflightRun, got engine.PreflightResult) {
 		diverges("", "the run has another output now")
 	case failed && record.DecodeFailure(x.Run.Error).Message != got.Failure.Message:
 		diverges("", "the run failed with %q, and would fail with %q now", record.DecodeFailure(x.Run.Error).Message, got.Failure.Message)
+	case failed:
+		found.Err = "" // it fails as it did
 	}
 }
 

@@ -21,6 +21,7 @@ const preflightPageSize = 200
 type PreflightReport struct {
 	Runs     []PreflightRun // the newest first
 	Fit      int            // runs that the code fits
+	Failing  int            // runs that would fail, without a further call
 	Diverged int            // runs that would be held
 	Unknown  int            // runs of workflows that Config.Workflows does not list, and runs whose function did not return
 	Needed   []NeededChange // the declared changes that live runs still need; one that is not listed can be removed
@@ -33,6 +34,7 @@ type PreflightRun struct {
 	Status   Status
 	Unknown  bool     // nothing is known: see PreflightReport.Unknown
 	Next     []string // the calls that the run would make next, with their scopes; none: the function returns
+	Err      string   // the failure with which the function returns, without a further call; empty: none
 	Diverged bool
 	Call     string // the call that does not fit; empty: the workflow function itself
 	Reason   string // the recorded call, and the call that the code made
@@ -48,7 +50,8 @@ type NeededChange struct {
 }
 
 // Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. It
-// reports which runs the code fits, with the calls that they would make next, and which would be held, at which call and why.
+// reports which runs the code fits, with the calls that they would make next, which would fail at once, and which would be held, at which call
+// and why. Code may fit a run that would fail, such as one whose last step has failed; but new code that fails or panics looks the same.
 // Call it before a deploy, from the new program; the engine need not run. It writes nothing, claims nothing and executes no step:
 // a call that is not recorded returns [ErrSuspended], as in a run that leaves the process. The workflow functions are executed,
 // so their code outside of steps takes effect. A function that does not return within 10 seconds is reported as unknown.
@@ -142,6 +145,8 @@ func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
 			p.out.Unknown++
 		case r.Diverged:
 			p.out.Diverged++
+		case r.Err != "":
+			p.out.Failing++
 		default:
 			p.out.Fit++
 		}
@@ -159,11 +164,14 @@ func (p *preflight) replay(row *store.Run, history []store.Step) (PreflightRun, 
 	}
 	got := p.replays.Replay(row, history)
 	r.Unknown = got.Stuck
+	if got.Fails {
+		r.Err = got.Failure.Message
+	}
 	for _, c := range got.Next {
 		r.Next = append(r.Next, c.Name)
 	}
 	if d := got.Diverged; d != nil {
-		r.Diverged, r.Call, r.Reason, r.Next = true, d.Call, d.Detail, nil
+		r.Diverged, r.Call, r.Reason, r.Next, r.Err = true, d.Call, d.Detail, nil, ""
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

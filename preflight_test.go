@@ -1,9 +1,11 @@
 package durable_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +51,11 @@ func TestPreflight(t *testing.T) {
 			"diverges": {
 				waits(x.steps("a", "b2"), none), durable.PreflightReport{Diverged: runs, Unknown: 1}, durable.PreflightRun{Diverged: true, Call: "b2"},
 			},
+			"fails": {
+				waits(func(c *durable.Ctx) error { return errors.Join(x.steps("a", "b")(c), errDeclined) }, none, durable.Retired("go")),
+				durable.PreflightReport{Failing: runs, Unknown: 1, Needed: []durable.NeededChange{{Workflow: "waits", Name: "go", Kind: "receive", Runs: runs}}},
+				durable.PreflightRun{Err: "card declined"},
+			},
 			"is declared": {
 				waits(func(c *durable.Ctx) error { return patched(c) }, none, durable.Retired("a"), durable.Renamed("b", "b2")),
 				durable.PreflightReport{Fit: runs, Unknown: 1, Needed: []durable.NeededChange{
@@ -63,7 +70,7 @@ func TestPreflight(t *testing.T) {
 				got := read(engineOn(t, s, test.w).Preflight(within(t), durable.Filter{}))(t)
 				i := slices.IndexFunc(got.Runs, func(r durable.PreflightRun) bool { return r.ID == "run 7" })
 				run := got.Runs[i]
-				if n := len(got.Runs); n != runs+1 || run.Diverged != test.run.Diverged || run.Call != test.run.Call || !slices.Equal(run.Next, test.run.Next) || run.Diverged != (run.Reason != "") {
+				if n := len(got.Runs); n != runs+1 || run.Diverged != test.run.Diverged || run.Call != test.run.Call || !slices.Equal(run.Next, test.run.Next) || run.Diverged != (run.Reason != "") || !strings.Contains(run.Err, test.run.Err) || (run.Err == "") != (test.run.Err == "") {
 					t.Errorf("%d runs, run 7: %+v", n, run)
 				}
 				got.Runs = nil
@@ -76,6 +83,26 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("it has changed something: %v, then %v; executed %s", before, after, x)
 		}
 	})
+}
+
+// A run that is to be cancelled does not fail because its calls return ErrCancelled.
+func TestPreflightOfACancelledRun(t *testing.T) {
+	s := openStore(t)
+	none := func(*durable.Ctx) error { return nil }
+	w := waits(none, none)
+	stop := atVersion(t, s, "v1", w)
+	e := engineOn(t, s)
+	if _, err := w.Start(within(t), e, 1, durable.ID("run")); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, e, "run", durable.StatusWaiting)
+	stop()
+	if _, err := e.Cancel(within(t), "run"); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(engineOn(t, s, w).Preflight(within(t), durable.Filter{}))(t); got.Fit != 1 || got.Failing != 0 {
+		t.Errorf("got %+v", got)
+	}
 }
 
 // A replay follows branches, waits and children up to what is not recorded.

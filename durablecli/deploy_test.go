@@ -2,6 +2,7 @@ package durablecli_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,12 +43,19 @@ func TestPreflight(t *testing.T) {
 			}
 			return e
 		}
-		if got := commandOn(t, with(renewal("price"), approval), "", "preflight"); got.code != durablecli.ExitDone || got.out != "" || !strings.Contains(got.err, "2 fit, 0 would be held, 0 unknown") {
+		if got := commandOn(t, with(renewal("price"), approval), "", "preflight"); got.code != durablecli.ExitDone || got.out != "" || !strings.Contains(got.err, "2 fit, 0 would be held, 0 would fail, 0 unknown") {
 			t.Errorf("code that fits gives %+v", got)
 		}
 		next := with(renewal("quote"))
 		if got := commandOn(t, next, "", "preflight"); got.code != durablecli.ExitDiverged || !strings.Contains(got.out, "renewal-1") || !strings.Contains(got.out, "held") || !strings.Contains(got.out, "unknown") || !strings.Contains(got.err, "1 run would be held") {
 			t.Errorf("code with a renamed step gives %+v", got)
+		}
+		fails := with(durable.Define("renewal", func(c *durable.Ctx, _ string) (string, error) {
+			_, err := c.Step("price", func(context.Context) (int, error) { return 1, nil })
+			return "", errors.Join(err, errors.New("no such customer"))
+		}, durable.Retired("confirm")))
+		if got := commandOn(t, fails, "", "preflight", "-w", "renewal"); got.code != durablecli.ExitDiverged || !strings.Contains(got.out, "no such customer") || !strings.Contains(got.err, "1 run would fail") {
+			t.Errorf("code that fails gives %+v", got)
 		}
 		if got := commandOn(t, next, "", "preflight", "-w", "approval", "-o", "json"); got.code != durablecli.ExitDone || !strings.Contains(got.out, `"unknown": 1`) {
 			t.Errorf("the JSON of a filter is %+v", got)

@@ -1,6 +1,7 @@
 package durablecli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func preflightCommand(f *frame) []*cobra.Command {
 		Use: "preflight [FILTER]", GroupID: groupCare, Args: cobra.NoArgs,
 		Short: "Tell which live runs the code of this program does not fit, before it is deployed",
 		Long: "Replay the histories of all live runs, or of those that match the filter, against the workflows of this program. Nothing is\n" +
-			"written or executed. The runs that would be held are listed, with the call and the reason; the exit code is then 6.\n\n" +
+			"written or executed. The runs that would be held or would fail are listed, with the call and the reason; the exit code is then 6.\n\n" +
 			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
 		Example: "  shop durable preflight\n  shop durable preflight --workflow checkout --all -o wide",
 	}
@@ -43,14 +44,21 @@ func preflightCommand(f *frame) []*cobra.Command {
 		if err != nil {
 			return err
 		}
-		s.say("%d fit, %d would be held, %d unknown", report.Fit, report.Diverged, report.Unknown)
+		s.say("%d fit, %d would be held, %d would fail, %d unknown", report.Fit, report.Diverged, report.Failing, report.Unknown)
 		if err := showPreflight(s.printer, report, all); err != nil {
 			return err
 		}
+		var found []string
 		if report.Diverged > 0 {
-			return fmt.Errorf("%w: %s would be held; docs/changing-code.md tells how to change code under live runs", errDiverged, wording.Count(report.Diverged, "run", "runs"))
+			found = append(found, wording.Count(report.Diverged, "run", "runs")+" would be held")
 		}
-		return nil
+		if report.Failing > 0 {
+			found = append(found, wording.Count(report.Failing, "run", "runs")+" would fail")
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%w: %s; docs/changing-code.md tells how to change code under live runs", errDiverged, strings.Join(found, ", and "))
 	})}
 }
 
@@ -61,7 +69,7 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 	}
 	var rows []durable.PreflightRun
 	for _, r := range report.Runs {
-		if all || r.Diverged || r.Unknown {
+		if all || r.Diverged || r.Unknown || r.Err != "" {
 			rows = append(rows, r)
 		}
 	}
@@ -73,7 +81,7 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 			{title: "STATUS", text: func(r *row) string { return string(r.Status) }},
 			{title: "VERDICT", keep: true, text: func(r *row) string { text, _ := verdict(r, "held"); return text }, color: func(r *row) color { _, c := verdict(r, "held"); return c }},
 			{title: "CALL", text: func(r *row) string { return r.Call }},
-			{title: "REASON", text: func(r *row) string { return r.Reason }},
+			{title: "REASON", text: func(r *row) string { return cmp.Or(r.Reason, r.Err) }},
 			{title: "NEXT", wide: true, text: func(r *row) string { return strings.Join(r.Next, ", ") }},
 		}); err != nil || p.format == formatID {
 			return err
@@ -99,6 +107,8 @@ func verdict(r *durable.PreflightRun, diverged string) (string, color) {
 		return diverged, red
 	case r.Unknown:
 		return "unknown", yellow
+	case r.Err != "":
+		return "fails", red
 	}
 	return "fits", green
 }

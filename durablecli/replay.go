@@ -1,6 +1,7 @@
 package durablecli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func replayCommand(f *frame) []*cobra.Command {
 		Use: "replay {FILE... | -}", GroupID: groupCare, Args: cobra.MinimumNArgs(1),
 		Short: "Tell which exported runs the code of this program does not fit",
 		Long: "Replay runs that durable export has written against the workflows of this program. Nothing is written or executed. The runs that\n" +
-			"do not fit are listed, with the call and the reason; the exit code is then 6. A run that has ended must end in the same way.\n\n" +
+			"do not fit, or would fail now, are listed, with the call and the reason; the exit code is then 6. A run that has ended must end in the same way.\n\n" +
 			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
 		Example: "  shop durable replay testdata/histories/*.json\n  durable export order-42 | ./shop-next durable replay -",
 	}
@@ -38,7 +39,7 @@ func replayCommand(f *frame) []*cobra.Command {
 	}
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		var report []replayed
-		fit, diverged, unknown := 0, 0, 0
+		fit, diverged, failing, unknown := 0, 0, 0, 0
 		for _, file := range s.args {
 			document, err := s.readFile(file)
 			if err != nil {
@@ -53,18 +54,20 @@ func replayCommand(f *frame) []*cobra.Command {
 				diverged++
 			case run.Unknown:
 				unknown++
+			case run.Err != "":
+				failing++
 			default:
 				fit++
 			}
-			if all || run.Diverged || run.Unknown {
+			if all || run.Diverged || run.Unknown || run.Err != "" {
 				report = append(report, replayed{file, run})
 			}
 		}
-		s.say("%d fit, %d diverge, %d unknown", fit, diverged, unknown)
+		s.say("%d fit, %d diverge, %d would fail, %d unknown", fit, diverged, failing, unknown)
 		if err := showReplayed(s.printer, report); err != nil {
 			return err
 		}
-		if diverged > 0 {
+		if diverged += failing; diverged > 0 {
 			return &markedError{errDiverged, fmt.Errorf("the code does not fit %s; docs/changing-code.md tells how to change code under live runs", wording.Count(diverged, "exported run", "exported runs"))}
 		}
 		return nil
@@ -98,6 +101,6 @@ func showReplayed(p *printer, rows []replayed) error {
 			return c
 		}},
 		{title: "CALL", text: func(r *row) string { return r.Call }},
-		{title: "REASON", text: func(r *row) string { return r.Reason }},
+		{title: "REASON", text: func(r *row) string { return cmp.Or(r.Reason, r.Err) }},
 	})
 }

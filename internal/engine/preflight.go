@@ -33,6 +33,7 @@ type PreflightResult struct {
 	Needs    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
 	Stuck    bool              // the function did not return within maxPreflightTime, so nothing is known
 	Ends     bool              // the function returned without a further call, with Output or Failure
+	Fails    bool              // it returned Failure, and the run would fail: it need not end for another reason
 	Output   []byte
 	Failure  *record.Failure
 }
@@ -160,6 +161,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	out := r.preflight.out
 	out.Stuck = stuck && out.Diverged == nil
 	out.Ends = !stuck && out.Diverged == nil && len(out.Next) == 0
+	out.Fails = out.Ends && out.Failure != nil && !r.isForcedToEnd()
 	return out
 }
 

@@ -26,7 +26,8 @@ const maxVersionGap = 4 * store.VersionReportInterval
 
 // knownVersions is what a worker knows of the versions of its workflows.
 type knownVersions struct {
-	rules atomic.Pointer[store.VersionClaimRules]
+	rules    atomic.Pointer[store.VersionClaimRules]
+	unproven atomic.Bool // the last report showed no sign of life, because the worker was quiet
 
 	mu              sync.Mutex // held while the worker reports its version
 	firstSeen       map[string]time.Time
@@ -64,7 +65,8 @@ func (w *worker) versionLoop(ctx context.Context) {
 	}
 }
 
-// reportVersion records that the worker's version lives, and reads the versions of its workflows.
+// reportVersion records that the worker's version lives, and reads the versions of its workflows. A quiet worker only reads: it
+// claims nothing, so it must not keep the runs of its version from others.
 func (w *worker) reportVersion(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.e.cfg.Lease/2)
 	defer cancel()
@@ -72,17 +74,23 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := w.e.clock.Now()
-	report := store.VersionReport{Version: w.e.version(), Now: now, Workflows: w.workflows, Queues: w.e.cfg.Queues, FirstSeen: make([]time.Time, len(w.workflows))}
+	own := w.e.version()
+	quiet, _ := w.quiet.get()
+	report := store.VersionReport{Version: own, Now: now, Workflows: w.workflows, Queues: w.e.cfg.Queues, FirstSeen: make([]time.Time, len(w.workflows))}
 	for i, workflow := range w.workflows {
 		report.FirstSeen[i] = v.firstSeen[workflow]
+	}
+	if quiet {
+		report.Version = ""
 	}
 	known, err := w.e.store.RecordVersion(ctx, &report)
 	if err != nil {
 		return err
 	}
+	v.unproven.Store(quiet)
 	v.firstSeen = make(map[string]time.Time)
 	for _, s := range known.Sightings {
-		if first, seen := v.firstSeen[s.Workflow]; s.Version == report.Version && (!seen || s.FirstSeen.Before(first)) {
+		if first, seen := v.firstSeen[s.Workflow]; s.Version == own && (!seen || s.FirstSeen.Before(first)) {
 			v.firstSeen[s.Workflow] = s.FirstSeen
 		}
 	}
@@ -92,7 +100,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	if v.reportedAt = now; !now.Before(v.trustedFrom) {
 		v.rulesComputedAt = now
 	}
-	rules := store.NewVersionClaimRules(report.Version, known, w.e.pinned, v.rulesComputedAt)
+	rules := store.NewVersionClaimRules(own, known, w.e.pinned, v.rulesComputedAt)
 	if !rules.ChangesAt.IsZero() && rules.ChangesAt.Before(v.trustedFrom) {
 		rules.ChangesAt = v.trustedFrom
 	}
@@ -119,11 +127,11 @@ func (w *worker) logReleased(released []store.VersionSighting) {
 	}
 }
 
-// versionRules returns the rules for a claim at the time now. If runs of other versions may be free by then, it reads the versions
-// first.
+// versionRules returns the rules for a claim at the time now. If runs of other versions may be free by then, or the worker was quiet
+// and claims again, it reports its version and reads the others first.
 func (w *worker) versionRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
 	rules := w.versions.rules.Load()
-	if rules != nil && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
+	if rules != nil && !w.versions.unproven.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
 		return rules, nil
 	}
 	if err := w.reportVersion(ctx); err != nil {
@@ -153,7 +161,7 @@ func (e *Engine) VersionWaitOf(ctx context.Context, r *store.Run, now time.Time)
 	}
 	var wait *VersionWait
 	for i := range live {
-		if o := &live[i]; o.State != store.WorkerRunning || !o.Serves(r.Queue, r.Workflow) {
+		if o := &live[i]; o.State != store.WorkerRunning || o.Quiet || !o.Serves(r.Queue, r.Workflow) {
 			continue
 		}
 		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinned, now).ReservedUntil(r.Queue, r.Workflow, r.Version)

@@ -177,6 +177,9 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 			batch.Queue(s.statements.admitRunsEnding, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
+		if q.HasRate() {
+			batch.Queue(s.statements.admitUnclaimedByKey, q.Name, pgTime(q.Now.Add(-store.ClaimTime)), int32(store.MaxAdmitted))
+		}
 		s.addRunsInLineRead(batch, line)
 		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 		s.addQueueKeyReads(batch, &keys)
@@ -186,6 +189,19 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 				var id uuidValue
 				err := rows.Scan(&id)
 				q.MarkEnding(uuid.UUID(id))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if q.HasRate() {
+			q.Unclaimed = make(map[string]int)
+			err := eachRow(res, func(rows pgx.Rows) error {
+				var key string
+				var n int32
+				err := rows.Scan(&key, &n)
+				q.Unclaimed[key] = int(n)
 				return err
 			})
 			if err != nil {

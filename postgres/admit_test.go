@@ -48,6 +48,7 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	count("found", "admit_has_work.sql", queue, at, none, at)
 	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false, at, true)
 	count("unclaimed", "admit_unclaimed_count.sql", queue, at, int32(store.MaxAdmitted))
+	count("unclaimed by key", "admit_unclaimed_by_key.sql", queue, at, int32(store.MaxAdmitted))
 	count("line", "admit_runs_in_line.sql", queue, rangesBegun, rangesRoot, int32(10))
 	count("look", "admit_keys_to_check.sql", queue, at, int32(store.MaxKeysRead))
 	count("keys", "admit_keys_read.sql", queue, keys)

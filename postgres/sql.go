@@ -41,7 +41,7 @@ type statements struct {
 	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                             string
 	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
 	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
-	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitRunsInLine, admitKeysToCheck                            string
+	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitUnclaimedByKey, admitRunsInLine, admitKeysToCheck       string
 	admitKeysRead, admitRunsBehindKey, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                             string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitPlaceDelete                                                   string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
@@ -216,6 +216,7 @@ func loadStatements(schema string) statements {
 		admitRunsLock:                   text("admit_runs_lock.sql"),
 		admitRunsEnding:                 text("admit_runs_ending.sql"),
 		admitUnclaimedCount:             text("admit_unclaimed_count.sql"),
+		admitUnclaimedByKey:             text("admit_unclaimed_by_key.sql"),
 		admitRunsInLine:                 text("admit_runs_in_line.sql"),
 		admitKeysToCheck:                text("admit_keys_to_check.sql"),
 		admitKeysRead:                   text("admit_keys_read.sql"),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 const (
@@ -177,8 +178,8 @@ func (e *evidence) keys(f *findings, all []*stay) {
 	}
 }
 
-// beginnings checks the rate of queue rated with the generic cell rate algorithm. Nothing in it ends early, so each admission is a
-// beginning.
+// beginnings checks the rate of queue rated with the generic cell rate algorithm, for the admissions, and for the times at which the
+// runs were first claimed. A run may be claimed up to twice store.ClaimTime later than the rate counts it.
 func (e *evidence) beginnings(f *findings) {
 	type admitted struct {
 		at time.Time
@@ -195,17 +196,27 @@ func (e *evidence) beginnings(f *findings) {
 		}
 		all = append(all, admitted{at, x.Attempt})
 	}
-	slices.SortStableFunc(all, func(a, b admitted) int { return a.at.Compare(b.at) })
-	const interval = time.Second / ratedPerSecond
-	var paid time.Time // the rate is used up to this time
-	for _, a := range all {
-		if paid.Before(a.at) {
-			paid = a.at
-		}
-		if paid = paid.Add(time.Duration(a.n) * interval); paid.Sub(a.at) > ratedBurst*interval {
-			f.wrong("queue %s: too many runs began at %v: the rate is used up to %v", ratedQueue, a.at, paid)
+	var claimed []admitted
+	for _, k := range e.runs {
+		if k.Queue == ratedQueue && !k.StartedAt.IsZero() {
+			claimed = append(claimed, admitted{k.StartedAt, 1})
 		}
 	}
+	const interval = time.Second / ratedPerSecond
+	check := func(what string, all []admitted, late time.Duration) {
+		slices.SortStableFunc(all, func(a, b admitted) int { return a.at.Compare(b.at) })
+		var paid time.Time // the rate is used up to this time
+		for _, a := range all {
+			if paid.Before(a.at) {
+				paid = a.at
+			}
+			if paid = paid.Add(time.Duration(a.n) * interval); paid.Sub(a.at) > ratedBurst*interval+late {
+				f.wrong("queue %s: too many runs %s at %v: the rate is used up to %v", ratedQueue, what, a.at, paid)
+			}
+		}
+	}
+	check("were admitted", all, 0)
+	check("began", claimed, 2*store.ClaimTime+skew)
 }
 
 // call is a change of a queue, from when it was first tried to when its effect is certain.

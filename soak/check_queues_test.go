@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,6 +79,12 @@ func TestQueueChecker(t *testing.T) {
 			s := e.queueLoad.starts
 			s[mostExecuting], s[mostExecuting+1] = s[mostExecuting+1], s[mostExecuting]
 		}, "began before run"},
+		"runs begin together": {func(e *evidence) {
+			for i := range 20 {
+				id := fmt.Sprint("late", i)
+				e.runs[id] = &known{RunInfo: &durable.RunInfo{RunID: id, Queue: ratedQueue, StartedAt: noon}}
+			}
+		}, "queue rated: too many runs began"},
 		"a rate is exceeded":      {add(entry{Kind: kAdmit, Step: ratedQueue, Attempt: 1, Value: noon.Add(20 * time.Millisecond).Format(time.RFC3339Nano)}), "queue rated: too many"},
 		"a change fails":          {add(entry{Kind: kAsked, Step: askSet, Err: "broken"}), "set has failed"},
 		"a run is lost":           {func(e *evidence) { delete(e.runs, "O0") }, "I1: run O0"},

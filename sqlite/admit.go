@@ -165,6 +165,18 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	if q.Admitted, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmitted)); err != nil {
 		return err
 	}
+	if q.HasRate() {
+		q.Unclaimed = make(map[string]int)
+		err := x.query(qAdmitUnclaimedByKey, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			key := c.text()
+			q.Unclaimed[key] = int(c.int())
+			return c.err
+		}, q.Name, bindTime(q.Now.Add(-store.ClaimTime)), int64(store.MaxAdmitted))
+		if err != nil {
+			return err
+		}
+	}
 	if err := readNextCheckTime(x, q); err != nil {
 		return err
 	}

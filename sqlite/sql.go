@@ -130,6 +130,7 @@ const (
 	qAdmitRunsBehindKey
 	qAdmitRunEnds
 	qAdmitUnclaimedCount
+	qAdmitUnclaimedByKey
 	qAdmitRunsUnclaimed
 	qAdmitKeyRead
 	qAdmitKeysToCheck

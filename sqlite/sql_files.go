@@ -145,6 +145,7 @@ func sqlFile(q queryID) string {
 		qAdmitRunsInLine:                 "admit_runs_in_line.sql",
 		qAdmitRunsBehindKey:              "admit_runs_behind_key.sql",
 		qAdmitUnclaimedCount:             "admit_unclaimed_count.sql",
+		qAdmitUnclaimedByKey:             "admit_unclaimed_by_key.sql",
 		qAdmitRunsUnclaimed:              "admit_runs_unclaimed.sql",
 		qAdmitKeyRead:                    "admit_key_read.sql",
 		qAdmitKeysToCheck:                "admit_keys_to_check.sql",

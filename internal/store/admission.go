@@ -101,6 +101,7 @@ type QueueState struct {
 	NextDueAt     time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
 
 	Admitted    int                 // runs that are admitted and not claimed yet
+	Unclaimed   map[string]int      // of those, by key, the runs that were never executed, and were admitted ClaimTime ago or earlier; read if the queue HasRate
 	Runs        []AdmissionRun      // see Add
 	FirstInLine [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
 	Keys        map[string]*QueueKeyState
@@ -123,6 +124,11 @@ func (s *QueueState) AddRuns(runs []AdmissionRun) {
 			s.Runs = append(s.Runs, r)
 		}
 	}
+}
+
+// HasRate reports whether a rate bounds how many runs of the queue, or of a key of it, begin.
+func (s *QueueState) HasRate() bool {
+	return s.Settings.Rate.Count > 0 || s.Settings.RatePerKey.Count > 0
 }
 
 // MaxRunsToReadInLine returns how many runs of each line a pass needs at most.
@@ -182,9 +188,16 @@ func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.DatabaseTimeline != begun {
 		return false, time.Time{}
 	}
+	last := s.Clock
 	s.advance()
 	a := admissionPlanner{QueueState: s}
 	a.scheduleNextPass(s.NextDueAt)
+	if s.HasUnclaimed && s.HasRate() { // see keepRatesOfUnclaimed
+		if !s.Clock.Before(last.Add(ClaimTime)) {
+			return false, time.Time{}
+		}
+		a.scheduleNextPass(last.Add(ClaimTime))
+	}
 	if s.Settings.MaxExecuting == 0 || s.Use.Executing < s.Settings.MaxExecuting {
 		for class, lined := range s.HasRunsInLine {
 			if lined && a.canAdmitClass(class) {
@@ -305,7 +318,8 @@ type QueueKeyState struct {
 	Behind           int                 // runs behind them
 	FirstBehindKey   [3]FirstWaitingRuns // of those behind, by class, at most MaxRunsReadBehindKey
 
-	changed bool
+	changed  bool
+	admitted bool // a run of the key was admitted by this pass
 }
 
 // AdmissionPlan is what an admission changes.

@@ -49,11 +49,13 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 	}
 	if !s.Deleted { // otherwise judge has let through those in line, too
 		a.takeBackUnclaimedRuns()
+		a.keepRatesOfUnclaimed()
 		for _, k := range s.Keys {
 			a.moveIntoLine(k)
 		}
 		a.admitInOrder()
 	}
+	a.scheduleRateCheck()
 	a.finishKeys()
 	a.scheduleNextPass(s.NextDueAt)
 	for i := range a.plan.Runs {
@@ -209,6 +211,7 @@ func (a *admissionPlanner) admitInOrder() {
 		}
 		if !r.Begun && s.RatePerKey.Count > 0 {
 			k.RateUsedUntil = s.RatePerKey.useUnits(k.RateUsedUntil, a.Clock, 1)
+			k.admitted = true
 		}
 		a.countOpen(&r)
 		a.countExecuting(&r)

@@ -150,6 +150,11 @@ func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 		allowed = rate.timeWhenFree(k.RateUsedUntil, 1)
 	}
 	switch {
+	case rate.Count > 0 && (k.admitted || a.Unclaimed[k.Key] > 0): // see keepRatesOfUnclaimed
+		if check := a.Clock.Add(ClaimTime); k.Behind == 0 || check.Before(allowed) {
+			return check
+		}
+		return allowed
 	case k.Behind == 0 && k.RateUsedUntil.After(a.Clock):
 		return k.RateUsedUntil // until then the row keeps the time
 	case k.Behind == 0:

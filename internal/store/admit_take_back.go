@@ -45,6 +45,9 @@ func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
 	if r.Started {
 		return
 	}
+	if a.Unclaimed[r.Key] > 0 {
+		a.Unclaimed[r.Key]--
+	}
 	if r.Root && r.Begun {
 		a.Use.Open--
 		a.changedKey(r.Key).Use.Open--

@@ -67,6 +67,12 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s.Runs = q.sorted(read)
 	s.Runs = s.Runs[:min(len(s.Runs), limit)]
 	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending && due(r) }))
+	s.Unclaimed = make(map[string]int)
+	for _, r := range q.runs {
+		if r.Admission == AdmissionGranted && r.Status == Pending && !r.Started && !r.WakeAt.After(s.Now.Add(-ClaimTime)) {
+			s.Unclaimed[r.Key]++
+		}
+	}
 	for class := range s.FirstInLine {
 		s.FirstInLine[class] = head(q.sorted(func(r *AdmissionRun) bool {
 			return r.State == PlaceInLine && r.lineClass() == class && r.Status == Pending && !due(r)
@@ -94,13 +100,13 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		q.runs[r.Run] = &r
 	}
 	for _, k := range plan.Keys {
-		k.FirstBehindKey, k.changed = [3]FirstWaitingRuns{}, false
+		k.FirstBehindKey, k.changed, k.admitted = [3]FirstWaitingRuns{}, false, false
 		q.keys[k.Key] = k
 	}
 	for _, key := range plan.DeleteKeys {
 		delete(q.keys, key)
 	}
-	s.Runs, s.FirstInLine, s.Keys, s.Admitted = nil, [3]FirstWaitingRuns{}, nil, 0
+	s.Runs, s.FirstInLine, s.Keys, s.Admitted, s.Unclaimed = nil, [3]FirstWaitingRuns{}, nil, 0, nil
 	q.state = s
 	return plan
 }

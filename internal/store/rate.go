@@ -48,6 +48,11 @@ func (r Rate) useUnits(paid, now time.Time, units int) time.Time {
 	return laterTime(paid, now).Add(time.Duration(units) * r.interval())
 }
 
+// usedUntilWithPending returns up to when the rate is used up if a number of units that were granted earlier count as granted now.
+func (r Rate) usedUntilWithPending(paid, now time.Time, units int) time.Time {
+	return laterTime(paid, r.useUnits(now, now, min(units, r.Burst)))
+}
+
 // capAtBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
 // burst. After a change it is cut to that, so that a raised rate applies at once.
 func (r Rate) capAtBurst(paid, now time.Time) time.Time {

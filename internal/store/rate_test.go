@@ -21,6 +21,7 @@ func TestARaisedRateOfAQueueAppliesAtOnce(t *testing.T) {
 		if n := q.state.Use.Executing; n != 10 {
 			t.Fatalf("%s: %d runs begin, want the burst of 10", what, n)
 		}
+		q.claim()
 		q.state.Settings, q.state.RecordedSettings = settings(fast), "raised"
 		k := q.keys["a"]
 		k.CheckAt = q.state.Now // as a store sets it for all keys when CheckAllKeys is set

@@ -18,6 +18,7 @@ var admissions = []test{
 	{"a run that waits gives its place to execute back, and stays open", admitOpen},
 	{"one open run of a key at a time, in order of start", admitKeyOpen},
 	{"no more runs begin than the rate allows", admitRate},
+	{"no more runs begin than the rate allows when workers were busy", admitRateWhileBusy},
 	{"a raised rate applies at once", admitRateRaised},
 	{"an urgent run passes those of its key in line", admitUrgentOfKey},
 	{"a clock that goes back delays no run, and wakes none too early", admitClockBack},

@@ -18,6 +18,23 @@ func admitRateRaised(b *bed) {
 	q.begins("later", q.in(time.Minute+200*time.Millisecond), r[3])
 }
 
+// admitRateWhileBusy lets no worker claim for a minute.
+func admitRateWhileBusy(b *bed) {
+	rate := store.Rate{Count: 2, Period: time.Second, Burst: 1}
+	q := b.bounded(store.QueueSettings{Rate: rate, RatePerKey: rate})
+	r := q.starts(10, "a")
+	at := time.Second
+	for ; at < time.Minute; at += store.ClaimTime {
+		if a := q.admit(q.in(at)); a.NextPassAt.IsZero() || a.NextPassAt.After(q.in(at+store.ClaimTime)) {
+			q.Fatalf("at %v the next pass is at %v, want it within %v while runs are not claimed", at, a.NextPassAt, store.ClaimTime)
+		}
+	}
+	q.begins("after a minute", q.in(at), r[0])
+	q.begins("too early", q.in(at+499*time.Millisecond))
+	q.begins("in time", q.in(at+500*time.Millisecond), r[1])
+	q.begins("when workers have slots", q.in(at+time.Second), r[2])
+}
+
 func admitUrgentOfKey(b *bed) {
 	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1})
 	busy := q.start("busy")

@@ -1,0 +1,34 @@
+package store
+
+import "time"
+
+// ClaimTime is how long an admitted run may stay unclaimed before the rates of its queue take notice. In a queue whose workers have
+// slots, runs are claimed sooner.
+const ClaimTime = 500 * time.Millisecond
+
+// A rate bounds how many runs begin, but an admission can only decide when runs become claimable. While the workers have no free
+// slot, admitted runs are not claimed. If the rate went on meanwhile, all runs that it has admitted would begin together once there are
+// slots.
+
+// keepRatesOfUnclaimed lets the rates count runs that were not claimed in time as if they began now. So while the workers are busy, not
+// much more than a burst of runs becomes claimable, and the rate goes on from the time at which they are claimed. Passes follow each
+// other within ClaimTime while there are such runs. A run begins at most twice that time later than its rate counts.
+func (a *admissionPlanner) keepRatesOfUnclaimed() {
+	all := 0
+	for key, n := range a.Unclaimed {
+		all += n
+		if k := a.Keys[key]; k != nil && key != "" && n > 0 && a.Settings.RatePerKey.Count > 0 {
+			k.RateUsedUntil, k.changed = a.Settings.RatePerKey.usedUntilWithPending(k.RateUsedUntil, a.Clock, n), true
+		}
+	}
+	if all > 0 && a.Settings.Rate.Count > 0 {
+		a.RateUsedUntil = a.Settings.Rate.usedUntilWithPending(a.RateUsedUntil, a.Clock, all)
+	}
+}
+
+// scheduleRateCheck records when the next pass finds out whether admitted runs were claimed.
+func (a *admissionPlanner) scheduleRateCheck() {
+	if a.HasRate() && (a.plan.Admitted > 0 || len(a.Unclaimed) > 0) {
+		a.scheduleNextPass(a.Clock.Add(ClaimTime))
+	}
+}

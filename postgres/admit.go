@@ -54,16 +54,6 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	})
 }
 
-// lanesWithUnseenRuns returns the lanes of the queue in which there may be runs that no admission has seen.
-func (s *database) lanesWithUnseenRuns(ctx context.Context, queue string) ([]store.ClaimLane, error) {
-	if gaps, old := s.knownLanes.gapsToSearch(); old {
-		if err := s.findLanes(ctx, &gaps); err != nil {
-			return nil, err
-		}
-	}
-	return s.knownLanes.lanesWithUnseenRuns(queue), nil
-}
-
 // queueRowScanner scans the columns of a queue that admit_queue_lock.sql returns.
 type queueRowScanner struct {
 	state             *store.QueueState
@@ -90,10 +80,6 @@ func (r *queueRowScanner) decodeState() error {
 		q.Settings = *settings
 	}
 	return err
-}
-
-func newQueueState(a *store.QueueAdmission) *store.QueueState {
-	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
 }
 
 // readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
@@ -196,15 +182,7 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 			}
 		}
 		if q.HasRate() {
-			q.Unclaimed = make(map[string]int)
-			err := eachRow(res, func(rows pgx.Rows) error {
-				var key string
-				var n int32
-				err := rows.Scan(&key, &n)
-				q.Unclaimed[key] = int(n)
-				return err
-			})
-			if err != nil {
+			if err := readUnclaimedByKey(res, q); err != nil {
 				return err
 			}
 		}

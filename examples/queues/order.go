@@ -56,7 +56,7 @@ func defineTick(c client) *durable.Workflow[string, string] {
 	return durable.Define("tick", func(ctx *durable.Ctx, _ string) (string, error) {
 		at := durable.ScheduledAt(ctx)
 		return ctx.Step("tell", func(s context.Context) (string, error) {
-			return c.post(s, pathTick, tick{at, ctx.ID()})
+			return c.post(s, pathTick, tick{at, ctx.RunID()})
 		})
 	})
 }

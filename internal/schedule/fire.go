@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -205,20 +206,24 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 	if err != nil {
 		return nil, "", err
 	}
-	if o.state.Trigger == call {
-		return nil, RunID(f.Name, o.state.TriggeredAt), nil
+	var last time.Time
+	for _, t := range o.state.Triggers {
+		if last = t.At; t.Call == call {
+			return nil, RunID(f.Name, t.At), nil
+		}
 	}
 	if err := f.check(o.was); err != nil {
 		return nil, "", err
 	}
 	at := f.Now.UTC().Truncate(time.Microsecond)
-	if last := o.state.TriggeredAt; !at.After(last) && last.Sub(at) < time.Second {
+	if !at.After(last) && last.Sub(at) < time.Second {
 		at = last.Add(time.Microsecond) // two calls at the same moment start two runs
 	}
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Microsecond) // no scheduled time has a fraction, so their IDs differ
 	}
-	o.state.Trigger, o.state.TriggeredAt = call, at
+	triggers := append(slices.Clone(o.state.Triggers), TriggerCall{call, at})
+	o.state.Triggers = triggers[max(0, len(triggers)-mostTriggers):]
 	w, err := o.write(store.ScheduleFire{
 		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.Start(f.Name, o.was, at),
 	})

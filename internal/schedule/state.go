@@ -28,8 +28,7 @@ type State struct {
 	PausedBy    string    `json:"paused_by,omitzero"`
 	PauseReason string    `json:"pause_reason,omitzero"`
 
-	TriggeredAt time.Time `json:"triggered_at,omitzero"` // the time of the latest trigger
-	Trigger     string    `json:"trigger,omitzero"`      // identifies the call of it
+	Triggers []TriggerCall `json:"triggers,omitempty"` // the latest ones, the last one last; at most mostTriggers
 
 	LastChange *store.OperatorChange `json:"last_change,omitzero"` // nil: no operator has changed the schedule
 
@@ -37,6 +36,15 @@ type State struct {
 	NextTime time.Time `json:"next_time,omitzero"` // the next scheduled time; zero: none, or paused
 	Problem  string    `json:"problem,omitzero"`   // why the schedule cannot be fired
 }
+
+// TriggerCall is one call of Trigger.
+type TriggerCall struct {
+	Call string    `json:"call"` // identifies it
+	At   time.Time `json:"at"`   // the time of its run
+}
+
+// mostTriggers bounds State.Triggers: a call whose reply was lost is recognised unless so many others were made before it is tried again.
+const mostTriggers = 32
 
 // mostVersions bounds State.DeclaredVersions.
 const mostVersions = 100

@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func newQueueState(a *store.QueueAdmission) *store.QueueState {
+	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
+}
+
+// lanesWithUnseenRuns returns the lanes of the queue in which there may be runs that no admission has seen.
+func (s *database) lanesWithUnseenRuns(ctx context.Context, queue string) ([]store.ClaimLane, error) {
+	if gaps, old := s.knownLanes.gapsToSearch(); old {
+		if err := s.findLanes(ctx, &gaps); err != nil {
+			return nil, err
+		}
+	}
+	return s.knownLanes.lanesWithUnseenRuns(queue), nil
+}
+
+// readUnclaimedByKey reads the result of admit_unclaimed_by_key.sql.
+func readUnclaimedByKey(res statementResults, q *store.QueueState) error {
+	q.Unclaimed = make(map[string]int)
+	return eachRow(res, func(rows pgx.Rows) error {
+		var key string
+		var n int32
+		err := rows.Scan(&key, &n)
+		q.Unclaimed[key] = int(n)
+		return err
+	})
+}

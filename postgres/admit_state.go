@@ -28,9 +28,8 @@ func readUnclaimedByKey(res statementResults, q *store.QueueState) error {
 	q.Unclaimed = make(map[string]int)
 	return eachRow(res, func(rows pgx.Rows) error {
 		var key string
-		var n int32
-		err := rows.Scan(&key, &n)
-		q.Unclaimed[key] = int(n)
+		err := rows.Scan(&key)
+		q.Unclaimed[key]++
 		return err
 	})
 }

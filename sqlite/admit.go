@@ -169,8 +169,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		q.Unclaimed = make(map[string]int)
 		err := x.query(qAdmitUnclaimedByKey, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			key := c.text()
-			q.Unclaimed[key] = int(c.int())
+			q.Unclaimed[c.text()]++
 			return c.err
 		}, q.Name, bindTime(q.Now.Add(-store.ClaimTime)), int64(store.MaxAdmitted))
 		if err != nil {

@@ -160,8 +160,8 @@ func ExampleEngine_Graph() {
 	// Output:
 	// run "run" of workflow "fetch" failed: the graph has no output: node "page" failed: step "page/step" failed: is gone
 	// page failed node "page" failed: step "page/step" failed: is gone
-	// parse skipped node "parse" has no value: durable: the node was skipped
-	// index skipped node "index" has no value: durable: the node was skipped
+	// parse skipped node "parse" has no value: durable: the node was skipped: its needs are not met, because of node "page"
+	// index skipped node "index" has no value: durable: the node was skipped: its needs are not met, because of node "page"
 	// page failed <nil>
 	// skipped <nil>
 	// 2 2

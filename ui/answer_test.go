@@ -6,22 +6,25 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed8ec063be/durable"
 )
 
 // As many pages as have places read at once. Others wait, and who waits too long is told why; an act does not wait.
 func TestPagesReadInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{reading: make(places, mostReading), now: time.Now, read: newCache()}
+		s := &server{engine: new(durable.Engine), reading: make(places, mostReading), now: time.Now, read: newCache()}
 		release := make(chan bool)
-		reading := 0
+		var reading atomic.Int32
 		h := s.serve(func(w http.ResponseWriter, _ *http.Request, _ *view) error {
-			reading++
+			reading.Add(1)
 			<-release
-			reading--
+			reading.Add(-1)
 			_, err := w.Write([]byte("done"))
 			return err
 		})
@@ -39,11 +42,11 @@ func TestPagesReadInTurns(t *testing.T) {
 		for range mostReading + 1 {
 			all = append(all, request("GET", "/api/v1/runs"))
 		}
-		if reading != mostReading {
-			t.Errorf("%d pages are read at once", reading)
+		if reading.Load() != mostReading {
+			t.Errorf("%d pages are read at once", reading.Load())
 		}
 		act := request("POST", "/act")
-		if reading != mostReading+1 {
+		if reading.Load() != mostReading+1 {
 			t.Error("an act waits for pages")
 		}
 		began := time.Now()
@@ -54,7 +57,7 @@ func TestPagesReadInTurns(t *testing.T) {
 		waiting := request("GET", "/api/v1/runs")
 		release <- true
 		synctest.Wait()
-		if reading != mostReading+1 {
+		if reading.Load() != mostReading+1 {
 			t.Error("a place that is free is not taken")
 		}
 		for range mostReading + 1 {

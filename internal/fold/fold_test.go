@@ -210,3 +210,25 @@ func TestADueFoldKeyCancelsBeforeItReleases(t *testing.T) {
 		t.Errorf("a start joins %v, want %v", p.Result, last)
 	}
 }
+
+// A run that was replaced while it waited is cancelled, also if the key has no live run when the next start comes before a worker has
+// checked the key.
+func TestAReplacedRunIsCancelledWhateverStartsNext(t *testing.T) {
+	replace := join
+	replace.WhileLive = Replace
+	f := newTable(t)
+	first, replaced := f.start(replace, ""), f.start(replace, "")
+	f.set(first.Result, store.Completed)
+	next := f.start(replace, "") // it replaces the waiting run, and begins at once
+	f.set(next.Result, store.Completed)
+	for _, spec := range []Spec{replace, join} {
+		last := f.start(spec, "a step")
+		if f.row.CheckAt.After(f.now) {
+			t.Errorf("%s: the key is checked at %v, although %s is to be cancelled now", spec.WhileLive, f.row.CheckAt, replaced.Name)
+		}
+		if l := f.look(); len(l.Cancels) != 1 || l.Cancels[0] != replaced.Result {
+			t.Errorf("%s: the check cancels %v, want %v", spec.WhileLive, l.Cancels, replaced.Result)
+		}
+		f.set(last.Result, store.Completed)
+	}
+}

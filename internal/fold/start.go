@@ -192,7 +192,7 @@ func (p *Start) singleton(at store.FoldState, s *state, now time.Time, repeated 
 		if s.Waiting = own.Run.UUID; !live {
 			s.Live, s.Waiting = own.Run.UUID, uuid.Nil
 		}
-		if live || waits {
+		if live || len(s.Cancels) > 0 {
 			checkAt, p.Due = now, now // there is a run to cancel
 		}
 		s.remember(p.Call, own.Run.UUID)

@@ -220,7 +220,7 @@ func (f *foldCheck) end(w store.OwnershipEnd) (string, call) {
 // drain lets all runs end, and then forgets the key.
 func (f *foldCheck) drain() {
 	for round := 0; ; round++ {
-		if round == 200 {
+		if round == 60 {
 			f.diverge("runs wait for ever: %s", f.seen)
 		}
 		f.look()

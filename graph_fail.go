@@ -3,7 +3,6 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -54,51 +53,36 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 	return &runFailure{cause}
 }
 
-// culpritOf returns the node that led to it that a need of the node is not met: the first failed node among those that it needs,
-// or that these need; else the first one that was skipped by its condition or cancelled.
+// culpritOf returns the node that led to it that a need of the node is not met, or the node itself.
 func (x *graphRun) culpritOf(n *graphNode) *graphNode {
-	unmet := x.unmetBelow(n)
-	for _, u := range unmet {
-		if x.state(u.name) == graph.Failed {
-			return u
-		}
-	}
-	if len(unmet) > 0 {
-		return unmet[0]
+	if at := x.shape.Culprit(n.spec(), x.outcome); at >= 0 {
+		return x.nodeOfShape(at)
 	}
 	return n
 }
 
-// unmetBelow returns the nodes, in the recorded order, that are the reasons why needs of the node are not met: those that
-// failed, were cancelled, or were skipped by their own condition.
+// unmetBelow returns the nodes, in the recorded order, that are the reasons why needs of the node are not met.
 func (x *graphRun) unmetBelow(n *graphNode) (reasons []*graphNode) {
-	seen := make([]bool, len(x.d.nodes))
-	var visit func(n *graphNode)
-	visit = func(n *graphNode) {
-		declared := n.spec()
-		needs := slices.Clone(declared.Needs)
-		for _, c := range declared.Choices {
-			needs = append(needs, c.Of...)
-		}
-		for _, name := range needs {
-			need := x.d.nodes[x.d.indexes[name]]
-			s := x.state(name)
-			if seen[need.index] || !s.IsFinal() || s == graph.Completed {
-				continue
-			}
-			seen[need.index] = true
-			if skip, skipped := errors.AsType[*nodeSkip](x.nodes[need.index].err); skipped && !skip.byCondition {
-				visit(need)
-			} else {
-				reasons = append(reasons, need)
-			}
-		}
-	}
-	visit(n)
-	if len(reasons) > 1 {
-		slices.SortFunc(reasons, func(a, b *graphNode) int { return x.shape.Index(a.name) - x.shape.Index(b.name) })
+	for _, at := range x.shape.Unmet(n.spec(), x.outcome) {
+		reasons = append(reasons, x.nodeOfShape(at))
 	}
 	return reasons
+}
+
+// nodeOfShape returns the node with an index of the recorded shape.
+func (x *graphRun) nodeOfShape(at int) *graphNode {
+	return x.d.nodes[x.d.indexes[x.shape.Nodes[at].Name]]
+}
+
+// outcome returns how the node with an index of the recorded shape has ended in this execution.
+func (x *graphRun) outcome(at int) graph.Outcome {
+	n := x.nodeOfShape(at)
+	s := x.state(n.name)
+	if !s.IsFinal() {
+		return graph.Outcome{State: s} // its error is not known yet
+	}
+	skip, skipped := errors.AsType[*nodeSkip](x.nodes[n.index].err)
+	return graph.Outcome{State: s, ByUnmet: skipped && !skip.byCondition}
 }
 
 // causesOf returns the errors that led to it that the node, which is not completed, has no value.

@@ -191,12 +191,9 @@ type recordedChoices struct {
 
 func readChoices(steps []store.Step) (c recordedChoices) {
 	c.byName = make(map[string]record.Choice)
-	for _, s := range steps {
-		if s.Kind != store.KindChoice || s.Status != store.StepCompleted {
-			continue
-		}
-		if choice, err := record.DecodeChoice(s.Output); err == nil {
-			c.byName[s.Name] = choice
+	for i := range steps {
+		if choice := record.ChoiceOf(&steps[i]); choice != nil {
+			c.byName[steps[i].Name] = *choice
 			c.ended = append(c.ended, choice.Ended...)
 		}
 	}
@@ -209,7 +206,7 @@ func (c *recordedChoices) hasEnded(node string) bool {
 
 func (c *recordedChoices) hasWon(edge *GraphEdge) bool {
 	choice := c.byName[edge.To+naming.Separator+graph.ChoiceName(edge.Choice-1)]
-	return slices.ContainsFunc(choice.Won, func(i int) bool { return i < len(choice.Of) && choice.Of[i] == naming.Display(edge.From) })
+	return slices.Contains(choice.Winners(), naming.Display(edge.From))
 }
 
 // of returns what is known of the choices of a node. info has the states of the nodes before it.
@@ -225,10 +222,8 @@ func (c *recordedChoices) of(n *graph.Node, info *GraphInfo) (all []NodeChoice) 
 			}
 		}
 		recorded := c.byName[n.Name+naming.Separator+graph.ChoiceName(i)]
-		for _, won := range recorded.Won {
-			if won >= 0 && won < len(recorded.Of) {
-				choice.Won = append(choice.Won, naming.ParseDisplay(recorded.Of[won]))
-			}
+		for _, name := range recorded.Winners() {
+			choice.Won = append(choice.Won, naming.ParseDisplay(name))
 		}
 		all = append(all, choice)
 	}

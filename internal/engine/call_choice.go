@@ -60,12 +60,9 @@ func (e *branchEnd) endContextsIfDue() {
 func (r *run) loadBranchEnds() {
 	r.loadRecordedEnd()
 	for _, row := range r.history {
-		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+		c := record.ChoiceOf(row)
+		if c == nil {
 			continue
-		}
-		c, err := record.DecodeChoice(row.Output)
-		if err != nil {
-			continue // the replay of the choice reports the error
 		}
 		r.branchEnds.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
 		r.branchEnds.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, hadReturned: true})

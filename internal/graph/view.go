@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -190,42 +189,15 @@ func (v *viewer) beforeRows(n *Node) State {
 	return Waiting
 }
 
-// culpritOf returns the node that led to it that a need of the node is not met: the first failed node among those that it needs, or that
-// these need; else the first one that was cancelled or was skipped by its condition.
+// culpritOf returns the node that led to it that a need of the node is not met, or an empty text.
 func (v *viewer) culpritOf(n *Node) string {
-	seen := make(map[string]bool)
-	var reasons []int
-	var visit func(n *Node)
-	visit = func(n *Node) {
-		needs := slices.Clone(n.Needs)
-		for _, c := range n.Choices {
-			needs = append(needs, c.Of...)
-		}
-		for _, name := range needs {
-			at := v.shape.Index(name)
-			view := &v.views[at]
-			if seen[name] || !view.State.IsFinal() || view.State == Completed {
-				continue
-			}
-			seen[name] = true
-			if view.State == Skipped && !view.Condition {
-				visit(&v.shape.Nodes[at])
-			} else {
-				reasons = append(reasons, at)
-			}
-		}
+	at := v.shape.Culprit(n, func(i int) Outcome {
+		return Outcome{State: v.views[i].State, ByUnmet: v.views[i].State == Skipped && !v.views[i].Condition}
+	})
+	if at < 0 {
+		return ""
 	}
-	visit(n)
-	slices.Sort(reasons)
-	for _, at := range reasons {
-		if v.views[at].State == Failed {
-			return v.shape.Nodes[at].Name
-		}
-	}
-	if len(reasons) > 0 {
-		return v.shape.Nodes[reasons[0]].Name
-	}
-	return ""
+	return v.shape.Nodes[at].Name
 }
 
 func (v *viewer) state(node string) State { return v.views[v.shape.Index(node)].State }

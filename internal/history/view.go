@@ -46,12 +46,9 @@ func NewView(run *store.Run, steps []store.Step, now time.Time) View {
 	v.countItems(steps)
 	for i := range steps {
 		row := &steps[i]
-		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+		c := record.ChoiceOf(row)
+		if c == nil {
 			continue
-		}
-		c, err := record.DecodeChoice(row.Output)
-		if err != nil {
-			continue // the replay of the choice reports the error
 		}
 		for _, name := range c.Ended {
 			prefix := naming.ParseDisplay(name) + naming.Separator

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Choice is the record of a choice. A replay must make the same choice among the same branches. Otherwise
@@ -32,6 +34,29 @@ func DecodeChoice(b []byte) (c Choice, err error) {
 		return c, json.Unmarshal(b, &c.Won)
 	}
 	return c, json.Unmarshal(b, &c)
+}
+
+// ChoiceOf returns the record of a choice. It returns nil if the row is none that has an outcome, or if it does not decode: the replay
+// of the choice reports that.
+func ChoiceOf(row *store.Step) *Choice {
+	if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+		return nil
+	}
+	c, err := DecodeChoice(row.Output)
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+// Winners returns the names of the branches that have won, as people see them. The oldest records do not have the names.
+func (c *Choice) Winners() (names []string) {
+	for _, i := range c.Won {
+		if i >= 0 && i < len(c.Of) {
+			names = append(names, c.Of[i])
+		}
+	}
+	return names
 }
 
 // Encode returns the record.

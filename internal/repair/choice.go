@@ -9,23 +9,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// choiceOf returns the record of a choice. It returns nil if the row is none that has an outcome.
-func choiceOf(row *store.Step) *record.Choice {
-	if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
-		return nil
-	}
-	c, err := record.DecodeChoice(row.Output)
-	if err != nil {
-		return nil
-	}
-	return &c
-}
-
 // dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided.
 func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
 	for i := range p.History {
 		row := &p.History[i]
-		if c := choiceOf(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
+		if c := record.ChoiceOf(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
 			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, prefixOf(c.Of[i]))
 		}) {
 			p.drop(row)
@@ -43,7 +31,7 @@ func (p *plan) reviveLosers() {
 		since := make(map[string]*store.Step) // the first choice that ended the branch
 		for i := range p.History {
 			row := &p.History[i]
-			c := choiceOf(row)
+			c := record.ChoiceOf(row)
 			switch {
 			case c == nil:
 			case !p.dropped[row.Name]:

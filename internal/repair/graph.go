@@ -1,11 +1,11 @@
 package repair
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/graph"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -83,12 +83,10 @@ func (p *plan) winners(node string, choice int) (won []string) {
 	if row == nil {
 		return nil
 	}
-	if c := choiceOf(row); c != nil {
-		for _, i := range c.Won {
-			if i >= 0 && i < len(c.Of) {
-				won = append(won, naming.ParseDisplay(c.Of[i]))
-			}
+	if c := record.ChoiceOf(row); c != nil {
+		for _, name := range c.Winners() {
+			won = append(won, naming.ParseDisplay(name))
 		}
 	}
-	return slices.Clip(won)
+	return won
 }

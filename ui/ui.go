@@ -130,16 +130,16 @@ func (s *server) serve(p page) http.Handler {
 		defer cancel()
 		r = r.WithContext(ctx)
 		s.measureClock(ctx)
-		out := &answer{ResponseWriter: w}
-		if err := s.answer(out, r, p); err != nil {
+		out := &reply{ResponseWriter: w}
+		if err := s.callPage(out, r, p); err != nil {
 			s.fail(out, r, err)
 		}
 		out.send(r)
 	})
 }
 
-// answer calls the page. A page that only reads does so in its turn; an act never waits for those who look.
-func (s *server) answer(w http.ResponseWriter, r *http.Request, p page) error {
+// callPage calls the page. A page that only reads does so in its turn; an act never waits for those who look.
+func (s *server) callPage(w http.ResponseWriter, r *http.Request, p page) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		release, err := s.reading.take(r.Context())
 		if err != nil {

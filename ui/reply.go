@@ -14,49 +14,49 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// answer holds the reply to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
-type answer struct {
+// reply holds the response to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
+type reply struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
+func (p *reply) WriteHeader(status int) {
+	if p.status == 0 {
+		p.status = status
 	}
 }
 
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (p *reply) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-// leastCompressed is the size in bytes below which an answer is not compressed.
+// leastCompressed is the size in bytes below which a reply is not compressed.
 const leastCompressed = 1000
 
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // send writes the reply, compressed if the client accepts it. Errors are the client's, which left.
-func (a *answer) send(r *http.Request) {
-	h := a.Header()
-	if a.status == 0 {
-		a.status = http.StatusOK
+func (p *reply) send(r *http.Request) {
+	h := p.Header()
+	if p.status == 0 {
+		p.status = http.StatusOK
 	}
 	h.Add("Vary", "Accept-Encoding")
-	if a.body.Len() < leastCompressed || !acceptsGzip(r) {
-		h.Set("Content-Length", strconv.Itoa(a.body.Len()))
-		a.ResponseWriter.WriteHeader(a.status)
-		_, _ = a.ResponseWriter.Write(a.body.Bytes())
+	if p.body.Len() < leastCompressed || !acceptsGzip(r) {
+		h.Set("Content-Length", strconv.Itoa(p.body.Len()))
+		p.ResponseWriter.WriteHeader(p.status)
+		_, _ = p.ResponseWriter.Write(p.body.Bytes())
 		return
 	}
 	h.Set("Content-Encoding", "gzip")
-	a.ResponseWriter.WriteHeader(a.status)
+	p.ResponseWriter.WriteHeader(p.status)
 	w := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(w)
-	w.Reset(a.ResponseWriter)
-	_, _ = w.Write(a.body.Bytes())
+	w.Reset(p.ResponseWriter)
+	_, _ = w.Write(p.body.Bytes())
 	_ = w.Close()
 }
 
-// acceptsGzip reports whether the client accepts answers that are compressed with gzip.
+// acceptsGzip reports whether the client accepts replies that are compressed with gzip.
 func acceptsGzip(r *http.Request) bool {
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for coding := range strings.SplitSeq(line, ",") {

@@ -88,12 +88,12 @@ func TestAnswersAreCompressed(t *testing.T) {
 			t.Errorf("Accept-Encoding %q is taken as %t", header, got)
 		}
 		w := httptest.NewRecorder()
-		a := &answer{ResponseWriter: w}
+		a := &reply{ResponseWriter: w}
 		a.WriteHeader(http.StatusConflict)
 		_, _ = a.Write([]byte(strings.Repeat("long ", 1000))) // it is a buffer
 		a.send(r)
 		if compressed := w.Header().Get("Content-Encoding") == "gzip"; compressed != want || want == (w.Body.Len() > 4000) || w.Code != http.StatusConflict || w.Header().Get("Vary") != "Accept-Encoding" {
-			t.Errorf("with Accept-Encoding %q the answer is %d, %v, of %d bytes", header, w.Code, w.Header(), w.Body.Len())
+			t.Errorf("with Accept-Encoding %q the reply is %d, %v, of %d bytes", header, w.Code, w.Header(), w.Body.Len())
 		}
 	}
 }

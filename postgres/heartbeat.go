@@ -106,21 +106,20 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
-	result.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
-	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
-	result.Warning = s.noConnections.take(time.Now())
-	if len(extended) == len(h.Leases) {
-		return result, nil
-	}
-	if result.Lost, err = s.readLostLeases(ctx, pool, h); err != nil {
-		return store.RenewResult{}, err
-	}
-	s.rewindDetector.removeLostRuns(h.Leases, result.Lost)
-	for _, lease := range h.Leases {
-		if !extended[lease.Run] && !slices.Contains(result.Lost, lease.Run) {
-			result.Locked = append(result.Locked, lease.Run)
+	if len(extended) < len(h.Leases) {
+		if result.Lost, err = s.readLostLeases(ctx, pool, h); err != nil {
+			return store.RenewResult{}, err
+		}
+		s.rewindDetector.removeLostRuns(h.Leases, result.Lost)
+		for _, lease := range h.Leases {
+			if !extended[lease.Run] && !slices.Contains(result.Lost, lease.Run) {
+				result.Locked = append(result.Locked, lease.Run)
+			}
 		}
 	}
+	result.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
+	result.DatabaseRewinds = s.rewindDetector.takeRewinds()          // last, because a result with an error is dropped
+	result.Warning = s.noConnections.take(time.Now())
 	return result, nil
 }
 

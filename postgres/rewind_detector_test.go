@@ -147,3 +147,24 @@ func TestARewindIsToldOnce(t *testing.T) {
 		t.Errorf("told: %+v", told)
 	}
 }
+
+// A heartbeat that fails after it has extended the leases reports no rewind, so the next one does.
+func TestARewindIsToldAfterAHeartbeatThatFails(t *testing.T) {
+	s := open(t, "cache_statement")
+	if err := goneBack(t, s, earlier); err != nil {
+		t.Fatal(err)
+	}
+	readLost := s.statements.leaseLost
+	s.statements.leaseLost = "SELECT 1/0"
+	h := store.Heartbeat{
+		Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now(),
+		Leases: []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}}, // no such run
+	}
+	if _, err := s.Renew(t.Context(), h); err == nil {
+		t.Fatal("a heartbeat that cannot read its lost leases succeeds")
+	}
+	s.statements.leaseLost = readLost
+	if told := heartbeat(t, s); len(told) != 1 {
+		t.Errorf("told: %+v", told)
+	}
+}

@@ -72,7 +72,8 @@ func TestStats(t *testing.T) {
 func TestEnginesOfAStoreShareTransactions(t *testing.T) {
 	s := openStore(t)
 	noop := durable.Define("noop", func(*durable.Ctx, int) (int, error) { return 0, nil })
-	first, second := engineOn(t, s, noop), engineOn(t, s, noop)
+	plain := durable.Config{Workflows: []durable.Definition{noop}}
+	first, second := engineAsGiven(t, s, plain), engineAsGiven(t, s, plain) // engines with codecs share nothing
 	encoding := engineWith(t, s, durable.Config{Codec: bothCodecs(t, "a")})
 	for i, e := range []*durable.Engine{first, second} {
 		if _, err := noop.Call(within(t), e, i, durable.ID(fmt.Sprint("run", i))); err != nil {

@@ -128,8 +128,13 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
 		},
 		{
-			"postgres/sql/run_finish.sql", postgres("/^nonce$/the_end_at_another"),
+			"postgres/sql/run_finish.sql",
+			test{"./postgres", "TestConformanceOfMany/^nonce$/the_end_at_another"},
 			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
+		},
+		{
+			"postgres/sql/run_finish_one.sql", postgres("/^nonce$/the_end_at_another"),
+			[]change{{"AND r.epoch = $3::bigint AND", "AND r.epoch >> 32 = $3::bigint >> 32 AND"}},
 		},
 		{
 			"postgres/sql/run_end_ownership.sql", postgres("/^nonce$/the_end_at_another"),
@@ -234,12 +239,22 @@ var mutants = []mutant{
 			[]change{{"AND status = 2 AND", "AND"}},
 		},
 		{
-			"postgres/sql/run_finish.sql", postgres("/^run$/an_older_epoch"),
+			"postgres/sql/run_finish.sql",
+			test{"./postgres", "TestConformanceOfMany/^run$/an_older_epoch"},
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.epoch >= item.epoch AND r.status = 2"}},
 		},
 		{
-			"postgres/sql/run_finish.sql", postgres("/^run$/the_first_end"),
+			"postgres/sql/run_finish.sql",
+			test{"./postgres", "TestConformanceOfMany/^run$/the_first_end"},
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.epoch = item.epoch"}},
+		},
+		{
+			"postgres/sql/run_finish_one.sql", postgres("/^run$/an_older_epoch"),
+			[]change{{"AND r.epoch = $3::bigint AND r.status = 2", "AND r.epoch >= $3::bigint AND r.status = 2"}},
+		},
+		{
+			"postgres/sql/run_finish_one.sql", postgres("/^run$/the_first_end"),
+			[]change{{"AND r.epoch = $3::bigint AND r.status = 2", "AND r.epoch = $3::bigint"}},
 		},
 		{
 			"postgres/sql/run_end_ownership.sql", postgres("/^run$/an_older_epoch"),

@@ -93,8 +93,12 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.runsLockForBatch, lockArgs(w.runsToLock)...)
 	}
 	switch {
+	case len(w.starts) == 1 && w.allIDsGenerated && !w.newMayExist && s.writesSingles():
+		batch.Queue(s.statements.runInsertGeneratedID, startValues(w.starts[0])...)
 	case w.allIDsGenerated && !w.newMayExist:
 		batch.Queue(s.statements.runInsertGeneratedIds, startArgs(w.starts)...)
+	case len(w.starts) == 1 && w.startsArePlainRoots && s.writesSingles():
+		batch.Queue(s.statements.runInsertOne, startValues(w.starts[0])...)
 	case w.startsArePlainRoots:
 		batch.Queue(s.statements.runInsert, startArgs(w.starts)...)
 	case len(w.starts) > 0:
@@ -103,7 +107,7 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	switch {
 	case len(w.newSteps) > 0 && w.newMayExist:
 		batch.Queue(s.statements.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
-	case len(w.newSteps) == 1 && s.statements.stepInsertOne != "": // empty in a test of the statement for many
+	case len(w.newSteps) == 1 && s.writesSingles():
 		batch.Queue(s.statements.stepInsertOne, stepValues(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
 	case len(w.newSteps) > 0:
 		batch.Queue(s.statements.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
@@ -118,6 +122,8 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.signalInsert, signalArgs(w.signals)...)
 	}
 	switch {
+	case len(w.ownershipEnds) == 1 && w.allFinish && s.writesSingles():
+		batch.Queue(s.statements.runFinishOne, runFinishValues(w.ownershipEnds[0])...)
 	case len(w.ownershipEnds) > 0 && w.allFinish:
 		batch.Queue(s.statements.runFinish, runFinishArgs(w.ownershipEnds)...)
 	case len(w.ownershipEnds) > 0:
@@ -141,6 +147,10 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}
 }
+
+// writesSingles reports whether a section of one item has a statement of its own. It is false only in a test of the statements
+// for many items.
+func (s *database) writesSingles() bool { return s.statements.stepInsertOne != "" }
 
 // addStartsOfAnyKind adds the starts of any kind.
 func (s *database) addStartsOfAnyKind(batch *pgx.Batch, w *sortedBatch) {

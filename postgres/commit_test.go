@@ -64,16 +64,16 @@ func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 		batch *store.Batch
 		want  []string
 	}{
-		"plain": {plain, []string{s.statements.runInsertGeneratedIds, s.statements.stepInsertOne, s.statements.stepUpdate, s.statements.runFinish, s.statements.notify}},
+		"plain": {plain, []string{s.statements.runInsertGeneratedID, s.statements.stepInsertOne, s.statements.stepUpdate, s.statements.runFinishOne, s.statements.notify}},
 		"family": {all, []string{
 			s.statements.runsLockForBatch, s.statements.runInsertAny, s.statements.stepInsertOne, s.statements.stepUpdate,
 			s.statements.signalReceive, s.statements.signalInsert, s.statements.runFinish, s.statements.runWake, s.statements.notify,
 		}},
 		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, CountedBy: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
-			s.statements.runsLockForBatch, s.statements.runFinish, s.statements.runCountChildEnds,
+			s.statements.runsLockForBatch, s.statements.runFinishOne, s.statements.runCountChildEnds,
 		}},
-		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsert}},
-		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay - 1)}}}}, []string{s.statements.runInsert, s.statements.notify}},
+		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsertOne}},
+		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay - 1)}}}}, []string{s.statements.runInsertOne, s.statements.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.statements.stepInsert}},
 		"park":            {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, Status: store.Waiting}}}, []string{s.statements.runEndOwnership}},
 	} {

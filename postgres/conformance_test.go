@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A single step is written by a statement of its own. This test uses the one for many steps instead.
+// A single start, step or end is written by a statement of its own. This test uses those for many items instead.
 func TestConformanceOfMany(t *testing.T) {
 	l := newLender(t)
 	storetest.Run(t, func(t *testing.T) store.Store {

@@ -67,6 +67,8 @@ func TestTablesDistribute(t *testing.T) {
 		{"runs_lock_for_batch.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_insert.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
 		{"run_insert_generated_ids.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
+		{"run_insert_one.sql", startValues(&store.StartWrite{Run: pending(at)})},
+		{"run_insert_generated_id.sql", startValues(&store.StartWrite{Run: pending(at)})},
 		{"run_insert_any.sql", startAnyArgs(child, []runTag{{child[0].Run.UUID, &tag}})},
 		{"run_insert_with_place.sql", startWithPlaceArgs(child, []runTag{{child[0].Run.UUID, &tag}}, placed)},
 		{"queue_place_of_run.sql", append(key[:2:2], int32(10))},
@@ -107,6 +109,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"checkpoints.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID), textArray{1, func(int) *string { return &run.Name }}, int32(1)}},
 		{"run_state.sql", ownershipEndKeys(end)},
 		{"run_finish.sql", runFinishArgs(end)},
+		{"run_finish_one.sql", runFinishValues(end[0])},
 		{"run_end_ownership.sql", append(ownershipEndArgs(end), "channel")},
 		{"run_hold_after_rejected_write.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil, false)},
 		{"run_by_id.sql", []any{

@@ -21,10 +21,10 @@ const (
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
 	engineSettings                                                                                                                                  string
-	runsLockForBatch, runInsert, runInsertGeneratedIds, runInsertAny, runByName, parentState                                                        string
+	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, parentState                    string
 	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                string
 	signalReceive, signalInsert, signalNotStoredReasons, signalsUnreceivedCount                                                                     string
-	runFinish, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                        string
+	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts          string
 	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                        string
 	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                          string
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                            string
@@ -93,6 +93,8 @@ func loadStatements(schema string) statements {
 		runsLockForBatch:                text("runs_lock_for_batch.sql"),
 		runInsert:                       text("run_insert.sql"),
 		runInsertGeneratedIds:           text("run_insert_generated_ids.sql"),
+		runInsertGeneratedID:            text("run_insert_generated_id.sql"),
+		runInsertOne:                    text("run_insert_one.sql"),
 		runInsertAny:                    text("run_insert_any.sql"),
 		parentState:                     text("parent_state.sql"),
 		signalReceive:                   text("signal_receive.sql"),
@@ -138,6 +140,7 @@ func loadStatements(schema string) statements {
 		stepUpdate:                      text("step_update.sql"),
 		stepNotWrittenReasons:           text("step_not_written_reasons.sql"),
 		runFinish:                       text("run_finish.sql"),
+		runFinishOne:                    text("run_finish_one.sql"),
 		runEndOwnership:                 text("run_end_ownership.sql"),
 		runHoldAfterRejectedWrite:       text("run_hold_after_rejected_write.sql"),
 		setLockTimeout:                  text("set_lock_timeout.sql"),

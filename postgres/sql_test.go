@@ -57,6 +57,7 @@ func TestBothInsertsAreOne(t *testing.T) {
 	for _, c := range []struct{ first, again, key string }{
 		{"step_insert.sql", "step_insert_if_absent.sql", "shard, run_id, name"},
 		{"run_insert_generated_ids.sql", "run_insert.sql", "name, parent_id, shard"},
+		{"run_insert_generated_id.sql", "run_insert_one.sql", "name, parent_id, shard"},
 	} {
 		if got, want := statement(c.again, DefaultSchema), statement(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING\nRETURNING true"; got != want {
 			t.Errorf("%s is\n%s\nwant\n%s", c.again, got, want)
@@ -71,6 +72,8 @@ var plans = map[string][]string{
 	"runs_lock_for_batch.sql":                 {"run_pkey"},
 	"run_hold_after_rejected_write.sql":       {"run_pkey", "step_pkey"},
 	"run_insert.sql":                          nil,
+	"run_insert_one.sql":                      nil,
+	"run_insert_generated_id.sql":             nil,
 	"run_insert_generated_ids.sql":            nil,
 	"run_insert_any.sql":                      {"run_pkey"},
 	"parent_state.sql":                        {"run_pkey"},
@@ -118,6 +121,7 @@ var plans = map[string][]string{
 	"step_update.sql":                         {"run_pkey", "step_pkey"},
 	"step_not_written_reasons.sql":            {"run_pkey", "step_pkey"},
 	"run_finish.sql":                          {"run_pkey"},
+	"run_finish_one.sql":                      {"run_pkey"},
 	"run_end_ownership.sql":                   {"run_pkey"},
 	"retention_tree_lock.sql":                 {"generation_pkey", "run_child", "run_pkey"},
 	"retention_tree_read.sql":                 {"generation_archive", "generation_pkey", "run_child", "run_pkey"},

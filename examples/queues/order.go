@@ -34,6 +34,7 @@ type payment struct {
 	Order    string
 	Customer string
 	Key      string // the idempotency key of the step
+	Sent     time.Time
 }
 
 // tick is what a worker sends for a scheduled time.
@@ -46,7 +47,7 @@ type tick struct {
 func defineOrder(c client) *durable.Workflow[Order, string] {
 	return durable.Define("order", func(ctx *durable.Ctx, o Order) (string, error) {
 		return ctx.Step("pay", func(s context.Context) (string, error) {
-			return c.post(s, pathPay, payment{o.ID, o.Customer, durable.IdempotencyKey(s)})
+			return c.post(s, pathPay, payment{o.ID, o.Customer, durable.IdempotencyKey(s), time.Now()})
 		}, providerLimit.Permit())
 	}, durable.Queue(ordersQueue))
 }

@@ -29,13 +29,17 @@ const (
 type counts struct {
 	Requests      int
 	MaxConcurrent int
-	MaxPerSecond  int // in any second
-	KeyOverlaps   int // requests that began while another of the same customer was in progress
-	ChargedTwice  int // orders that were charged under two keys
+	MaxPerSecond  int           // requests that arrived in any second
+	MaxSent       int           // requests that workers sent in any second
+	Jitter        time.Duration // the longest time from sending to arrival
+	KeyOverlaps   int           // requests that began while another of the same customer was in progress
+	ChargedTwice  int           // orders that were charged under two keys
 	Charged       int
 	Fires         int // scheduled times
 	Doubled       int // of which two runs have told
 	Missed        int // between the first and the last
+	FirstTick     time.Time
+	LastTick      time.Time
 }
 
 // ledger counts the requests to the provider.
@@ -44,7 +48,8 @@ type ledger struct {
 	active    int
 	customers map[string]int      // requests in progress
 	charges   map[string][]string // keys under which each order was charged
-	times     []time.Time         // of requests
+	arrived   []time.Time         // one for each request
+	sent      []time.Time
 	ticks     map[time.Time][]string
 	counts    counts
 }
@@ -53,8 +58,8 @@ func newLedger() *ledger {
 	return &ledger{customers: make(map[string]int), charges: make(map[string][]string), ticks: make(map[time.Time][]string)}
 }
 
-// begin counts a request. end is called when it has ended.
-func (l *ledger) begin(customer string, now time.Time) (end func()) {
+// begin counts a request of a customer. end is called when it has ended.
+func (l *ledger) begin(customer string, sent, arrived time.Time) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active++
@@ -64,7 +69,8 @@ func (l *ledger) begin(customer string, now time.Time) (end func()) {
 		l.counts.KeyOverlaps++
 	}
 	l.customers[customer]++
-	l.times = append(l.times, now)
+	l.sent, l.arrived = append(l.sent, sent), append(l.arrived, arrived)
+	l.counts.Jitter = max(l.counts.Jitter, arrived.Sub(sent))
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -102,13 +108,7 @@ func (l *ledger) count() counts {
 			c.ChargedTwice++
 		}
 	}
-	slices.SortFunc(l.times, time.Time.Compare)
-	for first, last := 0, 0; last < len(l.times); last++ {
-		for l.times[last].Sub(l.times[first]) >= time.Second {
-			first++
-		}
-		c.MaxPerSecond = max(c.MaxPerSecond, last-first+1)
-	}
+	c.MaxPerSecond, c.MaxSent = mostInASecond(l.arrived), mostInASecond(l.sent)
 	c.Fires = len(l.ticks)
 	var at []time.Time
 	for t, runs := range l.ticks {
@@ -117,10 +117,25 @@ func (l *ledger) count() counts {
 		}
 	}
 	slices.SortFunc(at, time.Time.Compare)
+	if len(at) > 0 {
+		c.FirstTick, c.LastTick = at[0], at[len(at)-1]
+	}
 	for i := 1; i < len(at); i++ {
 		c.Missed += int(at[i].Sub(at[i-1])/time.Second) - 1
 	}
 	return c
+}
+
+// mostInASecond returns how many of the times are in one second at most. It sorts them.
+func mostInASecond(times []time.Time) (most int) {
+	slices.SortFunc(times, time.Time.Compare)
+	for first, last := 0, 0; last < len(times); last++ {
+		for times[last].Sub(times[first]) >= time.Second {
+			first++
+		}
+		most = max(most, last-first+1)
+	}
+	return most
 }
 
 // routes adds the handlers of the provider to a server.
@@ -131,7 +146,7 @@ func (l *ledger) routes(mux *http.ServeMux) {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		defer l.begin(p.Customer, time.Now())()
+		defer l.begin(p.Customer, p.Sent, time.Now())()
 		select {
 		case <-time.After(fastest + rand.N(slowest-fastest)):
 		case <-r.Context().Done(): // the worker was killed

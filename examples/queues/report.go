@@ -10,9 +10,12 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// jitter is the factor by which the rate that the provider sees may exceed the rate of the grants, because
-// requests take different times to reach it.
-const jitter = 1.1
+// oldestPermit is how long before its step a permit of a rate may have been granted. So up to 1.1 s of permits are
+// used in one second.
+const oldestPermit = 100 * time.Millisecond
+
+// allowed returns how many requests the limit allows in a second that permits of the given age or less are used in.
+func allowed(age time.Duration) int { return burst + int(perSecond*(time.Second+age).Seconds()) }
 
 // report is the result of the example.
 type report struct {
@@ -69,9 +72,9 @@ func quantile(all []time.Duration, q float64) time.Duration {
 // String returns the last line.
 func (r report) String() string {
 	c := r.counts
-	return fmt.Sprintf("queues: orders=%d kills=%d max_concurrent=%d max_per_second=%d key_overlaps=%d charged_twice=%d "+
+	return fmt.Sprintf("queues: orders=%d kills=%d max_concurrent=%d max_per_second=%d max_sent_per_second=%d jitter_ms=%.1f key_overlaps=%d charged_twice=%d "+
 		"urgent_p50_s=%.2f normal_p50_s=%.2f small_tenant_p99_s=%.2f fires=%d doubled=%d missed=%d",
-		r.orders, r.kills, c.MaxConcurrent, c.MaxPerSecond, c.KeyOverlaps, c.ChargedTwice,
+		r.orders, r.kills, c.MaxConcurrent, c.MaxPerSecond, c.MaxSent, float64(c.Jitter.Microseconds())/1000, c.KeyOverlaps, c.ChargedTwice,
 		r.urgent.Seconds(), r.normal.Seconds(), r.small.Seconds(), c.Fires, c.Doubled, c.Missed)
 }
 
@@ -87,7 +90,9 @@ func (r report) verdict() error {
 	check(c.Charged == r.orders, "%d of %d orders were charged", c.Charged, r.orders)
 	check(c.ChargedTwice == 0, "%d orders were charged twice", c.ChargedTwice)
 	check(c.MaxConcurrent <= atOnce, "%d requests were at the provider at once, and %d are allowed", c.MaxConcurrent, atOnce)
-	check(float64(c.MaxPerSecond) <= (perSecond+burst)*jitter, "%d requests reached the provider in a second, and %d are allowed", c.MaxPerSecond, perSecond+burst)
+	check(c.MaxSent <= allowed(oldestPermit), "%d requests were sent in a second, and %d are allowed", c.MaxSent, allowed(oldestPermit))
+	check(c.MaxPerSecond <= allowed(oldestPermit+c.Jitter), "%d requests reached the provider in a second, and %d are allowed with a jitter of %v",
+		c.MaxPerSecond, allowed(oldestPermit+c.Jitter), c.Jitter)
 	check(c.KeyOverlaps == 0, "%d requests overlapped another of the same customer", c.KeyOverlaps)
 	check(c.Fires > 0 && c.Doubled == 0 && c.Missed == 0, "of %d scheduled times %d were doubled and %d missed", c.Fires, c.Doubled, c.Missed)
 	check(r.urgent < r.normal, "urgent orders took %v, and others %v", r.urgent, r.normal)

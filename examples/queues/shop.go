@@ -83,10 +83,14 @@ func (s *session) execute(ctx context.Context, all []placed, workers, kills int)
 	if err := s.engine.SetQueue(ctx, ordersQueue, durable.QueueSettings{MaxInProgressPerKey: 1}); err != nil {
 		return err
 	}
-	ticks := defineTick(client{}).Schedule("", durable.Schedule{Name: "tick", Every: time.Second})
+	ticks := defineTick(client{}).Schedule("", durable.Schedule{
+		Name: "tick", Every: time.Second,
+		Overlap: durable.OverlapAllow, // every second starts a run, however long the one before takes
+	})
 	if err := s.engine.SetSchedule(ctx, ticks); err != nil {
 		return err
 	}
+	scheduled := time.Now()
 	for len(s.workers) < workers {
 		if err := s.hire(); err != nil {
 			return err
@@ -104,6 +108,9 @@ func (s *session) execute(ctx context.Context, all []placed, workers, kills int)
 			return fmt.Errorf("order %s: %w", run.ID(), err)
 		}
 	}
+	if err := s.awaitTick(ctx, time.Now().Truncate(time.Second)); err != nil {
+		return err
+	}
 	if err := s.engine.PauseSchedule(ctx, ticks.Name); err != nil {
 		return err
 	}
@@ -113,6 +120,9 @@ func (s *session) execute(ctx context.Context, all []placed, workers, kills int)
 	c, err := s.count(ctx)
 	if err != nil {
 		return err
+	}
+	if late := c.FirstTick.Sub(scheduled); late > time.Second {
+		c.Missed += int(late / time.Second)
 	}
 	r, err := s.report(ctx, all, c)
 	if err != nil {
@@ -176,6 +186,21 @@ func (s *session) stopWorkers() (err error) {
 		}
 	}
 	return err
+}
+
+// awaitTick waits until the provider has been told of this scheduled time or of a later one.
+func (s *session) awaitTick(ctx context.Context, at time.Time) error {
+	for {
+		c, err := s.count(ctx)
+		if err != nil || !c.LastTick.Before(at) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // drainTicks waits until every run of the schedule has ended.

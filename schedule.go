@@ -10,6 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/schedule"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Schedule starts runs of a workflow at given times. Each time starts at most one run, whichever workers live. [Overlap] and CatchUp
@@ -114,10 +115,12 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 }
 
 // ScheduledAt returns the scheduled time of the run, in UTC, if a [Schedule] started it. For a run that [Engine.TriggerSchedule]
-// started, it is the time of that call. It is zero for other runs and for children. It is read from the run's ID, so every replay
-// returns the same.
-func ScheduledAt(c *Ctx) time.Time {
-	at, _ := schedule.ScheduledAt(c.ID())
+// started, it is the time of that call. It is zero for other runs, whatever their IDs are, for forks and for children. It is read from the
+// run's UUID and ID, so every replay returns the same.
+func ScheduledAt(c *Ctx) (at time.Time) {
+	if store.IsScheduled(c.scope.RunUUID()) {
+		at, _ = schedule.ScheduledAt(c.ID())
+	}
 	return at
 }
 

@@ -62,3 +62,42 @@ func TestOverlapOfARunThatDoesNotEndByItself(t *testing.T) {
 		want(t, "wait, terminated", fires(t, e, "wait")[2:], []string{"2026-01-01T03:00:00Z scheduled started", "2026-01-01T04:00:00Z scheduled waiting"})
 	})
 }
+
+// TestOnlyRunsOfSchedulesHaveAScheduledTime: a run of a user has none, also if its ID looks as those of a schedule do.
+func TestOnlyRunsOfSchedulesHaveAScheduledTime(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (time.Time, error) { return durable.ScheduledAt(c), nil })
+		e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:10:00Z")...)
+		ctx := quickly(t)
+		at := func(id string) time.Time {
+			t.Helper()
+			run, err := w.Handle(ctx, e.Engine, id)
+			must(t, err)
+			got, err := run.Result(ctx)
+			must(t, err)
+			return got
+		}
+		must(t, e.SetSchedule(ctx, w.Schedule(1, durable.Schedule{Name: "s", Cron: "@hourly"})))
+		triggered, err := e.TriggerSchedule(ctx, "s")
+		must(t, err)
+		midnight := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, err = e.Backfill(ctx, "s", midnight.Add(-time.Hour), midnight)
+		must(t, err)
+		for i := range 32 { // half of all UUIDs have any given bit
+			id := midnight.Add(time.Duration(i) * time.Second).Format("user@" + time.RFC3339)
+			_, err := w.Start(ctx, e.Engine, 1, durable.ID(id))
+			must(t, err)
+			if got := at(id); !got.IsZero() {
+				t.Errorf("the user's run %s has the scheduled time %v", id, got)
+			}
+		}
+		e.Advance(time.Hour)
+		for id, want := range map[string]time.Time{
+			"s@2026-01-01T01:00:00Z": midnight.Add(time.Hour), "s@2025-12-31T23:00:00Z": midnight.Add(-time.Hour), triggered: midnight.Add(10*time.Minute + time.Microsecond),
+		} {
+			if got := at(id); !got.Equal(want) {
+				t.Errorf("the run %s has the scheduled time %v", id, got)
+			}
+		}
+	})
+}

@@ -85,7 +85,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 			return done, err
 		}
 		firing := schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart, Check: e.newScheduleCheck(ctx)}
-		b := &schedule.Backfill{Firing: firing, From: from, To: to}
+		b := &schedule.Backfill{Firing: firing, From: from, To: to, Call: uuid.NewString()}
 		change := &store.ScheduleChange{Name: name, Times: b.Times, Plan: b.Plan}
 		if err := e.commitSchedule(ctx, change); err != nil {
 			return done, err
@@ -93,17 +93,8 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 		if b.Err != nil {
 			return done, b.Err
 		}
-		done.AlreadyFired += b.Checked
-		if change.Written != nil {
-			for _, f := range change.Written.Fires {
-				done.AlreadyFired--
-				if f.Outcome == store.FireStarted {
-					done.Started++
-				} else {
-					done.IDTaken++
-				}
-			}
-		}
+		started, taken := b.Fired(change.Written)
+		done.Started, done.AlreadyFired, done.IDTaken = done.Started+started, done.AlreadyFired+b.AlreadyFired, done.IDTaken+taken
 		from = b.Next
 		if err := ctx.Err(); err != nil {
 			return done, context.Cause(ctx)

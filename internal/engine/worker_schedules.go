@@ -187,9 +187,9 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 // worker, or when an admission of its queue has let it through. No queue refuses it.
 func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
 	now := e.clock.Now()
-	id, runName := store.NewRootIdentityAt(schedule.RunID(name, at), now)
+	id := schedule.RunID(name, at)
 	start := &store.StartWrite{Run: store.Run{
-		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.version(), Queue: s.Queue, Status: store.Pending,
+		UUID: store.NewScheduledUUID(id, now), Name: id, Workflow: s.Workflow, Version: e.version(), Queue: s.Queue, Status: store.Pending,
 		Priority: s.Priority, Input: s.Input, CreatedAt: now, WakeAt: now,
 	}}
 	if s.Timeout > 0 {

@@ -222,8 +222,7 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Microsecond) // no scheduled time has a fraction, so their IDs differ
 	}
-	triggers := append(slices.Clone(o.state.Triggers), TriggerCall{call, at})
-	o.state.Triggers = triggers[max(0, len(triggers)-mostTriggers):]
+	o.state.Triggers = addCall(o.state.Triggers, TriggerCall{call, at}, mostTriggers)
 	w, err := o.write(store.ScheduleFire{
 		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.Start(f.Name, o.was, at),
 	})
@@ -234,9 +233,28 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 type Backfill struct {
 	Firing
 	From, To time.Time // the times from From on, and before To
+	// Call is a text that no other Backfill has: if the transaction was committed, and its reply lost, the same Backfill finds what it did.
+	Call string
 
-	Checked int       // how many times the transaction looked at
-	Next    time.Time // where to continue; zero: nothing is left
+	AlreadyFired int       // how many of the times had been fired before
+	Next         time.Time // where to continue; zero: nothing is left
+
+	fires      int  // how many times the transaction fires
+	notFired   int  // of these, how many IDs were taken, if isRepeated
+	isRepeated bool // the transaction was committed before
+}
+
+// Fired returns how many runs the transaction started, and for how many times the IDs were taken. written is what the store wrote.
+func (b *Backfill) Fired(written *store.ScheduleWrite) (started, taken int) {
+	taken = b.notFired
+	if !b.isRepeated && written != nil {
+		for i := range written.Fires {
+			if written.Fires[i].Outcome != store.FireStarted {
+				taken++
+			}
+		}
+	}
+	return b.fires - taken, taken
 }
 
 // times returns the times of the next part. Times after the cursor are left to the schedule itself, unless it is paused.
@@ -284,18 +302,26 @@ func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	if times, b.Err = b.times(o); b.Err != nil {
 		return nil
 	}
-	b.Checked = len(times)
-	var fires []store.ScheduleFire
-	for _, at := range times {
-		if !s.Fired[at.UTC()] {
-			fires = append(fires, store.ScheduleFire{
-				Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.Start(b.Name, o.was, at),
-			})
+	checked := len(times)
+	times = slices.DeleteFunc(times, func(at time.Time) bool { return s.Fired[at.UTC()] })
+	b.fires, b.notFired, b.isRepeated = len(times), 0, false
+	for _, part := range o.state.Backfills {
+		if part.Call == b.Call {
+			b.fires, b.isRepeated = min(part.Fires, checked), true // fewer are checked if an operator has changed the times since
+			b.notFired = min(len(times), b.fires)
 		}
 	}
-	if len(fires) == 0 {
+	b.AlreadyFired = checked - b.fires
+	if b.isRepeated || b.fires == 0 {
 		return nil
 	}
+	fires := make([]store.ScheduleFire, len(times))
+	for i, at := range times {
+		fires[i] = store.ScheduleFire{
+			Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.Start(b.Name, o.was, at),
+		}
+	}
+	o.state.Backfills = addCall(o.state.Backfills, BackfillPart{b.Call, len(fires)}, mostBackfills)
 	var w *store.ScheduleWrite
 	w, b.Err = o.write(fires...)
 	return w

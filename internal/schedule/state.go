@@ -30,6 +30,8 @@ type State struct {
 
 	Triggers []TriggerCall `json:"triggers,omitempty"` // the latest ones, the last one last; at most mostTriggers
 
+	Backfills []BackfillPart `json:"backfills,omitempty"` // the latest ones, the last one last; at most mostBackfills
+
 	LastChange *store.OperatorChange `json:"last_change,omitzero"` // nil: no operator has changed the schedule
 
 	Cursor   time.Time `json:"cursor,omitzero"`    // every scheduled time up to it has been decided
@@ -43,8 +45,24 @@ type TriggerCall struct {
 	At   time.Time `json:"at"`   // the time of its run
 }
 
-// mostTriggers bounds State.Triggers: a call whose reply was lost is recognised unless so many others were made before it is tried again.
-const mostTriggers = 32
+// BackfillPart is one transaction of a Backfill.
+type BackfillPart struct {
+	Call  string `json:"call"`  // identifies it
+	Fires int    `json:"fires"` // how many times it fired, whether their IDs were taken or not
+}
+
+// mostTriggers and mostBackfills bound State.Triggers and State.Backfills: a call whose reply was lost is recognised unless so many
+// others were made before it is tried again.
+const (
+	mostTriggers  = 32
+	mostBackfills = 8
+)
+
+// addCall returns the calls with one more, without the oldest if they are more than most.
+func addCall[T any](calls []T, c T, most int) []T {
+	calls = append(slices.Clone(calls), c)
+	return calls[max(0, len(calls)-most):]
+}
 
 // mostVersions bounds State.DeclaredVersions.
 const mostVersions = 100

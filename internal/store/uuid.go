@@ -126,12 +126,30 @@ func NewRootIdentity(name string) (uuid.UUID, string) { return NewRootIdentityAt
 // NewRootIdentityAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
 // the UUID.
 func NewRootIdentityAt(name string, at time.Time) (uuid.UUID, string) {
-	if name == "" {
-		id := NewUUIDAt(int16(rand.IntN(Shards)), at)
-		return id, id.String()
+	shard := int16(rand.IntN(Shards))
+	if name != "" {
+		shard = ShardOfName(name)
 	}
-	return NewUUIDAt(ShardOfName(name), at), name
+	id := NewUUIDAt(shard, at)
+	id[15] &^= scheduledBit
+	if name == "" {
+		name = id.String()
+	}
+	return id, name
 }
+
+// scheduledBit is set in the last byte of the UUIDs of runs that schedules have started. No other root has it.
+const scheduledBit = 0x40
+
+// NewScheduledUUID returns a new UUID for a run that a schedule starts, and that has this name.
+func NewScheduledUUID(name string, at time.Time) uuid.UUID {
+	id := NewUUIDAt(ShardOfName(name), at)
+	id[15] |= scheduledBit
+	return id
+}
+
+// IsScheduled reports whether a schedule has started the root with this UUID.
+func IsScheduled(id uuid.UUID) bool { return id[15]&scheduledBit != 0 }
 
 // IsNamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
 func IsNamedByUUID(r *Run) bool {

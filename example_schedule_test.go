@@ -26,7 +26,7 @@ func ExampleWorkflow_Schedule() {
 			}
 		}))
 	engine.Advance(72 * time.Hour) // on March 29, there is no 02:30 in Berlin: summer time begins at 02:00
-	fires, err := engine.ScheduleFires(context.Background(), "nightly", 3)
+	fires, err := engine.ScheduleFires(context.Background(), "nightly", durable.Page{Limit: 3})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,12 +11,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
+// KeyWaitKind tells which option made a run wait before it may begin.
+type KeyWaitKind string
+
+// The values of KeyWait.Kind.
+const (
+	KeyWaitSingleton KeyWaitKind = "singleton" // it waits for the end of another run; see [Singleton]
+	KeyWaitDebounce  KeyWaitKind = "debounce"  // it waits for further starts; see [Debounce]
+)
+
 // KeyWait describes what a run waits for before it may begin, if it was started with Singleton or Debounce. [Engine.Get] returns
 // it.
 type KeyWait struct {
-	// Kind is "singleton" if the run waits for the end of another run, and "debounce" if it waits for further starts. See [Singleton]
-	// and [Debounce].
-	Kind string
+	Kind KeyWaitKind
 	Key  string
 	// Live is the ID of the run whose end it waits for, and LiveStatus the status of that run. Both are empty for a debounced run,
 	// or if the other run was removed.
@@ -32,7 +39,7 @@ type KeyWait struct {
 func (w *KeyWait) String() string {
 	until := w.Until.UTC().Format(time.RFC3339)
 	switch {
-	case w.Kind == store.FoldDebounce.String():
+	case w.Kind == KeyWaitDebounce:
 		return fmt.Sprintf("waits until %s for further starts with its debounce key %q", until, w.Key)
 	case w.Live == "":
 		return fmt.Sprintf("waits for a worker that lets it begin: no run with its singleton key %q is live", w.Key)
@@ -55,7 +62,7 @@ func (e *Engine) readKeyWait(ctx context.Context, r *store.Run, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	w := &KeyWait{Kind: row.Kind.String(), Key: row.Key}
+	w := &KeyWait{Kind: KeyWaitKind(row.Kind.String()), Key: row.Key}
 	if row.Kind == store.FoldDebounce || due.After(now) {
 		w.Until = due.UTC()
 	}

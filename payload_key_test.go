@@ -373,7 +373,7 @@ func TestASchedulesInputNeedsTheCodec(t *testing.T) {
 		stop := running(t, none)
 		waitFor(t, func() bool { return strings.Contains(read(none.Schedules(within(t)))(t)[0].Problem, "Config.Codec") })
 		stop()
-		if fires := read(none.ScheduleFires(within(t), "tick", 10))(t); len(fires) != 0 {
+		if fires := read(none.ScheduleFires(within(t), "tick", durable.Page{Limit: 10}))(t); len(fires) != 0 {
 			t.Errorf("started without the codec: %+v", fires)
 		}
 		running(t, with)

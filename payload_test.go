@@ -342,7 +342,7 @@ func useSecrets(t *testing.T, d *rawDatabase, c durable.Codec) {
 	awaitStatus(t, e, "fork", durable.StatusWaiting)
 	wantErr("SetSchedule", e.SetSchedule(ctx, all.Schedule(secretText, durable.Schedule{Name: "nightly", Every: time.Second})), nil)
 	waitFor(t, func() bool {
-		fires, err := e.ScheduleFires(ctx, "nightly", 1)
+		fires, err := e.ScheduleFires(ctx, "nightly", durable.Page{Limit: 1})
 		return err == nil && len(fires) == 1
 	})
 	schedules := read(e.Schedules(ctx))(t)

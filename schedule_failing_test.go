@@ -47,7 +47,7 @@ func TestFaultySchedulesHoldUpNoOthers(t *testing.T) {
 		running(t, e)
 		began := time.Now()
 		waitFor(t, func() bool {
-			fires, err := client.ScheduleFires(within(t), "good", 10)
+			fires, err := client.ScheduleFires(within(t), "good", durable.Page{Limit: 10})
 			return err == nil && len(fires) >= 4
 		})
 		// Each is tried after 50, 100, 200 ms and so on: eight times in 6.4 s.

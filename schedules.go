@@ -38,13 +38,37 @@ type ScheduleInfo struct {
 
 // ScheduleFire records what happened at one scheduled time of a schedule, or at a trigger.
 type ScheduleFire struct {
+	Cursor    string    // pass it to ScheduleFires to continue after this fire
 	At        time.Time // the scheduled time; for a trigger, the time of the call
 	FiredAt   time.Time // when it was decided
-	Kind      string    // scheduled, triggered or backfill
-	Outcome   string    // started, waiting, skipped, replaced, missed or failed
-	ID        string    // the ID of the run; empty: no run was started
-	RunStatus Status    // empty: there is no such run any more
+	Kind      FireKind
+	Outcome   FireOutcome
+	ID        string // the ID of the run; empty: no run was started
+	RunStatus Status // empty: there is no such run any more
 }
+
+// FireKind tells why a schedule fired.
+type FireKind string
+
+// The values of ScheduleFire.Kind.
+const (
+	FireScheduled FireKind = "scheduled" // a scheduled time came
+	FireTriggered FireKind = "triggered" // by [Engine.TriggerSchedule]
+	FireBackfill  FireKind = "backfill"  // by [Engine.Backfill]
+)
+
+// FireOutcome tells what happened at a time of a schedule.
+type FireOutcome string
+
+// The values of ScheduleFire.Outcome.
+const (
+	FireStarted  FireOutcome = "started"
+	FireWaiting  FireOutcome = "waiting"  // for the end of the previous run; see [OverlapWait] and [OverlapCancel]
+	FireSkipped  FireOutcome = "skipped"  // the previous run had not ended; see [OverlapSkip]
+	FireReplaced FireOutcome = "replaced" // it waited, and a newer time replaced it
+	FireMissed   FireOutcome = "missed"   // it came longer ago than Schedule.CatchUp; so did the times after it, up to the next fire
+	FireFailed   FireOutcome = "failed"   // the ID of its run was taken
+)
 
 // maxShownTimes is how many times and fires ScheduleInfo has.
 const maxShownTimes = 5
@@ -195,22 +219,51 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	}
 }
 
-// ScheduleFires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept.
-// Of older times, only those that have started a run are kept, for [Engine.Backfill].
-func (e *Engine) ScheduleFires(ctx context.Context, name string, limit int) ([]ScheduleFire, error) {
+// ScheduleFires returns a page of what happened at the times of a schedule before p.Cursor, which is the [ScheduleFire.Cursor] of an
+// earlier fire, the newest first. An empty cursor starts at the newest. The latest 1000 times are kept. Of older times, only those that
+// have started a run are kept, for [Engine.Backfill].
+//
+// It returns [ErrNotFound] if there is no such schedule, [ErrInvalidName], [ErrInvalidCursor] for a text that is no cursor, and
+// [ErrInvalidConfig] for a limit that is not from 0 to 1000.
+func (e *Engine) ScheduleFires(ctx context.Context, name string, p Page) ([]ScheduleFire, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
-	if checkScheduleName(name) != nil || limit <= 0 {
-		return nil, nil
+	if err := checkScheduleName(name); err != nil {
+		return nil, err
 	}
-	rows, err := e.inner.Store().Fires(ctx, name, min(limit, store.CompactFiresAt))
+	limit, err := p.limit()
+	if err != nil {
+		return nil, err
+	}
+	var before time.Time
+	if p.Cursor != "" {
+		if before, err = time.Parse(time.RFC3339Nano, p.Cursor); err != nil || fireCursor(before) != p.Cursor {
+			return nil, fmt.Errorf("%w: %.40q: pass the Cursor of a ScheduleFire", ErrInvalidCursor, p.Cursor)
+		}
+	}
+	fires, err := e.readFires(ctx, name, before, limit)
+	if err != nil || len(fires) > 0 {
+		return fires, err
+	}
+	row, err := e.inner.Store().ScheduleByName(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
+	}
+	if row == nil {
+		return nil, convertScheduleError("", name, schedule.ErrNotFound)
+	}
+	return fires, nil
+}
+
+func (e *Engine) readFires(ctx context.Context, name string, before time.Time, limit int) ([]ScheduleFire, error) {
+	rows, err := e.inner.Store().Fires(ctx, name, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
 	fires := make([]ScheduleFire, len(rows))
 	for i, f := range rows {
-		fires[i] = ScheduleFire{At: f.At, FiredAt: f.FiredAt, Kind: f.Kind.String(), Outcome: f.Outcome.String()}
+		fires[i] = ScheduleFire{Cursor: fireCursor(f.At), At: f.At, FiredAt: f.FiredAt, Kind: FireKind(f.Kind.String()), Outcome: FireOutcome(f.Outcome.String())}
 		if f.Run.Valid {
 			fires[i].ID = schedule.RunID(name, f.At)
 		}
@@ -220,6 +273,9 @@ func (e *Engine) ScheduleFires(ctx context.Context, name string, limit int) ([]S
 	}
 	return fires, nil
 }
+
+// fireCursor returns the cursor of a fire: a schedule fires at one time once.
+func fireCursor(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*ScheduleInfo, error) {
 	s, err := schedule.DecodeState(row)
@@ -239,7 +295,7 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 			}
 		}
 	}
-	info.LastFires, err = e.ScheduleFires(ctx, row.Name, maxShownTimes)
+	info.LastFires, err = e.readFires(ctx, row.Name, time.Time{}, maxShownTimes)
 	return info, err
 }
 

@@ -25,7 +25,7 @@ func TestGoldenTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, "the run of the schedule", func() bool {
-			fires, err := e.ScheduleFires(within(t), "nightly", 1)
+			fires, err := e.ScheduleFires(within(t), "nightly", durable.Page{Limit: 1})
 			return err == nil && len(fires) == 1 && fires[0].RunStatus == durable.StatusCompleted
 		})
 		golden(t, "fires", runOn(t, e, 0, "", "fires", "nightly").out)

@@ -33,7 +33,7 @@ func schedulesCommand(f *frame) []*cobra.Command {
 			return print(s.printer, schedules, scheduleName, scheduleColumns(s.printer))
 		}),
 		f.withEngine(fires, func(ctx context.Context, s *session) error {
-			all, err := s.engine.ScheduleFires(ctx, s.args[0], limit)
+			all, err := s.engine.ScheduleFires(ctx, s.args[0], durable.Page{Limit: limit})
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func lastFireText(p *printer, i *durable.ScheduleInfo) string {
 		return "-"
 	}
 	last := i.LastFires[0]
-	return p.pastOrExact(last.At) + ": " + cmp.Or(string(last.RunStatus), last.Outcome)
+	return p.pastOrExact(last.At) + ": " + cmp.Or(string(last.RunStatus), string(last.Outcome))
 }
 
 func ifPainted(condition bool, c color) color {
@@ -89,8 +89,8 @@ func fireColumns(p *printer) []column[durable.ScheduleFire] {
 	type row = durable.ScheduleFire
 	return []column[row]{
 		{title: "TIME", keep: true, text: func(f *row) string { return wording.Exact(f.At) }},
-		{title: "KIND", text: func(f *row) string { return f.Kind }},
-		{title: "OUTCOME", keep: true, text: func(f *row) string { return f.Outcome }},
+		{title: "KIND", text: func(f *row) string { return string(f.Kind) }},
+		{title: "OUTCOME", keep: true, text: func(f *row) string { return string(f.Outcome) }},
 		{title: "ID", text: func(f *row) string { return f.ID }},
 		{title: "STATUS", text: func(f *row) string { return string(f.RunStatus) }, color: func(f *row) color { return statusColor(f.RunStatus) }},
 		{title: "DECIDED", wide: true, text: func(f *row) string { return p.pastOrExact(f.FiredAt) }},

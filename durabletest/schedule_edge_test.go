@@ -1,6 +1,8 @@
 package durabletest_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,6 +99,53 @@ func TestOnlyRunsOfSchedulesHaveAScheduledTime(t *testing.T) {
 		} {
 			if got := at(id); !got.Equal(want) {
 				t.Errorf("the run %s has the scheduled time %v", id, got)
+			}
+		}
+	})
+}
+
+// TestPagesOfFires: the pages of a schedule's fires are those of one list, and bad pages are refused.
+func TestPagesOfFires(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 1, nil })
+		e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:10:00Z")...)
+		ctx := quickly(t)
+		must(t, e.SetSchedule(ctx, w.Schedule(1, durable.Schedule{Name: "s", Cron: "@hourly"})))
+		if none, err := e.ScheduleFires(ctx, "s", durable.Page{}); err != nil || len(none) != 0 {
+			t.Errorf("a new schedule: %+v, %v", none, err)
+		}
+		e.Advance(2 * time.Hour)
+		_, err := e.TriggerSchedule(ctx, "s") // at a fraction of a second
+		must(t, err)
+		e.Advance(3 * time.Hour)
+		all, err := e.ScheduleFires(ctx, "s", durable.Page{})
+		must(t, err)
+		var paged []durable.ScheduleFire
+		for page := (durable.Page{Limit: 2}); ; {
+			part, err := e.ScheduleFires(ctx, "s", page)
+			must(t, err)
+			if len(part) == 0 {
+				break
+			}
+			paged = append(paged, part...)
+			page.Cursor = part[len(part)-1].Cursor
+		}
+		if len(all) != 6 || !slices.Equal(paged, all) {
+			t.Errorf("the pages have %+v, want %+v", paged, all)
+		}
+		if f := all[3]; f.Kind != durable.FireTriggered || f.Outcome != durable.FireStarted {
+			t.Errorf("the trigger: %+v", f)
+		}
+		for page, want := range map[durable.Page]error{
+			{Limit: -1}: durable.ErrInvalidConfig, {Limit: 1001}: durable.ErrInvalidConfig, {Cursor: "x"}: durable.ErrInvalidCursor, {Cursor: "2026-01-01T01:00:00+01:00"}: durable.ErrInvalidCursor,
+		} {
+			if _, err := e.ScheduleFires(ctx, "s", page); !errors.Is(err, want) {
+				t.Errorf("%+v: %v", page, err)
+			}
+		}
+		for name, want := range map[string]error{"": durable.ErrInvalidName, "other": durable.ErrNotFound} {
+			if _, err := e.ScheduleFires(ctx, name, durable.Page{}); !errors.Is(err, want) {
+				t.Errorf("schedule %q: %v", name, err)
 			}
 		}
 	})

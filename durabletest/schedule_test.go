@@ -36,7 +36,7 @@ func (l *times) all() []string {
 // fires returns the fires of a schedule as "time kind outcome", the oldest time first.
 func fires(t *testing.T, e *durabletest.Engine, name string) (all []string) {
 	t.Helper()
-	list, err := e.ScheduleFires(quickly(t), name, 2000)
+	list, err := e.ScheduleFires(quickly(t), name, durable.Page{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func TestRow46_DeathOfTheFiringProcess(t *testing.T) {
 		last := time.Now().Add(time.Second)
 		var times []time.Time
 		await(t, "the schedule to go on", func() bool {
-			fires, err := client.ScheduleFires(bounded(t), "s", 1000)
+			fires, err := client.ScheduleFires(bounded(t), "s", durable.Page{Limit: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestRow46_DeathOfTheFiringProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fires, err := client.ScheduleFires(bounded(t), "s", 1000)
+		fires, err := client.ScheduleFires(bounded(t), "s", durable.Page{Limit: 1000})
 		if err != nil || len(runs.Runs) != len(fires) || len(fires) < len(times) {
 			t.Errorf("%d runs for %d times, %v", len(runs.Runs), len(fires), err)
 		}

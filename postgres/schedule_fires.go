@@ -13,9 +13,9 @@ import (
 )
 
 // Fires implements store.ScheduleStore.
-func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.ScheduleFire, err error) {
+func (s *database) Fires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit))...)
+		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit), pgTime(before))...)
 	},
 		readFires(schedule, &fires))
 	if err != nil {

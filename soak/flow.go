@@ -131,7 +131,7 @@ func (l *flow) settle(ctx context.Context) error {
 	for {
 		var fires []durable.ScheduleFire
 		_, err := l.controller.retry(ctx, func() (err error) {
-			fires, err = l.controller.ScheduleFires(ctx, tickName, 1)
+			fires, err = l.controller.ScheduleFires(ctx, tickName, durable.Page{Limit: 1})
 			return err
 		})
 		if err != nil {

@@ -78,9 +78,9 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 }
 
 // Fires implements store.ScheduleStore.
-func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.ScheduleFire, err error) {
+func (s *database) Fires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.read(ctx, "read fires", func(x executor) error {
-		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit)); err != nil {
+		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit), bindTime(before)); err != nil {
 			return err
 		}
 		for i := range fires {

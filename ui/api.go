@@ -130,7 +130,7 @@ func apiScheduleFires(v *view, q url.Values) (any, error) {
 	if err := v.mayReadSchedule(name); err != nil {
 		return nil, err
 	}
-	return v.engine.ScheduleFires(v.ctx(), name, p.Limit)
+	return v.engine.ScheduleFires(v.ctx(), name, p)
 }
 
 func apiHistory(v *view, run *seen, q url.Values) (any, error) {

@@ -29,13 +29,13 @@ func TestJSONOfFailuresAuditEventsAndFires(t *testing.T) {
 		redact := ui.Redact(func(f ui.Field) string { return strings.ReplaceAll(f.Value, "4711", "****") })
 		h := ui.Handler(e, ui.Authorize(anyone), redact)
 		for path, want := range map[string][]string{
-			"failures":                     {`"step": "charge"`, "declined ****", `"runs": 1`},
-			"failures?created_before=2d":   {"[]"},
-			"audit":                        {`"last": [`, `"verb": "terminate"`, `"actor": "ann"`, "obsolete"},
-			"latest_events":                {`"type": "cancelled"`},
-			"divergences?id=bad":           {"[]"},
-			"schedule_fires?name=nightly":  {`"outcome": `},
-			"schedule_fires?name=nightly2": {"[]"},
+			"failures":                    {`"step": "charge"`, "declined ****", `"runs": 1`},
+			"failures?created_before=2d":  {"[]"},
+			"audit":                       {`"last": [`, `"verb": "terminate"`, `"actor": "ann"`, "obsolete"},
+			"latest_events":               {`"type": "cancelled"`},
+			"divergences?id=bad":          {"[]"},
+			"schedule_fires?name=nightly": {`"outcome": `},
+			"schedule_fires?name=nightly&cursor=2000-01-01T00:00:00Z": {"[]"},
 		} {
 			until(t, func() bool { // events are shown when all earlier transactions on the server have ended
 				got := send(h, "/api/v1/"+path, nil)
@@ -50,6 +50,11 @@ func TestJSONOfFailuresAuditEventsAndFires(t *testing.T) {
 				}
 				return true
 			})
+		}
+		for path, code := range map[string]int{"name=nightly2": http.StatusNotFound, "name=nightly&cursor=x": http.StatusBadRequest} {
+			if got := send(h, "/api/v1/schedule_fires?"+path, nil); got.Code != code {
+				t.Errorf("the fires of %s: %d: %s", path, got.Code, got.Body)
+			}
 		}
 		bounded := ui.Handler(e, ui.Visible(func(*http.Request) durable.Filter { return durable.Filter{Workflow: "approval"} }))
 		for path, code := range map[string]int{"failures": http.StatusOK, "audit": http.StatusOK, "latest_events": http.StatusOK, "divergences?id=bad": http.StatusNotFound, "schedule_fires?name=nightly": http.StatusNotFound} {

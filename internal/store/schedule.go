@@ -34,8 +34,9 @@ type ScheduleStore interface {
 	// ScheduleByName returns the schedule, or nil if there is none.
 	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
 
-	// Fires returns what happened at the latest times of a schedule, the newest first.
-	Fires(ctx context.Context, schedule string, limit int) ([]ScheduleFire, error)
+	// Fires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
+	// all others.
+	Fires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
 }
 
 // Schedule is one row of the schedule table. A zero time.Time stands for NULL in the database.

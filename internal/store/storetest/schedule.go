@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -67,7 +68,7 @@ func (b *bed) due(now time.Time) ([]string, time.Time) {
 
 func (b *bed) outcomes(schedule string) (all []string) {
 	b.Helper()
-	fires, err := b.s.Fires(b.ctx, schedule, 10)
+	fires, err := b.s.Fires(b.ctx, schedule, time.Time{}, 10)
 	if err != nil {
 		b.Fatalf("Fires: %v", err)
 	}
@@ -231,9 +232,12 @@ func scheduleFolded(b *bed) {
 			b.Fatalf("%d fires are kept", row.FireCount)
 		}
 	}
-	all, err := b.s.Fires(b.ctx, "s", 2*n)
+	all, err := b.s.Fires(b.ctx, "s", time.Time{}, 2*n)
 	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAt {
 		b.Errorf("%d of %d fires are kept, %v", len(all), n, err)
+	}
+	if page, err := b.s.Fires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
+		b.Errorf("the page after two fires is %+v, %v; want %+v", page, err, all[2:4])
 	}
 	var fired map[time.Time]bool
 	times := []time.Time{at(0), at(1), at(2), at(3), at(200), at(n - 1), at(n), at(0).Add(-time.Second), at(7200)}

@@ -13,7 +13,7 @@ import (
 // Clock tells the time that all processes of one database share. Ensure or Set must be called before the
 // first call of another method. All methods may be called concurrently.
 type Clock interface {
-	// Ensure makes the time known. It reads the database's clock from r if nobody has read it yet.
+	// Ensure makes the time known. It reads the database's clock from r if nobody has read it yet, or for a minute.
 	Ensure(ctx context.Context, r Reader) error
 	// Set stores a reading of the database's clock. The query was sent at the local time asked.
 	Set(database, asked time.Time)

@@ -12,7 +12,8 @@ import (
 // monotonic clock to the last reading. A local wall clock that is wrong or jumps has no effect. The zero
 // value is an Estimate without a reading.
 type Estimate struct {
-	last atomic.Pointer[reading]
+	last    atomic.Pointer[reading]
+	checked atomic.Pointer[time.Time] // when the database's clock was read last, whether that reading was stored or not
 }
 
 type reading struct {
@@ -24,6 +25,7 @@ const (
 	maxDriftRatio = 10_000                 // two clocks drift apart by at most one part in this many
 	maxReadings   = 4                      // how often Ensure reads the clock at most, to get a good first reading
 	goodRoundTrip = 500 * time.Microsecond // a round trip at which Ensure stops: opening a connection takes far longer
+	maxReadingAge = time.Minute            // the age of the last reading at which Ensure reads the clock again
 )
 
 // doubt returns how wrong the reading may be at the given local time.
@@ -41,6 +43,7 @@ func (e *Estimate) Now() time.Time {
 // clock has jumped, or a machine has slept.
 func (e *Estimate) Set(database, asked time.Time) {
 	local := time.Now()
+	e.checked.Store(&local)
 	next := &reading{database: database.Add(local.Sub(asked) / 2).UTC(), local: local, trip: local.Sub(asked)}
 	if old := e.last.Load(); old != nil {
 		known, doubt := old.doubt(local), next.doubt(local)
@@ -53,9 +56,11 @@ func (e *Estimate) Set(database, asked time.Time) {
 }
 
 // Ensure implements Clock. It repeats a slow read while the next read may be faster: the first query may
-// have to wait for a connection, and half of that wait would be doubt.
+// have to wait for a connection, and half of that wait would be doubt. One call a minute reads the clock again if no heartbeat
+// does, because a clock may have been set, or a machine may have slept.
 func (e *Estimate) Ensure(ctx context.Context, r Reader) error {
 	if e.last.Load() != nil {
+		e.readAgain(ctx, r)
 		return nil
 	}
 	best := time.Duration(math.MaxInt64)
@@ -76,6 +81,21 @@ func (e *Estimate) Ensure(ctx context.Context, r Reader) error {
 		best = trip
 	}
 	return nil
+}
+
+// readAgain reads the clock if the last reading is old, and no other call is about to. If that fails, the estimate stays.
+func (e *Estimate) readAgain(ctx context.Context, r Reader) {
+	checked := e.checked.Load()
+	if time.Since(*checked) < maxReadingAge {
+		return
+	}
+	asked := time.Now()
+	if !e.checked.CompareAndSwap(checked, &asked) {
+		return
+	}
+	if now, err := r.Now(ctx); err == nil {
+		e.Set(now, asked)
+	}
 }
 
 // Until implements Clock.

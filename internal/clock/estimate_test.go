@@ -58,6 +58,56 @@ func TestTheMoreExactReadingOfTheClockIsKept(t *testing.T) {
 	}
 }
 
+// databaseClock is a Reader of a database whose clock is shifted.
+type databaseClock struct {
+	shift time.Duration
+	err   error
+	reads int
+}
+
+func (c *databaseClock) Now(context.Context) (time.Time, error) {
+	c.reads++
+	return time.Now().Add(c.shift), c.err
+}
+
+// Ensure reads the clock again a minute after the last reading, so that a process without heartbeats notices that a clock has changed. If the
+// database is not available then, the estimate stays.
+func TestTheClockIsReadAgainEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e Estimate
+		c := &databaseClock{}
+		ensure := func(when string, reads int, off time.Duration) {
+			t.Helper()
+			c.reads = 0
+			if err := e.Ensure(t.Context(), c); err != nil {
+				t.Errorf("%s: %v", when, err)
+			}
+			if got := e.Now().Sub(time.Now()).Round(time.Second); c.reads != reads || got != off {
+				t.Errorf("%s: %d reads, want %d; the estimate is %v off, want %v", when, c.reads, reads, got, off)
+			}
+		}
+		ensure("at first", 1, 0)
+		c.shift = time.Hour
+		ensure("at once", 0, 0)
+		time.Sleep(59 * time.Second)
+		ensure("59 s later", 0, 0)
+		time.Sleep(time.Second)
+		ensure("a minute later", 1, time.Hour)
+		ensure("at once", 0, time.Hour)
+		c.shift, c.err = 0, errors.New("away")
+		time.Sleep(time.Minute)
+		ensure("the database is away", 1, time.Hour)
+		ensure("the database is away", 0, time.Hour)
+		c.err = nil
+		time.Sleep(time.Minute)
+		ensure("it is back", 1, 0)
+		time.Sleep(50 * time.Second)
+		e.Set(time.Now(), time.Now().Add(-time.Second)) // less certain than the estimate, and in agreement with it
+		time.Sleep(50 * time.Second)
+		ensure("50 s after a heartbeat", 0, 0)
+	})
+}
+
 // The time passes at the speed of the process's monotonic clock, in whole microseconds and in UTC.
 func TestTimePassesBetweenReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,8 +221,8 @@ func TestEnsureGetsAGoodReading(t *testing.T) {
 func TestNowAllocatesNothing(t *testing.T) {
 	c := Clock(new(Estimate))
 	c.Set(database, time.Now())
-	if n := testing.AllocsPerRun(100, func() { c.Now() }); n != 0 {
-		t.Errorf("Now allocates %v times", n)
+	if n := testing.AllocsPerRun(100, func() { c.Now(); _ = c.Ensure(t.Context(), nil) }); n != 0 {
+		t.Errorf("Now and Ensure allocate %v times", n)
 	}
 }
 

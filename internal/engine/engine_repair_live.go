@@ -96,15 +96,15 @@ func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, e
 	return p.refuse(row, detail+": wait longer, or interrupt it by InterruptSteps")
 }
 
-// fenced notes that the run was taken away from its owner, and paused unless it had ended.
+// fenced notes that the run was taken away from its owner, and paused unless it had ended or is held.
 func (p *repairPlanner) fenced(row *store.Run, f *store.Fence) {
 	if row.Status.IsTerminal() {
 		return
 	}
-	if row.Control&store.PausedItself == 0 {
+	if row.Control&(store.PausedItself|store.HeldForDrift) == 0 {
 		p.stopped = row.UUID
 	}
-	row.Status, row.Epoch, row.Control = store.Paused, f.After(), row.Control|store.PausedItself
+	row.Status, row.Epoch, row.Control = store.Paused, f.After(), f.ControlAfter()
 }
 
 // addPausedChildren notes the children that go on without the run. They were paused with it, and no resume of the run

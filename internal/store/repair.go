@@ -16,7 +16,7 @@ import (
 // RepairStore makes and reads generations.
 type RepairStore interface {
 	// Fence takes a run away from its owner, if it is live: it becomes Paused with the next epoch, so that nothing
-	// more of the old epoch is written. A run that has ended does not change. In both cases Fence then waits for
+	// more of the old epoch is written. It becomes paused itself, unless it is held for drift. A run that has ended does not change. In both cases Fence then waits for
 	// writes under way, as a claim of a lost lease does. After that, the history of the run stays as it is until the
 	// next claim or repair. A repeated call returns the same outcome.
 	Fence(ctx context.Context, f *Fence) error
@@ -55,6 +55,14 @@ func (f *Fence) After() Epoch {
 		return f.Before.Epoch
 	}
 	return f.Before.Epoch.Next(f.Nonce)
+}
+
+// ControlAfter returns the control bits of a live run after the fence. A run that is held for drift stands still already.
+func (f *Fence) ControlAfter() ControlBits {
+	if f.Before.Control&HeldForDrift != 0 {
+		return f.Before.Control
+	}
+	return f.Before.Control | PausedItself
 }
 
 // Decide returns the outcome of a fence that changed no row.

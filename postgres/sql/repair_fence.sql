@@ -1,11 +1,11 @@
 -- Takes a live run away from its owner for a repair: it is paused (4) with the next epoch, $6, if it still has the
 -- status $3, the epoch $4 and the control bits $5. A run that was executed gets the events of a lost lease and of a
--- pause. It returns the run.
+-- pause. A run that is held for drift (control 16) stays held, and is not paused on top of that. It returns the run.
 WITH changed AS (
     UPDATE durable.run AS r
-    SET status = 4, epoch = $6::bigint, control = r.control | 1, owner = NULL, wake_at = NULL, woken = false,
-        reason = CASE WHEN r.control & 1 = 0 THEN $8::text ELSE r.reason END,
-        paused_by = CASE WHEN r.control & 1 = 0 THEN $9::text ELSE r.paused_by END,
+    SET status = 4, epoch = $6::bigint, control = CASE WHEN r.control & 16 = 0 THEN r.control | 1 ELSE r.control END, owner = NULL, wake_at = NULL, woken = false,
+        reason = CASE WHEN r.control & 17 = 0 THEN $8::text ELSE r.reason END,
+        paused_by = CASE WHEN r.control & 17 = 0 THEN $9::text ELSE r.paused_by END,
         paused_at = coalesce(r.paused_at, $7::timestamptz)
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.status = $3::smallint AND r.epoch = $4::bigint
       AND r.control = $5::smallint AND r.status < 5

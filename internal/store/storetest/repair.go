@@ -23,6 +23,7 @@ var repairs = []test{
 	{"a run that changed meanwhile is not repaired", repairOutdated},
 	{"a fence takes a live run away from its owner", repairFence},
 	{"a fence of a run that changed meanwhile changes nothing", repairFenceOutdated},
+	{"a fence of a run that is held for drift leaves it held", repairFenceOfAHeldRun},
 	{"the owner of a superseded epoch writes nothing", repairLateOwner},
 	{"a payload that is nil and one that is empty stay so", repairPayloads},
 	{"an event with the numbers of the generations", repairEvent},

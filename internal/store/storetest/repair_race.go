@@ -43,6 +43,19 @@ func repairFence(b *bed) {
 	}
 }
 
+// repairFenceOfAHeldRun fences a run that is held for drift: it stays held, with its reason, and is not paused on top of that.
+func repairFenceOfAHeldRun(b *bed) {
+	r := b.started("")
+	b.diverge(r.UUID, epochAt(1), "v2")
+	held := b.row(r.UUID)
+	f := &store.Fence{Run: r.UUID, Before: stateOf(held), Reason: "a repair", Actor: "ada"}
+	wantOutcome(b, "the fence of a held run", b.fence(f), store.Written)
+	got := b.row(r.UUID)
+	if got.Status != store.Paused || got.Epoch != f.After() || got.Control != held.Control || got.Control != f.ControlAfter() || got.Reason != held.Reason || got.PausedBy != held.PausedBy {
+		b.Errorf("it was %+v, and is %+v", held, got)
+	}
+}
+
 func repairFenceOutdated(b *bed) {
 	r := b.started("")
 	f := &store.Fence{Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}}

@@ -72,7 +72,8 @@ type Config struct {
 	// [Workflow.Call]), it does not count towards StepConcurrency. A function that continues after its timeout no longer counts.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
-	// time. Zero: 10 s; at least 300 ms.
+	// time. It is also how long a live run stays paused for a repair by this engine, such as [Engine.Override], if the process dies.
+	// Zero: 10 s; at least 300 ms.
 	Lease time.Duration
 	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
 	// Delay of a minute or more sends no notification, and may be found by polling. On PostgreSQL, a worker whose notifications

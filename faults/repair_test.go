@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -32,6 +34,10 @@ func (s *repairTrips) within(ctx context.Context, call func(context.Context) err
 	err := call(ctx)
 	s.trip()
 	return err
+}
+
+func (s *repairTrips) ExtendRepairPause(ctx context.Context, run uuid.UUID, until time.Time) error {
+	return s.within(ctx, func(ctx context.Context) error { return s.Store.ExtendRepairPause(ctx, run, until) })
 }
 
 func (s *repairTrips) Fence(ctx context.Context, f *store.Fence) error {
@@ -86,7 +92,7 @@ func init() {
 			return err
 		}
 		defer done()
-		e, err := durable.New(&repairTrips{opened, f}, durable.Config{})
+		e, err := durable.New(&repairTrips{opened, f}, durable.Config{Lease: j.Lease})
 		if err != nil {
 			return err
 		}
@@ -157,9 +163,13 @@ func mended(l ledger, fails *atomic.Bool) *durable.Workflow[bool, int] {
 	})
 }
 
+// repairLease is the lease of the processes that make repairs, and so the time after which a worker resumes a run whose repair was
+// not made.
+const repairLease = 300 * time.Millisecond
+
 // Row 54: processes are killed at each point of a repair: at each round trip, and before, between and after the parts of its
-// transactions. The repair was made as a whole or not at all. If it was not made, it can be made again. The run is never lost, and a
-// step whose outcome is kept is not called again.
+// transactions. The repair was made as a whole or not at all. If it was not made, it can be made again, at once or after a live run
+// has been resumed, which needs no hand. The run is never lost, and a step whose outcome is kept is not called again.
 func TestRow54_DeathInARepair(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		for _, k := range repairCases {
@@ -172,7 +182,7 @@ func (k *repairCase) dieAtEachPoint(t *testing.T, db database) {
 	l := newLedger(t)
 	fails := new(atomic.Bool)
 	w := mended(l, fails)
-	e := engineOn(t, db.openIn(t), durable.Config{Poll: 20 * time.Millisecond, ParkAfter: time.Millisecond}, w)
+	e := engineOn(t, db.openIn(t), durable.Config{Poll: 20 * time.Millisecond, ParkAfter: time.Millisecond, Lease: repairLease}, w)
 	defer runEngine(t, e)()
 	deaths, whole := 0, 0
 	for point := int64(0); point < repairPoints; point++ {
@@ -184,7 +194,7 @@ func (k *repairCase) dieAtEachPoint(t *testing.T, db database) {
 			return i.Status == durable.StatusWaiting || !i.EndedAt.IsZero()
 		})
 		fails.Store(false)
-		p := spawn(t, job{Scenario: "repair", DB: db, ID: id, Point: k.name, N: point})
+		p := spawn(t, job{Scenario: "repair", DB: db, ID: id, Point: k.name, N: point, Lease: repairLease})
 		_, told := p.next("repaired")
 		p.mustBeKilled(syscall.SIGKILL)
 		target := id
@@ -196,6 +206,9 @@ func (k *repairCase) dieAtEachPoint(t *testing.T, db database) {
 		} else if told {
 			t.Fatalf("point %d: the repair was reported, and was not made", point)
 		} else {
+			if point%2 == 0 {
+				k.awaitResumed(t, e, id, point)
+			}
 			must(t, fmt.Sprintf("point %d: the repair, again", point), makeRepair(bounded(t), e, k.name, id))
 		}
 		if !told {
@@ -227,16 +240,22 @@ func (k *repairCase) made(t *testing.T, e *durable.Engine, id, target string) bo
 	return len(all) > 1
 }
 
+// awaitResumed waits until the run is not paused for the repair of the dead process any more.
+func (k *repairCase) awaitResumed(t *testing.T, e *durable.Engine, id string, point int64) {
+	t.Helper()
+	i := info(t, e, id)
+	if i.Status == durable.StatusPaused && i.PausedBy != "ann" {
+		t.Errorf("point %d: paused by %q: %s", point, i.PausedBy, i.Reason)
+	}
+	await(t, fmt.Sprintf("point %d: a live run to wait again", point), func() bool {
+		i := info(t, e, id)
+		return i.Status == durable.StatusWaiting || !i.EndedAt.IsZero()
+	})
+}
+
 // check lets the run end, and checks what was executed.
 func (k *repairCase) check(t *testing.T, e *durable.Engine, l ledger, run *durable.Run[int], target string, point int64) {
 	t.Helper()
-	if i := info(t, e, target); i.Status == durable.StatusPaused {
-		if i.PausedBy != "ann" {
-			t.Errorf("point %d: paused by %q: %s", point, i.PausedBy, i.Reason)
-		}
-		_, err := e.Resume(bounded(t), target)
-		must(t, "resume", err)
-	}
 	if k.live {
 		must(t, "signal", e.Signal(bounded(t), target, "go", 1))
 	}

@@ -24,11 +24,11 @@ var rights = map[schema.Role]map[string]string{
 		"migration": "S", "secret": "S", "run": "SIUD", "step": "SIUD", "signal": "SIUD", "worker": "SIUD", "tag": "SIUD", "event": "SID",
 		"fold": "SIUD", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_key": "SIUD", "permit": "SIUD",
-		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD", "generation": "SID", "divergence": "SIUD", "version": "SIUD",
+		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD", "generation": "SID", "divergence": "SIUD", "repair_pause": "SIUD", "version": "SIUD",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
-		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "generation": "S", "generations": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
+		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "repair_pause": "S", "generation": "S", "generations": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_key": "S", "permit": "S",
 		"queue": "SIUD", "queue_key": "SIU", "place": "SID",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
@@ -36,7 +36,7 @@ var rights = map[schema.Role]map[string]string{
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "fold": "SIU", "queue": "S", "place": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
-		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "generation": "S", "generations": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_key": "S", "permit": "S",
+		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "repair_pause": "S", "generation": "S", "generations": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_key": "S", "permit": "S",
 		"queue": "S", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},

@@ -55,6 +55,7 @@ type statements struct {
 	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
 	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
+	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                       string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
 	citusHome, versionRecord, versions, versionsDeleteOld                                                                                           string
@@ -65,6 +66,9 @@ func loadStatements(schema string) statements {
 	text := func(name string) string { return statement(name, schema) }
 	return statements{
 		repairFence:                     text("repair_fence.sql"),
+		repairPauseExtend:               text("repair_pause_extend.sql"),
+		repairPausesExpired:             text("repair_pauses_expired.sql"),
+		repairPauseDelete:               text("repair_pause_delete.sql"),
 		repairLock:                      text("repair_lock.sql"),
 		repairStates:                    text("repair_states.sql"),
 		repairGenerationInsert:          text("repair_generation_insert.sql"),

@@ -182,6 +182,9 @@ const (
 	qStartFoldRunState
 	qStartFoldRunRelease
 	qRepairFence
+	qRepairPauseExtend
+	qRepairPausesExpired
+	qRepairPauseDelete
 	qRepairIsDone
 	qRepairGenerationInsert
 	qRepairStepsArchive

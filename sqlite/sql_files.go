@@ -4,6 +4,9 @@ package sqlite
 func sqlFile(q queryID) string {
 	return [queryCount]string{
 		qRepairFence:                     "repair_fence.sql",
+		qRepairPauseExtend:               "repair_pause_extend.sql",
+		qRepairPausesExpired:             "repair_pauses_expired.sql",
+		qRepairPauseDelete:               "repair_pause_delete.sql",
 		qRepairIsDone:                    "repair_is_done.sql",
 		qRepairGenerationInsert:          "repair_generation_insert.sql",
 		qRepairStepsArchive:              "repair_steps_archive.sql",

@@ -101,7 +101,7 @@ type repairPlanner struct {
 	e       *Engine
 	ref     string
 	request RepairRequest
-	stopped uuid.UUID // the live run, if the repair has paused it; see engine_repair_live.go
+	stopped uuid.UUID // the live run, if the repair has perhaps paused it; see engine_repair_live.go
 
 	// These are of one try.
 	store   store.Repair
@@ -140,8 +140,8 @@ func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
 		return done, err
 	}
 	p.setCancel()
-	if p.stopped == row.UUID {
-		p.store.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now}
+	if row.Control&store.PausedForRepair != 0 {
+		p.store.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now, ForRepair: true}
 	}
 	if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Repair(ctx, &p.store) }); err != nil {
 		return false, p.wrap(row, err)
@@ -225,6 +225,11 @@ func stateOf(row *store.Run) store.RunState {
 func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	q.Nonce = store.NewNonce()
 	if !p.request.DryRun { // after this, the history of the run stays as it is
+		if !row.Status.IsTerminal() {
+			if err := p.extendPause(ctx, row.UUID); err != nil {
+				return false, p.wrap(row, err)
+			}
+		}
 		f := &store.Fence{Run: row.UUID, Now: p.store.Now, Nonce: q.Nonce, Before: stateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Fence(ctx, f) }); err != nil {
 			return false, p.wrap(row, err)
@@ -232,7 +237,9 @@ func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Reque
 		if f.Outcome != store.Written {
 			return false, nil
 		}
-		p.fenced(row, f)
+		if !row.Status.IsTerminal() {
+			row.Status, row.Epoch, row.Control = store.Paused, f.After(), f.ControlAfter()
+		}
 	}
 	s, made, err := p.plan(ctx, row, q)
 	if err != nil {

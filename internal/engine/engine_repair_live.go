@@ -16,8 +16,8 @@ import (
 )
 
 // A live run is paused for its repair, so that running steps are recorded before its history is read. It is resumed in
-// the transaction of the repair, or when the repair is given up. If the process dies in between, the run stays paused,
-// and its reason names the repair.
+// the transaction of the repair, or when the repair is given up. The pause is leased like a run: if the process dies in
+// between, a worker resumes the run when the lease ends; see worker_repair_pauses.go.
 
 const (
 	standstillPoll    = 20 * time.Millisecond // how often a run is read that is being paused
@@ -27,9 +27,6 @@ const (
 // stop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. It sets *row to the
 // run as it is then. It reports false if the run has changed otherwise.
 func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
-	if row.Control&store.PausedItself == 0 {
-		p.stopped = uuid.Nil // or somebody has resumed it
-	}
 	if p.request.DryRun || row.Status == store.Paused {
 		return true, nil
 	}
@@ -37,16 +34,21 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 		return err == nil, err // what cannot be meant does not pause the run
 	}
 	if row.Control&store.PausedItself == 0 {
-		p.stopped = row.UUID
-		o := &store.ControlRequest{Verb: store.VerbPause, Runs: uuidStrings(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor}
+		if err := p.extendPause(ctx, row.UUID); err != nil {
+			return false, p.stillRunningError(ctx, row, err)
+		}
+		o := &store.ControlRequest{Verb: store.VerbPause, Runs: uuidStrings(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor, ForRepair: true}
 		if err := p.e.control(ctx, userCaller, o); err != nil {
 			return false, p.stillRunningError(ctx, row, err)
 		}
-		if o.Results[0].Control&store.PausedItself != 0 { // somebody else was first
-			p.stopped = uuid.Nil
-		}
 	}
-	for {
+	for extended := time.Now(); ; {
+		if time.Since(extended) > p.e.cfg.Lease/3 {
+			if err := p.extendPause(ctx, row.UUID); err != nil {
+				return false, p.stillRunningError(ctx, row, err)
+			}
+			extended = time.Now()
+		}
 		now, err := p.e.getRun(ctx, row.UUID.String(), store.WithOutcome)
 		switch {
 		case err != nil:
@@ -64,6 +66,13 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 			return false, p.stillRunningError(ctx, row, context.Cause(ctx))
 		}
 	}
+}
+
+// extendPause records that the pause of the run for this repair lasts for another lease. From its first call on, the repair resumes the run
+// if it is given up.
+func (p *repairPlanner) extendPause(ctx context.Context, run uuid.UUID) error {
+	p.stopped = run
+	return p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.ExtendRepairPause(ctx, run, p.e.clock.Now().Add(p.e.cfg.Lease)) })
 }
 
 // pauseReason returns the reason of the pause of a live run.
@@ -96,17 +105,6 @@ func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, e
 	return p.refuse(row, detail+": wait longer, or interrupt it by InterruptSteps")
 }
 
-// fenced notes that the run was taken away from its owner, and paused unless it had ended or is held.
-func (p *repairPlanner) fenced(row *store.Run, f *store.Fence) {
-	if row.Status.IsTerminal() {
-		return
-	}
-	if row.Control&(store.PausedItself|store.HeldForDrift) == 0 {
-		p.stopped = row.UUID
-	}
-	row.Status, row.Epoch, row.Control = store.Paused, f.After(), f.ControlAfter()
-}
-
 // addPausedChildren notes the children that go on without the run. They were paused with it, and no resume of the run
 // would reach them.
 func (p *repairPlanner) addPausedChildren(s *repair.Subject, made *repair.Result) {
@@ -117,16 +115,16 @@ func (p *repairPlanner) addPausedChildren(s *repair.Subject, made *repair.Result
 	}
 }
 
-// resume resumes the run after a repair that was given up, if the repair has paused it.
+// resume resumes the run after a repair that was given up, if it is paused for a repair.
 func (p *repairPlanner) resume(ctx context.Context) {
 	if p.stopped == uuid.Nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairUndoTimeout)
 	defer cancel()
-	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidStrings(p.stopped)}
+	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidStrings(p.stopped), ForRepair: true}
 	if err := p.e.control(ctx, userCaller, o); err != nil {
-		p.e.telemetry.Log.Error("a run stays paused after a repair that was not made: resume it", telemetry.KeyRun, p.stopped, telemetry.KeyVerb, p.request.Verb, telemetry.KeyError, err)
+		p.e.telemetry.Log.Warn("a run stays paused after a repair that was not made, until a worker resumes it", telemetry.KeyRun, p.stopped, telemetry.KeyVerb, p.request.Verb, telemetry.KeyError, err)
 	}
 	p.stopped = uuid.Nil
 }

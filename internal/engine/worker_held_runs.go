@@ -21,9 +21,12 @@ const (
 	maxHeldRunPoll      = 100 * time.Millisecond // the longest time between two looks at the run that is tried
 )
 
-// heldRunsLoop tries held runs from time to time.
+// heldRunsLoop tries held runs from time to time. It also resumes runs whose repairs have not ended.
 func (w *worker) heldRunsLoop(ctx context.Context) {
 	for {
+		if err := w.resumeAfterRepairs(ctx); err != nil && ctx.Err() == nil {
+			w.log.Debug("could not resume the runs whose repairs have not ended", telemetry.KeyError, err)
+		}
 		if err := w.tryHeldRuns(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug("could not try the runs that are held", telemetry.KeyError, err)
 		}

@@ -17,6 +17,7 @@ type ControlRequest struct {
 	Actor       string
 	Error       []byte // becomes the error of the runs that end at once
 	ShiftTimers bool   // a resume adds the length of the pause to timers and deadlines
+	ForRepair   bool   // of a pause: a repair makes it; of a resume: it ends no pause of a run itself by a person, and no hold
 
 	// Results has one result for each of Runs. Plan sets it.
 	Results []ControlResult
@@ -146,7 +147,9 @@ func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, w
 		case VerbPause:
 			p.pause(n, PausedItself)
 		case VerbResume:
-			p.resume(n, PausedItself)
+			if !o.ForRepair || n.Control&(PausedItself|PausedForRepair) != PausedItself { // otherwise a person has paused it
+				p.resume(n, PausedItself)
+			}
 		case VerbCancel:
 			p.cancel(n)
 		case VerbTerminate:
@@ -187,7 +190,8 @@ func (p *controlPlanner) countRequested(n *plannedRun) {
 }
 
 // pause sets the bit on n, and PausedByAncestor on all its descendants. It does not change a run whose
-// cancel was requested; descendants to which that cancel did not apply are paused.
+// cancel was requested; descendants to which that cancel did not apply are paused. The pause of a repair becomes
+// that of the caller, so that the repair does not end it.
 func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	switch {
 	case bit == PausedItself && (n.Status.IsTerminal() || n.Control&CancelRequested != 0):
@@ -205,6 +209,17 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 				p.countChanged(n)
 			}
 			n.Control |= bit
+			if bit == PausedItself && p.control.ForRepair {
+				n.Control |= PausedForRepair
+			}
+		} else if bit == PausedItself && n.Control&PausedForRepair != 0 && !p.control.ForRepair {
+			n.Control &^= PausedForRepair
+			n.auditUpdate = AuditPause
+			if n.Status == Running {
+				p.countRequested(n)
+			} else {
+				p.countChanged(n)
+			}
 		}
 	}
 	for _, child := range p.children[n.UUID] {
@@ -212,13 +227,16 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	}
 }
 
-// resume clears the bit on n, and a resume of n itself also clears HeldForDrift. If n is then no longer paused, resume clears PausedByAncestor on its
+// resume clears the bit on n, and a resume of n itself also clears HeldForDrift, unless it is a repair's. If n is then no longer paused, resume clears PausedByAncestor on its
 // descendants. It continues with the children of a run that has ended or whose cancel was requested:
 // runs that were paused together with n are resumed together with it, even if n has ended meanwhile.
 // If no live ancestor is paused any more, resuming n itself also clears its PausedByAncestor.
 func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 	if bit == PausedItself {
-		bit |= HeldForDrift
+		bit |= PausedForRepair
+		if !p.control.ForRepair {
+			bit |= HeldForDrift
+		}
 		if !p.pausedByAncestor(n) {
 			bit |= PausedByAncestor
 		}

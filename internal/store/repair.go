@@ -16,10 +16,21 @@ import (
 // RepairStore makes and reads generations.
 type RepairStore interface {
 	// Fence takes a run away from its owner, if it is live: it becomes Paused with the next epoch, so that nothing
-	// more of the old epoch is written. It becomes paused itself, unless it is held for drift. A run that has ended does not change. In both cases Fence then waits for
-	// writes under way, as a claim of a lost lease does. After that, the history of the run stays as it is until the
-	// next claim or repair. A repeated call returns the same outcome.
+	// more of the old epoch is written. It becomes paused for the repair, unless it is paused itself or held for drift. A run that
+	// has ended does not change. In both cases Fence then waits for writes under way, as a claim of a lost lease does. After that,
+	// the history of the run stays as it is until the next claim or repair. A repeated call returns the same outcome.
 	Fence(ctx context.Context, f *Fence) error
+
+	// ExtendRepairPause records that the pause of a run for a repair ends by itself at the given time. It is called before the pause,
+	// and again while the repair goes on. It says nothing of whether the run is paused.
+	ExtendRepairPause(ctx context.Context, run uuid.UUID, until time.Time) error
+
+	// ExpiredRepairPauses returns up to limit runs whose pause for a repair has ended by itself at the time now.
+	// The caller resumes them with ControlRequest.ForRepair, and then calls DeleteRepairPause.
+	ExpiredRepairPauses(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error)
+
+	// DeleteRepairPause deletes what ExtendRepairPause has recorded of a run, unless it was extended beyond the time now.
+	DeleteRepairPause(ctx context.Context, run uuid.UUID, now time.Time) error
 
 	// Repair applies a repair in one transaction, and sets its outcome. The database rolls the transaction back
 	// unless all runs, children and checkpoints are as the repair says. A repeated call with the same Request changes
@@ -34,6 +45,11 @@ type RepairStore interface {
 	// never repaired. It reads only the given payloads.
 	Generations(ctx context.Context, run uuid.UUID, with PayloadSelection) ([]Generation, error)
 }
+
+// The pause of a run for a repair belongs to the process that repairs it, as a run belongs to its worker: it is leased, and the process
+// extends the lease. If the process dies, workers resume the run when the lease has ended. The control bit PausedForRepair tells that
+// pause from a person's, which ends only by a resume. A run that was resumed while its repair still goes on is not as the repair says
+// any more, so the repair has to be planned anew.
 
 // Fence takes a run away from its owner; see RepairStore.
 type Fence struct {
@@ -57,12 +73,12 @@ func (f *Fence) After() Epoch {
 	return f.Before.Epoch.Next(f.Nonce)
 }
 
-// ControlAfter returns the control bits of a live run after the fence. A run that is held for drift stands still already.
+// ControlAfter returns the control bits of a live run after the fence. A run that is paused or held for drift stands still already.
 func (f *Fence) ControlAfter() ControlBits {
-	if f.Before.Control&HeldForDrift != 0 {
+	if f.Before.Control&(PausedItself|HeldForDrift) != 0 {
 		return f.Before.Control
 	}
-	return f.Before.Control | PausedItself
+	return f.Before.Control | PausedItself | PausedForRepair
 }
 
 // Decide returns the outcome of a fence that changed no row.

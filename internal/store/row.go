@@ -182,6 +182,7 @@ const (
 	CancelRequested  ControlBits = 4
 	HasStartBy       ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.StartByKept
 	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DriftStore
+	PausedForRepair  ControlBits = 32                              // with PausedItself: a repair has paused it; see RepairStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
 )
 

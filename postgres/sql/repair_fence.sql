@@ -1,9 +1,9 @@
 -- Takes a live run away from its owner for a repair: it is paused (4) with the next epoch, $6, if it still has the
 -- status $3, the epoch $4 and the control bits $5. A run that was executed gets the events of a lost lease and of a
--- pause. A run that is held for drift (control 16) stays held, and is not paused on top of that. It returns the run.
+-- pause. Unless the run is paused itself (control 1) or held for drift (16), it is paused for the repair (1 and 32). It returns the run.
 WITH changed AS (
     UPDATE durable.run AS r
-    SET status = 4, epoch = $6::bigint, control = CASE WHEN r.control & 16 = 0 THEN r.control | 1 ELSE r.control END, owner = NULL, wake_at = NULL, woken = false,
+    SET status = 4, epoch = $6::bigint, control = CASE WHEN r.control & 17 = 0 THEN r.control | 33 ELSE r.control END, owner = NULL, wake_at = NULL, woken = false,
         reason = CASE WHEN r.control & 17 = 0 THEN $8::text ELSE r.reason END,
         paused_by = CASE WHEN r.control & 17 = 0 THEN $9::text ELSE r.paused_by END,
         paused_at = coalesce(r.paused_at, $7::timestamptz)

@@ -2,7 +2,7 @@
 -- its queue. The run must be running (2) at the epoch $3. It returns whether it is.
 WITH kept AS (
     UPDATE durable.run AS r
-    SET control = r.control & 7
+    SET control = r.control & ~8
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $3::bigint AND r.status = 2
     RETURNING r.lane
 ), removed AS (

@@ -10,4 +10,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.fold TO durable_worker;
 GRANT SELECT, INSERT, DELETE ON durable.generation TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.version TO durable_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON durable.divergence TO durable_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON durable.divergence, durable.repair_pause TO durable_worker;

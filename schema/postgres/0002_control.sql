@@ -4,7 +4,7 @@
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 ALTER TABLE durable.run
-    ADD COLUMN control      smallint NOT NULL DEFAULT 0, -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled, 8 has to begin by a time
+    ADD COLUMN control      smallint NOT NULL DEFAULT 0, -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled, 8 has to begin by a time, 16 held because its code does not fit its history, 32 (with 1) paused for a repair
     ADD COLUMN woken        boolean  NOT NULL DEFAULT false, -- a signal or a child's end came while it was running
     ADD COLUMN detached     boolean  NOT NULL DEFAULT false, -- a child that continues when its parent ends
     ADD COLUMN paused_at    timestamptz,

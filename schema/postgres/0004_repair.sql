@@ -68,4 +68,13 @@ CREATE TABLE durable.divergence (
     PRIMARY KEY (shard, run_id, version)
 );
 
+-- Until when the pause of a live run for its repair (see run.control, 32) lasts. The process that repairs the run extends it. If that
+-- process has died, a worker resumes the run, and deletes the row. A row may remain for a while after its repair.
+CREATE TABLE durable.repair_pause (
+    expires_at timestamptz NOT NULL,
+    shard      smallint NOT NULL,
+    run_id     uuid     NOT NULL,
+    PRIMARY KEY (shard, run_id)
+);
+
 INSERT INTO durable.migration (version, name) VALUES (4, '0004_repair.sql');

@@ -1,7 +1,7 @@
 -- Pause, resume and cancel; signals; children that wake their parents; tags; the outbox of events.
 -- The same as schema/postgres/0002_control.sql.
 
-ALTER TABLE durable_run ADD COLUMN control INTEGER NOT NULL DEFAULT 0; -- bits: 1 paused itself, 2 paused with an ancestor, 4 cancel requested, 8 has to begin by a time
+ALTER TABLE durable_run ADD COLUMN control INTEGER NOT NULL DEFAULT 0; -- bits: 1 paused itself, 2 paused with an ancestor, 4 cancel requested, 8 has to begin by a time, 16 held because its code does not fit its history, 32 (with 1) paused for a repair
 ALTER TABLE durable_run ADD COLUMN woken INTEGER NOT NULL DEFAULT 0; -- a signal or the end of a child was recorded while the run was running
 ALTER TABLE durable_run ADD COLUMN detached INTEGER NOT NULL DEFAULT 0; -- the child continues when its parent ends
 ALTER TABLE durable_run ADD COLUMN paused_at INTEGER;

@@ -62,3 +62,10 @@ CREATE TABLE durable_divergence (
     detail  TEXT    NOT NULL,   -- what is recorded, and what the code asks for
     PRIMARY KEY (run_id, version)
 ) STRICT, WITHOUT ROWID;
+
+-- Until when the pause of a live run for its repair (see run.control, 32) lasts. The process that repairs the run extends it. If that
+-- process has died, a worker resumes the run, and deletes the row. A row may remain for a while after its repair.
+CREATE TABLE durable_repair_pause (
+    run_id     BLOB    NOT NULL PRIMARY KEY,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

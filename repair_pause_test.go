@@ -1,0 +1,140 @@
+package durable_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// stuckRepairs is a store whose fences or repairs do not return until the gate opens, each only once. The caller is like a process that
+// has died, until then.
+type stuckRepairs struct {
+	durable.Store
+	gate
+	fences, repairs atomic.Bool // stick
+}
+
+func (s *stuckRepairs) Fence(ctx context.Context, f *store.Fence) error {
+	if s.fences.Swap(false) {
+		if err := s.pass(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Store.Fence(ctx, f)
+}
+
+func (s *stuckRepairs) Repair(ctx context.Context, r *store.Repair) error {
+	if s.repairs.Swap(false) {
+		if err := s.pass(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Store.Repair(ctx, r)
+}
+
+// quoted takes a quote, and waits for a signal before it charges.
+func quoted(l *keyLedger) *durable.Workflow[string, string] {
+	return durable.Define("quoted", func(c *durable.Ctx, _ string) (string, error) {
+		if err := l.do(c, "quote", nil); err != nil {
+			return "", err
+		}
+		price, err := c.Receive[string]("price")
+		if err != nil {
+			return "", err
+		}
+		return "charged " + price, l.do(c, "charge", nil)
+	})
+}
+
+// A live run that was paused for a repair is resumed if the repair does not end within its lease, because its process has probably died.
+// A repair that was only slow is then made all the same, and leaves no pause.
+func TestARunIsResumedWhoseRepairDoesNotEnd(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		for name, stick := range map[string]func(*stuckRepairs){
+			"before its fence":  func(s *stuckRepairs) { s.fences.Store(true) },
+			"before its switch": func(s *stuckRepairs) { s.repairs.Store(true) },
+		} {
+			for _, opts := range [][]durable.ControlOption{nil, {durable.InterruptSteps()}} {
+				if opts != nil && name == "before its fence" {
+					continue // nothing is paused then
+				}
+				ctx := within(t)
+				var l keyLedger
+				w := quoted(&l)
+				stuck := &stuckRepairs{Store: s, gate: newGate()}
+				stick(stuck)
+				client := engineWith(t, stuck, durable.Config{Lease: 300 * time.Millisecond, Workflows: []durable.Definition{w}})
+				e := engineWith(t, s, durable.Config{Lease: 300 * time.Millisecond, Workflows: []durable.Definition{w}})
+				stop := running(t, e)
+				run := orFail(w.Start(ctx, e, "", durable.ID(name+string(rune('0'+len(opts))))))(t)
+				awaitStatus(t, e, run.ID(), durable.StatusWaiting)
+				repaired := make(chan error, 1)
+				go func() {
+					_, err := client.Rerun(ctx, run.ID(), "quote", append(opts, durable.Actor("ann"))...)
+					repaired <- err
+				}()
+				<-stuck.entered
+				if info := orFail(e.Get(ctx, run.ID()))(t); info.Status == durable.StatusPaused && info.PausedBy != "ann" {
+					t.Errorf("%s: paused by %q", name, info.PausedBy)
+				}
+				awaitStatus(t, e, run.ID(), durable.StatusWaiting)
+				close(stuck.open)
+				if err := <-repaired; err != nil {
+					t.Fatalf("%s: the slow repair: %v", name, err)
+				}
+				if err := e.Signal(ctx, run.ID(), "price", "20"); err != nil {
+					t.Fatal(err)
+				}
+				wantResult(t, w, e, run.ID(), "charged 20")
+				l.want(t, name, "quote", "quote#2", "charge")
+				if all := orFail(e.Generations(ctx, run.ID()))(t); len(all) != 2 {
+					t.Errorf("%s: the generations are %+v", name, all)
+				}
+				stop()
+			}
+		}
+	})
+}
+
+// A pause that somebody requests while a live run is paused for a repair is a pause of its own: the repair does not end it, and neither
+// does the end of the repair's lease.
+func TestAPauseDuringARepairIsKept(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var l keyLedger
+		w := quoted(&l)
+		stuck := &stuckRepairs{Store: s, gate: newGate()}
+		stuck.repairs.Store(true)
+		client, e := engineOn(t, stuck, w), engineOn(t, s, w)
+		stop := running(t, e)
+		orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
+		awaitStatus(t, e, "r", durable.StatusWaiting)
+		repaired := make(chan error, 1)
+		go func() {
+			_, err := client.Rerun(ctx, "r", "quote", durable.Actor("ann"))
+			repaired <- err
+		}()
+		<-stuck.entered
+		must(t)(e.Pause(ctx, "r", durable.Actor("bob"), durable.Reason("stop")))
+		close(stuck.open)
+		if err := <-repaired; err != nil {
+			t.Fatal(err)
+		}
+		if info := orFail(e.Get(ctx, "r"))(t); info.Status != durable.StatusPaused || info.PausedBy != "bob" || info.Reason != "stop" {
+			t.Errorf("the run is %s by %q: %q", info.Status, info.PausedBy, info.Reason)
+		}
+		if all := orFail(e.Generations(ctx, "r"))(t); len(all) != 2 || all[1].Actor != "ann" {
+			t.Errorf("the generations are %+v", all)
+		}
+		must(t)(e.Resume(ctx, "r"))
+		if err := e.Signal(ctx, "r", "price", "20"); err != nil {
+			t.Fatal(err)
+		}
+		wantResult(t, w, e, "r", "charged 20")
+		stop()
+	})
+}

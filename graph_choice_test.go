@@ -88,6 +88,49 @@ func TestGraphQuorum(t *testing.T) {
 	})
 }
 
+// A choice that is recorded needs its losers no more, and a node that has ended needs nothing, so the last choice that can do without a
+// node ends it.
+func TestGraphEndsWhatNobodyNeedsAnyMore(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		for what, loser := range map[string]func(g *durable.Graph[int], never *durable.Node[int]) *durable.Node[int]{
+			"the loser of two choices": func(_ *durable.Graph[int], never *durable.Node[int]) *durable.Node[int] { return never },
+			"what a loser of another needs": func(g *durable.Graph[int], never *durable.Node[int]) *durable.Node[int] {
+				return g.Step("loser", sum(never), durable.Needs(never))
+			},
+		} {
+			w := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[int] {
+				never, gate := g.Receive[int]("never"), g.Receive[int]("gate")
+				a := g.Step("a", constant(1))
+				first := g.Step("first", sum(a), durable.Needs(gate), durable.NeedsAny(durable.CancelLosers, a, loser(g, never)))
+				b := g.Step("b", constant(2), durable.Needs(g.Receive[int]("go")))
+				second := g.Step("second", sum(b), durable.NeedsAny(durable.CancelLosers, b, never))
+				return g.Step("out", sum(first, second), durable.Needs(first, second))
+			})
+			e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}})
+			stop := running(t, e)
+			run := read(w.Start(within(t), e, 1, durable.ID(what)))(t)
+			awaitCheckpoint(t, e, what, "first/choice 1", "completed")
+			wantState := func(want durable.NodeState) {
+				t.Helper()
+				for _, n := range read(e.Graph(within(t), what))(t).Nodes {
+					if n.Name == "never" && n.State != want {
+						t.Errorf("%s: node %q is %s, want %s", what, n.Name, n.State, want)
+					}
+				}
+			}
+			wantState(durable.NodeRunning)
+			orFail(0, e.Signal(within(t), what, "go", 1))(t)
+			awaitCheckpoint(t, e, what, "second/choice 1", "completed")
+			wantState(durable.NodeCancelled)
+			orFail(0, e.Signal(within(t), what, "gate", 1))(t)
+			if out, err := run.Result(within(t)); out != 3 || err != nil {
+				t.Errorf("%s: %d, %v", what, out, err)
+			}
+			stop()
+		}
+	})
+}
+
 // sum returns the function of a node that adds the values of the nodes that have one.
 func sum(nodes ...*durable.Node[int]) func(context.Context, *durable.NodeInput) (int, error) {
 	return func(_ context.Context, in *durable.NodeInput) (total int, err error) {

@@ -124,7 +124,8 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 //
 // With [CancelLosers] the other nodes are cancelled, and so are the nodes that only these need, whether they have begun or not; their
 // children are cancelled. A node does not end if it is the output, or if another open node needs it. A node that only begins
-// [After] it does not count as needing it. With [KeepLosers] the other nodes continue, and the run waits for them.
+// [After] it does not count as needing it, and nor does a node whose recorded choice it has lost: the last of the choices that share a
+// loser cancels it. With [KeepLosers] the other nodes continue, and the run waits for them.
 //
 // A node may have several choices, beside its [Needs]. If so many of the nodes fail or are skipped that k cannot complete, the need
 // is not met; see [OnUnmetNeed]. k must be at least 1 and at most the number of nodes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // The execution of a graph is an ordinary workflow function. Each node is a branch with the name of the node. A branch is opened when
@@ -35,7 +36,9 @@ type graphRun struct {
 	nodes []Future[any] // in the order of declaration
 	over  chan struct{} // closed when the results of all nodes are final
 
-	mu       sync.Mutex // locked before those of the futures and before engine locks
+	choosing sync.Mutex          // held while a choice that ends nodes is made
+	mu       sync.Mutex          // locked before those of the futures and before engine locks
+	chosen   map[nodeChoice]bool // choices that this execution has recorded or replayed
 	progress []nodeProgress
 	notFinal int       // how many nodes have no final result that is noted
 	due      []dueNode // nodes without a goroutine that executes them
@@ -46,6 +49,12 @@ type nodeProgress struct {
 	finalNeeds int  // how many of the nodes that it refers to are final
 	isDecided  bool // what happens to it; unused for nodes with choices
 	isFinal    bool // its result is final, and the nodes that refer to it were notified
+}
+
+// nodeChoice names a choice of a node by its index.
+type nodeChoice struct {
+	node  string
+	index int
 }
 
 // executeGraph executes the graph in the run.
@@ -68,7 +77,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
 	x := &graphRun{
 		c: c, d: d, shape: shape, input: input, over: make(chan struct{}), notFinal: len(d.nodes),
-		nodes: make([]Future[any], len(d.nodes)), progress: make([]nodeProgress, len(d.nodes)),
+		nodes: make([]Future[any], len(d.nodes)), progress: make([]nodeProgress, len(d.nodes)), chosen: make(map[nodeChoice]bool),
 	}
 	for i := range x.nodes {
 		x.nodes[i].done = make(chan struct{})
@@ -227,7 +236,7 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 			for _, i := range won {
 				winners = append(winners, choice.Of[i])
 			}
-			return x.losers(x.d.shape.Unneeded(in.node.name, index, winners, func(node string) bool { return x.state(node).IsFinal() }))
+			return x.losers(x.d.shape.Unneeded(in.node.name, index, winners, x.stateOrEnded, x.hasChosen))
 		}
 	}
 	for i, of := range choice.Of {
@@ -235,7 +244,7 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 			spec.Deciders = append(spec.Deciders, i)
 		}
 	}
-	won, err := chooseBranches(c, spec, members)
+	won, err := x.recordChoice(c, in.node, index, spec, members)
 	if err != nil {
 		return err
 	}
@@ -246,6 +255,29 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 	}
 	in.winners[index] = won
 	return nil
+}
+
+// recordChoice records the choice of a node, or reads its record. Choices that end nodes are made one after the other, so that the later
+// one of two that could do without a node ends it.
+func (x *graphRun) recordChoice(c *Ctx, n *graphNode, index int, spec *engine.ChoiceSpec, members []*Future[any]) ([]int, error) {
+	if spec.Losers != nil && !c.scope.HasOutcome(spec.Name) {
+		x.choosing.Lock()
+		defer x.choosing.Unlock()
+	}
+	won, err := chooseBranches(c, spec, members)
+	if err == nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.chosen[nodeChoice{n.name, index}] = true
+	}
+	return won, err
+}
+
+// hasChosen reports whether the choice of a node with the index is recorded.
+func (x *graphRun) hasChosen(node string, index int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.chosen[nodeChoice{node, index}] || x.c.scope.HasOutcome(node+naming.Separator+graph.ChoiceName(index))
 }
 
 // choicesOf returns the choices of a node, with their members in the recorded order.
@@ -263,6 +295,16 @@ func (x *graphRun) state(node string) graph.State {
 		return graph.Running
 	}
 	return stateOfError(f.err)
+}
+
+// stateOrEnded returns the state of a node whose branch is open or has returned: as state does, but Cancelled also for a node that a choice
+// has ended and whose branch has not returned. Such a node needs nothing.
+func (x *graphRun) stateOrEnded(node string) graph.State {
+	s := x.state(node)
+	if !s.IsFinal() && x.nodes[x.d.indexes[node]].branch.HasEnded() {
+		return graph.Cancelled
+	}
+	return s
 }
 
 // result returns the value of a node that is over, or a *NodeError.

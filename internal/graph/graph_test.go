@@ -71,33 +71,6 @@ func TestVerdictsStay(t *testing.T) {
 	})
 }
 
-// What ends with the losers is needed by no node that continues, is not the output, and each is a loser or needed by one that ends.
-func TestUnneeded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawShape(t)
-		states := drawStates(t, s)
-		over := func(node string) bool { return states[node].IsFinal() }
-		for i, n := range s.Nodes {
-			for c, choice := range n.Choices {
-				winners := choice.Of[:choice.K]
-				states[n.Name] = Waiting
-				ends := s.Unneeded(n.Name, c, winners, over)
-				for _, name := range ends {
-					loser := slices.Contains(choice.Of, name) && !slices.Contains(winners, name)
-					if name == s.Output || !loser && !slices.ContainsFunc(s.Nodes[:i], func(d Node) bool { return slices.Contains(ends, d.Name) && d.needs(name, -1) }) {
-						t.Fatalf("%q ends with the losers of %+v", name, n)
-					}
-					for _, d := range s.Nodes {
-						if !slices.Contains(ends, d.Name) && !over(d.Name) && d.Name != n.Name && d.needs(name, -1) {
-							t.Fatalf("%q ends, and %q needs it", name, d.Name)
-						}
-					}
-				}
-			}
-		}
-	})
-}
-
 // A shape is read as it was written, and a run can always continue with the shape that it recorded.
 func TestShapeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

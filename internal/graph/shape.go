@@ -170,15 +170,7 @@ func (n *Node) AllNeeds() []string {
 	return all
 }
 
-// needs reports whether the node needs the value of the other one, apart from its choice with the index; -1: apart from none.
-func (n *Node) needs(other string, exceptChoice int) bool {
-	if slices.Contains(n.Needs, other) {
-		return true
-	}
-	for i, c := range n.Choices {
-		if i != exceptChoice && slices.Contains(c.Of, other) {
-			return true
-		}
-	}
-	return false
+// needs reports whether the node needs the value of the other one.
+func (n *Node) needs(other string) bool {
+	return slices.Contains(n.Needs, other) || len(indexesOf(n.Choices, other)) > 0
 }

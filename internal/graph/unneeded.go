@@ -1,0 +1,77 @@
+package graph
+
+import "slices"
+
+// Unneeded returns the nodes that end when the node chooser makes its choice with the index: the losers, and the nodes that only they
+// need. A node is kept if it is the output, or if a node that is not over and does not end itself needs it, apart from the chooser by
+// this choice. A recorded choice needs its members no more, unless it keeps its losers. To begin after a node is not to need it. state
+// and chosen are as in [Node.Decide]; a node that is over is not returned.
+func (s *Shape) Unneeded(chooser string, choice int, winners []string, state func(node string) State, chosen func(node string, choice int) bool) []string {
+	at := s.Index(chooser)
+	over := s.over(state, chosen)
+	ends := make(map[string]bool)
+	for _, name := range s.Nodes[at].Choices[choice].Of {
+		if !slices.Contains(winners, name) && !over[name] {
+			ends[name] = true
+		}
+	}
+	// Nodes before the chooser, from the last to the first: what needs a node comes after it.
+	for i := at - 1; i >= 0; i-- {
+		if name := s.Nodes[i].Name; !ends[name] && !over[name] && slices.ContainsFunc(s.Nodes[i+1:], func(d Node) bool { return ends[d.Name] && d.needs(name) }) {
+			ends[name] = true
+		}
+	}
+	// Keep what is needed. What a kept node needs is kept as well, so one pass from the last node to the first suffices.
+	isNeeded := func(name string) bool {
+		return slices.ContainsFunc(s.Nodes, func(d Node) bool {
+			if ends[d.Name] || over[d.Name] {
+				return false
+			}
+			return slices.Contains(d.Needs, name) || slices.ContainsFunc(indexesOf(d.Choices, name), func(i int) bool {
+				return (d.Name != chooser || i != choice) && (d.Choices[i].Keep || !chosen(d.Name, i))
+			})
+		})
+	}
+	for i := len(s.Nodes) - 1; i >= 0; i-- {
+		if name := s.Nodes[i].Name; ends[name] && (name == s.Output || isNeeded(name)) {
+			delete(ends, name)
+		}
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		if ends[n.Name] {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// over returns the nodes that are over, or will be without beginning: an execution may learn that a node is skipped only after its choice.
+func (s *Shape) over(state func(node string) State, chosen func(node string, choice int) bool) map[string]bool {
+	settled := make(map[string]State, len(s.Nodes))
+	over := make(map[string]bool, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		now := state(n.Name)
+		if !now.IsFinal() {
+			switch v, _ := n.Decide(func(need string) State { return settled[need] }, func(choice int) bool { return chosen(n.Name, choice) }); v {
+			case SkipNow:
+				now = Skipped
+			case FailRunNow:
+				now = Failed
+			}
+		}
+		settled[n.Name], over[n.Name] = now, now.IsFinal()
+	}
+	return over
+}
+
+// indexesOf returns the indexes of the choices among whose members the node is.
+func indexesOf(choices []Choice, node string) (indexes []int) {
+	for i, c := range choices {
+		if slices.Contains(c.Of, node) {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}

@@ -1,9 +1,9 @@
-// Package durable executes Go functions that survive their process. It is a library: it needs a database, and no server.
+// Package durable executes Go functions that continue in another process when their process dies. It is a library: it needs a
+// database, and no server.
 //
 // A workflow is an ordinary function. Each of its durable calls, such as [Ctx.Step], is recorded in your own database, under
-// a name that is unique in its run. When a process dies, another process executes the function again from the beginning. Calls
-// that are recorded return their recorded result, without being executed; the first call that is not recorded is where the run
-// continues.
+// a name that is unique in its run. When a process dies, another process executes the function again from the beginning. Recorded
+// calls return their recorded results, and are not executed again. The run continues at the first call that is not recorded.
 //
 //	var Checkout = durable.Define("checkout", func(c *durable.Ctx, o Order) (Receipt, error) {
 //		payment, err := c.Step("charge", func(ctx context.Context) (Payment, error) {
@@ -27,27 +27,33 @@
 //	   ▲          │
 //	   ├──────────┤ released by a process that stops, or taken over from one that died
 //	   ├─ waiting ┤ for a time, a signal or a child; the run is not in memory
-//	   └─ paused ─┘ by Pause, or because its process died again and again; until Resume
+//	   └─ paused ─┘ by Pause, or because it repeatedly killed its process; until Resume
 //
 // Completed, failed, cancelled and expired are final: a run in one of these states never changes. [Engine.Pause],
 // [Engine.Resume], [Engine.Cancel] and [Engine.Terminate] reach a run and all its descendants, from any process.
 //
 // # Determinism
 //
-// Outside of durable calls, a workflow function must depend only on its input and on the results of durable calls: no clock, no
-// random numbers, no map order, no global state that changes. Put such things into a step, or use [Ctx.Now] and [Ctx.UUID].
+// Outside of durable calls, a workflow function must depend only on its input and on the results of durable calls. It must not
+// use the clock, random numbers, the order of a map, or global state that changes. Put such code into a step, or use [Ctx.Now]
+// and [Ctx.UUID].
 //
-// Names are keys, not positions. So loops, goroutines and errgroup are allowed, if every call has a name of its own within its
-// scope. [Ctx.Map] and [Ctx.Go] open scopes.
+// The library finds the record of a call by the call's name, and not by its position. So loops, goroutines and errgroup are
+// allowed, if every call has a name of its own within its scope. [Ctx.Map] and [Ctx.Go] open scopes.
 //
-// The code may change while runs are live. Say what was changed with [Renamed], [Retired] and [Ctx.Patched]. A call whose kind
-// has changed, or whose recorded result does not decode, returns [ErrDiverged]. The same error is returned by a choice whose
-// branches differ from the recorded ones, by a child of another workflow, and by a new call while recorded calls are missing from
-// the code. The run is then held until a worker with code that fits its history starts; see [OnDrift].
+// The code may change while runs are live. Declare changes with [Renamed], [Retired] and [Ctx.Patched]. These calls return
+// [ErrDiverged]:
+//
+//   - a call whose kind has changed, or whose recorded result does not decode
+//   - a choice whose branches differ from the recorded ones
+//   - a child of another workflow than the recorded one
+//   - a new call, while the code has not made all calls that are recorded
+//
+// The run is then held until a worker with code that fits its history starts; see [OnDrift].
 //
 // The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
 // workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the
-// workflow, and a replay, which does not execute the step's function, does not repeat them.
+// workflow. A replay does not execute the step's function, so it does not repeat these calls.
 //
 // # Guarantees of a step
 //
@@ -55,13 +61,13 @@
 // and [Verify] finds out what happened if its process died. The Tx functions of packages postgres and sqlite commit the writes
 // of a step together with its record, so that they take effect exactly once.
 //
-// A step returns the value that decodes from its record, also when it was executed just now. So the first execution and every
-// replay get the same value. The same holds for errors.
+// A step always returns the value that its record decodes to, also when its function has just been executed. So the first
+// execution and every replay get the same value. The same holds for errors.
 //
 // # Values
 //
-// Inputs, results and signals are encoded as JSON by encoding/json/v2. Unexported fields are left out. A struct that has only
-// unexported fields is refused with [ErrNotEncodable], and so is a value that does not decode again, such as an interface with
+// Inputs, results and signals are encoded as JSON by encoding/json/v2. Unexported fields are left out. [ErrNotEncodable] is
+// returned for a struct that has only unexported fields, and for a value that does not decode again, such as an interface with
 // methods. In a value of type any, objects decode to map[string]any and numbers to float64; integers of 2^53 and more decode to
 // int64 or uint64. Nil and empty slices and maps stay distinct. A time.Duration is encoded as nanoseconds.
 //
@@ -72,9 +78,9 @@
 // The library ignores what the function returns then, and the run continues later, possibly in another process. Wait for your own
 // goroutines before you return: durable calls that they make afterwards are not recorded.
 //
-// A run leaves memory when all its goroutines that make durable calls are waiting. The library does not see code between two
-// durable calls. If such code takes longer than a tenth of a second while another goroutine waits, put it into a step. A run that
-// left memory too early is loaded again after Config.ParkAfter.
+// A run leaves memory when all its goroutines that make durable calls are waiting. The library cannot see whether code between
+// two durable calls is working. If such code takes longer than 100 ms while another goroutine of the run waits, put it into a
+// step. A run that left memory too early is loaded again after Config.ParkAfter (5 s by default).
 //
 // # Cancelling, timeouts and compensation
 //
@@ -95,13 +101,14 @@
 // fails. The choice records which branches it ended.
 //
 // In an ended branch, calls that are not recorded return [ErrCancelled], and the contexts of running steps end. A step that
-// succeeds although its context has ended is recorded, and the branch continues with its value. If a call of the branch returned
-// ErrCancelled, [Future.Wait] of the branch returns ErrCancelled, whatever the branch returned. If no call did, because all calls
-// of the branch were recorded, or were under way at the choice and then recorded, Wait returns the result of the branch. Every
-// replay returns the same.
+// succeeds nevertheless is recorded, and the branch continues with its value.
+//
+// If any call of the branch returned ErrCancelled, [Future.Wait] returns ErrCancelled, whatever the branch itself returned.
+// Otherwise all its calls were recorded before the choice, or were executing then and were recorded afterwards. Then Wait returns
+// the result of the branch. Every replay returns the same.
 //
 // The children that the branch started are cancelled, unless they are [Detached]. Compensations that the branch registered stay
-// registered. A call belongs to the branch whose Ctx makes it.
+// registered. A call belongs to the branch on whose Ctx it is made.
 //
 // # Other runs
 //
@@ -110,27 +117,27 @@
 // its own run. The handle of a child has the methods Signal and Cancel.
 //
 // Each of these calls takes effect once, even if the process dies after the effect and before the call is recorded. If the other
-// run refuses the call, for example because it has ended, the error is recorded as a [*StepError], and every replay returns it.
+// run refuses the call, for example because it has ended, the refusal is recorded as a [*StepError]. Every replay returns it.
 //
-// A run keeps the signals that it accepted and did not receive, even after its end. RunInfo.Unreceived counts them, and a warning
-// is logged. A signal to a run that has ended is refused.
+// A run keeps the signals that it has not received, even after its end. RunInfo.Unreceived counts them, and a warning is logged.
+// A signal to a run that has ended is refused.
 //
 // # Errors
 //
 //	what happened                                     errors.Is or errors.As    what to do
-//	a step's last attempt failed                      *StepError                decide, or return it
+//	a step's last attempt failed                      *StepError                handle it, or return it
 //	  ... by timeout, by panic                        ErrTimeout, ErrPanic
 //	  ... and it is unknown if it took effect         ErrOutcomeUnknown         check outside, or use Verify
-//	no signal came in time                            *StepError, ErrTimeout    decide, or choose Else...
-//	a child failed or was cancelled                   *RunError                 decide, or return it
-//	a call could not reach another run                *StepError, and one of    decide, or return it
+//	no signal came in time                            *StepError, ErrTimeout    handle it, or use an Else option
+//	a child failed or was cancelled                   *RunError                 handle it, or return it
+//	a call could not reach another run                *StepError, and one of    handle it, or return it
 //	                                                  ErrNotFound, *StateError, ErrIDConflict
 //	the run is cancelled, or its branch is            ErrCancelled              return it
 //	  ... by Terminate                                ErrTerminated as well
 //	the run failed                                    *RunError                 read the cause, which it wraps
 //	  ... and a compensation failed                   ErrCompensation           check what was not undone
 //	the run leaves this process                       ErrSuspended              return it
-//	the function returned before its goroutine called ErrReturned               use Go, and Wait or All
+//	a goroutine called after the function's return    ErrReturned               use Go, and Wait or All
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
 //	a durable call inside a step                      ErrNestedStep             call it from the workflow
 //	an engine call inside a Tx step (SQLite)          ErrInsideTx               use StartTx or SignalTx
@@ -139,7 +146,7 @@
 //	the queue has no room                             ErrQueueFull              start later, or raise its Depth
 //	the queue takes no starts                         ErrQueueClosed            use another, or open it
 //	a run with the key of a Singleton is live         *LiveError, ErrLive       wait for its end, or replace it
-//	a Throttle has let enough starts through          *SkippedError, ErrSkipped wait until its Until, or leave it
+//	a Throttle skipped the start                      *SkippedError, ErrSkipped start again at its Until, or do not
 //	no such run                                       ErrNotFound               check the ID
 //	the run's state does not allow the operation      *StateError, ErrState     read its Status
 //	Retry does not know from which step               ErrFromRequired           give it From or FromEnd
@@ -148,7 +155,7 @@
 //	a run of no graph, or an unknown node             ErrNoGraph                check the ID
 //	a node read what it does not need                 ErrUndeclaredNeed         declare the need
 //	the run can continue with another input           ErrContinueAsNew          return it
-//	an unknown cursor                                 ErrInvalidCursor          begin with an empty one
+//	the cursor is not of this database                ErrInvalidCursor          begin with an empty cursor
 //	a forged or altered token                         ErrInvalidToken           refuse the request
 //	Call without the workflow in Config               ErrNotRegistered          register it, or use Start
 //	an invalid name or ID                             ErrInvalidName            read the error: it names the rule
@@ -160,13 +167,13 @@
 //	another transaction locks a row or a name         ErrLocked, *WriteError    end that transaction, call again
 //	the database rejects a statement                  ErrRejected, *WriteError  repair the database, call again
 //	the database refuses a privilege                  ErrPermission             grant it, call again
-//	Run while it runs already                         ErrRunning                one Run, or a second engine
-//	Health: the engine cannot work now                ErrNotReady            the text says why
+//	Run was called twice                              ErrRunning                call Run once, or make a second engine
+//	a health check failed                             ErrNotReady               read the error: it says why
 //	the database is unavailable longer than Patience  ErrUnavailable            call again
 //	the SQLite file was deleted, moved or replaced    ErrMoved                  restore it, and restart
 //	the store was closed                              ErrClosed                 open it again
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
-//	a worker lives that ignores what is set           ErrSchema                 update that worker
+//	a live older worker would ignore the setting      ErrSchema                 update that worker
 //
 // [RegisterError] makes sentinel errors of your own recognizable in replayed errors.
 package durable

@@ -17,29 +17,29 @@ var (
 	// ErrSuspended is returned by every durable call of a run that leaves this process. Return it: the library ignores what the
 	// workflow function returns then.
 	ErrSuspended = engine.ErrSuspended
-	// ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused and ErrHeld are the causes (context.Cause) of the end of the Ctx of a
-	// suspended run.
+	// When a run is suspended, its Ctx ends, and context.Cause of it is ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused or
+	// ErrHeld.
 	ErrShutdown  = engine.ErrShutdown
 	ErrLeaseLost = engine.ErrLeaseLost
 	ErrParked    = engine.ErrParked
 	ErrPaused    = engine.ErrPaused
-	// ErrHeld is the cause when the run is held. If the database has rejected the run's writes for longer than Config.Patience, the
-	// run is released, and is due again after 1 s to 5 min. If the code does not fit the run's history, the run is paused; see
+	// ErrHeld is the cause in two cases. The database has rejected the run's writes for longer than Config.Patience: the run is
+	// released, and claimed again after 1 s to 5 min. Or the code does not fit the run's history: the run is paused; see
 	// [DriftHolds].
 	ErrHeld = engine.ErrHeld
-	// ErrReturned is returned by a durable call that a goroutine makes after the workflow function has returned, and by a call that
-	// is still in progress when the function returns. Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and
-	// wait for them with [Future.Wait] or [All].
+	// ErrReturned is returned by a durable call that begins, or is still in progress, after the workflow function has returned.
+	// Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and wait for them with [Future.Wait] or [All].
 	ErrReturned = engine.ErrReturned
 
 	// ErrDuplicateStep is returned when a name is used twice in one scope of a run.
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep is returned by a durable call inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
-	// ErrOutsideStep is returned when a workflow function, outside of its steps, passes its Ctx, or a context derived from it, to
-	// a method of an Engine or a Workflow that writes, or to the StartTx or SignalTx of a store. Every replay would repeat that
-	// call: use [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags], or make the call in a step. [IdempotencyKey] panics
-	// with this error when it gets such a context. Calls that only read are allowed; their results are not recorded.
+	// ErrOutsideStep is returned when a workflow function makes a call that writes, of an Engine, of a Workflow or of a store
+	// (StartTx, SignalTx), with its own Ctx or a context derived from it. Every replay would repeat that call. Use [Ctx.Start],
+	// [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or make the call in a step, with the step's context.
+	// [IdempotencyKey] panics with this error when it gets the Ctx of a workflow. Calls that only read are allowed; their results
+	// are not recorded.
 	ErrOutsideStep = engine.ErrOutsideStep
 	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step: the call would wait for the
 	// step's transaction, and the step for the call.
@@ -68,7 +68,8 @@ var (
 	// ErrLive is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. Every [*LiveError]
 	// wraps it.
 	ErrLive = fold.ErrLive
-	// ErrSkipped is returned by a start with [Throttle] that comes too soon after others. Every [*SkippedError] wraps it.
+	// ErrSkipped is returned by a start with [Throttle] if the key has used up its starts for the period. Every [*SkippedError]
+	// wraps it.
 	ErrSkipped = fold.ErrSkipped
 	// ErrNotFound is returned when no run has the ID.
 	ErrNotFound = engine.ErrNotFound
@@ -79,8 +80,8 @@ var (
 	// ErrInvalidConfig is returned for an invalid Config, option, argument or definition.
 	ErrInvalidConfig = engine.ErrInvalidConfig
 
-	// ErrQueueFull is returned for the start of a root run if more runs would then wait than the queue's Depth allows; see
-	// [QueueSettings].
+	// ErrQueueFull is returned for the start of a root run if it would exceed the Depth of its queue, which bounds the waiting
+	// runs; see [QueueSettings].
 	ErrQueueFull = engine.ErrQueueFull
 	// ErrQueueClosed is returned for the start of a root run in a queue whose settings say Closed; see [QueueSettings].
 	ErrQueueClosed = engine.ErrQueueClosed
@@ -96,25 +97,25 @@ var (
 	ErrCancelled = engine.ErrCancelled
 	// ErrTerminated is returned for a run that [Engine.Terminate] ended. Such an error also wraps ErrCancelled.
 	ErrTerminated = engine.ErrTerminated
-	// ErrCrashLoop is the failure of a run, if Config.FailAtMaxCrashes is set, whose process died Config.MaxCrashes times in a row
-	// without a new checkpoint. Each time that the run is held counts as well.
+	// ErrCrashLoop is the failure of a run whose process died Config.MaxCrashes times in a row without a new checkpoint. A run
+	// that is held ([ErrHeld]) counts one more. Without Config.FailAtMaxCrashes, such a run is paused and does not fail.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
 	// ErrCompensation is returned for a run if one of its compensations failed and has no attempts left.
 	ErrCompensation = errors.New("durable: a compensation failed")
 	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps it.
-	ErrState = errors.New("durable: the run's state does not allow it")
+	ErrState = errors.New("durable: the run's state does not allow the operation")
 	// ErrInvalidCursor is returned for a cursor that was not returned by [Engine.List] or [Engine.Events] of this database.
 	ErrInvalidCursor = errors.New("durable: invalid cursor")
 	// ErrPanic is returned when a function of a step, a branch or a workflow panicked. StepError.Stack or RunError.Stack holds
 	// the stack.
-	ErrPanic = errors.New("durable: panicked")
+	ErrPanic = errors.New("durable: a function panicked")
 	// ErrOutcomeUnknown is returned for a step whose process died and that must not be executed again, because it has the option
 	// [AtMostOnce] or no attempts left. It is unknown whether the step took effect.
 	ErrOutcomeUnknown = errors.New("durable: it is not known whether the step took effect")
 	// ErrRefused is returned when the database refuses an encoded value.
 	ErrRefused = errors.New("durable: the database refused the value")
 	// ErrGoexit is returned when a function of a step, a branch or a workflow called runtime.Goexit.
-	ErrGoexit = errors.New("durable: the function left by runtime.Goexit")
+	ErrGoexit = errors.New("durable: the function called runtime.Goexit")
 
 	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. Make the same call again;
 	// see [WriteError].
@@ -156,7 +157,7 @@ type StepError struct {
 	stateError    *StateError // what the recorded error wrapped; nil: no StateError
 	isPermanent   bool        // it was marked by Permanent
 	isBranchPanic bool        // it is the failure of a branch that Go started, not of a step
-	otherItems    []string    // of the error that a Map returns: the steps of other items that failed
+	otherItems    []string    // for the error of a Map: the step names of the other items that failed
 }
 
 // Error returns a text with the step, the number of attempts and the message.
@@ -192,7 +193,7 @@ type RunError struct {
 	Status        Status // StatusFailed, StatusCancelled or StatusExpired
 	Message       string // the text of the error that the workflow function returned
 	Type          string // the Go type of that error, for people
-	Step          string // the step, or the call of a child, whose failure the function returned; empty if it returned another error
+	Step          string // the name of the step or child call whose error the function returned; empty if it returned another error
 	Stack         string // the stack of a panic; else empty
 	isPermanent   bool   // see StepError
 	sentinelCodes []string
@@ -215,8 +216,8 @@ func (e *RunError) Unwrap() []error {
 	return sentinelsOf(e.sentinelCodes)
 }
 
-// WriteError is returned by a start, a signal, a pause, a resume or a cancel, and by a change of a schedule or of a limit, if the
-// database did not acknowledge the call's write. Its field MayHaveCommitted tells whether the call may have taken effect:
+// WriteError is returned by calls that write, such as a start, a signal, a pause or a repair, if the database did not acknowledge
+// the write. Its field MayHaveCommitted tells whether the call may have taken effect:
 //
 //	var failed *durable.WriteError
 //	if errors.As(err, &failed) && failed.MayHaveCommitted { /* make the same call again */ }
@@ -225,10 +226,10 @@ func (e *RunError) Unwrap() []error {
 //
 //   - MayHaveCommitted bool: true if the write may be committed, because the reply of the database was lost, or the call did not
 //     wait for it. Make the same call again to find out. False if nothing was written, and nothing will be.
-//   - Err error: why the call stopped its attempts to write. errors.Is and errors.As unwrap it.
+//   - Err error: the error of the last attempt to write. errors.Is and errors.As unwrap it.
 //
-// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked], [ErrSchema], or the cause of the end of the call's context together
-// with the last of these errors, if there was one.
+// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the call's context ended first, Err wraps its
+// context.Cause, and the last of these errors, if there was one.
 type WriteError = engine.WriteError
 
 // Permanent marks an error of a step as one that is not retried: the step fails at once, whatever its retry policy.
@@ -244,7 +245,7 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// failureOf returns the form in which an error that user code returned is recorded.
+// failureOf converts an error of user code to its recorded form.
 func failureOf(err error) *record.Failure {
 	f := &record.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
 	var permanent *permanentError
@@ -288,9 +289,8 @@ func permanentFailure(err error) *record.Failure {
 	return f
 }
 
-// runFailureOf returns the form in which an error that a workflow function returned is recorded: the error of a step or a child that was
-// marked by Permanent makes the run's permanent too.
-// A retry of the run executes all steps again whose errors it wraps.
+// runFailureOf converts the error of a workflow function to its recorded form. The failure is permanent if the error wraps one of
+// a step or child that is. It names all steps whose errors it wraps, because a retry of the run executes them again.
 func runFailureOf(err error) *record.Failure {
 	f := failureOf(err)
 	eachCallError(err, func(names []string, permanent bool) {
@@ -302,7 +302,7 @@ func runFailureOf(err error) *record.Failure {
 	return f
 }
 
-// eachCallError calls f with the names of the steps, or of the call of a child, of each *StepError and *RunError that err wraps.
+// eachCallError calls f for each *StepError and *RunError that err wraps, with the names of its durable calls.
 func eachCallError(err error, f func(names []string, permanent bool)) {
 	switch e := err.(type) {
 	case nil:

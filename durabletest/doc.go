@@ -1,5 +1,5 @@
-// Package durabletest tests workflows. A test gets a real engine on a real, temporary database, and a clock that skips the time
-// in which the workflow only waits.
+// Package durabletest tests workflows. A test gets a real engine, a temporary database, and a clock that skips the time in which
+// the workflow only waits.
 //
 //	func TestCheckout(t *testing.T) {
 //		e := durabletest.New(t, Checkout)
@@ -8,26 +8,27 @@
 //			t.Fatal(err)
 //		}
 //		e.Advance(72 * time.Hour) // takes milliseconds
-//		e.AssertCompleted("order-42", "charge", "ship")
+//		e.AssertStepsCompleted("order-42", "charge", "ship")
 //	}
 //
 // # Clock
 //
-// The engine has a clock of its own, which begins at the present time. The clock decides when sleeps end, when failed steps are
-// retried, when Receive, Timeout and Delay are over, when the rate of a queue lets a run begin, and when a run was created.
+// The engine has a clock of its own, which begins at the present time. It determines when sleeps end, when failed steps are
+// retried, when a Receive, a Timeout or a Delay is over, when the rate of a queue allows a run to begin, and when a run was
+// created.
 //
 // The clock stands still while a workflow or a step executes. It moves only while the test waits in Run.Result, Workflow.Call,
-// [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the next time at which something is due, in
-// order. So whatever a test does between two such calls, such as sending a signal, is done before time passes.
+// [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which something is due.
+// Time does not pass between two such calls: a signal that the test sends there arrives before the next timer ends.
 // [Engine.FreezeClock] limits the clock to Advance and AdvanceUntil.
 //
-// The clock does not change time.Now. Steps that take time take real time, and AttemptTimeout is measured in real time. The
-// option [RealTime] makes the engine use the database's clock instead.
+// The clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the option
+// [RealTime], the engine uses the database's clock instead.
 //
-// A run that waits for longer than Config.ParkAfter is unloaded from memory at once and replayed when its time has come. So an
-// ordinary test also finds a workflow that is not deterministic.
+// A run that waits for longer than Config.ParkAfter is unloaded from memory at once, and replayed when it is due. So every test
+// with such a wait also checks that the workflow is deterministic.
 //
-// Leases do not expire, because the clock jumps. [CrashEverywhere] tests what happens when a process dies.
+// Leases do not expire, because every jump of the clock would end them. [CrashEverywhere] tests what happens when a process dies.
 //
 // # Stubs
 //
@@ -44,8 +45,8 @@
 //
 // # Replay
 //
-// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. They find changes
-// of the code that live runs could not continue with, before such a change is deployed.
+// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. So a test finds a
+// change of the code that live runs do not fit, before the change is deployed.
 //
 // # What fails a test
 //
@@ -53,13 +54,13 @@
 //     if the history of a run differs. The message lists what the history holds.
 //   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
 //     were called. See [Replacement.Optional].
-//   - Run.Result and Workflow.Call return an error if nothing can happen any more, because nothing is due and no goroutine of the
-//     test could act. The error names the signals, paused runs or unregistered workflows that the run waits for. A call whose
-//     context ends within three seconds waits for its context instead.
+//   - Run.Result and Workflow.Call return an error if nothing can happen any more: nothing is due, and no other goroutine of the
+//     test could act. The error names the signals, paused runs or unregistered workflows that the run waits for. If the call's
+//     context ends within three seconds, the call waits for its end instead.
 //   - AdvanceUntil fails the test if nothing is due any more and its condition does not hold.
 //   - CrashEverywhere fails the test at the first difference. The message says at which write the process was killed, which run
 //     and which step differ, and how.
-//   - An option that has no effect on the function that it is passed to fails the test.
+//   - Passing an option to a function on which it has no effect fails the test.
 //
 // If the clock stands still for three seconds, the test's log says what is being executed, or when the next thing is due.
 package durabletest

@@ -324,7 +324,7 @@ func (t *stepTask) callChosenFunc(ctx context.Context) (got attemptResult) {
 // goexitFailure returns the failure of a function that called runtime.Goexit.
 func (t *stepTask) goexitFailure() *record.Failure {
 	return &record.Failure{
-		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", naming.Display(t.name)),
+		Message: fmt.Sprintf("step %q called runtime.Goexit (t.FailNow in a test does that): return an error instead", naming.Display(t.name)),
 		Codes:   []string{record.CodeGoexit}, Step: naming.Display(t.name), Permanent: true,
 	}
 }

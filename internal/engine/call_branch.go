@@ -257,7 +257,7 @@ func (s *Scope) Guard(fn func(), failed func(*record.Failure)) {
 			s.r.logger().Error("a branch panicked", telemetry.KeyError, f.Message, telemetry.KeyStack, f.Stack)
 			failed(f)
 		} else if !returned {
-			failed(&record.Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
+			failed(&record.Failure{Message: fmt.Sprintf("branch %q called runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
 		}
 	}()
 	fn()

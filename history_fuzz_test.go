@@ -20,7 +20,7 @@ func FuzzMutatedHistory(f *testing.F) {
 	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) {
 		return c.Step("work", func(context.Context) (int, error) { return n + 1, nil })
 	})
-	w := durable.Define("parent", func(c *durable.Ctx, n int) (string, error) { return everything(c, child, n) })
+	w := durable.Define("parent", func(c *durable.Ctx, n int) (string, error) { return everything(c, child, n) }, durable.OnDrift(durable.DriftFails))
 	recorded := record(f, w, child)
 	for op := range byte(len(damages)) {
 		f.Add([]byte{op, op, 0})

@@ -134,7 +134,7 @@ func TestWaitingForLargeRunsReadsLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	const n, looks = 20, 25
+	const n, looks = 20, 8
 	w := durable.Define("w", func(c *durable.Ctx, in string) (int, error) { return len(in), nil })
 	counted := &reads{Store: s}
 	client := engineOn(t, counted)

@@ -22,8 +22,9 @@ const (
 	// returns that error, the run fails and its compensations are executed. A call that is not recorded is executed. If a run
 	// completes without having made all recorded calls, a warning is logged.
 	DriftContinues = DriftPolicy(engine.DriftContinues)
-	// DriftFails works as DriftContinues, with one difference: if the history holds calls that the code has not made, a call that is
-	// not recorded returns [ErrDiverged] and is not executed, a branch that returns has that error, and so has the run.
+	// DriftFails works as DriftContinues, with one difference: while the history holds calls that the code has not made, a call
+	// that is not recorded returns [ErrDiverged] and is not executed, and a branch or a run whose function returns fails with that
+	// error.
 	DriftFails = DriftPolicy(engine.DriftFails)
 )
 

@@ -35,9 +35,10 @@ type Filter struct {
 	EndedAfter    time.Time     // the run ended after this time
 	EndedBefore   time.Time     // the run ended before this time
 	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses it
-	// Held matches the runs that are held because the code does not fit their history (RunInfo.Diverged), or because the database rejected their
-	// writes or they lost their process, with a RunInfo.Reason (RunInfo.Crashes is greater than zero). An index leads to these. Runs that only wait for a
-	// worker that can decode their payloads are not matched. Held cannot be combined with RunID, Parent, GroupKey and Failure.
+	// Held matches the runs that are held: those whose history the code does not fit (RunInfo.Diverged), and those with a
+	// RunInfo.Reason whose writes the database rejected, or that lost their process (RunInfo.Crashes is greater than zero). Runs
+	// that wait for a worker that can decode their payloads are not matched. Held cannot be combined with RunID, Parent, GroupKey
+	// and Failure.
 	Held bool
 }
 

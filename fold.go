@@ -175,7 +175,7 @@ func (e *LiveError) Error() string { return e.text }
 // Unwrap returns [ErrLive].
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// SkippedError is returned by a start with [Throttle] that comes too soon after others. It wraps [ErrSkipped].
+// SkippedError is returned by a start with [Throttle] if the key has used up its starts for the period. It wraps [ErrSkipped].
 type SkippedError struct {
 	Workflow string
 	Key      string

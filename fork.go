@@ -8,9 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// Fork executes a copy of a run anew from a step. The copy begins with the calls that the run had recorded before the step that
-// [From] names, or with all of them if [FromEnd] is given; one of the two is required. In a
-// graph, From can name a node: the copy then has all calls apart from those of the node and of the nodes downstream of it. [StepValue] sets the values of single calls.
+// Fork makes a copy of a run, and executes the copy from a step on. The copy has the calls that the run had recorded before the
+// step that [From] names, or all of them if [FromEnd] is given. One of these options is required. In a graph, From can name a
+// node: the copy then has all calls apart from those of the node and of the nodes downstream of it. [StepValue] sets the values of
+// single calls.
 //
 // Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. The run may
 // also be live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].

@@ -27,13 +27,13 @@ import (
 // The workflow is started, executed, paused, cancelled and inspected as any other. All guarantees of steps, children and receives
 // hold for its nodes. In the history a node's calls have the name of the node as their scope: "list/step", "size/each/0".
 //
-// Nodes begin as soon as their needs are met, side by side. The run ends when all its nodes have ended. It fails only if the output
-// node has no value; then the error names the failures that led there, each as a [*NodeError]. A node whose needs cannot be met is
-// skipped; see [OnUnmetNeed].
+// Nodes begin as soon as their needs are met, and are executed concurrently. The run ends when all its nodes have ended. It fails
+// only if the output node has no value. Then the error wraps the failures that kept the output node from getting a value, each as
+// a [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
 //
-// The run records the nodes and edges before its first node begins. When newer code continues the run, nodes may have been added.
-// Nodes that have not begun may be gone or have other needs; the run records the new shape as its next revision. If a node that has
-// begun is gone or has changed, the code does not fit the run; see [OnDrift]. The error wraps [ErrDiverged] and names the node.
+// The run records the nodes and edges before its first node begins. Newer code may add nodes, and may remove nodes that have not
+// begun or change their needs. The run then records the new shape as its next revision. If a node that has begun is missing or has
+// changed, the code does not fit the run; see [OnDrift]. The error wraps [ErrDiverged] and names the node.
 //
 // If a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil, [New] and every
 // start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node.

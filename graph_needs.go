@@ -122,10 +122,10 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 // replay has the same. The node reads their values with [Node.Get], which returns [ErrNotChosen] for the other nodes, also if they
 // complete later.
 //
-// With [CancelLosers] the other nodes are cancelled, and so are the nodes that only these need, whether they have begun or not; their
-// children are cancelled. A node does not end if it is the output, or if another open node needs it. A node that only begins
-// [After] it does not count as needing it, and nor does a node whose recorded choice it has lost: the last of the choices that share a
-// loser cancels it. With [KeepLosers] the other nodes continue, and the run waits for them.
+// With [CancelLosers], the nodes that did not win are cancelled, with their children and with the nodes that only they need,
+// whether these have begun or not. A node is not cancelled if it is the output node, or if another unfinished node needs it. A
+// node that begins [After] it does not count as needing it, and neither does a node whose recorded choice it has lost: if several
+// choices share a loser, the last of them cancels it. With [KeepLosers] the other nodes continue, and the run waits for them.
 //
 // A node may have several choices, beside its [Needs]. If so many of the nodes fail or are skipped that k cannot complete, the need
 // is not met; see [OnUnmetNeed]. k must be at least 1 and at most the number of nodes.

@@ -71,10 +71,10 @@ const (
 )
 
 // Graph returns the graph of the run with the given ID, with the state of each node. It derives the states from the recorded shape
-// and the history, and changes nothing. For a run that has not begun yet, it returns the shape that the workflow has in this process,
-// with Revision 0. It returns [ErrNotFound] if there is no such run, and [ErrNoGraph] if the run has recorded no shape: its workflow is
-// not a graph, or the run has not begun yet and its graph is not among [Config].Workflows. [Workflow.Shape] returns the shape without a
-// run.
+// and the history, and changes nothing. For a run that has not begun yet, it returns the shape that the workflow has in this
+// process, with a ShapeRevision of 0. It returns [ErrNotFound] if there is no such run, and [ErrNoGraph] if the run has recorded
+// no shape: its workflow is not a graph, or the run has not begun yet and its graph is not among [Config].Workflows.
+// [Workflow.Shape] returns the shape without a run.
 func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	run, steps, view, err := e.readHistory(ctx, id, 0)
 	if err != nil {

@@ -61,9 +61,9 @@ func (h *HealthChecks) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Live returns the error with which [Engine.Run] had to stop, such as [ErrMoved], wrapped in [ErrNotReady]: only a restart of the
-// process helps. Otherwise it returns nil, also while the database is away, because a restart would not bring it back, and while the
-// engine drains. It does not use the database.
+// Live reports whether the process should be restarted. It returns the error with which [Engine.Run] had to stop, such as
+// [ErrMoved], wrapped in [ErrNotReady]. Otherwise it returns nil, also while the engine drains and while the database is not
+// available, because a restart would not help then. It does not use the database.
 func (h *HealthChecks) Live(ctx context.Context) error {
 	if err := h.engine.checkUsable(ctx); err != nil {
 		return fmt.Errorf("health: %w", err)

@@ -15,7 +15,7 @@ import (
 type HistoryPart struct {
 	From      int    // the index in HistoryPage.Outline of the first call
 	Limit     int    // the number of calls; zero: 100; at most 1000
-	MaxOutput int    // outputs of more bytes are left out; zero: 256; negative: all are, except as in the outline
+	MaxOutput int    // outputs of more bytes are left out; zero: 256; negative: all outputs that the outline lacks are left out
 	Call      string // not empty: only the call of this name, with its output, however large. The other fields do not matter then
 }
 

@@ -20,8 +20,8 @@ const (
 	KindNow          Kind = "now"          // [Ctx.Now]
 	KindUUID         Kind = "uuid"         // [Ctx.UUID]
 	KindPatch        Kind = "patch"        // [Ctx.Patched]
-	KindFailure      Kind = "failure"      // the failure that a run with compensations ends with; no call has it
-	KindKeyRenewal   Kind = "renewal"      // which steps have new idempotency keys since a repair; no call has it
+	KindFailure      Kind = "failure"      // no call: the failure with which a run that has compensations ends
+	KindKeyRenewal   Kind = "renewal"      // no call: which steps have new idempotency keys since a repair
 	KindGraph        Kind = "graph"        // the shape of a graph of [DefineGraph], or that a node was skipped by its condition
 )
 

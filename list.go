@@ -19,8 +19,8 @@ type Page struct {
 	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the first
 	// page. A cursor of List is a position in the order of all runs, so it stays valid if you change the filter.
 	Cursor string
-	// MaxTime bounds for how long List searches for runs if no index leads to those that match the filter; see RunPage.SearchedTo. Zero: it searches
-	// until the page is full. Other lists ignore it.
+	// MaxTime bounds how long [Engine.List] searches if no index finds the runs that match the filter; see RunPage.SearchedTo.
+	// Zero: List searches until the page is full. Other methods ignore it.
 	MaxTime time.Duration
 }
 
@@ -49,9 +49,9 @@ const (
 // List returns a page of the runs that match the filter, the newest first. Runs that are started while you read the pages do not
 // shift the later pages.
 //
-// An index leads to runs by RunID, Parent, IDPrefix, Tag, GroupKey and Failure, to those that have failed or expired, and to paused and held ones. With other
-// conditions List reads all runs, the newest first, until the page is full; Page.MaxTime bounds that. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
-// List did not return.
+// Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use an
+// index. With other conditions only, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds that time.
+// It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)

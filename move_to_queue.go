@@ -14,9 +14,9 @@ import (
 // It no longer counts towards the bounds of its key in the old queue. Moving a child does not move its parent.
 //
 // The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
-// whatever the state of the run, so a call whose result was lost can be repeated. Otherwise it returns [ErrNotFound],
-// [ErrInvalidName], a [*StateError] if the run has begun or has ended, is being cancelled, or its time to begin is over, and for a
-// root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
+// whatever the state of the run, so a call whose result was lost can be repeated. Otherwise it returns [ErrNotFound];
+// [ErrInvalidName]; a [*StateError] if the run has begun, has ended, is being cancelled, or has not begun by its StartBy or
+// Timeout; and for a root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
 	return e.moveRun(ctx, VerbMove, id, &store.QueueMove{Queue: queue}, err, opts)
@@ -27,9 +27,9 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 // priority, it keeps the order of the times at which they became due.
 //
 // The options are [Reason] and [Actor]. An [Event] records the change. If the run has the priority already, SetPriority does
-// nothing, whatever the state of the run. Otherwise it returns [ErrNotFound], [ErrInvalidConfig] for a priority that is not from
-// [LowestPriority] to [HighestPriority], and a [*StateError] if the run has begun or has ended, is being cancelled, or its time to
-// begin is over.
+// nothing, whatever the state of the run. Otherwise it returns [ErrNotFound]; [ErrInvalidConfig] for a priority that is not from
+// [LowestPriority] to [HighestPriority]; and a [*StateError] if the run has begun, has ended, is being cancelled, or has not begun
+// by its StartBy or Timeout.
 func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
 	return e.moveRun(ctx, VerbSetPriority, id, &store.QueueMove{Priority: new(int16(priority))}, checkPriority(priority), opts)
 }

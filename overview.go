@@ -124,9 +124,10 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 // maxMarkedCalls is how many calls of each run ChangeMarks considers.
 const maxMarkedCalls = 10_000
 
-// ChangeMarks returns a text for each of the runs with the given UUIDs, which changes when the run or one of its calls changes. A program that shows
-// runs compares marks to learn what to read again: it needs one query, however many runs there are. The text for a run that does not exist is empty.
-// Of each run 10,000 calls are considered; a run with more may change without its mark. ChangeMarks returns [ErrInvalidConfig] for a text that is no UUID.
+// ChangeMarks returns a text for each of the runs with the given UUIDs, which changes when the run or one of its calls changes. A
+// program that shows runs compares marks to learn what to read again: it needs one query, however many runs there are. The text
+// for a run that does not exist is empty. At most 10,000 calls of a run are considered: a change of a further call may leave the
+// mark as it is. ChangeMarks returns [ErrInvalidConfig] for a text that is no UUID.
 func (e *Engine) ChangeMarks(ctx context.Context, runIDs ...string) ([]string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read marks of changes: %w", err)

@@ -44,8 +44,10 @@ type QueueSettings struct {
 }
 
 // QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. The times are
-// those of the database, at which runs become claimable. While no worker has a free slot, the rate stands still, and no run is saved up.
-// A run may be claimed up to a second after it counts, so for the times at which runs are claimed the window is up to a second longer. After a failover or a restore of the database no run begins for one period, nor for Burst*Period/Count if that is longer.
+// those of the database, at which runs become claimable. While no worker has a free slot, the rate stands still: it does not save
+// up runs that begin together afterwards. A run may be claimed up to a second later, so in a window of length w at most
+// Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a restore of the database no run begins for one period,
+// nor for Burst*Period/Count if that is longer.
 type QueueRate struct {
 	Count  int
 	Period time.Duration // in whole microseconds; rounded down

@@ -12,11 +12,11 @@ import (
 // a step or a child, the function continues after its last recorded call; so wrap errors with %w, and combine several with
 // errors.Join.
 //
-// Between two generations the run is waiting, has no worker, and gives its place in the queue back. Whoever waits for the run, such as
-// its parent, sees the end of the last generation only. Compensations are executed after the last failure, and not before a
-// retry. A cancel, a pause and the [Timeout] of the run apply as they do while it sleeps. A signal, the end of a child and a resume do
-// not bring the retry forward; [Engine.Fork] with [FromEnd] executes the run at once. ContinueAsNew and
-// an operator's repair reset the count of attempts.
+// Between two generations the run is waiting, has no worker, and gives its place in the queue back. Callers that wait for the run,
+// and its parent, get the result of the last generation only. Compensations are executed after the last failure, and not before a
+// retry. A cancel, a pause and the [Timeout] of the run apply as they do while it sleeps. A signal, the end of a child and a
+// resume do not bring the retry forward; [Engine.Fork] with [FromEnd] executes the run at once. ContinueAsNew and an operator's
+// repair reset the count of attempts.
 //
 // The policy is that of the worker's code and not of the start, so a deployment changes it for live runs too. A run is not
 // retried if its error is marked by [Permanent] or wraps [ErrOutcomeUnknown], [ErrCrashLoop] or [ErrDiverged], if the run has

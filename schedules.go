@@ -66,7 +66,7 @@ const (
 	FireWaiting  FireOutcome = "waiting"  // for the end of the previous run; see [OverlapWait] and [OverlapCancel]
 	FireSkipped  FireOutcome = "skipped"  // the previous run had not ended; see [OverlapSkip]
 	FireReplaced FireOutcome = "replaced" // it waited, and a newer time replaced it
-	FireMissed   FireOutcome = "missed"   // it came longer ago than Schedule.CatchUp; so did the times after it, up to the next fire
+	FireMissed   FireOutcome = "missed"   // it and the times after it, up to the next fire, passed longer ago than Schedule.CatchUp
 	FireFailed   FireOutcome = "failed"   // the ID of its run was taken
 )
 
@@ -126,9 +126,9 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...Contro
 	})
 }
 
-// TriggerSchedule starts a run of the schedule now, also if it is paused, whatever Overlap is, and returns the ID of the run. The ID
-// has the time of the call, to the microsecond. If the reply of the database is lost, and the call is repeated, two runs are started. It returns
-// [ErrNotFound].
+// TriggerSchedule starts a run of the schedule now, also if it is paused, whatever Overlap is, and returns the ID of the run. The
+// ID contains the time of the call, to the microsecond. If you repeat a call whose reply was lost, two runs are started. It
+// returns [ErrNotFound].
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
 	err = e.changeSchedule(ctx, "trigger", name, nil, func(*controlOptions) (err error) {
 		id, err = e.inner.TriggerSchedule(ctx, name)
@@ -144,11 +144,11 @@ type BackfillResult struct {
 	IDTaken      int // times whose run ID is taken
 }
 
-// Backfill starts the runs of those scheduled times, from the time from until before the time to, that have not started a run:
-// because they were missed, skipped or replaced, or because the schedule was paused or did not exist yet. Times whose runs were
-// deleted by retention count as started. The times are those of the schedule's current settings. Backfill skips times that the
-// schedule itself has not decided yet. The runs are started at once, 100 per transaction, and Overlap does not apply to them. To
-// spread them, use a queue with settings.
+// Backfill starts the runs of scheduled times that have not started a run, because they were missed, skipped or replaced, or
+// because the schedule was paused or did not exist yet. It considers the scheduled times from the time from, inclusive, to the
+// time to, exclusive. Times whose runs were deleted by retention count as started. The times are those of the schedule's current
+// settings. Backfill skips times that the schedule itself has not decided yet. The runs are started at once, 100 per transaction,
+// and Overlap does not apply to them. To spread them, use a queue with settings.
 //
 // If Backfill returns an error, its result counts what was done before the error, and it can be called again. It
 // returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from.

@@ -2,10 +2,10 @@ package durable
 
 import "fmt"
 
-// Defaults sets options for all steps of the workflow, its Tx steps, the items of its Maps and its compensations. Options of a call
-// win over them: if a call has [Retry], the default Retry and the default [AtMostOnce] do not apply to it, and vice versa; a
-// timeout replaces the default of that timeout, and a default that contradicts it does not apply. Without an option of its own
-// a call has no way to remove a default; give [Retry]([NoRetry]) or a longer timeout.
+// Defaults sets options for all steps of the workflow, its Tx steps, the items of its Maps and its compensations. Options of a
+// call win over them: if a call has [Retry], the default Retry and the default [AtMostOnce] do not apply to it, and vice versa; a
+// timeout replaces the default of that timeout, and a default that contradicts it does not apply. To undo a default for one call,
+// give the call [Retry]([NoRetry]) or a longer timeout.
 //
 // Defaults takes Retry, [AttemptTimeout], [TotalTimeout], AtMostOnce and the Permit of a [Limit]. Options that concern a single
 // call, such as [Verify] and [Undoes], make [New] and every start return [ErrInvalidConfig].

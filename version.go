@@ -8,10 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Pinned is an option of [Define]: a run is executed by workers of the version of the code that started it only (see
-// Config.Version), while one of them lives, and for the grace period after its last sign of life. Then workers of other versions
-// execute it. Use it for workflows whose runs are short, so that each run ends with the code with which it began; keep the old
-// version running until they have ended. Grace is at least 30 s; a smaller one, such as zero, counts as that.
+// Pinned is an option of [Define]. Only workers of the version that started a run execute it (see Config.Version), while one of
+// them lives, and for the grace period after the last of them was seen. Then workers of other versions execute it. Use it for
+// workflows whose runs are short, so that each run ends with the code with which it began; keep the old version running until they
+// have ended. Grace is at least 30 s; a smaller one, such as zero, counts as that.
 //
 // A run that a program without such a version has started belongs to the version that claims it first. Each worker follows the
 // option in its own code.

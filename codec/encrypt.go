@@ -40,9 +40,9 @@ type encrypt struct {
 }
 
 // Encrypt returns a codec that encrypts payloads with XAES-256-GCM, which is AES-256-GCM with random nonces of 192 bits
-// (https://c2sp.org/XAES-256-GCM). The first key encrypts, and all keys decrypt. Each payload is bound to its run and its place,
-// so a payload that was copied to another row does not decode. Encrypt returns [ErrInvalidKey] if there is no key, two keys have
-// the same ID, an ID is empty or too long, or a secret does not have [KeySize] bytes.
+// (https://c2sp.org/XAES-256-GCM). The first key encrypts, and all keys decrypt. Each payload is bound to its run and to the name
+// of its call, so a payload that was copied to another call does not decode. Encrypt returns [ErrInvalidKey] if there is no key,
+// two keys have the same ID, an ID is empty or too long, or a secret does not have [KeySize] bytes.
 func Encrypt(keys ...Key) (payload.Codec, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%w: there is none: pass the key that encrypts", ErrInvalidKey)

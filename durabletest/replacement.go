@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// Replacement replaces the functions of the steps with a name. It is an [Option] and an argument of [Engine.Use]. If
-// several replacements match a step, the last one is called. A [FailFirst] that lets the step continue calls the
-// replacement before it.
+// Replacement replaces the functions of the steps with a name. It is an [Option] and an argument of [Engine.Use]. If several
+// replacements match a step, the last one is called. After its failures, a [FailFirst] calls the replacement that was given before
+// it.
 type Replacement struct {
 	name      string
 	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure)

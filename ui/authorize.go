@@ -39,7 +39,8 @@ func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbRead
 // For a read of one run the Action contains the workflow, queue and tags of the run. For a list of runs, the Action contains none of them; use
 // [Visible] to bound lists. If only reading of payloads is refused, pages are shown without them.
 //
-// Without Authorize the dashboard is read-only and hides payloads, whatever the address of the client: behind a proxy every request is local.
+// Without Authorize the dashboard is read-only and hides payloads, also for local clients, because behind a proxy every request
+// seems local.
 func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Option {
 	return func(s *server) error {
 		if f == nil {

@@ -92,7 +92,8 @@ type Config struct {
 	// processes: the worker that claims a run decides.
 	FailAtMaxCrashes bool
 	// ClaimLimit is the largest number of runs that one query claims. A smaller limit spreads runs more evenly over workers, and
-	// costs more transactions. Zero: 256; at most 10000.
+	// costs more transactions. Engines that share a store and claim the same runs share their queries, and each executes as many
+	// runs as it has slots. Zero: 256; at most 10000.
 	ClaimLimit int
 	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. Zero: 4 MiB; at most 512 MiB.
 	MaxPayload int

@@ -37,7 +37,7 @@ type Stats struct {
 
 	ReceiveTimeouts ReceiveTimeouts // receives whose time was over
 
-	ClaimQueries  int64 // queries for due runs, including those that found none
+	ClaimQueries  int64 // queries for due runs, including those that found none; one engine also sends those of others that share its store
 	ClaimedRuns   int64 // runs that they claimed
 	Heartbeats    int64 // heartbeats of this process's worker
 	RenewedLeases int64 // leases that the heartbeats renewed

@@ -88,8 +88,9 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 		return nil, err
 	}
 	due = append(due, suspects...)
-	claimed := make([]store.ClaimedRun, 0, len(due))
-	for _, d := range due {
+	claimed, owners := make([]store.ClaimedRun, 0, len(due)), q.RunOwners()
+	for i, d := range due {
+		d.owner = owners[i%len(owners)]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -110,6 +111,7 @@ type dueRun struct {
 	bypassesQueue bool            // its admission state is store.AdmissionBypassed
 	lane          store.ClaimLane // when it is claimed
 	version       string          // when it is claimed; empty: unchanged
+	owner         uuid.UUID       // when it is claimed
 }
 
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
@@ -125,7 +127,7 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
-			due = append(due, dueRun{c.uuid(), l.lane.Admission() == store.AdmissionBypassed, lane, version})
+			due = append(due, dueRun{id: c.uuid(), bypassesQueue: l.lane.Admission() == store.AdmissionBypassed, lane: lane, version: version})
 			return c.err
 		}, int64(l.lane), bindTime(q.Now), leastEpoch, int64(limit-len(due)))
 		if err != nil {
@@ -184,10 +186,10 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 	return claimed, true, err
 }
 
-// assignOwner makes the worker the owner of the run.
+// assignOwner makes a worker the owner of the run.
 func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, progress int64, lost bool) error {
 	run.Version = cmp.Or(due.version, run.Version)
-	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, truncateTime(q.LeaseUntil)
+	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: due.owner, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
 	if !keep {
@@ -201,7 +203,7 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 		lostAt = bindTime(q.Now)
 	}
 	n, err := x.exec(
-		qClaimRun, int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
+		qClaimRun, int64(q.Nonce), bindUUID(due.owner), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
 		int64(due.lane), run.Version, bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("claiming run", run.UUID, n, err)

@@ -176,7 +176,7 @@ func (w *worker) readQueues(ctx context.Context) (*admissionQueues, error) {
 		return before, nil
 	}
 	w.queueAdmitter.rows.Store(rows)
-	w.claimHints.notify() // a queue may have been resumed
+	w.hintClaim() // a queue may have been resumed
 	return rows, nil
 }
 
@@ -316,7 +316,7 @@ func (w *worker) admit(ctx context.Context, queue string, left bool) (again time
 			return pass.Now.Add(lockedQueueRecheckDelay), nil
 		}
 		if pass.Admitted > 0 {
-			w.claimHints.notify()
+			w.hintClaim()
 		}
 		if !pass.More {
 			return pass.NextPassAt, nil
@@ -326,20 +326,29 @@ func (w *worker) admit(ctx context.Context, queue string, left bool) (again time
 	return w.e.clock.Now(), nil
 }
 
+// queuesForClaim returns the rows of all queues, or nil if they could not be read since the process began.
+func (w *worker) queuesForClaim(ctx context.Context) *admissionQueues {
+	rows := w.queueAdmitter.rows.Load()
+	if rows == nil {
+		rows, _ = w.readQueues(ctx)
+	}
+	return rows
+}
+
+// hasBoundedQueues reports whether a worker may execute only some runs of a queue at once.
+func (w *worker) hasBoundedQueues(ctx context.Context) bool {
+	rows := w.queuesForClaim(ctx)
+	return rows != nil && len(rows.perWorker) > 0
+}
+
 // setQueueRules sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
 // a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from
 // which it could take fewer runs than its limit. The next claim takes from them. Nothing of a paused queue begins.
 func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (capped bool) {
 	a := &w.queueAdmitter
-	rows := a.rows.Load()
-	if rows == nil {
-		var err error
-		if rows, err = w.readQueues(ctx); err != nil {
-			return false // runs without a place are adopted later
-		}
-	}
-	if len(rows.live) == 0 {
-		return false
+	rows := w.queuesForClaim(ctx)
+	if rows == nil || len(rows.live) == 0 {
+		return false // if the rows are not known, runs without a place are adopted later
 	}
 	var full, few []string
 	least := q.Limit

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -21,50 +20,52 @@ const (
 	maxClaimRetryDelay    = 2 * time.Second
 )
 
-// claimLoop claims due runs while there are free slots. Hints wake it. It also polls with decorrelated
-// jitter, so that a lost hint costs only time.
-//
-// A claim holds its slots until it returns. While the last claim did not fill all its slots, claimLoop
-// leaves some slots to starts of this process, so that they need not wait for the claim.
+// claimLoop makes the worker a member of its group until ctx ends. While it leads the group, it claims for all members.
 func (w *worker) claimLoop(ctx context.Context) {
-	pace := newClaimPace(&w.e.cfg)
 	// The first hint says that other workers see this worker. If a worker claimed before that and died,
 	// the others would notice only when its leases expire.
-	w.awaitWork(ctx, maxFirstClaimDelay, time.Time{})
+	w.awaitFirstHint(ctx)
+	g := w.claims
+	g.join(w)
+	defer g.leave(w)
+	select {
+	case <-g.leadership:
+		w.leadClaims(ctx)
+		g.leadership <- struct{}{}
+	case <-ctx.Done():
+	}
+}
+
+// leadClaims claims due runs while members of the group have free slots. Hints wake it. It also polls with decorrelated
+// jitter, so that a lost hint costs only time.
+//
+// A claim holds its slots until it returns. While the last claim did not fill all its slots, leadClaims
+// leaves some slots to starts of this process, so that they need not wait for the claim.
+func (w *worker) leadClaims(ctx context.Context) {
+	g, pace := w.claims, newClaimPace(&w.e.cfg)
 	for ctx.Err() == nil {
-		free := w.reserveForClaim(ctx, &pace)
-		limit := free.Len()
-		if limit == 0 {
+		prefetch := 0
+		if pace.full {
+			if prefetch = w.awaitSlots(ctx); ctx.Err() != nil {
+				return
+			}
+		}
+		limit, got, err := g.claimNext(w, &pace, prefetch)
+		switch {
+		case err != nil:
+			w.stopIfFatal(err)
+			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
+			sleepCtx(ctx, pace.noteFailure(limit))
+			continue
+		case limit == 0:
 			pace.full = true
 			continue
 		}
-		got, err := w.claim(&free)
-		if err != nil {
-			w.stopIfFatal(err)
-			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
-			if !sleepCtx(ctx, pace.noteFailure(limit)) {
-				return
-			}
-			continue
-		}
-		pace.maxPoll = w.fleet.claimPoll(&w.e.cfg, w.e.clock.Now(), got.nextDue)
+		pace.maxPoll = w.fleet.claimPoll(&w.e.cfg, w.e.clock.Now(), got.nextDue, g.size())
 		if pace.noteSuccess(got.runCount, got.reachedLimit); !got.reachedLimit {
 			w.awaitWork(ctx, pace.pollDelay, got.nextDue)
 		}
 	}
-}
-
-// reserveForClaim reserves the slots and prefetch places for the next claim. If all slots may be taken, it
-// waits for free slots first. It reserves nothing if no slot is free, or if ctx ends.
-func (w *worker) reserveForClaim(ctx context.Context, pace *claimPace) slots.Reservation {
-	if !pace.full {
-		return w.slots.Acquire(pace.limit, max(1, w.e.cfg.Concurrency/slotFractionForStarts), 0)
-	}
-	prefetch := w.awaitSlots(ctx)
-	if ctx.Err() != nil {
-		return slots.Reservation{}
-	}
-	return w.slots.Acquire(pace.limit, 0, prefetch)
 }
 
 // claimResult is the result of one claim.
@@ -74,43 +75,53 @@ type claimResult struct {
 	nextDue      time.Time // when the next run is due; zero: not known
 }
 
-// claim claims runs for the slots and the prefetch places that the caller has reserved, and enters them.
-// It releases the slots and places that it does not use.
-func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
-	defer free.Release()
+// claim claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
+// does not use. The worker claims what it may execute itself, and need not have a share.
+func (w *worker) claim(shares []claimShare) (claimResult, error) {
+	q := w.newClaimQuery()
+	q.MaxSuspects = 1
+	for i := range shares {
+		s := &shares[i]
+		defer s.free.Release()
+		q.Limit += s.free.Len()
+		q.MaxSuspects = min(q.MaxSuspects, s.w.claimableSuspects())
+	}
+	if q.Worker = shares[0].w.id; len(shares) > 1 {
+		q.Owners = ownersOf(shares, q.Limit)
+	}
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
-	q := w.newClaimQuery()
-	q.Limit, q.MaxSuspects = free.Len(), w.claimableSuspects()
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
 	capped := w.setQueueRules(ctx, &q)
-	claims, err := w.claimKnownVersions(ctx, &q)
+	claims, err := w.claimKnownVersions(ctx, &q, shares)
 	if err != nil {
 		return claimResult{}, err
 	}
 	for i := range claims.Runs {
 		c := &claims.Runs[i]
+		s := shareOf(shares, c.Run.Owner.UUID)
+		s.w.e.counters.claimedRuns.Add(1)
 		if c.Run.Status == store.Paused {
 			w.reportPause(&c.Run, q.Now)
 			continue
 		}
-		w.startExecution(c, w.waitedForClaim(&c.Run, q.Now), free)
-		w.queueAdmitter.noteRunClaimed(c.Run.Queue)
+		s.w.startExecution(c, s.w.waitedForClaim(&c.Run, q.Now), &s.free)
+		s.w.queueAdmitter.noteRunClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }
 
 // claimKnownVersions claims runs of versions that this worker may execute at present. If another version arrives meanwhile, it reads
 // the versions and claims again.
-func (w *worker) claimKnownVersions(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, err error) {
+func (w *worker) claimKnownVersions(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (claims store.ClaimResult, err error) {
 	for range maxVersionRetries {
 		if q.Versions, err = w.versionRules(ctx, q.Now); err != nil {
 			return claims, err
 		}
-		if claims, err = w.executeClaim(ctx, q); err != nil || !claims.NewVersions {
+		if claims, err = w.executeClaim(ctx, q, shares); err != nil || !claims.NewVersions {
 			return claims, err
 		}
 		if err := w.reportVersion(ctx); err != nil {
@@ -121,13 +132,16 @@ func (w *worker) claimKnownVersions(ctx context.Context, q *store.ClaimQuery) (c
 }
 
 // executeClaim executes the claim in the store, and counts it.
-func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery) (store.ClaimResult, error) {
+func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (store.ClaimResult, error) {
 	claims, err := w.e.store.Claim(ctx, *q)
-	if err != nil {
-		w.failedClaims.add(*q)
-	} else {
+	if err == nil {
 		w.e.counters.claims.Add(1)
-		w.e.counters.claimedRuns.Add(int64(len(claims.Runs)))
+		return claims, nil
+	}
+	for i := range shares {
+		own := *q
+		own.Worker, own.Owners = shares[i].w.id, nil
+		shares[i].w.failedClaims.add(own)
 	}
 	return claims, err
 }
@@ -141,14 +155,14 @@ func (w *worker) waitedForClaim(r *store.Run, now time.Time) time.Duration {
 	return max(0, now.Sub(r.CreatedAt))
 }
 
-// awaitSlots waits for a free slot. If few slots are free, it waits up to 2 ms for more, because a claim
+// awaitSlots waits for a free slot of the group. If few slots are free, it waits up to 2 ms for more, because a claim
 // costs as much as ten steps, however few runs it takes. It returns how many runs to prefetch. It returns
-// at once if slots come free often enough for the worker to prefetch runs.
+// at once if slots come free often enough for the workers to prefetch runs.
 func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
-		free, prefetch := w.slots.Room(w.e.cfg.ClaimLimit)
-		if claimWaitFraction*free >= w.e.cfg.Concurrency || prefetch > 0 {
+		free, many, prefetch := w.claims.room(w.e.cfg.ClaimLimit)
+		if many || prefetch > 0 {
 			return prefetch
 		} else if free > 0 && enough == nil {
 			t := time.NewTimer(claimMaxSlotWait)
@@ -156,12 +170,35 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 			enough = t.C
 		}
 		select {
-		case <-w.slots.Freed():
+		case <-w.claims.freed:
 		case <-enough:
 			return 0
 		case <-ctx.Done():
 			return 0
 		}
+	}
+}
+
+// hintClaim tells the leader of the group that a run may be claimable.
+func (w *worker) hintClaim() {
+	w.firstHint.notify()
+	w.claims.hints.notify()
+}
+
+// hintClaimToAll does the same after a notification for all workers.
+func (w *worker) hintClaimToAll() {
+	w.firstHint.notify()
+	w.claims.sharedHints.notify()
+}
+
+// awaitFirstHint waits for the first hint of this worker, at most maxFirstClaimDelay.
+func (w *worker) awaitFirstHint(ctx context.Context) {
+	t := time.NewTimer(maxFirstClaimDelay)
+	defer t.Stop()
+	select {
+	case <-w.firstHint:
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -175,11 +212,11 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	t := time.NewTimer(poll)
 	defer t.Stop()
 	select {
-	case <-w.claimHints:
-	case <-w.sharedClaimHints:
-		t.Reset(min(poll, w.fleet.hintDelay(w.e.clock.Now())))
+	case <-w.claims.hints:
+	case <-w.claims.sharedHints:
+		t.Reset(min(poll, w.claims.hintDelay(w.e.clock.Now())))
 		select {
-		case <-w.claimHints:
+		case <-w.claims.hints:
 		case <-t.C:
 		case <-ctx.Done():
 		}

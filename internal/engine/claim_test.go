@@ -51,7 +51,7 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 		if free.Slots() != 1 {
 			t.Fatalf("got %d slots", free.Slots())
 		}
-		if got, err := w.claim(&free); err != nil || got.runCount != 1 {
+		if got, err := w.claim([]claimShare{{w, free}}); err != nil || got.runCount != 1 {
 			t.Fatalf("the claim has taken %d runs: %v", got.runCount, err)
 		}
 	}

@@ -35,7 +35,7 @@
 //
 //   - engine: what a process does as a client: starts, signals, waits for results.
 //   - worker: the loops of a process that executes runs, its leases and notifications.
-//   - claim: which runs the worker takes.
+//   - claim: which runs the workers take; one claims for those of its process that may execute the same runs.
 //   - run: the life of one run from its claim to its end: replay, compensations, end.
 //   - call: durable calls, one file for each kind, and the attempts of steps with their
 //     slots and permits.
@@ -122,6 +122,7 @@ type Engine struct {
 	clock        clock.Clock
 	telemetry    *telemetry.Telemetry
 	workflows    map[string]*WorkflowDefinition
+	claims       *claimGroup        // of the workers
 	claimFilter  *store.ClaimFilter // the workflows of defs in the queues of cfg
 	results      *results.Waiters
 	signalTimes  increasingTimes
@@ -161,7 +162,7 @@ func New(s store.Store, cfg Config) *Engine {
 		s, e.coded = coded.New(s, cfg.Codec), coded.New(e.database, cfg.Codec)
 		e.store = s
 	}
-	e.journal = e.openJournal()
+	e.journal, e.claims = e.openJournal(), e.openClaimGroup()
 	e.results = results.New(s, e, e.telemetry.Log)
 	return e
 }

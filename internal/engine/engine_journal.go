@@ -29,10 +29,17 @@ func (e *Engine) openJournal() *journal.Journal {
 		}
 		return j
 	}
-	sharer, shares := e.store.(store.Sharer)
-	meters := e.telemetry.Meters()
-	if !shares || e.coded != nil || e.probe != nil || !reflect.TypeOf(meters).Comparable() || !reflect.TypeOf(e.store).Comparable() {
+	sharer, meters := e.sharer(), e.telemetry.Meters()
+	if sharer == nil || !reflect.TypeOf(meters).Comparable() {
 		return create().(*journal.Journal)
 	}
 	return sharer.SharedValue(journalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
+}
+
+// sharer returns the store if the engine shares its journal and its claims with other engines, or nil.
+func (e *Engine) sharer() store.Sharer {
+	if sharer, shares := e.store.(store.Sharer); shares && e.coded == nil && e.probe == nil && reflect.TypeOf(e.store).Comparable() {
+		return sharer
+	}
+	return nil
 }

@@ -171,8 +171,8 @@ func TestIsClaiming(t *testing.T) {
 		}
 	}
 	r.e.WakeAll()
-	if len(w.claimHints) != 1 { // that it wakes the reader of results, TestResultChecksAndAwaitCount checks
-		t.Errorf("woken: %d claim loops", len(w.claimHints))
+	if len(w.claims.hints) != 1 { // that it wakes the reader of results, TestResultChecksAndAwaitCount checks
+		t.Errorf("woken: %d claim loops", len(w.claims.hints))
 	}
 }
 

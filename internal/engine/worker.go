@@ -51,8 +51,8 @@ type worker struct {
 
 	fleet fleet
 
-	claimHints           notifier // a run may be claimable
-	sharedClaimHints     notifier // likewise; all workers were notified
+	claims               *claimGroup
+	firstHint            notifier // a run may be claimable, or other workers see this worker
 	notificationsPending notifier // a run in memory may have a control request, or may have been woken
 	scheduleHints        notifier // a schedule was changed
 	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
@@ -69,7 +69,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claimHints: newNotifier(), sharedClaimHints: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		claims: e.claims, firstHint: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, signalCounts: signalCountQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -78,6 +78,7 @@ func newWorker(e *Engine) *worker {
 		w.log.Warn("all runs in memory wait in steps for results of other runs, and no slot is free for those: raise Config.Concurrency, or wait outside of steps (Ctx.Child)",
 			telemetry.KeyCount, waiting)
 	})
+	w.slots.UseFreed(w.claims.freed)
 	return w
 }
 
@@ -205,7 +206,7 @@ func (w *worker) register(ctx context.Context) error {
 // nothing for a nil worker.
 func (w *worker) wakeLoops() {
 	if w != nil {
-		w.claimHints.notify()
+		w.hintClaim()
 		w.queueAdmitter.requestAllPasses()
 	}
 }
@@ -337,11 +338,11 @@ func (w *worker) presenceLoop(ctx context.Context) {
 		case store.HintNotification:
 			w.notificationsPending.notify()
 		case store.HintAdmitted:
-			w.sharedClaimHints.notify()
+			w.hintClaimToAll()
 		case store.HintQueues:
 			w.queueAdmitter.requestRowsRead()
 		default:
-			w.sharedClaimHints.notify()
+			w.hintClaimToAll()
 			w.queueAdmitter.requestAllPasses()
 		}
 	}

@@ -50,11 +50,15 @@ func (f *fleet) recordPeers(p *store.Peers) {
 }
 
 // pollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
-func (f *fleet) pollInterval(d time.Duration) time.Duration {
+func (f *fleet) pollInterval(d time.Duration) time.Duration { return f.pollIntervalOf(d, 1) }
+
+// pollIntervalOf does the same for a poll that one worker makes for several of the fleet.
+func (f *fleet) pollIntervalOf(d time.Duration, workers int) time.Duration {
 	if !f.listening.Load() {
 		return d
 	}
-	return max(f.siblingPoll(d), min(d*time.Duration(f.others.Load()+1)/2, maxPollFactor*d))
+	others := max(0, int(f.others.Load())+1-workers)
+	return max(f.siblingPoll(d), min(d*time.Duration(others+1)/2, maxPollFactor*d))
 }
 
 // siblingPoll returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
@@ -64,12 +68,12 @@ func (f *fleet) siblingPoll(d time.Duration) time.Duration {
 
 // claimPoll returns the longest wait between two claims, when the next run of the worker's workflows is due at the given time; zero:
 // never. If such a run is executed anywhere, its lease ends soon, and the poll is that of a lone worker: the run may begin to wait for
-// a short time, and its own worker may be too busy to take it then.
-func (f *fleet) claimPoll(cfg *Config, now, due time.Time) time.Duration {
+// a short time, and its own worker may be too busy to take it then. workers is for how many workers one claims.
+func (f *fleet) claimPoll(cfg *Config, now, due time.Time, workers int) time.Duration {
 	if !due.IsZero() && due.Sub(now) <= max(cfg.Lease, maxClaimPollFactor*cfg.Poll) {
 		return cfg.Poll
 	}
-	poll := f.pollInterval(cfg.Poll)
+	poll := f.pollIntervalOf(cfg.Poll, workers)
 	if !f.listening.Load() {
 		return poll
 	}

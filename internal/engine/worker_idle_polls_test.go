@@ -33,10 +33,10 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 		if got := f.pollInterval(cfg.Poll); got != c.poll {
 			t.Errorf("%+v: polls are %v apart", c, got)
 		}
-		if got := f.claimPoll(cfg, now, time.Time{}); got != c.claim {
+		if got := f.claimPoll(cfg, now, time.Time{}, 1); got != c.claim {
 			t.Errorf("%+v: claims are %v apart", c, got)
 		}
-		if got := f.claimPoll(cfg, now, now.Add(cfg.Lease)); got != cfg.Poll {
+		if got := f.claimPoll(cfg, now, now.Add(cfg.Lease), 1); got != cfg.Poll {
 			t.Errorf("%+v: claims are %v apart while a run is executed somewhere", c, got)
 		}
 		if got := f.deadWorkerCheckInterval(); got != c.check {

@@ -106,7 +106,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	}
 	if before := v.rules.Swap(rules); before != nil && rules.Differs(before) {
 		w.logReleased(rules.ReleasedSince(before))
-		w.claimHints.notify()
+		w.hintClaim()
 	}
 	return nil
 }

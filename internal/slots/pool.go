@@ -93,6 +93,10 @@ func (p *Pool) Empty() <-chan struct{} { return p.empty }
 // element. The channel serves one receiver.
 func (p *Pool) Freed() <-chan struct{} { return p.freed }
 
+// UseFreed makes the pool notify the given channel, of capacity one, instead of its own. Several pools may share a channel. Call
+// UseFreed before Open.
+func (p *Pool) UseFreed(c chan struct{}) { p.freed = c }
+
 // Counts are the numbers of slots and places of a pool that are in use.
 type Counts struct {
 	Taken  int // slots of reservations and of runs that are executed
@@ -119,15 +123,44 @@ func (p *Pool) Room(limit int) (free, prefetch int) {
 	return p.free(), p.prefetch(time.Now(), limit)
 }
 
+// JointRoom returns what Room returns, for pools for which one caller reserves: how many of their slots are free, and how many runs to
+// prefetch now into all of them, at most limit. Pools that are quiet or not open do not count.
+func JointRoom(pools []*Pool, limit int) (free, prefetch int) {
+	now, freed, places := time.Now(), 0, 0
+	for _, p := range pools {
+		p.mu.Lock()
+		if p.open && !p.quiet {
+			free += p.free()
+			freed += p.turnover.count(now)
+			places += p.places
+		}
+		p.mu.Unlock()
+	}
+	return free, prefetchOf(freed, places, limit)
+}
+
+// PrefetchRoom returns how many runs to prefetch into this pool.
+func (p *Pool) PrefetchRoom() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, p.turnover.count(time.Now())-p.places)
+}
+
 // free returns how many slots are free. It returns zero while more runs are executed than there are slots,
 // because some have taken back their lent slots. p.mu is held.
 func (p *Pool) free() int { return max(0, p.size-p.taken) }
 
-// prefetch returns how many runs to prefetch at the given time. It returns zero if the number is too small
-// to be worth a claim. p.mu is held.
+// prefetch returns how many runs to prefetch at the given time. p.mu is held.
 func (p *Pool) prefetch(at time.Time, limit int) int {
-	most := min(limit, p.turnover.rate(at))
-	if room := most - p.places; room > 0 && 2*room >= most {
+	return prefetchOf(p.turnover.count(at), p.places, limit)
+}
+
+// prefetchOf returns how many runs to prefetch, at most limit, when the given numbers of slots came free recently and of places are
+// taken. It returns zero if the number is too small to be worth a claim, and after a single slot, which does not predict when the next
+// slot comes free.
+func prefetchOf(freed, places, limit int) int {
+	most := min(limit, freed)
+	if room := most - places; freed > 1 && room > 0 && 2*room >= most {
 		return room
 	}
 	return 0

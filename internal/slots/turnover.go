@@ -17,14 +17,10 @@ func (t *turnover) add(at time.Time) {
 	t.now++
 }
 
-// rate returns how many slots came free in a recent period. It returns zero for a single slot, which does
-// not predict when the next slot comes free.
-func (t *turnover) rate(at time.Time) int {
+// count returns how many slots came free in a recent period.
+func (t *turnover) count(at time.Time) int {
 	t.advance(at)
-	if n := max(t.now, t.last); n > 1 {
-		return n
-	}
-	return 0
+	return max(t.now, t.last)
 }
 
 // advance begins a new period if the current period is over.

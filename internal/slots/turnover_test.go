@@ -47,7 +47,7 @@ func TestTurnoverForgets(t *testing.T) {
 		turns.add(at.Add(turnoverWindow))
 	}
 	for i, want := range []int{4, 3, 0} {
-		if got := turns.rate(at.Add(time.Duration(i+1) * turnoverWindow)); got != want {
+		if got := turns.count(at.Add(time.Duration(i+1) * turnoverWindow)); got != want {
 			t.Errorf("%d periods later: %d, want %d", i+1, got, want)
 		}
 	}

@@ -255,7 +255,10 @@ func CrashedTooOftenReason(crashes int16) string {
 // lane in each claim; then by WakeAt, the oldest first. So a lane with many due runs delays the other lanes
 // of its priority by one claim only. A priority with due runs at all times delays the lower ones forever.
 type ClaimQuery struct {
-	Worker     uuid.UUID
+	Worker uuid.UUID // the owner of the claimed runs
+	// Owners is set if workers of one process claim together. Each claimed run then has one of them as its owner instead of Worker, and
+	// each of them gets at most as many runs as it occurs here. There are Limit owners.
+	Owners     []uuid.UUID
 	Nonce      uint32             // the nonce of the claimed runs' epochs; each claim draws a new one
 	Filter     *ClaimFilter       // what the worker claims; a claim reads no other runs
 	QueueRules *QueueClaimRules   // the queues with a row; nil: none
@@ -274,6 +277,14 @@ type ClaimQuery struct {
 	// leases. A lease that ended after OutageFrom and not after OutageUntil counts no crash, because
 	// its holder perhaps had no database either. Both are zero if there was no outage.
 	OutageFrom, OutageUntil time.Time
+}
+
+// RunOwners returns Owners or, if these are not set, Worker. The claimed run i may get the owner i, modulo their number.
+func (q *ClaimQuery) RunOwners() []uuid.UUID {
+	if len(q.Owners) > 0 {
+		return q.Owners
+	}
+	return []uuid.UUID{q.Worker}
 }
 
 // LeaseEndedInOutage reports whether the loss of a lease with this end counts no crash, because it ended during

@@ -28,6 +28,8 @@
 -- claimed runs are suspects, so that each suspect is executed alone, and the next death counts against
 -- the right run. The index run_suspect finds them.
 --
+-- The owners of the claimed runs are those of $4, in turns: one worker, or one for each run that may be claimed.
+--
 -- A setting that ends with the transaction passes the claimed IDs to claim_histories.sql, the next
 -- statement. The histories need a statement of their own, because the snapshot of this one is older than
 -- its locks. The setting leaves out runs that nobody has executed before, which have no history. It also
@@ -74,6 +76,7 @@ WITH own AS MATERIALIZED (
     FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (
     SELECT shard, id, halted, lost, next_lane, next_version,
+           ($4::uuid[])[(1 + (row_number() OVER () - 1) % cardinality($4::uuid[]))::integer] AS owner,
            coalesce(reached, progress) AS progress,
            CASE WHEN reached IS NULL THEN crashes
                 WHEN reached > progress THEN 1
@@ -85,7 +88,7 @@ WITH own AS MATERIALIZED (
     UPDATE durable.run AS r
     SET status = CASE WHEN judged.hopeless OR judged.halted THEN 4 ELSE 2 END,
         epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE ((r.epoch >> 32) + 1) << 32 | $8::bigint END,
-        owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $4::uuid END,
+        owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE judged.owner END,
         wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::timestamptz END,
         lane = CASE WHEN judged.hopeless OR judged.halted THEN r.lane ELSE judged.next_lane END,
         version = CASE WHEN judged.hopeless OR judged.halted OR judged.next_version = '' THEN r.version ELSE judged.next_version END,

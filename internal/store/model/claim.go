@@ -43,7 +43,8 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 	}
 	var tookPlain, tookSuspects int
 	seen := make(map[uuid.UUID]bool)
-	var taken, left []int16 // the priorities of the runs that are claimed, and of those that stay due; without suspects
+	owners := slices.Clone(q.Owners) // who may still get a run
+	var taken, left []int16          // the priorities of the runs that are claimed, and of those that stay due; without suspects
 	for i := range got.Runs {
 		r := m.Runs[got.Runs[i].Run.UUID]
 		if r == nil || seen[r.UUID] {
@@ -60,7 +61,15 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 			tookPlain++
 			taken = append(taken, r.Priority)
 		}
-		want.Runs = append(want.Runs, m.claimRun(r, &q))
+		own := q
+		if owner := got.Runs[i].Run.Owner; len(q.Owners) > 0 && owner.Valid {
+			at := slices.Index(owners, owner.UUID)
+			if at < 0 {
+				return want, fmt.Errorf("it gives %s to %s, which is not among the owners or has as many runs as it may", r.UUID, owner.UUID)
+			}
+			own.Worker, owners = owner.UUID, slices.Delete(owners, at, at+1)
+		}
+		want.Runs = append(want.Runs, m.claimRun(r, &own))
 	}
 	if tookPlain+tookSuspects > q.Limit || tookSuspects > q.MaxSuspects {
 		return want, fmt.Errorf("it claims %d runs and %d suspects", tookPlain, tookSuspects)

@@ -144,6 +144,11 @@ func (c *check) lease() *op {
 		return heldByOp(q)
 	default:
 		q.Limit = max(q.Limit, 1)
+		if c.dice("together", 3) == 0 {
+			for range q.Limit {
+				q.Owners = append(q.Owners, pick(c, "owner", workers))
+			}
+		}
 		return claimOp(q)
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ var claims = []test{
 	{"next is the earliest ahead", claimNext},
 	{"histories stay with their runs", claimHistories},
 	{"a claim of nothing", claimNothing},
+	{"a claim for several workers", claimTogether},
 	{"a claim forgets why the run was given back", claimReason},
 }
 
@@ -290,6 +292,48 @@ func claimHistories(b *bed) {
 		wantSteps(b, "history of "+c.Run.Name, c.History, want[c.Run.UUID]...)
 	}
 }
+
+// Each claimed run has one of the owners, who gets at most as many runs as it occurs among them.
+func claimTogether(b *bed) {
+	for range 5 {
+		b.queued("", b.now)
+	}
+	one, two := uuid.New(), uuid.New()
+	q := b.query(b.now)
+	q.Owners, q.Limit = []uuid.UUID{one, two, one}, 3
+	owned := make(map[uuid.UUID][]uuid.UUID)
+	for _, c := range b.claim(q).Runs {
+		owned[c.Run.Owner.UUID] = append(owned[c.Run.Owner.UUID], c.Run.UUID)
+		wantRun(b, "its row", b.row(c.Run.UUID), c.Run)
+	}
+	if len(owned) != 2 || len(owned[one]) != 2 || len(owned[two]) != 1 {
+		b.Fatalf("claimed %v, want two runs of %s and one of %s", owned, one, two)
+	}
+	for id, want := range owned {
+		q.Worker = id
+		leases, err := b.s.LeasesOfClaim(b.ctx, q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var got []uuid.UUID
+		for _, l := range leases {
+			got = append(got, l.Run)
+		}
+		slices.SortFunc(got, compareUUIDs)
+		if slices.SortFunc(want, compareUUIDs); !slices.Equal(got, want) {
+			b.Errorf("%s has leases of %v, want %v", id, got, want)
+		}
+	}
+	if n := b.expire(b.query(b.now), one); n != 2 {
+		b.Errorf("the leases of %d runs were ended, want those of %s", n, one)
+	}
+	q.Owners, q.Limit = []uuid.UUID{two, two, two, two, two, one}, 6
+	if got := b.claim(q).Runs; len(got) != 4 || slices.ContainsFunc(got, func(c store.ClaimedRun) bool { return c.Run.Owner.UUID != two && c.Run.Owner.UUID != one }) {
+		b.Errorf("claimed %v, want the other two and those of %s", ids(got), one)
+	}
+}
+
+func compareUUIDs(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) }
 
 func claimNothing(b *bed) {
 	b.queued("", b.now)

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/slots"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// claimGroup is the workers of this process that may claim the same runs. One of them, the leader, claims for all: each claim
+// requests runs for the free slots of every member, and each run that it takes has the member with the slot as its owner. A claim
+// costs about as much as ten steps, however few runs it takes, so many workers with few slots each claim like one worker with many.
+//
+// Everything else remains the worker's own: its leases, its presence, its heartbeats, its queues and its runs.
+type claimGroup struct {
+	hints       notifier      // a run may be claimable
+	sharedHints notifier      // likewise; all workers were notified
+	freed       notifier      // slots of a member came free
+	leadership  chan struct{} // holds an element while no member leads
+
+	mu       sync.Mutex // held during a claim, so that a member that leaves has no claim in flight
+	members  []*worker  // those that take runs
+	pools    []*slots.Pool
+	capacity int // slots of all members
+	turn     int // which member is first at the next claim
+}
+
+func newClaimGroup() *claimGroup {
+	g := &claimGroup{hints: newNotifier(), sharedHints: newNotifier(), freed: newNotifier(), leadership: make(chan struct{}, 1)}
+	g.leadership <- struct{}{}
+	return g
+}
+
+// claimGroupKey identifies a group: what its members send with a claim, and how they pace their claims.
+type claimGroupKey struct {
+	store                              store.Store // as New was given it
+	workflows, queues, pinned, version string
+	lease, poll                        time.Duration
+	crashes, limit                     int
+}
+
+// openClaimGroup returns the group of the engine's workers. Engines with a codec or a probe claim alone, because their stores
+// decode or observe what is claimed.
+func (e *Engine) openClaimGroup() *claimGroup {
+	sharer := e.sharer()
+	if sharer == nil {
+		return newClaimGroup()
+	}
+	workflows, queues := e.claimFilter.Names()
+	list := func(names []string) string { return strings.Join(names, "\x00") }
+	pinned := make([]string, 0, len(e.pinned))
+	for _, name := range slices.Sorted(maps.Keys(e.pinned)) {
+		pinned = append(pinned, fmt.Sprint(name, "\x00", e.pinned[name]))
+	}
+	key := claimGroupKey{e.store, list(workflows), list(queues), list(pinned), e.cfg.Version, e.cfg.Lease, e.cfg.Poll, e.cfg.crashesBeforePause(), e.cfg.ClaimLimit}
+	return sharer.SharedValue(key, func() any { return newClaimGroup() }).(*claimGroup)
+}
+
+// join adds a member. The next claim counts its slots.
+func (g *claimGroup) join(w *worker) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.setMembers(append(g.members, w))
+	g.hints.notify()
+	g.freed.notify()
+}
+
+// leave removes a member, after the claim in flight.
+func (g *claimGroup) leave(w *worker) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.setMembers(slices.DeleteFunc(g.members, func(m *worker) bool { return m == w }))
+}
+
+// setMembers sets the members. g.mu is held.
+func (g *claimGroup) setMembers(members []*worker) {
+	g.members, g.pools, g.capacity = members, nil, 0
+	for _, m := range members {
+		g.pools = append(g.pools, m.slots)
+		g.capacity += m.e.cfg.Concurrency
+	}
+}
+
+// size returns how many members there are.
+func (g *claimGroup) size() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.members)
+}
+
+// room returns how many slots of the members are free, whether these are many, and how many runs to prefetch, at most limit.
+func (g *claimGroup) room(limit int) (free int, many bool, prefetch int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	free, prefetch = slots.JointRoom(g.pools, limit)
+	return free, claimWaitFraction*free >= g.capacity, prefetch
+}
+
+// hintDelay returns how long the group waits before it claims after a notification for all workers: until the turn of its first
+// member.
+func (g *claimGroup) hintDelay(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := time.Duration(0)
+	for i, m := range g.members {
+		if d := m.fleet.hintDelay(now); i == 0 || d < first {
+			first = d
+		}
+	}
+	return first
+}
+
+// claimShare is the part of one worker in a claim.
+type claimShare struct {
+	w    *worker
+	free slots.Reservation
+}
+
+// reserve reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, it leaves some to
+// starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
+func (g *claimGroup) reserve(pace *claimPace, prefetch int) (shares []claimShare) {
+	g.turn++
+	left, n := pace.limit, len(g.members)
+	for i := range n {
+		m := g.members[(g.turn+i)%n]
+		part := (left + n - i - 1) / (n - i) // of what is left, an equal part
+		leave, places := 0, 0
+		if !pace.full {
+			leave = max(1, m.e.cfg.Concurrency/slotFractionForStarts)
+		} else if prefetch > 0 {
+			places = min(prefetch, m.slots.PrefetchRoom())
+		}
+		free := m.slots.Acquire(part, leave, places)
+		if free.Len() == 0 {
+			continue
+		}
+		left -= free.Len()
+		prefetch -= free.Len() - free.Slots()
+		shares = append(shares, claimShare{m, free})
+	}
+	return shares
+}
+
+// claimNext claims once for the members with free slots. limit is for how many runs they had room. The leader claims for them,
+// unless an operator has made it quiet.
+func (g *claimGroup) claimNext(leader *worker, pace *claimPace, prefetch int) (limit int, got claimResult, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shares := g.reserve(pace, prefetch)
+	for i := range shares {
+		limit += shares[i].free.Len()
+	}
+	if limit == 0 {
+		return 0, got, nil
+	}
+	if leader.slots.IsQuiet() {
+		leader = shares[0].w
+	}
+	if leader.hasBoundedQueues(leader.ctx) { // each member leaves out other queues
+		got, err = claimEach(shares)
+	} else {
+		got, err = leader.claim(shares)
+	}
+	return limit, got, err
+}
+
+// claimEach claims for one share after the other.
+func claimEach(shares []claimShare) (got claimResult, err error) {
+	for i := range shares {
+		one, failed := shares[i].w.claim(shares[i : i+1])
+		if failed != nil {
+			for j := range shares[i:] {
+				shares[i+j].free.Release()
+			}
+			return got, failed
+		}
+		got.runCount += one.runCount
+		got.reachedLimit = got.reachedLimit || one.reachedLimit
+		got.nextDue = one.nextDue
+	}
+	return got, nil
+}
+
+// ownersOf returns the owners of the runs for which the shares have room, limit in sum, in turns.
+func ownersOf(shares []claimShare, limit int) []uuid.UUID {
+	owners := make([]uuid.UUID, 0, limit)
+	for round := 0; len(owners) < limit; round++ {
+		for i := range shares {
+			if shares[i].free.Len() > round {
+				owners = append(owners, shares[i].w.id)
+			}
+		}
+	}
+	return owners
+}
+
+// shareOf returns the share of the owner of a claimed run, or the first if the run was paused and has none.
+func shareOf(shares []claimShare, owner uuid.UUID) *claimShare {
+	for i := range shares {
+		if shares[i].w.id == owner {
+			return &shares[i]
+		}
+	}
+	return &shares[0]
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -25,6 +24,11 @@ func (s *database) idleHeartbeatPool() *pgxpool.Pool {
 // Renew implements store.Store. It renews leases with a pool of its own, so that no other work can delay it, and with the engine's
 // pool if the server has no connection left for that one.
 func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	if s.canShareHeartbeat(&h) {
+		if result, delivered := s.heartbeats.send(ctx, s, h); delivered {
+			return result, nil
+		}
+	}
 	pool := s.heartbeatPool
 	if len(h.Leases) == 0 {
 		pool = s.idleHeartbeatPool()
@@ -38,20 +42,16 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 
 func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) (store.RenewResult, error) {
 	var result store.RenewResult
-	var change pgtype.Text
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
-	w := &h.Worker
-	held := s.presenceLockOf(w.ID)
 	var at logPosition
 	floor := s.rewindDetector.lastPosition()
 	var home placement
 	var homeErr error
 	sharded := s.citus.isSharded()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 15), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
-			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil())...)
+		s.queueHeartbeat(batch, &h)
 		if len(h.Leases) > 0 {
-			batch.Queue(s.statements.leaseExtend, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
+			batch.Queue(s.statements.leaseExtend, append(leaseArgs(h.Leases, h.Worker.ID), pgTime(h.LeaseUntil))...)
 		}
 		if !s.rewindDetector.disabled {
 			batch.Queue(s.statements.walPosition)
@@ -61,7 +61,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 		}
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
-		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&result.Quiet, &change) }); err != nil {
+		if err := s.readHeartbeat(res, &result); err != nil {
 			return err
 		}
 		if len(h.Leases) > 0 {
@@ -117,9 +117,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 			}
 		}
 	}
-	result.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
-	result.DatabaseRewinds = s.rewindDetector.takeRewinds()          // last, because a result with an error is dropped
-	result.Warning = s.noConnections.take(time.Now())
+	s.completeHeartbeat(&result)
 	return result, nil
 }
 

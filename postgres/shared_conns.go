@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sharedConns is what the stores on several schemas of one database share: the connections, the session of Listen, and the look at the locks
-// of the other workers. The store that Open or New returns owns nothing of it alone, so the stores may be closed in any order.
+// sharedConns is what the stores on several schemas of one database share: the connections, the session of Listen, the look at the locks
+// of the other workers, and the heartbeats of workers without leases. The store that Open or New returns owns nothing of it alone, so the stores may be closed in any order.
 type sharedConns struct {
 	userPool      *pgxpool.Pool
 	ownsUserPool  bool // Open created the user's pool, so the last Close closes it
@@ -31,8 +31,9 @@ type sharedConns struct {
 	stores    int    // that are open
 	rewoundTo uint32 // the timeline for which the pools were last reset
 
-	session sharedSession // of the stores of OpenSchema
-	sight   sharedSight   // likewise
+	heartbeats sharedHeartbeats
+	session    sharedSession // of the stores of OpenSchema
+	sight      sharedSight   // likewise
 }
 
 // retain adds a store, and reports whether the server is open.

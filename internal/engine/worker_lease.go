@@ -33,7 +33,7 @@ const maxTakeoverLease = time.Minute
 func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for sleepCtx(ctx, min(wait-wait/8+rand.N(wait/4), w.timeUntilLeaseEnds(w.loadedRuns.all()))) {
+	for sleepCtx(ctx, w.heartbeatPause(wait, w.loadedRuns.all())) {
 		held := w.loadedRuns.all()
 		w.loseExpiredRuns(held)
 		busy, err := w.renew(ctx, held)
@@ -51,6 +51,18 @@ func (w *worker) renewLoop(ctx context.Context) {
 		}
 		w.loseExpiredRuns(held)
 	}
+}
+
+// heartbeatPhase is a random time, so that the processes of a database send their heartbeats at different times.
+var heartbeatPhase = rand.N(time.Hour)
+
+// heartbeatPause returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. A worker
+// without runs waits for the next multiple of that time, as the others of its process do: a store may send their heartbeats together.
+func (w *worker) heartbeatPause(every time.Duration, held []*run) time.Duration {
+	if len(held) == 0 {
+		return every - (time.Duration(time.Now().UnixNano())+heartbeatPhase)%every
+	}
+	return min(every-every/8+rand.N(every/4), w.timeUntilLeaseEnds(held))
 }
 
 // timeUntilLeaseEnds returns how long the first of the leases lasts that have not ended.

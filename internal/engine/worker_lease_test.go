@@ -135,3 +135,27 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		c.ends(t)
 	})
 }
+
+// The workers of a process that have no runs send their heartbeats at the same times.
+func TestIdleWorkersSendHeartbeatsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t)
+		var next [2]time.Time
+		for i := range next {
+			next[i] = time.Now().Add(c.w.heartbeatPause(20*time.Second, nil))
+			if d := time.Until(next[i]); d <= 0 || d > 20*time.Second {
+				t.Errorf("a pause of %v", d)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if !next[0].Equal(next[1]) && next[1].Sub(next[0]) != 20*time.Second {
+			t.Errorf("the next heartbeats are at %v", next)
+		}
+		r := c.run("first")
+		r.extendLease(c.w.e.clock.Now().Add(5 * time.Second))
+		if got := c.w.heartbeatPause(20*time.Second, []*run{r}); got != 5*time.Second {
+			t.Errorf("with a lease that ends in 5s, the pause is %v", got)
+		}
+		c.ends(t)
+	})
+}

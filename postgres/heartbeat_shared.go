@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// sharedHeartbeats sends the heartbeats of workers without leases in common transactions. Workers without leases of one process send
+// theirs at the same times, so many of them, also of many schemas, cost about as much as two: while one heartbeat is in flight, the
+// others wait, and then one of them sends those of all.
+//
+// Heartbeats with leases are sent alone, so that no other worker can delay them.
+type sharedHeartbeats struct {
+	mu      sync.Mutex
+	sending bool // a heartbeat is in flight, or a waiting one was told to send
+	waiting []*sharedHeartbeat
+}
+
+// sharedHeartbeat is one heartbeat, and then its result.
+type sharedHeartbeat struct {
+	s         *database
+	h         store.Heartbeat
+	floor     seenPosition
+	result    store.RenewResult
+	delivered bool      // result is valid; else the caller sends the heartbeat by itself
+	turn      chan bool // receives true if the caller has to send, and false after another one has sent
+}
+
+// send sends the heartbeat, perhaps with others. It reports whether there is a result. If not, the caller sends the heartbeat alone.
+func (b *sharedHeartbeats) send(ctx context.Context, s *database, h store.Heartbeat) (store.RenewResult, bool) {
+	own := &sharedHeartbeat{s: s, h: h, turn: make(chan bool, 1)}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, own)
+	first := !b.sending
+	b.sending = true
+	b.mu.Unlock()
+	if first || own.await(ctx, b) {
+		b.sendWaiting(ctx)
+	}
+	return own.result, own.delivered
+}
+
+// await waits until the heartbeat was sent, and reports whether the caller has to send instead. When ctx ends, it waits no more.
+func (own *sharedHeartbeat) await(ctx context.Context, b *sharedHeartbeats) (send bool) {
+	select {
+	case send := <-own.turn:
+		return send
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	at := slices.Index(b.waiting, own)
+	if at >= 0 {
+		b.waiting = slices.Delete(b.waiting, at, at+1)
+		if len(own.turn) > 0 { // it was told to send
+			b.passTurn()
+		}
+	}
+	b.mu.Unlock()
+	return at < 0 && <-own.turn // another one is sending it, for as long as its own context lasts
+}
+
+// passTurn tells the first of those that wait to send. b.mu is held.
+func (b *sharedHeartbeats) passTurn() {
+	if b.sending = len(b.waiting) > 0; b.sending {
+		b.waiting[0].turn <- true
+	}
+}
+
+// sendWaiting sends the heartbeats that wait, and then tells one of those that have arrived meanwhile to send.
+func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
+	b.mu.Lock()
+	all := b.waiting
+	b.waiting = nil
+	b.mu.Unlock()
+	if len(all) > 0 && all[0].s.renewTogether(ctx, all) != nil {
+		for _, one := range all { // perhaps the schema of one of them was dropped
+			one.result, one.delivered = store.RenewResult{}, false
+		}
+	}
+	for _, one := range all {
+		one.turn <- false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.passTurn()
+}
+
+// canShareHeartbeat reports whether the heartbeat may be sent with others: it renews no lease, and needs no connection of its own to
+// tell where the database is.
+func (s *database) canShareHeartbeat(h *store.Heartbeat) bool {
+	return len(h.Leases) == 0 && !s.citus.isSharded() && (s.rewindDetector.disabled || s.rewindDetector.withoutPooler.Load())
+}
+
+// renewTogether sends the heartbeats in one transaction.
+func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) error {
+	var at logPosition
+	var now time.Time
+	err := s.runBatch(ctx, s.idleHeartbeatPool(), "renew", func(batch *pgx.Batch) {
+		for _, one := range all {
+			one.floor = one.s.rewindDetector.lastPosition()
+			one.s.queueHeartbeat(batch, &one.h)
+		}
+		if !s.rewindDetector.disabled {
+			batch.Queue(s.statements.walPosition)
+		}
+		batch.Queue(s.statements.now)
+	}, func(res statementResults) error {
+		for _, one := range all {
+			if err := one.s.readHeartbeat(res, &one.result); err != nil {
+				return err
+			}
+		}
+		if !s.rewindDetector.disabled {
+			err := eachRow(res, func(rows pgx.Rows) (err error) {
+				at, err = scanPosition(rows)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
+	})
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		one.s.rewindDetector.advancePosition(at, one.floor)
+		one.result.Now, one.delivered = now, true
+		one.s.completeHeartbeat(&one.result)
+	}
+	return nil
+}
+
+// queueHeartbeat queues the statement that records the heartbeat of a worker.
+func (s *database) queueHeartbeat(batch *pgx.Batch, h *store.Heartbeat) {
+	w, held := &h.Worker, s.presenceLockOf(h.Worker.ID)
+	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 15), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil())...)
+}
+
+// readHeartbeat reads the result of queueHeartbeat.
+func (s *database) readHeartbeat(res statementResults, result *store.RenewResult) error {
+	return eachRow(res, func(rows pgx.Rows) error {
+		var change pgtype.Text
+		err := rows.Scan(&result.Quiet, &change)
+		result.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
+		return err
+	})
+}
+
+// completeHeartbeat adds to a result what the store has noticed. The caller does so last, because a result with an error is dropped.
+func (s *database) completeHeartbeat(result *store.RenewResult) {
+	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
+	result.Warning = s.noConnections.take(time.Now())
+}

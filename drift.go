@@ -107,10 +107,13 @@ type Divergence struct {
 	At      time.Time
 	Call    string // the name of the call with its scope; empty: the workflow function itself
 	Reason  string // the recorded call, and the call that the code made
+	// ContinuedBy is the version that continued the run afterwards. While workers of other versions live, the version that diverged does
+	// not execute the run again. Empty: the run is held, or was resumed.
+	ContinuedBy string
 }
 
 // Divergences returns the versions of the code that do not fit the history of the run with the given ID, ordered by version. They
-// are deleted some seconds after the run has continued. It returns [ErrNotFound] if there is no such run.
+// are deleted some seconds after the end of the run, or after a resume of the run has been carried out. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the divergences of run %q: %w", id, err)
@@ -125,7 +128,7 @@ func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, erro
 	}
 	out := make([]Divergence, len(all))
 	for i, d := range all {
-		out[i] = Divergence{Version: d.Version, At: d.At, Call: d.Call, Reason: d.Detail}
+		out[i] = Divergence{Version: d.Version, At: d.At, Call: d.Call, Reason: d.Detail, ContinuedBy: d.ContinuedBy}
 	}
 	return out, nil
 }

@@ -115,7 +115,7 @@ func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var l knownLane
-			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.version, &l.priority)
+			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.version, (*string)(&l.diverged), &l.priority)
 			found = append(found, l)
 			return err
 		})

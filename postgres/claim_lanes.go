@@ -33,6 +33,7 @@ type knownLane struct {
 	lane            store.ClaimLane
 	queue, workflow string
 	version         string // of its runs, if that has a place in the order
+	diverged        store.DivergedVersions
 	priority        int16
 }
 
@@ -57,7 +58,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	if l.claimFilter != served || l.queueRules != gated || l.versions != versions {
 		l.claimFilter, l.queueRules, l.versions, l.claimedLanes = served, gated, versions, nil
 		for _, k := range l.lanes {
-			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version) {
+			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version) && versions.AllowsDiverged(k.queue, k.workflow, k.diverged) {
 				l.claimedLanes = append(l.claimedLanes, k)
 			}
 		}
@@ -69,7 +70,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
 		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.OnlyStartedRuns(k.lane, k.queue))
-		lane, version := versions.LaneAfterClaim(k.lane, k.queue, k.workflow, k.version, k.priority)
+		lane, version := versions.LaneAfterClaim(k.lane, k.queue, k.workflow, k.version, k.diverged, k.priority)
 		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
 		p.foreign = p.foreign || versions.IsForeign(k.version)
 	}

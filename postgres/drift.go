@@ -27,12 +27,12 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 }
 
 // ClaimHeld implements store.DriftStore.
-func (s *database) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (claimed *store.Run, err error) {
-	lane, version := q.Versions.LaneOfHeldRun(run)
+func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
+	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	era := s.rewindDetector.rewindCount.Load()
 	err = s.runBatch(ctx, s.enginePool, "claim a held run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.heldRunClaim, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
-			int64(lane), version, run.Queue, run.Priority, run.Version)
+			int64(lane), version, run.Queue, run.Priority, run.Version, nullText((*string)(&diverged)))
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		claimed = nil // discard the row of a failed try
@@ -62,7 +62,7 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var d store.Divergence
-			err := rows.Scan(&d.Version, (*timeValue)(&d.At), &d.Call, &d.Detail)
+			err := rows.Scan(&d.Version, (*timeValue)(&d.At), &d.Call, &d.Detail, &d.ContinuedBy)
 			all = append(all, d)
 			return err
 		})

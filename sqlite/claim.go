@@ -120,7 +120,7 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		if len(due) >= limit {
 			break
 		}
-		lane, version := q.Versions.LaneAfterClaim(l.lane, l.queue, l.workflow, l.version, l.priority)
+		lane, version := q.Versions.LaneAfterClaim(l.lane, l.queue, l.workflow, l.version, l.diverged, l.priority)
 		leastEpoch := int64(0)
 		if q.QueueRules.OnlyStartedRuns(l.lane, l.queue) {
 			leastEpoch = 1

@@ -16,6 +16,7 @@ type liveLane struct {
 	lane            store.ClaimLane
 	queue, workflow string
 	version         string // of its runs, if that has a place in the order
+	diverged        store.DivergedVersions
 	priority        int16
 	earliestWake    time.Time // the earliest wake time of its runs
 }
@@ -24,7 +25,7 @@ type liveLane struct {
 func nextLane(x executor, after store.ClaimLane) (l liveLane, ok bool, err error) {
 	err = x.query(qLaneNextWithRuns, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		l = liveLane{lane: store.ClaimLane(c.int()), queue: c.text(), workflow: c.text(), version: c.text(), priority: int16(c.int()), earliestWake: c.time()}
+		l = liveLane{lane: store.ClaimLane(c.int()), queue: c.text(), workflow: c.text(), version: c.text(), diverged: store.DivergedVersions(c.text()), priority: int16(c.int()), earliestWake: c.time()}
 		ok = true
 		return c.err
 	}, int64(after))
@@ -58,7 +59,8 @@ func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveL
 		switch {
 		case err != nil:
 			return nil, time.Time{}, err
-		case !q.QueueRules.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow) || !q.Versions.Allows(l.queue, l.workflow, l.version):
+		case !q.QueueRules.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow) || !q.Versions.Allows(l.queue, l.workflow, l.version) ||
+			!q.Versions.AllowsDiverged(l.queue, l.workflow, l.diverged):
 		case l.earliestWake.After(q.Now):
 			next = earlierTime(next, l.earliestWake)
 		default:

@@ -41,13 +41,16 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 }
 
 // ClaimHeld implements store.DriftStore.
-func (s *database) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (claimed *store.Run, err error) {
-	lane, version := q.Versions.LaneOfHeldRun(run)
+func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
+	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
 		claimed = nil
 		n, err := x.exec(qHeldRunClaim, bindShard(run.UUID), bindUUID(run.UUID), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),
-			int64(lane), version, run.Queue, int64(run.Priority), run.Version)
+			int64(lane), version, run.Queue, int64(run.Priority), run.Version, bindText(string(diverged)))
 		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := x.exec(qDivergencesContinued, version, bindUUID(run.UUID)); err != nil {
 			return err
 		}
 		row, _, err := runByUUID(x, run.UUID, store.AllPayloads)
@@ -69,7 +72,7 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 		all = nil // drops what a failed attempt read
 		return x.query(qDivergences, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			all = append(all, store.Divergence{Version: c.text(), At: c.time(), Call: c.text(), Detail: c.text()})
+			all = append(all, store.Divergence{Version: c.text(), At: c.time(), Call: c.text(), Detail: c.text(), ContinuedBy: c.text()})
 			return c.err
 		}, bindUUID(run))
 	})

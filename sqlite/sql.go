@@ -42,6 +42,7 @@ const (
 	qDivergenceUpsert
 	qHeldRunClaim
 	qDivergences
+	qDivergencesContinued
 	qRunWake
 	qChildEndsAwait
 	qChildEndsCount

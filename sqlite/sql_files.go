@@ -74,6 +74,7 @@ func sqlFile(q queryID) string {
 		qHeldRunClaim:                    "held_run_claim.sql",
 		qDivergences:                     "divergences.sql",
 		qDivergencesDelete:               "divergences_delete.sql",
+		qDivergencesContinued:            "divergences_continued.sql",
 		qRunWake:                         "run_wake.sql",
 		qChildEndsAwait:                  "child_ends_await.sql",
 		qChildEndsCount:                  "child_ends_count.sql",

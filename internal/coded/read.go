@@ -20,8 +20,8 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResul
 }
 
 // ClaimHeld implements store.DriftStore.
-func (s *Store) ClaimHeld(ctx context.Context, run *store.Run, q store.ClaimQuery) (*store.Run, error) {
-	claimed, err := s.Store.ClaimHeld(ctx, run, q)
+func (s *Store) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (*store.Run, error) {
+	claimed, err := s.Store.ClaimHeld(ctx, run, diverged, q)
 	s.openRun(claimed)
 	return claimed, err
 }

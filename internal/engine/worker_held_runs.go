@@ -13,7 +13,8 @@ import (
 
 // A run that is held because the code did not fit its history is tried again by a version that has not diverged on
 // it, such as the fixed one, or the old one after a rollback. So each worker that has a version tries held runs
-// from time to time, one at a time, beside its claims. Versions that have diverged on a run do not try it by themselves.
+// from time to time, one at a time, beside its claims. Versions that have diverged on a run do not try it by themselves. They
+// are part of the run's lane from then on, so their claims do not take it when it has waited; see store.DivergedVersions.
 
 const (
 	maxHeldRunsInterval = 10 * time.Second       // the time between two searches, unless leases are shorter
@@ -77,7 +78,11 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	if _, pinned := w.e.pinned[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version) {
 		return nil // its own version lives, and nobody else executes it
 	}
-	row, err := w.e.store.ClaimHeld(claiming, held[0], q)
+	divergences, err := w.e.store.Divergences(claiming, id)
+	if err != nil {
+		return err
+	}
+	row, err := w.e.store.ClaimHeld(claiming, held[0], store.DivergedOn(divergences), q)
 	switch {
 	case err != nil:
 		w.failedClaims.add(q)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ClaimLane identifies the runs of one queue, workflow, version, priority and admission state. Versions without a place in the order of
+// ClaimLane identifies the runs of one queue, workflow, version, priority and admission state, on which the same versions have diverged. Versions without a place in the order of
 // versions (see IsOrderedVersion) are all the same here. It leads the index by which claims
 // find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
 //
@@ -47,11 +47,19 @@ const StrayCheckInterval = time.Second
 
 // ClaimLaneOf returns the lane of a run with AdmissionNotNeeded.
 func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
+	return DivergedLaneOf(queue, workflow, version, "", priority)
+}
+
+// DivergedLaneOf returns the same as ClaimLaneOf for a run on which versions have diverged.
+func DivergedLaneOf(queue, workflow, version string, diverged DivergedVersions, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
 	b = append(append(b, queue...), workflow...)
 	if IsOrderedVersion(version) {
 		b = append(append(b, 0), version...) // no name contains a zero byte
+	}
+	if diverged != "" {
+		b = append(append(b, 0, 0), diverged...)
 	}
 	b = binary.BigEndian.AppendUint16(b, uint16(priority))
 	h := sha256.Sum256(b)

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,8 +24,9 @@ type DriftStore interface {
 	// the version of the worker, see VersionClaimRules.VersionAfterClaim. The run was read before: it is not claimed if its queue,
 	// priority or version has changed. The
 	// result has no history. A run that needs a place in its queue is not claimed, but becomes Pending at q.Now. The
-	// result is nil if the run is not held any more, or is paused.
-	ClaimHeld(ctx context.Context, run *Run, q ClaimQuery) (*Run, error)
+	// result is nil if the run is not held any more, or is paused. The versions in diverged, which are those of its divergences, are
+	// recorded on the run, and the version of the claim in its divergences.
+	ClaimHeld(ctx context.Context, run *Run, diverged DivergedVersions, q ClaimQuery) (*Run, error)
 
 	// Divergences returns the divergences of a run, ordered by version. They are kept until DeleteDivergences.
 	Divergences(ctx context.Context, run uuid.UUID) ([]Divergence, error)
@@ -31,8 +34,8 @@ type DriftStore interface {
 	// Histories returns the checkpoints of many runs, ordered by run and name.
 	Histories(ctx context.Context, runs []uuid.UUID) ([]Step, error)
 
-	// DeleteDivergences deletes the divergences of runs that are neither held for drift nor running, because they have
-	// continued since.
+	// DeleteDivergences deletes the divergences of runs that have ended, and those without ContinuedBy of runs that are neither held
+	// for drift nor running, because the runs were resumed since.
 	DeleteDivergences(ctx context.Context) error
 }
 
@@ -42,4 +45,30 @@ type Divergence struct {
 	At      time.Time
 	Call    string // as people see it; empty: the workflow function itself
 	Detail  string // the recorded call, and the call that the code made
+	// ContinuedBy is the version whose claim of the held run came after it; empty: none did.
+	ContinuedBy string
+}
+
+// divergedSeparator separates the versions in a DivergedVersions. No version contains it.
+const divergedSeparator = "\x1f"
+
+// DivergedVersions are the versions that diverged on a run before another one continued it, sorted. They are recorded on the run and are
+// part of its lane, so that they do not claim it again, and a claim does not read it; see VersionClaimRules.AllowsDiverged.
+type DivergedVersions string
+
+// DivergedOn returns the versions of divergences.
+func DivergedOn(all []Divergence) DivergedVersions {
+	versions := make([]string, 0, len(all))
+	for i := range all {
+		if all[i].Version != "" {
+			versions = append(versions, all[i].Version)
+		}
+	}
+	slices.Sort(versions)
+	return DivergedVersions(strings.Join(versions, divergedSeparator))
+}
+
+// Contains reports whether the version has diverged.
+func (d DivergedVersions) Contains(version string) bool {
+	return d != "" && slices.Contains(strings.Split(string(d), divergedSeparator), version)
 }

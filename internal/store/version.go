@@ -185,6 +185,19 @@ func (g *VersionClaimRules) Allows(queue, workflow, version string) bool {
 	return !kept
 }
 
+// AllowsDiverged reports whether the worker may claim runs on which the given versions have diverged. If its own is one of them, it does
+// not, while workers of others that serve the queue live, and for VersionTakeover after. Then the worker tries the runs again, so that they
+// are held again where people see it. A pinned workflow has no other versions.
+func (g *VersionClaimRules) AllowsDiverged(queue, workflow string, diverged DivergedVersions) bool {
+	if g == nil || !diverged.Contains(g.ownVersion) {
+		return true
+	}
+	w := g.workflows[workflow]
+	return w == nil || w.pinned || !slices.ContainsFunc(w.sightings, func(s VersionSighting) bool {
+		return (s.Queue == "" || s.Queue == queue) && !diverged.Contains(s.Version) && s.LastSeen.Add(VersionTakeover).After(g.computedAt)
+	})
+}
+
 // IsForeign reports whether runs with this version are of another version that has a place in the order.
 func (g *VersionClaimRules) IsForeign(version string) bool {
 	return g != nil && version != g.ownVersion && IsOrderedVersion(version)
@@ -235,18 +248,18 @@ func (g *VersionClaimRules) ReleasedSince(before *VersionClaimRules) (released [
 
 // LaneAfterClaim returns the lane and the version that the runs of a lane get when the worker claims them. An empty version means
 // that each run keeps its own.
-func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, version string, priority int16) (next ClaimLane, nextVersion string) {
+func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, version string, diverged DivergedVersions, priority int16) (next ClaimLane, nextVersion string) {
 	after := g.VersionAfterClaim(workflow, version)
 	if after == version && (g == nil || after != g.ownVersion) {
 		return lane, ""
 	}
-	return ClaimLaneOf(queue, workflow, after, priority).WithAdmission(lane.Admission()), after
+	return DivergedLaneOf(queue, workflow, after, diverged, priority).WithAdmission(lane.Admission()), after
 }
 
 // LaneOfHeldRun returns the lane, with AdmissionNotNeeded, and the version of a held run when the worker has claimed it.
-func (g *VersionClaimRules) LaneOfHeldRun(r *Run) (ClaimLane, string) {
+func (g *VersionClaimRules) LaneOfHeldRun(r *Run, diverged DivergedVersions) (ClaimLane, string) {
 	version := g.VersionAfterClaim(r.Workflow, r.Version)
-	return ClaimLaneOf(r.Queue, r.Workflow, version, r.Priority), version
+	return DivergedLaneOf(r.Queue, r.Workflow, version, diverged, r.Priority), version
 }
 
 // Differs reports whether these rules may decide otherwise than the rules before.

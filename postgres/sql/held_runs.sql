@@ -2,7 +2,7 @@
 -- $3, or in all queues if $3 is empty, on which the version $1 has not diverged. The table of divergences leads, because it has
 -- few rows.
 SELECT r.id
-FROM (SELECT DISTINCT d.shard, d.run_id FROM durable.divergence AS d) AS d
+FROM (SELECT DISTINCT d.shard, d.run_id FROM durable.divergence AS d WHERE d.continued_by IS NULL) AS d
 JOIN durable.run AS r ON r.shard = d.shard AND r.id = d.run_id
 WHERE r.status = 4 AND r.control & 19 = 16 AND r.id > $4::uuid
   AND r.workflow = ANY ($2::text[]) AND (cardinality($3::text[]) = 0 OR r.queue = ANY ($3::text[]))

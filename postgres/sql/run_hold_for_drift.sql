@@ -17,7 +17,7 @@ WITH held AS (
 ), noted AS (
     INSERT INTO durable.divergence (shard, run_id, version, at, call, detail)
     SELECT held.shard, held.id, $7::text, $8::timestamptz, $9::text, $10::text FROM held
-    ON CONFLICT (shard, run_id, version) DO UPDATE SET at = excluded.at, call = excluded.call, detail = excluded.detail
+    ON CONFLICT (shard, run_id, version) DO UPDATE SET at = excluded.at, call = excluded.call, detail = excluded.detail, continued_by = NULL
 )
 SELECT held.status, held.epoch, held.control
 FROM held;

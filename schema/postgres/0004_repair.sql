@@ -57,7 +57,8 @@ SELECT run_id, number, archive_id,
 FROM durable.generation;
 
 -- A version of the code whose calls do not fit the history of a run. The run is held (see run.control, 16): it is paused until a
--- resume, or until a worker of a version that is not listed here claims it. The rows are deleted when the run has continued.
+-- resume, or until a worker of a version that is not listed here claims it. Then its row in table run lists these versions too. The rows are
+-- deleted when the run has ended, or after a resume.
 CREATE TABLE durable.divergence (
     at      timestamptz NOT NULL,
     shard   smallint NOT NULL,
@@ -65,8 +66,12 @@ CREATE TABLE durable.divergence (
     version text COLLATE "C" NOT NULL,  -- empty: unknown
     call    text COLLATE "C" NOT NULL,  -- as people see it; empty: the workflow function itself
     detail  text NOT NULL,              -- what is recorded, and what the code asks for
+    continued_by text COLLATE "C",      -- the version that claimed the held run afterwards; NULL: none
     PRIMARY KEY (shard, run_id, version)
 );
+
+-- The versions that diverged before another one continued the run, separated by U+001F; they are part of the lane. NULL: none.
+ALTER TABLE durable.run ADD COLUMN diverged text COLLATE "C";
 
 -- Until when the pause of a live run for its repair (see run.control, 32) lasts. The process that repairs the run extends it. If that
 -- process has died, a worker resumes the run, and deletes the row. A row may remain for a while after its repair.

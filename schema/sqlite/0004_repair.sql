@@ -53,15 +53,20 @@ SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
 FROM durable_generation;
 
 -- A version of the code whose calls do not fit the history of a run. The run is held (see run.control, 16): it is paused until a
--- resume, or until a worker of a version that is not listed here claims it. The rows are deleted when the run has continued.
+-- resume, or until a worker of a version that is not listed here claims it. Then its row in table run lists these versions too. The rows are
+-- deleted when the run has ended, or after a resume.
 CREATE TABLE durable_divergence (
     run_id  BLOB    NOT NULL,
     version TEXT    NOT NULL,   -- empty: unknown
     at      INTEGER NOT NULL,
     call    TEXT    NOT NULL,   -- as people see it; empty: the workflow function itself
     detail  TEXT    NOT NULL,   -- what is recorded, and what the code asks for
+    continued_by TEXT,          -- the version that claimed the held run afterwards; NULL: none
     PRIMARY KEY (run_id, version)
 ) STRICT, WITHOUT ROWID;
+
+-- The versions that diverged before another one continued the run, separated by U+001F; they are part of the lane. NULL: none.
+ALTER TABLE durable_run ADD COLUMN diverged TEXT;
 
 -- Until when the pause of a live run for its repair (see run.control, 32) lasts. The process that repairs the run extends it. If that
 -- process has died, a worker resumes the run, and deletes the row. A row may remain for a while after its repair.

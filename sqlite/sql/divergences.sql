@@ -1,2 +1,2 @@
 -- Selects the divergences of a run.
-SELECT version, at, call, detail FROM durable_divergence WHERE run_id = ? ORDER BY version;
+SELECT version, at, call, detail, continued_by FROM durable_divergence WHERE run_id = ? ORDER BY version;

@@ -20,6 +20,7 @@ var drifts = []test{
 	{"a run that needs a place in its queue becomes due instead", driftInQueue},
 	{"the histories of many runs are read at once", driftHistories},
 	{"divergences are kept while the run is held or running", driftDeleted},
+	{"a version that diverged does not claim the run again while others live", driftNotClaimedAgain},
 }
 
 // diverge holds a run for drift.
@@ -61,7 +62,7 @@ func (b *bed) claimHeld(run uuid.UUID) *store.Run {
 func (b *bed) claimHeldBy(q store.ClaimQuery, run uuid.UUID) *store.Run {
 	b.Helper()
 	before := b.row(run)
-	row, err := b.s.ClaimHeld(b.ctx, &before, q)
+	row, err := b.s.ClaimHeld(b.ctx, &before, store.DivergedOn(b.divergences(run)), q)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -221,6 +222,68 @@ func driftDeleted(b *bed) {
 	}
 	if h, r, o := b.divergences(held.UUID), b.divergences(running.UUID), b.divergences(over.UUID); len(h) != 1 || len(r) != 1 || len(o) != 0 {
 		b.Errorf("held %v, running %v, resumed %v", h, r, o)
+	}
+}
+
+// driftNotClaimedAgain checks claims of a run on which v2 has diverged and which v1 has continued: v2 does not claim it while a worker of
+// v1 or v3 lives. v3, which has not diverged on it, does.
+func driftNotClaimedAgain(b *bed) {
+	sees := func(own string, live ...string) *store.VersionClaimRules {
+		var known store.KnownVersions
+		for i, v := range live {
+			known.Sightings = append(known.Sightings, store.VersionSighting{Workflow: "flow", Version: v, FirstSeen: b.in(time.Duration(i) * time.Hour), LastSeen: b.in(10 * time.Hour)})
+		}
+		return store.NewVersionClaimRules(own, known, nil, b.in(10*time.Hour))
+	}
+	claim := func(own string, live ...string) []store.ClaimedRun {
+		q := b.query(b.in(10 * time.Hour))
+		q.Versions = sees(own, live...)
+		return b.claim(q).Runs
+	}
+	begin := func(name string) store.Run {
+		r := b.running(name)
+		r.Version = "v2"
+		b.commitStart(r)
+		b.diverge(r.UUID, r.Epoch, "v2")
+		q := b.query(b.in(2 * time.Minute))
+		q.Versions = sees("v1", "v1", "v2")
+		got := b.claimHeldBy(q, r.UUID)
+		if got == nil || got.Version != "v1" {
+			b.Fatalf("claimed %+v", got)
+		}
+		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, WakeAt: b.in(time.Hour), Now: b.in(3 * time.Minute)})
+		return r
+	}
+	r := begin("again")
+	if got := claim("v2", "v1", "v2"); len(got) != 0 {
+		b.Errorf("v2 claimed %v while v1 lives", ids(got))
+	}
+	if got := claim("v2", "v2", "v3"); len(got) != 0 {
+		b.Errorf("v2 claimed %v while v3 lives", ids(got))
+	}
+	if got := b.divergences(r.UUID); len(got) != 1 || got[0].ContinuedBy != "v1" {
+		b.Errorf("the divergences are %+v", got)
+	}
+	if err := b.s.DeleteDivergences(b.ctx); err != nil || len(b.divergences(r.UUID)) != 1 {
+		b.Errorf("deleted: %v, %v", b.divergences(r.UUID), err)
+	}
+	got := claim("v3", "v1", "v2", "v3")
+	if len(got) != 1 || got[0].Run.UUID != r.UUID || got[0].Run.Version != "v3" {
+		b.Fatalf("v3 claimed %v", ids(got))
+	}
+	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got[0].Run.Epoch, Status: store.Pending, WakeAt: b.in(2 * time.Hour), Now: b.in(10 * time.Hour)})
+	if got := claim("v2", "v2", "v1", "v3"); len(got) != 0 {
+		b.Errorf("v2 claimed %v after v3", ids(got))
+	}
+	if got = claim("v2", "v2"); len(got) != 1 || got[0].Run.UUID != r.UUID {
+		b.Fatalf("v2, which lives alone, claimed %v", ids(got))
+	}
+	b.diverge(r.UUID, got[0].Run.Epoch, "v2")
+	if all := b.divergences(r.UUID); len(all) != 1 || all[0].ContinuedBy != "" {
+		b.Errorf("held again: %+v", all)
+	}
+	if held := b.heldRuns("v1", r.UUID); len(held) != 1 {
+		b.Errorf("held again: v1 finds %v", held)
 	}
 }
 

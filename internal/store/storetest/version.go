@@ -215,10 +215,10 @@ func versionOfHeldRun(b *bed) {
 	before := b.row(r.UUID)
 	other := before
 	other.Queue = "moved"
-	if got, err := b.s.ClaimHeld(b.ctx, &other, q); got != nil || err != nil {
+	if got, err := b.s.ClaimHeld(b.ctx, &other, "", q); got != nil || err != nil {
 		b.Errorf("a run that was moved: %v, %v", got, err)
 	}
-	if got, err := b.s.ClaimHeld(b.ctx, &before, q); err != nil || got == nil || got.Version != "v1" {
+	if got, err := b.s.ClaimHeld(b.ctx, &before, "", q); err != nil || got == nil || got.Version != "v1" {
 		b.Fatalf("got %+v, %v", got, err)
 	}
 	b.report("v2", b.now)

@@ -68,8 +68,10 @@ func TestContinueAsNew(t *testing.T) {
 		if again.RunID() != run.RunID() {
 			t.Errorf("the same start made another run")
 		}
-		if _, err := w.Start(ctx, e, 2, durable.ID("c")); !errors.Is(err, durable.ErrIDConflict) {
-			t.Errorf("a start with another input: %v", err)
+		for _, later := range []int{2, 3} { // inputs of later generations
+			if _, err := w.Start(ctx, e, later, durable.ID("c")); !errors.Is(err, durable.ErrIDConflict) {
+				t.Errorf("a start with the input %d: %v", later, err)
+			}
 		}
 		var events []string
 		for event, err := range e.WatchEvents(ctx, "") {

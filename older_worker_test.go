@@ -110,3 +110,50 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 		}
 	})
 }
+
+// While a worker lives whose version of durable ignores generations, no run begins its next generation by itself: it is held with the
+// reason, without harm, and goes on when that worker is gone.
+func TestGenerationsWaitForOlderWorkers(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.RepairVersion - 1}, LeaseUntil: time.Now().Add(time.Hour)}
+		if _, err := s.Renew(ctx, old); err != nil {
+			t.Fatal(err)
+		}
+		var l keyLedger
+		var bank fixable
+		counting := countingTo(&l, 2)
+		retrying := durable.Define("retrying", func(c *durable.Ctx, _ string) (string, error) {
+			return "paid", c.Do("pay", func(context.Context) error { return bank.err() }, durable.Retry(durable.NoRetry))
+		}, durable.RetryRun(durable.RetryPolicy{Attempts: 3, Initial: time.Millisecond}))
+		e := engineOn(t, s, counting, retrying)
+		running(t, e)
+		orFail(counting.Start(ctx, e, 1, durable.ID("counting")))(t)
+		orFail(retrying.Start(ctx, e, "", durable.ID("retrying")))(t)
+		for _, id := range []string{"counting", "retrying"} {
+			waitFor(t, func() bool { return strings.Contains(orFail(e.Get(ctx, id))(t).Reason, "host-7") })
+			if info := orFail(e.Get(ctx, id))(t); info.Status != durable.StatusPending {
+				t.Errorf("%s is %s: %s", id, info.Status, info.Reason)
+			}
+			if all := orFail(e.Generations(ctx, id))(t); len(all) != 1 {
+				t.Errorf("%s has the generations %+v", id, all)
+			}
+		}
+		old.LeaseUntil = time.Now().Add(-time.Second)
+		if _, err := s.Renew(ctx, old); err != nil {
+			t.Fatal(err)
+		}
+		bank.fixed.Store(true)
+		for id, want := range map[string]string{"counting": "counted to 2", "retrying": "paid"} {
+			must(t)(e.Pause(ctx, id)) // a resume makes the run due at once
+			must(t)(e.Resume(ctx, id))
+			awaitStatus(t, e, id, durable.StatusCompleted)
+			if info := orFail(e.Get(ctx, id))(t); string(info.Output) != `"`+want+`"` {
+				t.Errorf("%s ended with %s", id, info.Output)
+			}
+			if all := orFail(e.Generations(ctx, id))(t); len(all) != 2 {
+				t.Errorf("%s has the generations %+v", id, all)
+			}
+		}
+	})
+}

@@ -139,6 +139,8 @@ type Engine struct {
 	folds        foldLocks
 	markerPool   sync.Pool // of startedMarker, whose timers are stopped
 
+	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdForOlderWorkers
+
 	mu       sync.Mutex
 	session  *workerSession // nil while there is no worker
 	runError error          // with which the worker of Run had to stop

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -34,8 +36,12 @@ func (e *Engine) checkWorkersSince(ctx context.Context, ignored string, version 
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
 	}
+	return e.findOlderWorker(ctx, userCaller, ignored, version)
+}
+
+func (e *Engine) findOlderWorker(ctx context.Context, by writeCaller, ignored string, version int16) error {
 	var live []store.Worker
-	err := e.retryUntilPatienceEnds(ctx, userCaller, func() (err error) {
+	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
 		live, err = e.liveWorkers(ctx)
 		return err
 	})
@@ -45,6 +51,31 @@ func (e *Engine) checkWorkersSince(ctx context.Context, ignored string, version 
 		}
 	}
 	return err
+}
+
+// olderWorkersPoll is how long an engine relies on it that no older worker lives before it looks again, for runs that begin their next
+// generations by themselves.
+const olderWorkersPoll = time.Second
+
+// holdForOlderWorkers holds the run, which is about to begin its next generation by itself, while a worker lives that ignores generations:
+// if that worker claimed the run, it would use idempotency keys of the generation before. It reports whether the run has left.
+func (r *run) holdForOlderWorkers(what string) bool {
+	if at := r.e.noOlderWorkerAt.Load(); at != nil && time.Since(*at) < olderWorkersPoll {
+		return false
+	}
+	now := time.Now()
+	err := r.e.findOlderWorker(r.writeCtx, callerUntil(r.ownedCtx.Done()), ignoresRepairs, store.RepairVersion)
+	var older *OlderWorkerError
+	switch {
+	case errors.As(err, &older):
+		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(what + ": " + older.Error()), olderWorker: true})
+	case err != nil:
+		r.suspendAfterFailedWrite(what, "", err)
+	default:
+		r.e.noOlderWorkerAt.Store(&now)
+		return false
+	}
+	return true
 }
 
 // liveWorkers returns the workers that have sent a heartbeat in time, also those that are draining.

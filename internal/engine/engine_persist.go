@@ -242,6 +242,8 @@ func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
 	switch {
 	case s.compensationMissing:
 		text = "the code does not register a compensation that a failed run has to execute; the run "
+	case s.olderWorker:
+		text = "a worker with an older version of durable lives, and a run is to begin its next generation; the run "
 	case s.unreadable:
 		text = "a payload that a run needs cannot be decoded; the run "
 	case s.divergence != nil:

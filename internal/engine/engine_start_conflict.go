@@ -2,9 +2,15 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"math"
+	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -14,15 +20,19 @@ func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run
 	if err := payload.Problem(found.Input); err != nil && asked.Workflow == found.Workflow {
 		return fmt.Errorf("start run %q: it exists, and its input cannot be compared: %w", asked.Name, err)
 	}
-	if asked.Workflow == found.Workflow && string(asked.Input) != string(found.Input) && found.Epoch.Count > 1 {
-		switch same, err := e.isFirstInput(ctx, found.UUID, asked.Input); {
-		case err != nil:
+	var first []byte
+	if asked.Workflow == found.Workflow && found.Epoch.Count > 1 {
+		var err error
+		if first, err = e.firstInputHash(ctx, found.UUID); err != nil {
 			return fmt.Errorf("start run %q: read the input with which it was started before: %w", asked.Name, err)
-		case same:
-			return nil
 		}
 	}
-	switch {
+	switch sum := sha256.Sum256(asked.Input); {
+	case first != nil && slices.Equal(first, sum[:]):
+		return nil
+	case first != nil:
+		return fmt.Errorf("%w: run %q of workflow %q was started with another input, and has continued as new since: use another ID, or the input of its first generation",
+			ErrIDConflict, asked.Name, asked.Workflow)
 	case asked.Workflow != found.Workflow:
 		return fmt.Errorf("%w: run %q is of workflow %q, and was asked for again as %q: use another ID",
 			ErrIDConflict, asked.Name, found.Workflow, asked.Workflow)
@@ -31,6 +41,16 @@ func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run
 			ErrIDConflict, asked.Name, asked.Workflow, len(found.Input), len(asked.Input), firstDifference(found.Input, asked.Input))
 	}
 	return nil
+}
+
+// firstInputHash returns the SHA-256 hash of the input with which a run was started that has continued as new, and nil for any other run.
+func (e *Engine) firstInputHash(ctx context.Context, run uuid.UUID) ([]byte, error) {
+	rows, err := e.store.Checkpoints(ctx, run, []string{record.RenewalName}, math.MaxInt32)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	renewal, err := record.DecodeRenewal(rows[0].Output)
+	return renewal.FirstInput, err
 }
 
 // firstDifference returns the offset, from 0, of the first byte at which two texts differ.

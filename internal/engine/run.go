@@ -80,6 +80,7 @@ type suspension struct {
 	heldReason          string            // why the run is held; only with ErrHeld
 	compensationMissing bool              // the cause is ErrHeld, because the code lacks a compensation
 	divergence          *store.Divergence // the cause is ErrHeld, because the code does not fit the history
+	olderWorker         bool              // the cause is ErrHeld, because a worker ignores generations
 	unreadable          bool              // the cause is ErrHeld, because a payload cannot be decoded; see run_unreadable.go
 }
 
@@ -325,7 +326,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable
+		w.Held, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():

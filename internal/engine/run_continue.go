@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -118,7 +117,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	if err := r.checkContinueAsNew(true); err != nil { // the function could start a child after its call
 		return false, &record.Failure{Message: err.Error()}
 	}
-	if !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
+	if r.holdForOlderWorkers("continue the run as new") || !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
 		return true, nil
 	}
 	p, row := r.planNextGeneration(input)
@@ -215,15 +214,4 @@ func (w *worker) executeNext(r *run, c *store.ClaimedRun) {
 	}
 	w.notificationsPending.notify() // a cancel may have come since, which named a run that was not in memory
 	go next.execute(0)
-}
-
-// isFirstInput reports whether the run has continued as new, and was started with the input.
-func (e *Engine) isFirstInput(ctx context.Context, run uuid.UUID, input []byte) (bool, error) {
-	history, err := e.store.History(ctx, run)
-	if err != nil {
-		return false, err
-	}
-	renewal, err := record.RenewalOf(history)
-	sum := sha256.Sum256(input)
-	return slices.Equal(renewal.FirstInput, sum[:]), err
 }

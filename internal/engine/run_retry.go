@@ -66,7 +66,7 @@ func (r *run) waitBeforeRetry() (time.Duration, bool) {
 // retryAsNew makes the next generation. It reports whether this ownership has ended. Otherwise the end of the run is decided anew, with
 // what was requested of the run meanwhile.
 func (r *run) retryAsNew(failure *record.Failure) (over bool) {
-	if !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
+	if r.holdForOlderWorkers("retry the run") || !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
 		return true
 	}
 	var p *repairPlanner

@@ -61,14 +61,6 @@ func (x *graphRun) culpritOf(n *graphNode) *graphNode {
 	return n
 }
 
-// unmetBelow returns the nodes, in the recorded order, that are the reasons why needs of the node are not met.
-func (x *graphRun) unmetBelow(n *graphNode) (reasons []*graphNode) {
-	for _, at := range x.shape.Unmet(n.spec(), x.outcome) {
-		reasons = append(reasons, x.nodeOfShape(at))
-	}
-	return reasons
-}
-
 // nodeOfShape returns the node with an index of the recorded shape.
 func (x *graphRun) nodeOfShape(at int) *graphNode {
 	return x.d.nodes[x.d.indexes[x.shape.Nodes[at].Name]]
@@ -81,20 +73,17 @@ func (x *graphRun) outcome(at int) graph.Outcome {
 	if !s.IsFinal() {
 		return graph.Outcome{State: s} // its error is not known yet
 	}
-	skip, skipped := errors.AsType[*nodeSkip](x.nodes[n.index].err)
-	return graph.Outcome{State: s, ByUnmet: skipped && !skip.byCondition}
+	o := graph.Outcome{State: s}
+	if skip, skipped := errors.AsType[*nodeSkip](x.nodes[n.index].err); skipped && skip.byCondition {
+		o.Condition = skip.because
+	}
+	return o
 }
 
-// causesOf returns the errors that led to it that the node, which is not completed, has no value.
+// causesOf returns the errors that led to it that the node, which is over and not completed, has no value.
 func (x *graphRun) causesOf(n *graphNode) (errs []error) {
-	reasons := []*graphNode{n}
-	if x.state(n.name) == graph.Skipped {
-		if below := x.unmetBelow(n); len(below) > 0 {
-			reasons = below
-		}
-	}
-	for _, r := range reasons {
-		_, err := x.result(r)
+	for _, at := range x.shape.Causes(x.shape.Index(n.name), x.outcome) {
+		_, err := x.result(x.nodeOfShape(at))
 		errs = append(errs, err)
 	}
 	return errs

@@ -147,22 +147,21 @@ func readUndeclared(err error) bool {
 	return readUndeclared(errors.Unwrap(err))
 }
 
-// nodeSkip is the error of a node that was skipped. It wraps ErrNodeSkipped.
+// nodeSkip is the error of a node that was skipped because of another one: because a condition on its value does not hold, or because it
+// is not completed. It wraps ErrNodeSkipped.
 type nodeSkip struct {
-	why         string
+	because     string
 	byCondition bool
 }
 
-// newNodeSkip returns the error of a node that was skipped because of another one: because a condition on its value does not hold, or
-// because it is not completed.
-func newNodeSkip(because string, byCondition bool) *nodeSkip {
-	if byCondition {
-		return &nodeSkip{why: fmt.Sprintf("its condition on the value of node %q does not hold", because), byCondition: true}
-	}
-	return &nodeSkip{why: fmt.Sprintf("its needs are not met, because of node %q", because)}
-}
+func newNodeSkip(because string, byCondition bool) *nodeSkip { return &nodeSkip{because, byCondition} }
 
-func (e *nodeSkip) Error() string { return fmt.Sprintf("%v: %s", ErrNodeSkipped, e.why) }
+func (e *nodeSkip) Error() string {
+	if e.byCondition {
+		return fmt.Sprintf("%v: its condition on the value of node %q does not hold", ErrNodeSkipped, e.because)
+	}
+	return fmt.Sprintf("%v: its needs are not met, because of node %q", ErrNodeSkipped, e.because)
+}
 
 func (e *nodeSkip) Unwrap() error { return ErrNodeSkipped }
 

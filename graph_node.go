@@ -47,7 +47,8 @@ type graphNode struct {
 	callSite   uintptr
 	execute    func(c *Ctx, in *NodeInput) (any, error)
 	conditions []nodeCondition
-	delay      time.Duration // zero: none, or it is among the start options of a child
+	delay      time.Duration            // zero: none, or it is among the start options of a child
+	isEmpty    func(in *NodeInput) bool // of a node for each item of a list: the list has no items; else nil
 
 	refers, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
 }
@@ -84,12 +85,14 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	}
 	maps := append(o.maps, ItemOptions(o.steps...))
 	call := graph.CallName(graph.KindEach)
-	return &Node[[]T]{g.d.add(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+	n := &Node[[]T]{g.d.add(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
 			defer in.recoverUndeclaredNeed(&err)
 			return fn(ctx, item, in)
 		}, maps...)
 	})}
+	n.n.isEmpty = func(in *NodeInput) bool { return len(over.Of(in)) == 0 }
+	return n
 }
 
 // Child declares a node that starts a run of the workflow as a child, as [Ctx.Child] does. Its value is the output of the child.
@@ -146,9 +149,11 @@ func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workf
 	o.workflow = w.Name()
 	o.fail(w.checkUsable())
 	call := graph.CallName(graph.KindEachChild)
-	return &Node[[]CO]{g.d.add(name, graph.KindEachChild, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+	n := &Node[[]CO]{g.d.add(name, graph.KindEachChild, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return executeEachChild(c, call, w, over.Of(in), where, o.starts)
 	})}
+	n.n.isEmpty = func(in *NodeInput) bool { return len(over.Of(in)) == 0 }
+	return n
 }
 
 // Receive declares a node that waits for a signal with the name of the node, as [Ctx.Receive] does. Its value is the payload. The

@@ -20,7 +20,7 @@ import (
 //
 //   - The result of a branch follows from its recorded calls, as for every branch. A node that is skipped because a need was not met
 //     has no row: every replay skips it again.
-//   - Whether a condition held is recorded if it did not, and seen from the node's own rows if it did.
+//   - Whether a condition held is recorded if it did not, or if the node's list has no items, and else seen from the node's own rows.
 //   - The winners of a choice, and the nodes that it ended, are a choice record, in the scope of the node that needed it.
 //   - That a node fails the run is a choice record that the failed node decided. It ends all others.
 //
@@ -183,7 +183,7 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
-	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, call}, c.scope.HasBegun) && !c.scope.HasBegunIn(call) {
+	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.HasBegunIn(call) {
 		if err := x.checkConditions(c, in); err != nil {
 			return nil, err
 		}
@@ -200,7 +200,7 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 	failed := slices.IndexFunc(in.node.conditions, func(k nodeCondition) bool { return !k.holds(in) })
 	if failed < 0 && !c.scope.HasBegun(graph.CallSkip) {
-		return nil
+		return x.recordHeld(c, in)
 	}
 	recorded, err := recordByGraph(c, graph.CallSkip, in.node.callSite, func() ([]byte, error) {
 		return json.Marshal(in.node.conditions[failed].node.Name())
@@ -213,6 +213,15 @@ func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 		return undecodableError[string](c, "skip of node", in.node.name, "does not decode", recorded, err, "bring back the old code")
 	}
 	return newNodeSkip(on, true)
+}
+
+// recordHeld records that the conditions of a node held if its list has no items: nothing else of it will be recorded.
+func (x *graphRun) recordHeld(c *Ctx, in *NodeInput) error {
+	if in.node.isEmpty == nil || !in.node.isEmpty(in) {
+		return nil
+	}
+	_, err := recordByGraph(c, graph.CallHeld, in.node.callSite, func() ([]byte, error) { return []byte("true"), nil })
+	return err
 }
 
 // choose records the choice of the node with the index, or reads its record, and ends the losers.

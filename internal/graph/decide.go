@@ -44,40 +44,45 @@ func (n *Node) Decide(state func(node string) State, chosen func(choice int) boo
 		open = open || !s.IsFinal()
 		unmet = unmet || s.IsFinal() && s != Completed
 	}
-	if v := n.verdictOnUnmet(); unmet && v != Wait { // no choice is made for a node that never begins
-		return v, 0
-	}
+	choose := -1
 	for i, c := range n.Choices {
 		if chosen(i) {
 			continue
 		}
-		completed, possible := 0, 0
-		for _, need := range c.Of {
-			switch s := state(need); {
-			case s == Completed:
-				completed++
-				possible++
-			case !s.IsFinal():
-				possible++
-			}
-		}
+		completed, possible := c.count(state)
 		switch {
-		case completed >= c.K:
-			return ChooseBefore, i
 		case possible < c.K:
 			unmet = true
 			open = open || possible > completed
-		default:
+		case completed < c.K:
 			open = true
+		case choose < 0:
+			choose = i
 		}
 	}
 	switch v := n.verdictOnUnmet(); {
-	case unmet && v != Wait:
+	case unmet && v != Wait: // no choice is made for a node that never begins
 		return v, 0
+	case choose >= 0:
+		return ChooseBefore, choose
 	case open || slices.ContainsFunc(n.After, func(need string) bool { return !state(need).IsFinal() }):
 		return Wait, 0
 	}
 	return Begin, 0
+}
+
+// count returns how many members of the choice have completed, and how many have or still can.
+func (c *Choice) count(state func(node string) State) (completed, possible int) {
+	for _, need := range c.Of {
+		switch s := state(need); {
+		case s == Completed:
+			completed++
+			possible++
+		case !s.IsFinal():
+			possible++
+		}
+	}
+	return completed, possible
 }
 
 // verdictOnUnmet returns what happens to the node if a need is not met; Wait if it begins all the same.

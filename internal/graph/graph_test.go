@@ -27,8 +27,10 @@ func drawShape(t *rapid.T) *Shape {
 			return names
 		}
 		n.Needs, n.After = some("needs"), some("after")
-		if of := some("choice"); len(of) > 0 {
-			n.Choices = []Choice{{Of: of, K: rapid.IntRange(1, len(of)).Draw(t, "k"), Keep: rapid.Bool().Draw(t, "keep")}}
+		for range 2 {
+			if of := some("choice"); len(of) > 0 {
+				n.Choices = append(n.Choices, Choice{Of: of, K: rapid.IntRange(1, len(of)).Draw(t, "k"), Keep: rapid.Bool().Draw(t, "keep")})
+			}
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
@@ -69,6 +71,19 @@ func TestVerdictsStay(t *testing.T) {
 			t.Fatalf("the verdict %d became %d: %+v", before, after, n)
 		}
 	})
+}
+
+// A node that never begins makes no choice, also if one of its choices can be made: else its state would depend on what completes first.
+func TestNoChoiceIsMadeForANodeThatNeverBegins(t *testing.T) {
+	n := Node{Choices: []Choice{{Of: []string{"completed"}, K: 1}, {Of: []string{"failed", "completed"}, K: 2}}}
+	state := func(node string) State { return State(node) }
+	if v, _ := n.Decide(state, func(int) bool { return false }); v != SkipNow {
+		t.Errorf("the verdict is %d", v)
+	}
+	n.Unmet = Run
+	if v, choice := n.Decide(state, func(int) bool { return false }); v != ChooseBefore || choice != 0 {
+		t.Errorf("the verdict is %d for choice %d", v, choice)
+	}
 }
 
 // A shape is read as it was written, and a run can always continue with the shape that it recorded.
@@ -141,6 +156,9 @@ func TestViewOfLists(t *testing.T) {
 		{[]Row{row("list/step", "completed", `[1,[2,3]]`)}, false, "completed ready waiting"},
 		{[]Row{row("list/step", "completed", `[]`)}, false, "completed completed ready"},
 		{[]Row{row("list/step", "completed", `null`)}, false, "completed completed ready"},
+		{[]Row{row("list/step", "completed", `[]`), row("each/delay", "completed", "")}, true, "completed completed cancelled"},
+		{[]Row{row("list/step", "completed", `[]`), row("each/delay", "started", "")}, false, "completed delayed waiting"},
+		{[]Row{row("list/step", "completed", `[1]`), row("each/delay", "completed", "")}, false, "completed ready waiting"},
 		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", "")}, false, "completed running waiting"},
 		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", "")}, false, "completed failed skipped"},
 		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", ""), row("each/each/0", "started", "")}, false, "completed running waiting"},
@@ -156,6 +174,45 @@ func TestViewOfLists(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: %v, want %s", c.rows, got, c.want)
+		}
+	}
+}
+
+// A node whose list is empty has completed once its condition is recorded, also if a choice ends it then: it makes no call that the choice
+// could refuse.
+func TestViewOfAnEmptyListWithACondition(t *testing.T) {
+	s := &Shape{Nodes: []Node{
+		{Name: "list", Kind: KindStep}, {Name: "each", Kind: KindEach, Over: "list", Needs: []string{"list"}, If: []string{"list"}},
+	}, Output: "each"}
+	rows := []Row{{Name: "list" + naming.Separator + "step", Status: "completed", Output: []byte("[]")}}
+	ended := func(node string) bool { return node == "each" }
+	none := func(string) bool { return false }
+	if got := s.View(rows, none, false)[1].State; got != Ready {
+		t.Errorf("before its condition is known it is %s", got)
+	}
+	if got := s.View(rows, ended, true)[1].State; got != Cancelled {
+		t.Errorf("ended before its condition is known it is %s", got)
+	}
+	rows = append(rows, Row{Name: "each" + naming.Separator + CallHeld, Status: "completed"})
+	for what, is := range map[string]func(string) bool{"open": none, "ended": ended} {
+		if got := s.View(rows, is, true)[1].State; got != Completed {
+			t.Errorf("%s, with its condition it is %s", what, got)
+		}
+	}
+}
+
+// The reason why a condition on a node without a value does not hold is why that node has none.
+func TestCausesBehindACondition(t *testing.T) {
+	s := &Shape{Nodes: []Node{
+		{Name: "failed", Kind: KindStep},
+		{Name: "below", Kind: KindStep, Needs: []string{"failed"}},
+		{Name: "zero", Kind: KindStep},
+		{Name: "out", Kind: KindStep, Needs: []string{"below", "zero"}, If: []string{"below", "zero"}, Unmet: Run},
+	}, Output: "out"}
+	for condition, want := range map[string]int{"below": 0, "zero": 3} {
+		outcomes := []Outcome{{State: Failed}, {State: Skipped}, {State: Completed}, {State: Skipped, Condition: condition}}
+		if got := s.Causes(3, func(i int) Outcome { return outcomes[i] }); !slices.Equal(got, []int{want}) {
+			t.Errorf("a condition on %q: %v, want %d", condition, got, want)
 		}
 	}
 }

@@ -39,6 +39,7 @@ const (
 const (
 	CallDelay = "delay" // a sleep
 	CallSkip  = "skip"  // the condition was not met
+	CallHeld  = "held"  // the conditions were met, of a node whose list has no items, so that nothing else is recorded
 	CallInput = "input" // the function that returns the input of a child failed
 )
 

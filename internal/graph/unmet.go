@@ -4,38 +4,67 @@ import "slices"
 
 // Outcome is how a node has ended.
 type Outcome struct {
-	State   State
-	ByUnmet bool // it was skipped because its own needs are not met, and not by a condition
+	State     State
+	Condition string // of a node that was skipped by its own condition: the node on whose value it is; else empty
 }
 
 // Unmet returns the indexes of the nodes that are the reasons why needs of the node are not met, in the order of the shape: those that
-// it needs, or that these need, and that failed, were cancelled, or were skipped by their own condition. outcome returns how the node with
-// an index has ended.
-func (s *Shape) Unmet(node *Node, outcome func(i int) Outcome) (reasons []int) {
-	seen := make([]bool, len(s.Nodes))
-	var visit func(n *Node)
-	visit = func(n *Node) {
-		needs := slices.Clone(n.Needs)
-		for _, c := range n.Choices {
-			needs = append(needs, c.Of...)
-		}
-		for _, name := range needs {
-			i := s.Index(name)
-			o := outcome(i)
-			if seen[i] || !o.State.IsFinal() || o.State == Completed {
-				continue
-			}
-			seen[i] = true
-			if o.ByUnmet {
-				visit(&s.Nodes[i])
-			} else {
-				reasons = append(reasons, i)
-			}
+// it needs, or that these need, and that failed, were cancelled, or were skipped because their own condition does not hold for a value.
+// outcome returns how the node with an index has ended.
+func (s *Shape) Unmet(node *Node, outcome func(i int) Outcome) []int {
+	r := reasons{shape: s, outcome: outcome, seen: make([]bool, len(s.Nodes))}
+	r.visitNeeds(node)
+	slices.Sort(r.found)
+	return r.found
+}
+
+// Causes returns the indexes of the nodes that are the reasons why the node with the index, which has ended, has no value: as Unmet does,
+// or the node itself.
+func (s *Shape) Causes(i int, outcome func(i int) Outcome) []int {
+	r := reasons{shape: s, outcome: outcome, seen: make([]bool, len(s.Nodes))}
+	r.visit(i)
+	slices.Sort(r.found)
+	return r.found
+}
+
+// reasons is a search for the nodes because of which another one has no value.
+type reasons struct {
+	shape   *Shape
+	outcome func(i int) Outcome
+	seen    []bool
+	found   []int
+}
+
+func (r *reasons) visitNeeds(n *Node) {
+	for _, name := range n.Needs {
+		r.visit(r.shape.Index(name))
+	}
+	for _, c := range n.Choices {
+		for _, name := range c.Of {
+			r.visit(r.shape.Index(name))
 		}
 	}
-	visit(node)
-	slices.Sort(reasons)
-	return reasons
+}
+
+func (r *reasons) visit(i int) {
+	o := r.outcome(i)
+	if r.seen[i] || !o.State.IsFinal() || o.State == Completed {
+		return
+	}
+	r.seen[i] = true
+	switch found := len(r.found); {
+	case o.State != Skipped:
+		r.found = append(r.found, i)
+	case o.Condition == "":
+		r.visitNeeds(&r.shape.Nodes[i])
+	default: // a condition on what has no value does not hold because of that
+		if on := r.shape.Index(o.Condition); on >= 0 {
+			r.visit(on)
+		}
+		if len(r.found) == found {
+			r.found = append(r.found, i)
+		}
+	}
 }
 
 // Culprit returns the index of the node that led to it that a need of the node is not met: the first failed one of [Shape.Unmet], or else

@@ -27,8 +27,8 @@ func TestUnneeded(t *testing.T) {
 				ends := s.Unneeded(n.Name, c, winners, state, chosen)
 				isLoser := func(name string) bool { return slices.Contains(choice.Of, name) && !slices.Contains(winners, name) }
 				needs := func(d *Node, name string) bool { // d needs the node, and d is not the chooser by this choice
-					return slices.Contains(d.Needs, name) || slices.ContainsFunc(d.Choices, func(c Choice) bool {
-						return d.Name != n.Name && slices.Contains(c.Of, name) && (c.Keep || !recorded[d.Name])
+					return slices.Contains(d.Needs, name) || slices.ContainsFunc(indexesOf(d.Choices, name), func(i int) bool {
+						return (d.Name != n.Name || i != c) && (d.Choices[i].Keep || !recorded[d.Name])
 					})
 				}
 				isNeeded := func(name string) bool {

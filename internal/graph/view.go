@@ -48,12 +48,12 @@ func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []Node
 	for i := range s.Nodes {
 		view := &v.views[i]
 		v.fromRows(&s.Nodes[i], view)
-		switch {
-		case view.State.IsFinal():
-		case ended(s.Nodes[i].Name):
-			view.State = Cancelled
-		case view.State == "":
+		isFinal := view.State.IsFinal()
+		if view.State == "" || view.State == Ready { // after its delay, a list without items has no row either
 			view.State = v.beforeRows(&s.Nodes[i])
+		}
+		if !isFinal && view.State != Completed && ended(s.Nodes[i].Name) { // a list without items completes all the same
+			view.State = Cancelled
 		}
 		if over && !view.State.IsFinal() {
 			view.State = Cancelled
@@ -177,7 +177,7 @@ func (v *viewer) beforeRows(n *Node) State {
 		return r != nil && stateOf(r) == Completed
 	})
 	switch {
-	case verdict == Begin && n.Over != "" && v.length(n.Over) == 0:
+	case verdict == Begin && n.Over != "" && v.length(n.Over) == 0 && v.hasPassed(n):
 		return Completed
 	case verdict == Begin:
 		return Ready
@@ -189,10 +189,23 @@ func (v *viewer) beforeRows(n *Node) State {
 	return Waiting
 }
 
+// hasPassed reports whether the conditions of a node, whose needs are met, held and its delay is over.
+func (v *viewer) hasPassed(n *Node) bool {
+	isRecorded := func(call string) bool {
+		r := v.rows[n.Name+naming.Separator+call]
+		return r != nil && stateOf(r) == Completed
+	}
+	return (len(n.If) == 0 || isRecorded(CallHeld)) && (!n.Delayed || isRecorded(CallDelay))
+}
+
 // culpritOf returns the node that led to it that a need of the node is not met, or an empty text.
 func (v *viewer) culpritOf(n *Node) string {
 	at := v.shape.Culprit(n, func(i int) Outcome {
-		return Outcome{State: v.views[i].State, ByUnmet: v.views[i].State == Skipped && !v.views[i].Condition}
+		o := Outcome{State: v.views[i].State}
+		if v.views[i].Condition {
+			o.Condition = v.views[i].Because
+		}
+		return o
 	})
 	if at < 0 {
 		return ""

@@ -98,6 +98,16 @@ func TestGraphIsRepairedAlongItsEdges(t *testing.T) {
 			t.Errorf("the copy returned %d, %v", out, err)
 		}
 		wantCalls(t, "the copy", &calls, map[string]int{"report": 1, "never": 1})
+		orFail(e.Fork(within(t), "run", durable.From("report/step")))(t)
+		if out, err := w.Call(within(t), e, 1, durable.ID("run")); out != 17 || err != nil {
+			t.Errorf("the fork from a call returned %d, %v", out, err)
+		}
+		wantCalls(t, "the fork from a call", &calls, map[string]int{"report": 1, "never": 1})
+		orFail(e.Override(within(t), "run", "right/step", 10))(t)
+		if out, err := w.Call(within(t), e, 1, durable.ID("run")); out != 23 || err != nil {
+			t.Errorf("the override returned %d, %v", out, err)
+		}
+		wantCalls(t, "the override", &calls, map[string]int{"any": 1})
 		if _, err := e.Fork(within(t), "run", durable.From("nothing")); !errors.Is(err, durable.ErrNoStep) {
 			t.Errorf("a fork from no node returned %v", err)
 		}

@@ -122,8 +122,8 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 }
 
 // From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after it.
-// The name is that of a [Checkpoint], with its scope. In a run of a graph it can also be the name of a node: then the checkpoints of the
-// node are dropped, and those of all nodes downstream of it.
+// The name is that of a [Checkpoint], with its scope. In a run of a graph, what depends on the call is dropped instead of what began later:
+// the later calls of its node, and all nodes downstream of it. There the name can also be that of a node, which is dropped as a whole.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "From")

@@ -8,8 +8,8 @@ import (
 )
 
 // Override replaces the value of a step that has succeeded. The step is not executed again. All calls that began after it are dropped,
-// because they may depend on the value: they are made again, those that had completed with new idempotency keys. With [FromEnd]
-// they are kept with their outcomes, and only what follows the last recorded call sees the new value.
+// because they may depend on the value; in a run of a graph, those of the nodes downstream are. They are made again, those that had
+// completed with new idempotency keys. With [FromEnd] they are kept with their outcomes, and only what follows the last recorded call sees the new value.
 //
 // The step can also be a Tx, a receive or a child. step is the name of its [Checkpoint], with its scope. The value is encoded as
 // the result of a step is. Its Go type must be the one that the code decodes; this cannot be checked, except that a value with

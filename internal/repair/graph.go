@@ -53,6 +53,30 @@ func (p *plan) dropFromNode() bool {
 	return true
 }
 
+// dropAfterCall drops what depends on the outcome of a call of a node: what the node did later, and all nodes downstream. Items of a list
+// do not depend on each other. It reports false if the call is that of no node.
+func (p *plan) dropAfterCall(call *store.Step) bool {
+	node, rest, _ := strings.Cut(call.Name, naming.Separator)
+	shape := p.shape()
+	if shape == nil || shape.Index(node) < 0 {
+		return false
+	}
+	isItem := strings.Contains(rest, naming.Separator)
+	for i := range p.History {
+		row := &p.History[i]
+		isLater := !isItem && row.Seq > call.Seq && strings.HasPrefix(row.Name, node+naming.Separator)
+		if isLater || strings.HasPrefix(row.Name, call.Name+naming.Separator) {
+			p.drop(row)
+		}
+	}
+	for _, downstream := range shape.Downstream(node) {
+		if downstream != node {
+			p.dropNode(downstream)
+		}
+	}
+	return true
+}
+
 // dropNode drops all calls of a node, with the choices and the skip that it has recorded.
 func (p *plan) dropNode(node string) {
 	for i := range p.History {

@@ -60,6 +60,39 @@ func TestAForkFromANodeFollowsTheEdges(t *testing.T) {
 	}
 }
 
+// A fork from a call of a node, and an override of it, follow the edges too: what the node did before the call is kept, and so are the other
+// items of a list.
+func TestARepairFromACallOfANodeFollowsTheEdges(t *testing.T) {
+	calls := append([]string{
+		"step list/step completed", "map right/each completed", "step right/each/0 completed", "sleep left/delay completed", "step right/each/1 completed",
+		"step right/each/2 completed",
+	}, all[2:]...)
+	for from, dropped := range map[string][]string{
+		"left/step":    {"any/choice 1", "any/step", "left/step", "late/step", "join/step"},
+		"left/delay":   {"left/delay", "any/choice 1", "any/step", "left/step", "late/step", "join/step"},
+		"right/each":   {"right/each", "right/each/0", "right/each/1", "right/each/2", "any/choice 1", "any/step", "join/step"},
+		"right/each/1": {"right/each/1", "any/choice 1", "any/step", "join/step"},
+		"any/step":     {"any/step"},
+	} {
+		h := drawn(t, "", calls...).live()
+		q := laterRequest()
+		q.From = naming.ParseDisplay(from)
+		r := done(t)(Fork(&h.Subject, q, nil))
+		want(t, "dropped from "+from, r.Detail.Dropped, dropped...)
+		if from == "left/delay" || from == "right/each" {
+			continue // they have no value
+		}
+		h = drawn(t, "", calls...)
+		for i := range h.History {
+			if h.History[i].Name == q.From {
+				h.History[i].Output = []byte("1")
+			}
+		}
+		r = done(t)(Override(&h.Subject, laterRequest(), q.From, []byte("2")))
+		want(t, "dropped by an override of "+from, r.Detail.Dropped, slices.DeleteFunc(slices.Clone(dropped), func(name string) bool { return name == from })...)
+	}
+}
+
 // A retry of a failed node also executes those again that ran because it failed, or were skipped because of that. A choice that others
 // have won stays.
 func TestARetryFollowsTheEdges(t *testing.T) {

@@ -133,7 +133,8 @@ func (p *plan) call(name string) (*store.Step, error) {
 	return row, nil
 }
 
-// dropFrom drops the call that the request names, and all that began later. In a graph it can also name a node.
+// dropFrom drops the call that the request names, and all that began later; in a graph, what depends on the call. There the request can also
+// name a node.
 func (p *plan) dropFrom() error {
 	if p.history[p.request.From] == nil && p.dropFromNode() {
 		return nil
@@ -142,12 +143,21 @@ func (p *plan) dropFrom() error {
 	if err != nil {
 		return err
 	}
+	p.drop(from)
+	p.dropAfter(from)
+	return nil
+}
+
+// dropAfter drops all calls that began after the call; in a graph, those that depend on it.
+func (p *plan) dropAfter(call *store.Step) {
+	if p.dropAfterCall(call) {
+		return
+	}
 	for _, row := range p.history {
-		if row.Seq >= from.Seq {
+		if row.Seq > call.Seq {
 			p.drop(row)
 		}
 	}
-	return nil
 }
 
 // drop drops a checkpoint.

@@ -10,7 +10,7 @@ import (
 )
 
 // Override decides how the value of a call that succeeded is replaced. It drops all calls that began after it, because
-// they may depend on the value, unless the request keeps them by FromEnd.
+// they may depend on the value, or in a graph those that do, unless the request keeps them by FromEnd.
 func Override(s *Subject, q *Request, step string, value []byte) (*Result, error) {
 	p, row, err := planStep(s, q, step)
 	switch {
@@ -28,11 +28,7 @@ func Override(s *Subject, q *Request, step string, value []byte) (*Result, error
 		return nil, err
 	}
 	if !q.FromEnd {
-		for _, other := range p.history {
-			if other.Seq > row.Seq {
-				p.drop(other)
-			}
-		}
+		p.dropAfter(row)
 	}
 	return p.complete(), nil
 }

@@ -169,6 +169,8 @@ func TestRow19_WrongClocks(t *testing.T) {
 		t.Logf("paused=%v moved=%v", longest.Round(time.Millisecond), moved.Round(time.Millisecond))
 	})
 
+	flowOfWrongClocks(t, client, anyone, inTime)
+
 	t.Run("all times are the database's", func(t *testing.T) {
 		after, times, kinds := began.Add(-reading), 0, make(map[durable.EventType]int)
 		check := func(what string, at time.Time) {

@@ -119,6 +119,38 @@ var inbox = durable.Define("inbox", func(c *durable.Ctx, n int) (all []int, err 
 	return all, nil
 })
 
+// The limit of limited.
+var calls = durable.NewLimit("calls", durable.Rate(20, time.Second), durable.Burst(2))
+
+// limited returns when it began, and when its step had a permit.
+var limited = durable.Define("limited", func(c *durable.Ctx, _ int) ([]stamp, error) {
+	began, err := marking(c, "began")
+	if err != nil {
+		return nil, err
+	}
+	called, err := c.Step("called", func(context.Context) (stamp, error) { return now(), nil }, calls.Permit())
+	return []stamp{began, called}, err
+})
+
+// tick is started by a schedule, and returns when it ran.
+var tick = durable.Define("tick", func(c *durable.Ctx, _ int) (stamp, error) { return marking(c, "ran") })
+
+// numbered is the input of a run, and when it ran.
+type numbered struct {
+	N  int
+	At stamp
+}
+
+// The workflows of starts that fold.
+var debounced, single = folding("debounced"), folding("single")
+
+func folding(name string) *durable.Workflow[int, numbered] {
+	return durable.Define(name, func(c *durable.Ctx, n int) (numbered, error) {
+		at, err := marking(c, "ran")
+		return numbered{n, at}, err
+	})
+}
+
 func main() {
 	if err := work(); err != nil {
 		say("error", err)
@@ -141,7 +173,7 @@ func work() error {
 		return err
 	}
 	e, err := durable.New(s, durable.Config{
-		Workflows: []durable.Definition{timers, long, bounded, inbox}, Name: who,
+		Workflows: []durable.Definition{timers, long, bounded, inbox, limited, tick, debounced, single}, Name: who,
 		Lease: lease, Concurrency: 6, ParkAfter: 100 * time.Millisecond, Poll: 200 * time.Millisecond,
 	})
 	if err != nil {
@@ -203,6 +235,14 @@ func obey(ctx context.Context, e *durable.Engine, line string) error {
 		err = e.Signal(ctx, id, "m", int(n))
 	case "inbox":
 		_, err = inbox.Start(ctx, e, int(n), durable.ID(id))
+	case "limited":
+		_, err = limited.Start(ctx, e, int(n), durable.ID(id), durable.InQueue("rated"))
+	case "expire":
+		_, err = limited.Start(ctx, e, 0, durable.ID(id), durable.InQueue("closed"), durable.StartBy(n))
+	case "debounce":
+		_, err = debounced.Start(ctx, e, int(n), durable.Debounce("k", 500*time.Millisecond, time.Minute))
+	case "singleton":
+		_, err = single.Start(ctx, e, int(n), durable.Singleton("k", durable.WhileLiveReplace))
 	case "pause":
 		_, err = e.Pause(ctx, id)
 	case "thaw":

@@ -52,10 +52,10 @@ type NeededChange struct {
 // Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. It
 // reports which runs the code fits, with the calls that they would make next; which runs would fail without a further call; and
 // which runs would be held, at which call and why. A run that would fail need not show a fault of the code: its last step may have
-// failed. But new code that fails or panics looks the same. Call it before a deploy, from the new program; the engine need not
-// run. It writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a run
-// that leaves the process. The workflow functions are executed, so their code outside of steps takes effect. A function that does
-// not return within 10 seconds is reported as unknown.
+// failed. New code that fails or panics is reported in the same way. Call it before a deploy, from the new program; the engine
+// need not run. It writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in
+// a run that leaves the process. The workflow functions are executed, so their code outside of steps takes effect. A function that
+// does not return within 10 seconds is reported as unknown.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)

@@ -23,7 +23,7 @@
 //
 // The stores of OpenSchema share all of these connections; see shared_conns.go, listen_shared.go and sight.go.
 //
-// On a Citus that keeps the schema on one node, the connections lead to that node, and pipelines contain BEGIN and
+// On a Citus cluster that keeps the schema on one node, the connections lead to that node, and pipelines contain BEGIN and
 // COMMIT too; see citus.go.
 //
 // # Sessions

@@ -73,10 +73,9 @@ func AllowAsyncCommit() Option {
 	}
 }
 
-// WithoutListen opens no connection on which a worker listens for notifications and holds its presence
-// lock. Use it for databases without LISTEN, or if each connection counts. Workers then find due runs by
-// polling (see durable.Config.Poll), and find requests to pause or cancel a run when they renew its
-// lease. The runs of a dead worker are taken over when their leases end.
+// WithoutListen opens no connection on which a worker listens for notifications and holds its presence lock. Use it for databases
+// without LISTEN, or if connections are scarce. Workers then find due runs by polling (see durable.Config.Poll), and find requests
+// to pause or cancel a run when they renew its lease. The runs of a dead worker are taken over when their leases end.
 func WithoutListen() Option {
 	return func(o *openOptions) error {
 		o.withoutListen = true

@@ -80,12 +80,12 @@ func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 	}
 }
 
-// OpenSchema returns a store of another schema of the same database. It shares the connections of s, so that a process
-// can execute the runs of many schemas, for example one for each tenant: a worker on a further schema opens no connection, and asks
-// seldom whether there is something to do as long as the server tells it by itself. OpenSchema applies the missing migrations. The
-// stores may be closed in any order; the last one closes the connections. On a Citus, where schemas lie on different nodes, each
-// store has connections of its own. A pool that was given to New cannot follow them, so there Tx steps return an [*AwayFromHomeError]
-// if their schema lies on another node than the one to which that pool leads.
+// OpenSchema returns a store of another schema of the same database. It shares the connections of s, so that a process can execute
+// the runs of many schemas, for example one for each tenant. A worker on a further schema opens no connection, and polls less
+// often while notifications arrive. OpenSchema applies the missing migrations. The stores may be closed in any order; the last one
+// closes the connections. On Citus, where schemas are on different nodes, each store has connections of its own. A pool that was
+// given to New cannot follow them, so Tx steps return an [*AwayFromHomeError] there if their schema is on another node than the
+// one to which that pool leads.
 //
 // Of the options, WithoutMigrations and OwnedBy are allowed. Errors are those of [Open].
 func (s *Store) OpenSchema(ctx context.Context, name string, opts ...Option) (*Store, error) {

@@ -24,7 +24,7 @@ type OpenError struct {
 	Err     error // the error of the operating system or of SQLite; may be nil
 }
 
-// Error implements error.
+// Error returns the path, the problem and the fix.
 func (e *OpenError) Error() string {
 	text := fmt.Sprintf("sqlite: cannot open %q: %s", e.Path, e.Problem)
 	if e.Err != nil {
@@ -33,7 +33,7 @@ func (e *OpenError) Error() string {
 	return text + ": " + e.Fix
 }
 
-// Unwrap implements the convention of package errors.
+// Unwrap returns the field Err.
 func (e *OpenError) Unwrap() error { return e.Err }
 
 // resultCode returns the extended result code of the SQLite error in err, or 0.

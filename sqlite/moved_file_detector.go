@@ -19,13 +19,13 @@ type MovedError struct {
 	Problem string // "was deleted or moved away" or "was replaced by another file"
 }
 
-// Error implements error.
+// Error returns which file was moved, and how.
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("sqlite: %q %s while it was open: what is written now would be lost, so this store has stopped: "+
 		"stop every process that uses the database, put the file and its -wal back together, or restore a backup, and start them again", e.Path, e.Problem)
 }
 
-// Unwrap implements the convention of package errors.
+// Unwrap returns [durable.ErrMoved] and [durable.ErrClosed].
 func (e *MovedError) Unwrap() []error { return []error{store.ErrMoved, store.ErrClosed} }
 
 // The files of a database, the most telling ones first.

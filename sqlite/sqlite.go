@@ -17,9 +17,9 @@
 // connections read; because of the write-ahead log they never wait for a writer. Every commit syncs the log, unless you choose
 // Normal. The engine commits the checkpoints of many runs together, so a sync serves many steps.
 //
-// Each worker holds a lock on a file in the folder "<file>-workers". The operating system releases the lock when the process
-// dies, so other workers take over its runs at once. On systems other than Unix, takeover happens when the lease expires. A
-// process notices the commits of other processes within about 20 ms.
+// Each worker holds a lock on a file in the folder "<file>-workers". The operating system releases the lock when the process dies,
+// so other workers take over its runs at once. On systems other than Unix, takeover happens when the lease expires. A process
+// notices the commits of other processes by notifications of the file system on Linux, and within about 20 ms elsewhere.
 //
 // # Not supported
 //

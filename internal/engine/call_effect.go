@@ -32,7 +32,7 @@ import (
 
 // ErrEffectInterrupted is returned by a call that affects another run, such as SendSignal, when its own run or branch was ended
 // or suspended meanwhile. The call then records nothing.
-var ErrEffectInterrupted = errors.New("durable: the run left over a call")
+var ErrEffectInterrupted = errors.New("durable: the run ended or was suspended during a call")
 
 // stepTaskFromContext returns the task of the attempt whose function has the context.
 func stepTaskFromContext(ctx context.Context) (*stepTask, error) {

@@ -15,7 +15,7 @@ import (
 // TimeoutAction says what happens when the time of a receive is over.
 type TimeoutAction uint8
 
-// The values of Timeout.
+// The values of TimeoutAction.
 const (
 	TimeoutFails       TimeoutAction = iota // the receive fails with record.CodeTimeout
 	TimeoutGoesOn                           // the receive returns ReceiveSpec.TimeoutValue

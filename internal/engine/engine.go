@@ -25,8 +25,8 @@
 //   - Engine owns the clock and the waiters for results, and shares the journal with the other
 //     engines of its store. It works as a
 //     client without any goroutine of its own.
-//   - worker exists from the beginning of Run to its end. It owns the loops (claim,
-//     renew, attend, takeover) and the goroutines of runs.
+//   - worker exists from the beginning of Run to its end. It owns the loops (claim, renew, listen, takeover) and the goroutines of
+//     runs.
 //   - run owns its contexts, its history and its suspension.
 //
 // # Where things are
@@ -40,7 +40,7 @@
 //   - call: durable calls, one file for each kind, and the attempts of steps with their
 //     slots and permits.
 //   - park: when a run that waits leaves memory.
-//   - queue, admission: runs in queues with settings: how they are started, and who of them gets a place.
+//   - queue, admission: runs in queues with settings: how they are started, and which of them get a place.
 //   - start_fold: starts that fold with others of their key.
 //   - probe: what package durabletest observes and controls.
 //

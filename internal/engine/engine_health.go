@@ -11,7 +11,7 @@ type WorkerHealth struct {
 	Stopped       error // the error with which Run had to stop; nil again once Run is called again
 }
 
-// WorkerHealth returns the present state.
+// WorkerHealth returns the present state of the worker.
 func (e *Engine) WorkerHealth() WorkerHealth {
 	e.mu.Lock()
 	h := WorkerHealth{Executes: len(e.workflows) > 0, Lease: e.cfg.Lease, Stopped: e.runError}

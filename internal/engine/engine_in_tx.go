@@ -13,7 +13,7 @@ func (e *Engine) StartIn(starts []*store.StartWrite, insert func([]*store.StartW
 	return e.coded.StartsWith(starts, insert)
 }
 
-// SignalIn does the same for a signal.
+// SignalIn calls insert with the signal as it is stored. The function writes it in the caller's transaction, and sets its outcome.
 func (e *Engine) SignalIn(signal *store.SignalWrite, insert func(*store.SignalWrite) error) error {
 	if e.coded == nil {
 		return insert(signal)

@@ -19,7 +19,7 @@ import (
 
 // RepairRequest is a request to make the next generation of a run.
 type RepairRequest struct {
-	Verb           string            // one of the verbs below
+	Verb           string            // RetryVerb, OverrideVerb, SkipVerb, RerunVerb or ForkVerb
 	From           string            // of a retry or fork, as users see it; empty: the step that the run's failure names
 	FromEnd        bool              // all other calls are kept
 	Step           string            // of an override, skip or rerun, as users see it
@@ -60,9 +60,9 @@ const (
 	supersededReason = "a repair has dropped the call that started it"
 )
 
-// Repair makes the next generation of a run, and in a retry of the failed children that its failure names. It returns
-// them, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair
-// for a request that cannot be meant.
+// Repair makes the next generation of a run, and in a retry of the failed children that its failure names. It returns the repaired
+// runs, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair for a
+// request that does not fit the history of the run.
 func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]RepairedRun, error) {
 	if err := e.checkWorkersSince(ctx, ignoresRepairs, store.RepairVersion); err != nil {
 		return nil, err

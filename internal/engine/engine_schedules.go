@@ -54,7 +54,7 @@ func (e *Engine) ResumeSchedule(ctx context.Context, name, by, reason string) er
 	})
 }
 
-// DeleteSchedule deletes a schedule.
+// DeleteSchedule deletes a schedule and its fires.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
 	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Delete(name, at.Row, e.clock.Now(), by, reason)

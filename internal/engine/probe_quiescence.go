@@ -70,8 +70,8 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 	return left
 }
 
-// WakeAll makes the worker look for due runs and schedules at once, and admit runs to their queues. Callers that wait for results
-// look for them at once, too.
+// WakeAll makes the worker query for due runs and schedules at once, and admit runs to their queues. Callers that wait for results
+// query for them at once, too.
 func (e *Engine) WakeAll() {
 	if w := e.worker(); w != nil {
 		w.wakeLoops()

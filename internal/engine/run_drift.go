@@ -21,7 +21,7 @@ type DriftPolicy int8
 const (
 	DriftHolds     DriftPolicy = 0 // the run is held
 	DriftContinues DriftPolicy = 1 // the call returns ErrDiverged, which the function may handle; a call that is not recorded is executed
-	DriftFails     DriftPolicy = 2 // as DriftContinues, and so does a call that is not recorded while recorded ones are missing
+	DriftFails     DriftPolicy = 2 // as DriftContinues, but a call that is not recorded also returns ErrDiverged while recorded calls are missing
 )
 
 // Diverged is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if

@@ -143,7 +143,7 @@ func (w *worker) versionRules(ctx context.Context, now time.Time) (*store.Versio
 // VersionWait is why no worker claims a due run: workers of its version, or of a later one, live or lived a short time ago.
 type VersionWait struct {
 	Version string
-	Until   time.Time // when others may claim the run, unless a worker of such a version shows a sign of life
+	Until   time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
 // VersionWaitOf returns why no live worker claims a due run, if its version is the reason; otherwise nil.

@@ -100,33 +100,32 @@ type Writer interface {
 	Run(ctx context.Context, w *store.OwnershipEnd) error
 }
 
-// Start implements Writer. Like the following methods, it shares its transaction with the writes of
-// other callers.
+// Start commits new runs; see [Writer]. As the following methods do, it shares its transaction with the writes of other callers.
 func (j *Journal) Start(ctx context.Context, starts []*store.StartWrite) error {
 	return j.awaitEntry(ctx, j.newStartEntry(starts))
 }
 
-// Step is described at Writer.
+// Step commits one state of a step; see [Writer].
 func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newStepEntry(w))
 }
 
-// Child is described at Writer.
+// Child commits the start of a child together with its parent's step; see [Writer].
 func (j *Journal) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newChildEntry(s, w))
 }
 
-// Receive is described at Writer.
+// Receive commits one attempt to receive a signal; see [Writer].
 func (j *Journal) Receive(ctx context.Context, r *store.ReceiveWrite) error {
 	return j.awaitEntry(ctx, j.newReceiveEntry(r))
 }
 
-// Signal is described at Writer.
+// Signal commits a signal; see [Writer].
 func (j *Journal) Signal(ctx context.Context, s *store.SignalWrite) error {
 	return j.awaitEntry(ctx, j.newSignalEntry(s))
 }
 
-// Run is described at Writer.
+// Run commits the end of one ownership of a run; see [Writer].
 func (j *Journal) Run(ctx context.Context, w *store.OwnershipEnd) error {
 	return j.awaitEntry(ctx, j.newRunEntry(w))
 }

@@ -79,32 +79,32 @@ func (a *SoloWriter) Close() {
 	a.lockKeys = nil
 }
 
-// Start is described at Writer.
+// Start commits new runs; see [Writer].
 func (a *SoloWriter) Start(ctx context.Context, starts []*store.StartWrite) error {
 	return a.write(ctx, a.j.newStartEntry(starts))
 }
 
-// Step is described at Writer.
+// Step commits one state of a step; see [Writer].
 func (a *SoloWriter) Step(ctx context.Context, w *store.StepWrite) error {
 	return a.write(ctx, a.j.newStepEntry(w))
 }
 
-// Child is described at Writer.
+// Child commits the start of a child together with its parent's step; see [Writer].
 func (a *SoloWriter) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return a.write(ctx, a.j.newChildEntry(s, w))
 }
 
-// Receive is described at Writer.
+// Receive commits one attempt to receive a signal; see [Writer].
 func (a *SoloWriter) Receive(ctx context.Context, r *store.ReceiveWrite) error {
 	return a.write(ctx, a.j.newReceiveEntry(r))
 }
 
-// Signal is described at Writer.
+// Signal commits a signal; see [Writer].
 func (a *SoloWriter) Signal(ctx context.Context, s *store.SignalWrite) error {
 	return a.write(ctx, a.j.newSignalEntry(s))
 }
 
-// Run is described at Writer.
+// Run commits the end of one ownership of a run; see [Writer].
 func (a *SoloWriter) Run(ctx context.Context, w *store.OwnershipEnd) error {
 	return a.write(ctx, a.j.newRunEntry(w))
 }

@@ -42,8 +42,8 @@ func (a *QueueAdmission) CopyResults(plan *AdmissionPlan) {
 // QueueAdmitter decides which runs of queues with settings may begin. If a queue has no row, because it was deleted, all of its
 // runs may begin at once.
 type QueueAdmitter interface {
-	// Admit makes one pass over a queue, in one transaction, and sets the results. A run that another transaction has locked is
-	// left for the next admission.
+	// Admit decides about the runs of one queue, in one transaction, and sets the results. A run that another transaction has
+	// locked is left for the next admission.
 	Admit(ctx context.Context, a *QueueAdmission) error
 }
 
@@ -52,13 +52,13 @@ const (
 	// need not wait for many admitted runs.
 	MaxAdmitted = 256
 
-	// MaxRunsRead is how many runs of each kind a store reads for one pass; see QueueState.AddRuns.
+	// MaxRunsRead is how many runs of each kind a store reads for one admission; see QueueState.AddRuns.
 	MaxRunsRead = 500
 
-	// MaxRunsReadBehindKey is how many runs behind one key, in each of its lines, a store reads for one pass.
+	// MaxRunsReadBehindKey is how many runs behind one key, in each of its lines, a store reads for one admission.
 	MaxRunsReadBehindKey = 20
 
-	// MaxKeysRead is how many keys a store reads for one pass because their CheckAt has come.
+	// MaxKeysRead is how many keys a store reads for one admission because their CheckAt has come.
 	MaxKeysRead = 100
 
 	// turnOfWeightOne is what a turn adds for a run of weight 1.
@@ -93,8 +93,8 @@ type QueueState struct {
 	RecordedSettings string // the recorded settings
 	AppliedSettings  string // the recorded settings at the last admission
 
-	// A store sets these fields before it locks the queue, to find out whether a pass would change anything. It sets
-	// Next in each pass.
+	// A store sets these fields before it locks the queue, to find out whether a pass would change anything. It sets NextDueAt in
+	// each admission.
 	HasWork       bool      // a run has departed, is due without a place, or is a stray, or the time of an admitted run is over, or a key is to be looked at
 	HasUnclaimed  bool      // a run is admitted that was never executed
 	HasRunsInLine [3]bool   // whether there is a run in the line of each class
@@ -102,7 +102,7 @@ type QueueState struct {
 
 	Admitted    int                 // runs that are admitted and not claimed yet
 	Unclaimed   map[string]int      // of those, by key, the runs that were never executed, and were admitted ClaimTime ago or earlier; read if the queue HasRate
-	Runs        []AdmissionRun      // see Add
+	Runs        []AdmissionRun      // see AddRuns
 	FirstInLine [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
 	Keys        map[string]*QueueKeyState
 
@@ -131,7 +131,7 @@ func (s *QueueState) HasRate() bool {
 	return s.Settings.Rate.Count > 0 || s.Settings.RatePerKey.Count > 0
 }
 
-// MaxRunsToReadInLine returns how many runs of each line a pass needs at most.
+// MaxRunsToReadInLine returns the largest number of runs of each line that an admission needs.
 func (s *QueueState) MaxRunsToReadInLine() int {
 	n := MaxAdmitted - s.Admitted
 	if s.Settings.MaxExecuting > 0 {
@@ -182,8 +182,8 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 	return slices.Compact(keys)
 }
 
-// HasNothingToDo reports whether a pass would change nothing, after the store has read the queue without a lock. The result again
-// is the time from which a pass may change something even if no run starts, ends or becomes due.
+// HasNothingToDo reports whether an admission would change nothing, after the store has read the queue without a lock. The result
+// again is the time from which an admission may change something even if no run starts, ends or becomes due.
 func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.DatabaseTimeline != begun {
 		return false, time.Time{}

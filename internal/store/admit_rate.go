@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// ClaimTime is how long an admitted run may stay unclaimed before the rates of its queue take notice. In a queue whose workers have
+// ClaimTime is how long an admitted run may stay unclaimed before it stops the rates of its queue. In a queue whose workers have
 // slots, runs are claimed sooner.
 const ClaimTime = 500 * time.Millisecond
 

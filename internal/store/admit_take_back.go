@@ -9,9 +9,9 @@ import (
 // queue whose workers have slots, no run waits for so long, so that this check reads no row.
 const UnclaimedAfter = time.Second
 
-// MayTakeRunsBack reports whether a pass may take runs back that are admitted and that no worker has claimed: the queue is paused, or has
-// more runs than its bounds allow, or its settings have changed, so that its keys may have too many. A store then reads those that
-// were never executed. A store always reads those whose time is over.
+// MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed: the queue is paused,
+// or has more runs than its bounds allow, or its settings have changed, so that its keys may have too many. A store then reads the
+// unclaimed runs that were never executed. In any case it reads those whose StartBy or deadline is over.
 func (s *QueueState) MayTakeRunsBack() bool {
 	return s.ExceedsBounds() || !s.Deleted && s.AppliedSettings != s.RecordedSettings
 }

@@ -7,14 +7,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Batch is what one flush of the journal writes, in one transaction and in this
-// order: Starts, Steps, Receives, Signals, Runs. A batch never holds two writes of one
-// step, nor two of one run.
+// Batch is what one flush of the journal writes, in one transaction and in this order: Starts, Steps, Receives, Signals,
+// OwnershipEnds. A batch never holds two writes of one step, nor two of one run.
 //
-// Where it touches more than one run's own rows (starts of children, receives, signals,
-// ends of children), the rows of all runs concerned are locked first, in the order of
-// (shard, id); so a signal and a receive, or a child's start and its parent's cancel,
-// happen one after the other.
+// If an item concerns two runs, or a signal (starts and ends of children, receives, signals), the rows of all these runs are
+// locked first, in the order of (shard, id). So a signal and a receive, or a child's start and its parent's cancel, happen one
+// after the other.
 type Batch struct {
 	Starts        []*StartWrite
 	Steps         []*StepWrite
@@ -356,7 +354,7 @@ type RenewResult struct {
 	Now    time.Time   // the database's clock
 	Lost   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
 	Locked []uuid.UUID // not extended: another transaction has locked the run's row
-	// Quiet and LastChange are those of Worker, as operators have set them.
+	// Quiet and LastChange are the worker's values in the database, where operators set them.
 	Quiet      bool
 	LastChange *OperatorChange
 	// DatabaseRewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.

@@ -6,17 +6,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// AwaitedChildEnds sets when the ends of the children of one call wake the run that made the call. Before, none of them does.
+// AwaitedChildEnds sets how many ends of the children of one call must be counted before an end wakes the run that made the call.
+// Before the first AwaitedChildEnds of a call, no end wakes the run.
 //
-// The end of a child with OwnershipEnd.CountedBy is added up in the step of that call, in the transaction of the end. An end after
-// which at least Awaited ends are counted wakes the run. Another one does not: a Running parent is not marked as woken, and a Waiting
-// parent becomes claimable only after MaxChildEndAge, so that it looks at its children even if the count is wrong. If the step of
-// the call has no row, each end wakes the run.
+// The step of the call counts the ends of children with OwnershipEnd.CountedBy, in the transaction of each end. The end that makes
+// the count reach Awaited wakes the run, and so does each later end. An earlier end does not: a Running parent is not marked as
+// woken, and a Waiting parent becomes claimable only after MaxChildEndAge, so that it reads its children even if the count is
+// wrong. If the step of the call has no row, each end wakes the run.
 //
-// The count only says when to read the rows of the children. It may be too high, because a child that is retried ends twice, and a
-// batch that is repeated counts its ends again. It may be too low by the ends that others than the owner of a child write: these wake
-// the run at once. So the run first calls AwaitChildEnds with zero, then reads which children have not ended, and then calls
-// AwaitChildEnds with Counted plus the number of those. If Counted has reached that by then, it starts again.
+// The count decides only when the run reads the rows of its children. It may be too high, because a child that is retried ends
+// twice, and a batch that is repeated counts its ends again. It does not contain ends that another process than the owner of the
+// child writes: these wake the run at once. So the run first calls AwaitChildEnds with zero, then reads which children have not
+// ended, and then calls AwaitChildEnds with Counted plus the number of these children. If Counted has reached that number by then,
+// the run starts again.
 type AwaitedChildEnds struct {
 	Run   uuid.UUID
 	Epoch Epoch  // the run must be Running at this epoch

@@ -18,7 +18,7 @@ type DeadlineChange struct {
 	At  time.Time // zero removes the deadline
 	Now time.Time
 
-	// Outcome is Written or Fenced. If it is Fenced, State holds the state of the run.
+	// Outcome is Written or Fenced. If it is Fenced, RunState holds the state of the run.
 	Outcome  Outcome
 	RunState RunState
 }

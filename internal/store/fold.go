@@ -14,8 +14,8 @@ type FoldStore interface {
 	// It reads everything again if the transaction is retried.
 	ChangeFold(ctx context.Context, c *FoldChange) error
 
-	// DueFolds returns the keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose run
-	// After has ended or was removed. next is when the next of the others is due; zero: none is.
+	// DueFolds returns the keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose AfterRun has
+	// ended or was removed. next is when the next of the others is due; zero: none is.
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
 
 	// FoldOfWaitingRun returns the row whose WaitingRun is the run, without its Input, or nil if there is none.

@@ -154,7 +154,7 @@ const (
 	HintAdmitted     WakeHint = 4  // a run may be claimable, because an admission gave it a place
 	HintQueues       WakeHint = 8  // a row of a queue was changed
 	HintListenBegan  WakeHint = 16 // from now on, the hints arrive, unless the connection fails
-	HintListenLost   WakeHint = 32 // they may not arrive
+	HintListenLost   WakeHint = 32 // from now on, hints may not arrive
 	HintNotification WakeHint = 2  // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
 )
 

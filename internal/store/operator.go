@@ -65,7 +65,7 @@ type OperatorRequest struct {
 	Reason string
 }
 
-// Change returns what is recorded of the call.
+// Change returns the OperatorChange that is recorded for the request.
 func (c OperatorRequest) Change(verb OperatorVerb) OperatorChange {
 	return OperatorChange{Verb: verb, At: c.Now, By: c.By, Reason: c.Reason}
 }

@@ -89,7 +89,7 @@ type LimitChangeRequest struct {
 	Reason  string
 }
 
-// LastChange returns what is recorded of the change of an operator.
+// LastChange returns the OperatorChange that is recorded for the request.
 func (c *LimitChangeRequest) LastChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
 }
@@ -288,9 +288,10 @@ type LimitStore interface {
 	PermitsOf(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
 }
 
-// UnusedLimitKeysQuery selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their rates
-// are no longer used up, and they are no longer closed. Lines that were used since UsedBefore stay, so that a clock that goes back by
-// less than that finds the latest time of the limit key. A limit key that another transaction has locked stays too.
+// UnusedLimitKeysQuery selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their
+// rates are no longer used up, and they are no longer closed. Limit keys that were used since UsedBefore stay, so that a clock
+// that goes back by less than that finds the latest time of the limit key. A limit key that another transaction has locked stays
+// too.
 type UnusedLimitKeysQuery struct {
 	After      LimitKey // the limit key that was read last before; zero: begin with the first one
 	UsedBefore time.Time

@@ -108,8 +108,8 @@ type RequestingRun struct {
 	Lease    time.Time // when the lease of the run ends
 }
 
-// Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument timeline is the present
-// timeline of the database.
+// Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument begun is the present timeline
+// of the database.
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.DatabaseTimeline != "" && begun != "" && begun != l.DatabaseTimeline {

@@ -71,10 +71,10 @@ const MaxQueueKeys = 10
 
 // QueueUse is how many runs of a queue or a key are in which state.
 type QueueUse struct {
-	Executing int // that have a place to execute; those that have just ended count until the next admission
+	Executing int // runs that have a place to execute; a run that has just ended counts until the next admission
 	Open      int // root runs that have begun and not ended, as far as admissions have seen
-	Waiting   int // that are due and have no place
-	Behind    int // of those: they wait behind others of their key
+	Waiting   int // runs that are due and have no place
+	Behind    int // of the waiting runs, those behind others of their key
 }
 
 // QueueKeyUse is QueueUse for one group key.
@@ -96,7 +96,7 @@ type QueueChangeRequest struct {
 	Reason  string
 }
 
-// LastChange returns what is recorded of the change of an operator.
+// LastChange returns the OperatorChange that is recorded for the request.
 func (c *QueueChangeRequest) LastChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
 }
@@ -110,7 +110,7 @@ type QueuePauseRequest struct {
 	Reason string
 }
 
-// LastChange returns what is recorded of the pause or the resume.
+// LastChange returns the OperatorChange that is recorded for the pause or the resume.
 func (p *QueuePauseRequest) LastChange() OperatorChange {
 	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.By, Reason: p.Reason}
 	if p.Resume {
@@ -183,8 +183,7 @@ type QueueStore interface {
 	// whether there is such a queue that is not marked as deleted and that code declares.
 	ResetQueue(ctx context.Context, c OperatorRequest) (bool, error)
 
-	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by
-	// name.
+	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by name.
 	Queues(ctx context.Context, now time.Time) ([]Queue, error)
 
 	// Depth returns how many runs of a queue wait to begin, or wait for a place, but at most the given number. It counts only

@@ -29,7 +29,7 @@ type QueueMove struct {
 	Found   *QueueMoveRun // the run as it was; nil: there is none
 }
 
-// QueueMoveRun is a run as Requeue.Plan sees it.
+// QueueMoveRun is a run as QueueMove.Plan sees it.
 type QueueMoveRun struct {
 	AdmissionRun
 	Name        string // of the queue
@@ -51,7 +51,7 @@ func (m *QueueMove) IsUnneeded() bool {
 	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.RowPriority)
 }
 
-// QueueMovePlan is what a Requeue writes.
+// QueueMovePlan is what a QueueMove writes.
 type QueueMovePlan struct {
 	Run      QueueMoveRun
 	HasPlace bool           // its place is written
@@ -67,8 +67,8 @@ type QueueMoveStore interface {
 	MoveRun(ctx context.Context, m *QueueMove) error
 }
 
-// Plan decides what a Requeue writes, and sets the outcome. It returns nil if nothing changes. q is the row of the
-// queue in which the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
+// Plan decides what the move writes, and sets the outcome. It returns nil if nothing changes. q is the row of the queue in which
+// the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
 func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 	m.Outcome, m.Found = Fenced, found
 	if found == nil {

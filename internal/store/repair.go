@@ -60,7 +60,7 @@ type Fence struct {
 	Reason string // of the pause
 	Actor  string
 
-	// Outcome is Written; or Fenced if the run is not as Before says. State is then the run as it is.
+	// Outcome is Written; or Fenced if the run is not as Before says. Then RunState is the present state of the run.
 	Outcome  Outcome
 	RunState RunState
 }
@@ -161,7 +161,7 @@ func (r *Repair) UUIDs() []uuid.UUID {
 	return runs
 }
 
-// EventType returns the event that tells of the repair.
+// EventType returns the type of the event that records the repair.
 func (r *Repair) EventType() EventType {
 	if r.Runs[0].Continues {
 		return EventContinued

@@ -17,7 +17,7 @@ const KeptFires = 1000
 // CompactFiresAt is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that KeptFires remain.
 const CompactFiresAt = KeptFires + 100
 
-// ScheduleStore are the schedules of one database. Every Store implements it.
+// ScheduleStore keeps the schedules of one database. Every Store implements it.
 type ScheduleStore interface {
 	// DueSchedules returns the names of up to limit schedules that have something to do at the time now: their NextAt has
 	// come, or the wait for their last run is over, or that run is still to be cancelled. next is when the next of the others is due;
@@ -82,7 +82,7 @@ type ScheduleState struct {
 
 // ScheduleWrite is what a ScheduleChange writes.
 type ScheduleWrite struct {
-	Row    Schedule       // the new row; the store ignores Row.Fires
+	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires
 	Fires  []ScheduleFire // in the order of their times, each time once
 	// LastRunFire is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.
@@ -147,7 +147,7 @@ type ScheduleFire struct {
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
 
-// PrepareForWrite sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.Fires. Stores call it after they have
+// PrepareForWrite sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.FireCount. Stores call it after they have
 // inserted the runs. before is the row as it was, or nil if there was none.
 func (w *ScheduleWrite) PrepareForWrite(before *Schedule) {
 	w.Row.FireCount = len(w.Fires)

@@ -202,7 +202,7 @@ type Store interface {
 	Close() error
 }
 
-// MaxNeighbours is how many workers one call of DeadWorkers has to check at least, if there are so many.
+// MaxNeighbours is the number of workers that one call of DeadWorkers must check, unless there are fewer.
 const MaxNeighbours = 32
 
 // Peers is the result of Store.DeadWorkers.

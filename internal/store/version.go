@@ -16,12 +16,12 @@ func IsOrderedVersion(version string) bool {
 	return version != "" && !strings.HasPrefix(version, UnorderedVersionPrefix)
 }
 
-// VersionTakeover is how long the later versions of a workflow must have shown no sign of life before a worker of an earlier
-// version claims their runs. An outage of the database, or a rolling restart, must not look like a rollback.
+// VersionTakeover is how long the workers of all later versions of a workflow must have sent no reports before a worker of an
+// earlier version claims their runs. An outage of the database, or a rolling restart, must not look like a rollback.
 const VersionTakeover = time.Minute
 
-// VersionRetention is how long a version is kept in the database after its last sign of life. A version that comes back later is
-// a new one.
+// VersionRetention is how long a version is kept in the database after its last report. A version that comes back later is a new
+// one.
 const VersionRetention = 90 * 24 * time.Hour
 
 // VersionSighting is one row of the table of versions: workers of the version execute the workflow. The versions of a workflow
@@ -30,7 +30,7 @@ type VersionSighting struct {
 	Workflow, Version string
 	Queue             string    // one of the queues that the workers serve; empty: all queues
 	FirstSeen         time.Time // when a worker of the version first began
-	LastSeen          time.Time // the last sign of life of such a worker
+	LastSeen          time.Time // the last report of such a worker
 }
 
 // VersionReport is what a worker reports about its version.
@@ -61,8 +61,8 @@ type KnownVersions struct {
 
 // VersionStore keeps which versions of the code execute which workflows.
 type VersionStore interface {
-	// RecordVersion records a sign of life of the worker's version for each of its workflows and queues, and returns all versions
-	// of these workflows. A new version is later than all that are recorded, whatever the clock says. Sightings older than
+	// RecordVersion records a report of the worker's version for each of its workflows and queues, and returns all versions of
+	// these workflows. A new version is later than all that are recorded, whatever the clock says. Sightings older than
 	// VersionRetention are deleted.
 	RecordVersion(ctx context.Context, r *VersionReport) (KnownVersions, error)
 
@@ -76,7 +76,7 @@ type VersionClaimRules struct {
 	ownVersion    string
 	latestArrival time.Time
 	workflows     map[string]*workflowVersions
-	// ChangesAt is when some of these runs may be claimed unless their versions show another sign of life; zero: never.
+	// ChangesAt is when some of these runs may be claimed unless workers of their versions report again; zero: never.
 	ChangesAt  time.Time
 	computedAt time.Time
 }
@@ -91,11 +91,11 @@ type workflowVersions struct {
 // PinnedWorkflows has the grace period of each pinned workflow.
 type PinnedWorkflows map[string]time.Duration
 
-// MinPinnedSilence is how long a version must have shown no sign of life, at least, before others execute its pinned runs. Workers
-// show one each VersionReportInterval.
+// MinPinnedSilence is the shortest time without reports of a version after which other versions execute its pinned runs. Workers
+// report every VersionReportInterval.
 const MinPinnedSilence = 3 * VersionReportInterval
 
-// VersionReportInterval is how often a worker records that its version lives.
+// VersionReportInterval is how often a worker reports its version.
 const VersionReportInterval = 10 * time.Second
 
 // NewVersionClaimRules returns what the known versions mean for a worker of the version own at the time now.

@@ -15,7 +15,7 @@ type WorkerQuiet struct {
 	Reason string
 }
 
-// LastChange returns what is recorded of the call.
+// LastChange returns the OperatorChange that is recorded for the request.
 func (c WorkerQuiet) LastChange() OperatorChange {
 	verb := OperatorQuiet
 	if c.Resume {

@@ -27,14 +27,18 @@ const (
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 	EventRepaired        EventType = "repaired"   // a repair made the next generation of the run, or Engine.Fork made the run
 	EventContinued       EventType = "continued"  // the run continued as its next generation, with a new input; see Ctx.ContinueAsNew
-	EventDeleted         EventType = "deleted"    // Engine.Delete deleted the run; ID and RunID are both its UUID
+	// EventVersionChanged tells that a worker of another version of the code ([Config.Version]) executes the run than before. The events
+	// of a run with this type, and [RunInfo.Version], tell which version executed which part of it.
+	EventVersionChanged EventType = "version_changed"
+
+	EventDeleted EventType = "deleted" // Engine.Delete deleted the run; ID and RunID are both its UUID
 )
 
 var eventTypes = map[store.EventType]EventType{
 	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
 	store.EventMovedToQueue: EventMovedToQueue, store.EventPriorityChanged: EventPriorityChanged,
-	store.EventRepaired: EventRepaired, store.EventDeleted: EventDeleted, store.EventContinued: EventContinued,
+	store.EventRepaired: EventRepaired, store.EventDeleted: EventDeleted, store.EventContinued: EventContinued, store.EventVersionChanged: EventVersionChanged,
 }
 
 // Event is a change of a run's state. It is written in the transaction that changes the state.
@@ -47,8 +51,8 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and EventDeleted
-	// only. Old and New are the queue, the priority, or the number of the generation, before and after the change. If Engine.Fork
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued, EventVersionChanged and
+	// EventDeleted only. Old and New are the queue, the priority, the version, or the number of the generation, before and after the change. If Engine.Fork
 	// created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New the number of
 	// runs that were deleted with it.
 	Actor, Reason, Old, New string

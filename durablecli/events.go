@@ -54,7 +54,7 @@ func eventsCommand(f *frame) []*cobra.Command {
 
 var eventTypes = []string{
 	string(durable.EventPaused), string(durable.EventCompleted), string(durable.EventFailed), string(durable.EventCancelled), string(durable.EventExpired),
-	string(durable.EventLeaseLost), string(durable.EventMovedToQueue), string(durable.EventPriorityChanged), string(durable.EventRepaired), string(durable.EventContinued), string(durable.EventDeleted),
+	string(durable.EventLeaseLost), string(durable.EventMovedToQueue), string(durable.EventPriorityChanged), string(durable.EventRepaired), string(durable.EventContinued), string(durable.EventVersionChanged), string(durable.EventDeleted),
 }
 
 // latestEvents writes the latest events, in the order in which they came.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"math"
@@ -188,7 +187,14 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 
 // assignOwner makes a worker the owner of the run.
 func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, progress int64, lost bool) error {
-	run.Version = cmp.Or(due.version, run.Version)
+	if due.version != "" && due.version != run.Version {
+		if run.Epoch.Count > 0 {
+			if err := writeVersionEvent(x, run, due.version, q.Now); err != nil {
+				return err
+			}
+		}
+		run.Version = due.version
+	}
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: due.owner, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
@@ -207,6 +213,12 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 		int64(due.lane), run.Version, bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("claiming run", run.UUID, n, err)
+}
+
+// writeVersionEvent records that a worker of another version executes a run than before.
+func writeVersionEvent(x executor, run *store.Run, version string, at time.Time) error {
+	_, err := x.exec(qEventInsertWithValues, bindUUID(run.UUID), int64(store.EventVersionChanged), bindTime(at), nil, nil, run.Version, version)
+	return err
 }
 
 // pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.

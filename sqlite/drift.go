@@ -53,6 +53,11 @@ func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store
 		if _, err := x.exec(qDivergencesContinued, version, bindUUID(run.UUID)); err != nil {
 			return err
 		}
+		if version != run.Version {
+			if err := writeVersionEvent(x, run, version, q.Now); err != nil {
+				return err
+			}
+		}
 		row, _, err := runByUUID(x, run.UUID, store.AllPayloads)
 		claimed = &row.Run
 		if row.Status == store.Pending {

@@ -118,6 +118,7 @@ const (
 	EventRepaired        EventType = 4 // a repair made the next generation of the run
 	EventDeleted         EventType = 5 // the run and its tree were deleted on request
 	EventContinued       EventType = 6 // the run continued as its next generation, with a new input
+	EventVersionChanged  EventType = 7 // a worker of another version of the code claimed the run, which had been executed before
 	EventPaused          EventType = 104
 	EventCompleted       EventType = 105
 	EventFailed          EventType = 106
@@ -139,8 +140,8 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued and
-	// EventDeleted only. Old and New are the queue, the priority, or the number of the generation, before and after the change; of EventDeleted, the name of
+	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued, EventVersionChanged and
+	// EventDeleted only. Old and New are the queue, the priority, the version, or the number of the generation, before and after the change; of EventDeleted, the name of
 	// the run and the number of deleted runs.
 	Actor, Reason, Old, New string
 }

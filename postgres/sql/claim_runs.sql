@@ -19,7 +19,8 @@
 -- own leases at that time, and perhaps the owner could not either.
 --
 -- A run that is to be paused (control 1, 2), and whose owner died before it released the run, is paused
--- in the same way without a crash. Lost leases and pauses are recorded as events.
+-- in the same way without a crash. Lost leases and pauses are recorded as events, and so is another version (7) of
+-- a run that was executed before.
 --
 -- An epoch has its count, which increases by one here, in the upper 32 bits, and the nonce of the claim
 -- ($8) in the lower 32 bits.
@@ -40,10 +41,11 @@ WITH own AS MATERIALIZED (
     FROM unnest($1::bigint[], $11::boolean[], $12::bigint[], $13::text[]) AS item(lane, only_begun, next_lane, next_version)
     WHERE current_setting('durable_claim.unknown', true) IS DISTINCT FROM 'true'
 ), suspect AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version,
+           CASE WHEN r.epoch > 0 AND own.next_version <> '' AND own.next_version <> r.version THEN r.version END AS version_before
     FROM own
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.epoch, r.version
         FROM durable.run AS r
         WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes > 0 AND r.crashes + (r.status = 2)::integer >= 2
@@ -53,10 +55,11 @@ WITH own AS MATERIALIZED (
     ) AS r
     LIMIT $7::integer
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version,
+           CASE WHEN r.epoch > 0 AND own.next_version <> '' AND own.next_version <> r.version THEN r.version END AS version_before
     FROM own
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.epoch, r.version
         FROM durable.run AS r
         WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
@@ -67,7 +70,7 @@ WITH own AS MATERIALIZED (
     ) AS r
     LIMIT $3::integer - (SELECT count(*) FROM suspect)
 ), counted AS MATERIALIZED (
-    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost, due.next_lane, due.next_version,
+    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost, due.next_lane, due.next_version, due.version_before,
            CASE WHEN due.status = 2 AND due.control & 3 = 0
                  AND (due.wake_at > $9::timestamptz AND due.wake_at <= $10::timestamptz) IS NOT TRUE THEN (
                SELECT count(*)::integer FROM durable.step AS s
@@ -75,7 +78,7 @@ WITH own AS MATERIALIZED (
            ) END AS reached -- NULL: no crash
     FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (
-    SELECT shard, id, halted, lost, next_lane, next_version,
+    SELECT shard, id, halted, lost, next_lane, next_version, version_before,
            ($4::uuid[])[(1 + (row_number() OVER () - 1) % cardinality($4::uuid[]))::integer] AS owner,
            coalesce(reached, progress) AS progress,
            CASE WHEN reached IS NULL THEN crashes
@@ -111,10 +114,13 @@ WITH own AS MATERIALIZED (
               r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
               r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 ), told AS (
-    INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT $2::timestamptz, judged.shard, 1, judged.id FROM judged WHERE judged.lost
+    INSERT INTO durable.event (at, shard, type, run_id, old_value, new_value)
+    SELECT $2::timestamptz, judged.shard, 1, judged.id, NULL, NULL FROM judged WHERE judged.lost
     UNION ALL
-    SELECT $2::timestamptz, judged.shard, 104, judged.id FROM judged WHERE judged.hopeless OR judged.halted
+    SELECT $2::timestamptz, judged.shard, 104, judged.id, NULL, NULL FROM judged WHERE judged.hopeless OR judged.halted
+    UNION ALL
+    SELECT $2::timestamptz, judged.shard, 7, judged.id, judged.version_before, judged.next_version
+    FROM judged WHERE judged.version_before IS NOT NULL AND NOT (judged.hopeless OR judged.halted)
 ), passed AS MATERIALIZED ( -- computed once, not for each row
     SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch >> 32 > 1 AND NOT overtaken), ''), true) AS ids
     FROM taken

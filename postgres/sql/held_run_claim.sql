@@ -1,7 +1,8 @@
 -- Claims a run that is held for drift (control 16) and not paused (1, 2), as claim_runs.sql claims a due one: the worker $4 owns it
 -- until $5, with the nonce $3. A run that needs a place in its queue (the admission state in its lane is not 0) becomes pending (1) instead,
 -- and due at $6. It gets the version $8 and, apart from its admission state, the lane $7. The run was read before, with the queue $9, the
--- priority $10 and the version $11. The versions $12 have diverged on it, and do not claim it again. It returns the run, or no row.
+-- priority $10 and the version $11. The versions $12 have diverged on it, and do not claim it again. Another version is
+-- recorded as an event (7). It returns the run, or no row.
 WITH claimed AS (
     UPDATE durable.run AS r
     SET status = CASE WHEN r.lane & 7 = 0 THEN 2 ELSE 1 END,
@@ -22,6 +23,9 @@ WITH claimed AS (
     SET continued_by = $8::text
     FROM claimed
     WHERE d.shard = claimed.shard AND d.run_id = claimed.id
+), told AS (
+    INSERT INTO durable.event (at, shard, type, run_id, old_value, new_value)
+    SELECT $6::timestamptz, claimed.shard, 7, claimed.id, $11::text, $8::text FROM claimed WHERE $11::text <> $8::text
 )
 SELECT claimed.id, claimed.parent_id, claimed.name, claimed.workflow, claimed.version, claimed.queue, claimed.priority, claimed.status, claimed.epoch, claimed.owner,
        claimed.crashes, claimed.input, claimed.output, claimed.error, claimed.reason, claimed.trace,

@@ -56,7 +56,7 @@ CREATE TABLE durable.event (
     at     timestamptz NOT NULL,
     txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
     shard  smallint NOT NULL,
-    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 6 continued 7 version changed 104 paused 105 completed 106 failed 107 cancelled 109 expired
     run_id uuid     NOT NULL,
     actor  text,                         -- of a move, a change of the priority, a repair and a deletion: who requested it, and why
     reason text,
@@ -119,7 +119,7 @@ FROM durable.signal;
 
 CREATE VIEW durable.events AS
 SELECT at, run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 7 THEN 'version changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value, txid, shard
 FROM durable.event;

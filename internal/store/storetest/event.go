@@ -82,7 +82,7 @@ func (b *bed) wantEvents(want ...string) {
 
 var eventWords = map[store.EventType]string{
 	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventExpired: "expired", store.EventLeaseLost: "lease lost",
-	store.EventMovedToQueue: "moved", store.EventPriorityChanged: "priority changed", store.EventRepaired: "repaired", store.EventContinued: "continued", store.EventDeleted: "deleted",
+	store.EventMovedToQueue: "moved", store.EventPriorityChanged: "priority changed", store.EventRepaired: "repaired", store.EventContinued: "continued", store.EventVersionChanged: "version changed", store.EventDeleted: "deleted",
 }
 
 func eventNone(b *bed) {

@@ -17,6 +17,7 @@ var versions = []test{
 	{"a claim stops at a version that it does not know", versionArrives},
 	{"pinned runs stay with their version", versionPinned},
 	{"a held run gets the worker's version", versionOfHeldRun},
+	{"a claim that changes the version of a run that was executed writes an event", versionEvents},
 	{"old versions are forgotten", versionForgotten},
 }
 

@@ -29,7 +29,7 @@ func Pinned(grace time.Duration) WorkflowOption {
 // Config.Version.
 type VersionWait struct {
 	Version string    // the version that started or executed the run
-	Until   time.Time // when other workers take it, unless a worker of such a version shows another sign of life
+	Until   time.Time // when other workers take it, unless a worker of such a version reports again
 }
 
 // readVersionWait returns the VersionWait of a run, or nil.

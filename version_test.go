@@ -90,10 +90,10 @@ func TestAnEarlierVersionTakesOverAfterAMinute(t *testing.T) {
 				t.Errorf("executed by %q: %v", got, err)
 			}
 			if info := orFail(client.Get(ctx, run.ID()))(t); info.Version != "v1" || info.StartedAt.Sub(last) < store.VersionTakeover-time.Millisecond {
-				t.Errorf("Get has the version %q; it started %v after the last sign of life", info.Version, info.StartedAt.Sub(last))
+				t.Errorf("Get has the version %q; it started %v after the last report", info.Version, info.StartedAt.Sub(last))
 			}
 		}
-		if n := strings.Count(log.String(), "no worker of a later version has shown a sign of life"); n != 1 {
+		if n := strings.Count(log.String(), "no worker of a later version has reported"); n != 1 {
 			t.Errorf("%d lines, want one, in:\n%s", n, log)
 		}
 	})

@@ -27,7 +27,7 @@ const maxVersionGap = 4 * store.VersionReportInterval
 // knownVersions is what a worker knows of the versions of its workflows.
 type knownVersions struct {
 	rules    atomic.Pointer[store.VersionClaimRules]
-	unproven atomic.Bool // the last report showed no sign of life, because the worker was quiet
+	unproven atomic.Bool // the worker has not reported its version, because it was quiet
 
 	mu              sync.Mutex // held while the worker reports its version
 	firstSeen       map[string]time.Time
@@ -122,7 +122,7 @@ func (w *worker) logReleased(released []store.VersionSighting) {
 			w.versions.logged = make(map[[2]string]bool)
 		}
 		w.versions.logged[key] = true
-		w.log.Warn("no worker of a later version has shown a sign of life for long enough; this worker executes its runs now",
+		w.log.Warn("no worker of a later version has reported for long enough; this worker executes its runs now",
 			telemetry.KeyWorkflow, s.Workflow, telemetry.KeyVersion, s.Version, telemetry.KeySince, s.LastSeen)
 	}
 }

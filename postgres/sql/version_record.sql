@@ -1,6 +1,6 @@
--- Records a sign of life of the version $3 at $5, for each of the workflows $1 and the queues $4. $2 tells when a worker
+-- Records a report of the version $3 at $5, for each of the workflows $1 and the queues $4. $2 tells when a worker
 -- knows the version to have been first seen; NULL: it does not know. A new version is later than all that are recorded.
--- A version that had no sign of life since $6 has arrived again. A row is not written again if its last sign of life is after $7.
+-- A version without a report since $6 has arrived again. A row is not written again if its last report is after $7.
 INSERT INTO durable.version AS v (first_seen_at, seen_at, arrived_at, workflow, version, queue)
 SELECT coalesce(item.first_seen_at, known.first_seen_at, arrival.at), $5::timestamptz, arrival.at, item.workflow, $3::text, served.queue
 FROM (SELECT greatest($5::timestamptz, max(other.arrived_at) + interval '1 microsecond') AS at FROM durable.version AS other) AS arrival

@@ -1,2 +1,2 @@
--- Deletes versions without a sign of life since $1.
+-- Deletes versions without a report since $1.
 DELETE FROM durable.version AS v WHERE v.seen_at < $1::timestamptz;

@@ -7,8 +7,8 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 -- earlier, while a worker of its own or of a later version lives.
 CREATE TABLE durable.version (
     first_seen_at timestamptz NOT NULL,  -- the versions of a workflow are in this order; equal times in the order of their names
-    seen_at       timestamptz NOT NULL,  -- the last sign of life of a worker
-    arrived_at    timestamptz NOT NULL,  -- when it was first seen, or seen again after a minute without a sign of life
+    seen_at       timestamptz NOT NULL,  -- when a worker last reported the version
+    arrived_at    timestamptz NOT NULL,  -- when it was first seen, or seen again after a minute without a report
     workflow      text COLLATE "C" NOT NULL,
     version       text COLLATE "C" NOT NULL,
     queue         text COLLATE "C" NOT NULL,  -- from which the workers take runs; empty: all queues

@@ -7,8 +7,8 @@ CREATE TABLE durable_version (
     version       TEXT    NOT NULL,
     queue         TEXT    NOT NULL,   -- from which the workers take runs; empty: all queues
     first_seen_at INTEGER NOT NULL,   -- the versions of a workflow are in this order; equal times in the order of their names
-    seen_at       INTEGER NOT NULL,   -- the last sign of life of a worker
-    arrived_at    INTEGER NOT NULL,   -- when it was first seen, or seen again after a minute without a sign of life
+    seen_at       INTEGER NOT NULL,   -- when a worker last reported the version
+    arrived_at    INTEGER NOT NULL,   -- when it was first seen, or seen again after a minute without a report
     PRIMARY KEY (workflow, version, queue)
 ) STRICT, WITHOUT ROWID;
 

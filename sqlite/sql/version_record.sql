@@ -1,4 +1,4 @@
--- Records a sign of life of the version ?3 at ?5, for the workflow ?1 and the queue ?4. ?2 tells when a worker knows the version to
+-- Records a report of the version ?3 at ?5, for the workflow ?1 and the queue ?4. ?2 tells when a worker knows the version to
 -- have been first seen; NULL: it does not know. A new version is later than all that are recorded. A version that had no sign of
 -- life since ?6 has arrived again.
 INSERT INTO durable_version (workflow, version, queue, first_seen_at, seen_at, arrived_at)

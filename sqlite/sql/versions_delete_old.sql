@@ -1,2 +1,2 @@
--- Deletes versions without a sign of life since the given time.
+-- Deletes versions without a report since the given time.
 DELETE FROM durable_version WHERE seen_at < ?;

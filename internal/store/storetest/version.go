@@ -21,7 +21,7 @@ var versions = []test{
 	{"old versions are forgotten", versionForgotten},
 }
 
-// report records a sign of life of the version, for the workflow flow in all queues.
+// report makes a worker of the version report it, for the workflow flow in all queues.
 func (b *bed) report(version string, at time.Time, queues ...string) store.KnownVersions {
 	b.Helper()
 	return b.reportFirstSeen(version, at, time.Time{}, queues...)

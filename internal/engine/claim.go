@@ -214,13 +214,27 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	select {
 	case <-w.claims.hints:
 	case <-w.claims.sharedHints:
-		t.Reset(min(poll, w.claims.hintDelay(w.e.clock.Now())))
+		w.awaitTurn(ctx, t, poll)
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// awaitTurn waits for the turn of the group after a notification for all workers, or for the poll interval. Meanwhile another
+// notification may arrive, and another worker be the first.
+func (w *worker) awaitTurn(ctx context.Context, t *time.Timer, poll time.Duration) {
+	for at := time.Now().Add(poll); ; {
+		if turn := time.Now().Add(w.claims.hintDelay(w.e.clock.Now())); turn.Before(at) {
+			at = turn
+		}
+		t.Reset(time.Until(at))
 		select {
+		case <-w.claims.sharedHints:
+			continue
 		case <-w.claims.hints:
 		case <-t.C:
 		case <-ctx.Done():
 		}
-	case <-t.C:
-	case <-ctx.Done():
+		return
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -179,6 +180,32 @@ func TestAGroupHasTheTurnOfItsFirstMember(t *testing.T) {
 	if got, want := members[0].claims.hintDelay(now), members[1].fleet.hintDelay(now); got != want || got <= 0 {
 		t.Errorf("the group claims after %v, want %v", got, want)
 	}
+}
+
+// A group that waits for its turn claims sooner if it has the turn of a later notification.
+func TestALaterNotificationHasATurnOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newGroup(t, new(claimRecorder), 1)[0]
+		<-w.claims.hints          // that it has joined
+		turn := func(place int) { // in a fleet of ten
+			now := w.e.clock.Now().UnixNano() / int64(hintTurn)
+			w.fleet.recordPeers(&store.Peers{Live: 9, Before: (place + 10 - int(now%10)) % 10})
+		}
+		began := time.Now()
+		done := make(chan time.Duration, 1)
+		turn(9)
+		w.claims.sharedHints.notify()
+		go func() {
+			w.awaitWork(t.Context(), time.Hour, time.Time{})
+			done <- time.Since(began)
+		}()
+		synctest.Wait()
+		turn(1)
+		w.claims.sharedHints.notify()
+		if got := <-done; got != time.Millisecond {
+			t.Errorf("it claims after %v", got)
+		}
+	})
 }
 
 // Workers share a group if each may execute what the others claim, and if they pace their claims alike.

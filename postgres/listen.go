@@ -27,8 +27,8 @@ const (
 // notifications nor session locks work in it.
 var errPooled = errors.New("a pooler is in between that shares sessions")
 
-// Listen implements store.Store with a connection of its own. On this connection it receives
-// notifications, and holds a lock that the server releases as soon as this process dies; other workers
+// Listen implements store.Store with a connection of its own, or with one that all further workers of this process share. On this
+// connection it receives notifications, and holds a lock that the server releases as soon as this process dies; other workers
 // detect the death by the free lock (see Dead). Listen first checks that no pooler shares the session: it
 // notifies itself from another connection. If this notification does not arrive, Listen holds nothing and
 // tries again after up to 5 minutes; meanwhile workers rely on polling and on the expiry of leases.
@@ -39,14 +39,16 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 		return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 	}
 	s.activeListeners.Add(1)
+	s.listeners++
+	shared := s.isSibling || s.listeners > 1 && !s.onCitus
 	s.mu.Unlock()
-	defer s.activeListeners.Done()
+	defer s.stopListening()
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.storeCtx, cancel)()
 
-	if s.isSibling && !s.withoutListen {
+	if shared && !s.withoutListen {
 		s.session.serve(ctx, &sessionMember{s: s, worker: worker, onHint: onHint})
 		if outer.Err() == nil {
 			return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
@@ -82,6 +84,14 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 		case <-pause.C:
 		}
 	}
+}
+
+// stopListening ends a call of Listen.
+func (s *database) stopListening() {
+	s.mu.Lock()
+	s.listeners--
+	s.mu.Unlock()
+	s.activeListeners.Done()
 }
 
 // listenUntilFailure connects, listens, and holds the presence lock until the session ends. It never returns nil.

@@ -14,8 +14,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sharedSession is the session in which the workers of all stores of OpenSchema listen and hold their presence locks. It exists while
-// there is such a worker. Its goroutine, which owns the connection, begins with the first of them and ends with the last.
+// sharedSession is the session in which the workers of all stores of OpenSchema, and all workers of another store but its first, listen
+// and hold their presence locks. It exists while there is such a worker. Its goroutine, which owns the connection, begins with the first of them and ends with the last.
 type sharedSession struct {
 	mu        sync.Mutex
 	members   []*sessionMember

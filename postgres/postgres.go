@@ -42,6 +42,7 @@ type database struct {
 	mu               sync.Mutex
 	closed           bool
 	activeListeners  sync.WaitGroup // calls of Listen; added to under mu while not closed
+	listeners        int            // how many there are
 	activeCalls      sync.WaitGroup // that use the engine's connections; likewise
 	rewindDetector   rewindDetector
 	citus            citus

@@ -32,8 +32,8 @@ type sharedConns struct {
 	rewoundTo uint32 // the timeline for which the pools were last reset
 
 	heartbeats sharedHeartbeats
-	session    sharedSession // of the stores of OpenSchema
-	sight      sharedSight   // likewise
+	session    sharedSession
+	sight      sharedSight // of the stores of OpenSchema
 }
 
 // retain adds a store, and reports whether the server is open.

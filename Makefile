@@ -30,7 +30,7 @@ demo-saga: ## orders with payments, approvals, shipping and refunds, in workers 
 demo-queues: ## orders of a hundred customers through queues, limits and a schedule, in workers that are killed (STORE=postgres)
 	@go run ./examples/queues -store $(STORE)
 
-demo-graph: ## a graph over Go's source tree in workers that are killed, with a live picture (STORE=postgres)
+demo-graph: ## a graph over Go's source tree in workers and a database that are killed, with a live picture (STORE=postgres)
 	@go run ./examples/graph -store $(STORE)
 
 demo-deploy: ## a rolling deployment of three builds, with a mistake in it, under 300 live orders (STORE=postgres)

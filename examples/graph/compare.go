@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,8 +17,11 @@ import (
 )
 
 const (
-	runID = "index"
-	poll  = 20 * time.Millisecond // between two queries of the database
+	runID       = "index"
+	poll        = 5 * time.Millisecond // between two looks at the ledger and the database
+	serverKills = 2                    // of a server that the example has started
+
+	patienceOfLook = 100 * time.Millisecond // a look at a server that was killed must not delay the next kill
 )
 
 // work is the main function of a worker process.
@@ -28,7 +30,13 @@ func work(ctx context.Context, where fleet.Place, ledgerName string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := fleet.UntilParentEnds(ctx)
+	defer stop()
 	store, err := where.Open(ctx)
+	for errors.Is(err, durable.ErrUnavailable) && ctx.Err() == nil { // the server was killed while this worker began
+		time.Sleep(poll)
+		store, err = where.Open(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -37,8 +45,6 @@ func work(ctx context.Context, where fleet.Place, ledgerName string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := fleet.UntilParentEnds(ctx)
-	defer stop()
 	return engine.Run(ctx)
 }
 
@@ -64,9 +70,12 @@ func compare(ctx context.Context, store string, kills, packages int) (err error)
 	if err := calm.execute(ctx); err != nil {
 		return fmt.Errorf("the undisturbed run: %w", err)
 	}
-	hard := &trial{name: "with killed workers", where: base.Fresh("killed"), ledger: filepath.Join(folder, "killed.ledger"), source: source, kills: kills}
+	hard := &trial{name: "with kills", where: base.Fresh("killed"), ledger: filepath.Join(folder, "killed.ledger"), source: source, kills: kills, steps: calm.steps}
+	if base.OwnsServer() {
+		hard.serverKills = serverKills
+	}
 	if err := hard.execute(ctx); err != nil {
-		return fmt.Errorf("the run whose workers are killed: %w", err)
+		return fmt.Errorf("the run with kills: %w", err)
 	}
 	mapped, skipped := 0, 0
 	for _, n := range hard.graph.Nodes {
@@ -78,15 +87,20 @@ func compare(ctx context.Context, store string, kills, packages int) (err error)
 		}
 	}
 	equal := bytes.Equal(calm.output, hard.output)
+	wanted := kills + hard.serverKills
 	fmt.Printf("\nreport: %s\n", hard.output)
+	fmt.Printf("kill -9: %d of workers, %d of the database server; after %v of %d steps\n", hard.killed-hard.killedServers, hard.killedServers, hard.killedAfter, hard.steps)
 	fmt.Printf("graph: nodes=%d edges=%d mapped=%d kills=%d rerun=%d skipped=%d equal=%t seconds=%.1f\n",
 		len(hard.graph.Nodes), len(hard.graph.Edges), mapped, hard.killed, len(hard.reruns), skipped, equal, time.Since(began).Seconds())
 	var wrong []error
-	if hard.killed != kills {
-		wrong = append(wrong, fmt.Errorf("%d of %d kills hit the run", hard.killed, kills))
+	if hard.killed != wanted {
+		wrong = append(wrong, fmt.Errorf("%d of %d kills hit the run", hard.killed, wanted))
 	}
 	if len(hard.reruns) > 0 {
 		wrong = append(wrong, fmt.Errorf("steps were executed again after their checkpoint was committed: %q", hard.reruns))
+	}
+	if hard.steps != calm.steps || mapped != packages || skipped != 1 {
+		wrong = append(wrong, fmt.Errorf("%d steps were executed, %d undisturbed; %d of %d packages were read, %d nodes were skipped", hard.steps, calm.steps, mapped, packages, skipped))
 	}
 	if !equal {
 		wrong = append(wrong, fmt.Errorf("the reports differ: %s", calm.output))
@@ -96,23 +110,28 @@ func compare(ctx context.Context, store string, kills, packages int) (err error)
 
 // trial is one run of the graph.
 type trial struct {
-	name   string
-	where  fleet.Place
-	ledger string
-	source Source
-	kills  int // how often a worker is to be killed
+	name        string
+	where       fleet.Place
+	ledger      string
+	source      Source
+	kills       int // how often a worker is to be killed
+	serverKills int // how often the server of the database is to be killed
+	steps       int // how many steps the graph executes; execute sets it
 
-	output []byte
-	graph  *durable.GraphInfo
-	killed int
-	reruns []string
+	workers       []*fleet.Process
+	output        []byte
+	graph         *durable.GraphInfo
+	killed        int
+	killedServers int   // of these
+	killedAfter   []int // how many steps had begun
+	reruns        []string
 }
 
-func (t *trial) startWorker(name string) (*fleet.Process, error) {
-	return t.where.Start(name, nil, nil, "-worker", "-ledger="+t.ledger)
+func (t *trial) startWorker() (*fleet.Process, error) {
+	return t.where.Start("a worker", nil, nil, "-worker", "-ledger="+t.ledger)
 }
 
-// execute starts the run and two workers, kills the first worker while children are left to read, and returns when the run has ended.
+// execute starts the run and two workers, kills workers and the server while it is executed, and returns when the run has ended.
 func (t *trial) execute(ctx context.Context) (err error) {
 	store, err := t.where.Open(ctx)
 	if err != nil {
@@ -129,17 +148,18 @@ func (t *trial) execute(ctx context.Context) (err error) {
 	if _, err := openLedger(t.ledger); err != nil {
 		return err
 	}
-	victim, err := t.startWorker("a worker")
-	if err != nil {
-		return err
+	defer func() {
+		for _, w := range t.workers {
+			err = errors.Join(err, w.Stop())
+		}
+	}()
+	for range 2 {
+		w, err := t.startWorker()
+		if err != nil {
+			return err
+		}
+		t.workers = append(t.workers, w)
 	}
-	defer func() { err = errors.Join(err, victim.Stop()) }()
-	other, err := t.startWorker("the other worker")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, other.Stop()) }()
-	a := &audit{t.ledger, make(map[string]int)}
 	p := newPicture(t.name)
 	for {
 		select {
@@ -147,55 +167,83 @@ func (t *trial) execute(ctx context.Context) (err error) {
 			return context.Cause(ctx)
 		case <-time.After(poll):
 		}
-		run, err := engine.Get(ctx, runID)
-		if err != nil {
+		if err := t.killIfDue(ctx); err != nil {
 			return err
 		}
-		if err := a.note(ctx, engine, runID); err != nil {
-			return err
-		}
-		t.graph, err = engine.Graph(ctx, runID)
+		within, cancel := context.WithTimeout(ctx, patienceOfLook)
+		ended, err := t.look(within, engine, p)
+		cancel()
 		switch {
-		case errors.Is(err, durable.ErrNoGraph):
-			continue // no worker has begun yet
+		case errors.Is(err, durable.ErrNoGraph): // no worker has begun yet
+		case errors.Is(err, durable.ErrUnavailable), within.Err() != nil && ctx.Err() == nil && !ended: // the server was killed
 		case err != nil:
 			return err
-		}
-		p.show(t.graph, t.killed)
-		switch run.Status {
-		case durable.StatusCompleted:
-			p.end(t.graph, t.killed)
-			t.output = run.Output
-			t.reruns, err = a.reruns()
-			return err
-		case durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired:
-			return run.Err
-		case durable.StatusPaused:
-			return fmt.Errorf("the run was paused: %s", run.Reason)
-		}
-		if t.killed < t.kills && t.isDue() {
-			time.Sleep(rand.N(15 * time.Millisecond)) // makes the moment random
-			if !victim.Kill() {
-				return fmt.Errorf("the worker ended before it was killed: %w", victim.Err())
-			}
-			t.killed++
-			if victim, err = t.startWorker("a worker"); err != nil {
-				return err
-			}
+		case ended:
+			return t.audit(ctx, engine)
 		}
 	}
 }
 
-// isDue reports whether the next kill is due: the kills are distributed over the packages that are read.
-func (t *trial) isDue() bool {
-	for _, n := range t.graph.Nodes {
-		if n.Items != nil {
-			return (n.Items.Completed+n.Items.Running)*(t.kills+1) >= t.killed*t.source.Packages && n.State == durable.NodeRunning
-		}
+// look reads and draws the state of the graph, and reports whether the run has completed.
+func (t *trial) look(ctx context.Context, engine *durable.Engine, p *picture) (ended bool, err error) {
+	run, err := engine.Get(ctx, runID)
+	if err != nil {
+		return false, err
 	}
-	return false
+	if t.graph, err = engine.Graph(ctx, runID); err != nil {
+		return false, err
+	}
+	p.show(t.graph, t.killed)
+	switch run.Status {
+	case durable.StatusCompleted:
+		p.end(t.graph, t.killed)
+		t.output = run.Output
+		return true, nil
+	case durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired:
+		return true, run.Err
+	case durable.StatusPaused:
+		return true, fmt.Errorf("the run was paused: %s", run.Reason)
+	}
+	return false, nil
 }
 
-func packagesOf(output []byte) (list []Package, err error) {
-	return list, json.Unmarshal(output, &list)
+// audit compares the ledger with what is committed.
+func (t *trial) audit(ctx context.Context, engine *durable.Engine) error {
+	all, err := readLedger(t.ledger)
+	if err != nil {
+		return err
+	}
+	t.steps = countSteps(all)
+	t.reruns, err = reruns(ctx, engine, all)
+	return err
+}
+
+// killIfDue kills a worker or the server if that is due. The kills are distributed over the steps of the graph; every third is one of the
+// server.
+func (t *trial) killIfDue(ctx context.Context) error {
+	wanted := t.kills + t.serverKills
+	if t.killed == wanted {
+		return nil
+	}
+	all, err := readLedger(t.ledger)
+	if err != nil {
+		return err
+	}
+	begun := countSteps(all)
+	hasGoneOn := t.killed == 0 || begun > t.killedAfter[t.killed-1] || begun > t.steps*9/10
+	if begun*(wanted+1) < (t.killed+1)*t.steps || !hasGoneOn {
+		return nil
+	}
+	t.killedAfter = append(t.killedAfter, begun)
+	t.killed++
+	if t.killedServers < t.serverKills && t.killed%3 == 2 {
+		t.killedServers++
+		return t.where.KillServer(ctx)
+	}
+	victim := rand.N(len(t.workers))
+	if !t.workers[victim].Kill() {
+		return fmt.Errorf("the worker ended before it was killed: %w", t.workers[victim].Err())
+	}
+	t.workers[victim], err = t.startWorker()
+	return err
 }

@@ -1,9 +1,9 @@
 // Command graph shows a declared graph that survives kill -9.
 //
 // The graph lists packages of the source tree of Go, reads each in a child run on any worker, counts its lines in five ways of which
-// any three suffice, and reports. It is executed twice: once undisturbed, and once by two worker processes, one of which is killed
-// again and again at random moments. The reports must be equal, and no step may be executed again after its checkpoint was
-// committed. While it runs, a picture of the graph shows the state of each node. The last line shows the result:
+// any three suffice, and reports. It is executed twice by two worker processes: once undisturbed, and once while workers are killed from
+// its first steps to its last ones, with -store=postgres also the server of the database, unless it is that of DATABASE_URL. The reports
+// must be equal, and no step, of the graph or of a child, may be executed again after its checkpoint was committed. While it runs, a picture of the graph shows the state of each node. The last line shows the result:
 //
 //	graph: nodes=N edges=N mapped=N kills=N rerun=0 skipped=N equal=true seconds=S
 //

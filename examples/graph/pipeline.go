@@ -46,8 +46,8 @@ func (w workflows) all() []durable.Definition { return []durable.Definition{w.in
 // define defines the workflows. Each step first records in the ledger that it was called.
 func define(l *ledger) (w workflows) {
 	w.read = durable.Define("read", func(c *durable.Ctx, p Package) (Size, error) {
-		return c.Step("read", func(context.Context) (Size, error) {
-			l.begin(p.Path)
+		return c.Step("read", func(ctx context.Context) (Size, error) {
+			l.begin(ctx, c.RunID())
 			return readPackage(p)
 		})
 	})
@@ -59,15 +59,15 @@ func define(l *ledger) (w workflows) {
 		return sumOf(sizes), nil
 	})
 	w.index = durable.DefineGraph("index", func(g *durable.Graph[Source]) *durable.Node[Report] {
-		list := g.Step("list", func(_ context.Context, in *durable.NodeInput) ([]Package, error) {
-			l.begin("list")
+		list := g.Step("list", func(ctx context.Context, in *durable.NodeInput) ([]Package, error) {
+			l.begin(ctx, runID)
 			return listPackages(g.Input(in))
 		})
 		read := g.EachChild("read", list, w.read)
 		sizes := func(in *durable.NodeInput) ([]Size, error) { return read.Of(in), nil }
 		analyse := func(name string, count func([]Size) int) *durable.Node[int] {
-			return g.Step(name, func(_ context.Context, in *durable.NodeInput) (int, error) {
-				l.begin(name)
+			return g.Step(name, func(ctx context.Context, in *durable.NodeInput) (int, error) {
+				l.begin(ctx, runID)
 				return count(read.Of(in)), nil
 			}, durable.Needs(read))
 		}
@@ -78,14 +78,14 @@ func define(l *ledger) (w workflows) {
 			g.Child("thoroughly", w.slow, sizes, durable.Needs(read)),
 			g.Child("twice", w.slow, sizes, durable.Needs(read)),
 		}
-		warn := g.Step("warn", func(context.Context, *durable.NodeInput) (bool, error) { l.begin("warn"); return true, nil },
+		warn := g.Step("warn", func(ctx context.Context, _ *durable.NodeInput) (bool, error) { l.begin(ctx, runID); return true, nil },
 			durable.When(list, func(p []Package) bool { return len(p) == 0 }))
 		var members []durable.AnyNode
 		for _, a := range analysts {
 			members = append(members, a)
 		}
-		join := g.Step("join", func(_ context.Context, in *durable.NodeInput) (lines int, err error) {
-			l.begin("join")
+		join := g.Step("join", func(ctx context.Context, in *durable.NodeInput) (lines int, err error) {
+			l.begin(ctx, runID)
 			for _, a := range analysts {
 				if n, err := a.Get(in); err == nil && lines != 0 && n != lines {
 					return 0, durable.Permanent(fmt.Errorf("%q counts %d lines, and another %d", a.Name(), n, lines))
@@ -95,8 +95,8 @@ func define(l *ledger) (w workflows) {
 			}
 			return lines, nil
 		}, durable.NeedsQuorum(3, durable.CancelLosers, members...))
-		return g.Step("report", func(_ context.Context, in *durable.NodeInput) (Report, error) {
-			l.begin("report")
+		return g.Step("report", func(ctx context.Context, in *durable.NodeInput) (Report, error) {
+			l.begin(ctx, runID)
 			return report(read.Of(in), join.Of(in)), nil
 		}, durable.Needs(read, join), durable.After(warn))
 	})

@@ -25,6 +25,8 @@ type Place struct {
 	Store   string // sqlite or postgres
 	Address string // a file or a URL
 	Schema  string // of the tables in PostgreSQL
+
+	server *pgtest.Server // that Provide has started; nil: none
 }
 
 // Inherited returns the place that the parent has passed to this worker process.
@@ -58,8 +60,19 @@ func Provide(example, store, folder string) (p Place, done func() error, err err
 	if err != nil {
 		return p, nil, err
 	}
-	p.Address = server.URL()
+	p.Address, p.server = server.URL(), server
 	return p, server.Close, nil
+}
+
+// OwnsServer reports whether the database is a server that [Provide] has started.
+func (p Place) OwnsServer() bool { return p.server != nil }
+
+// KillServer sends SIGKILL to the server that [Provide] has started, and starts it again on the same files.
+func (p Place) KillServer(ctx context.Context) error {
+	if err := p.server.Kill9(); err != nil {
+		return err
+	}
+	return p.server.Restart(ctx)
 }
 
 // Fresh returns another place in the same folder or database. Remove removes it.

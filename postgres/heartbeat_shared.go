@@ -18,6 +18,7 @@ import (
 //
 // Heartbeats with leases are sent alone, so that no other worker can delay them.
 type sharedHeartbeats struct {
+	phase   time.Duration // see HeartbeatPhase; set when the connections are opened
 	mu      sync.Mutex
 	sending bool // a heartbeat is in flight, or a waiting one was told to send
 	waiting []*sharedHeartbeat
@@ -91,6 +92,12 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	defer b.mu.Unlock()
 	b.passTurn()
 }
+
+// maxHeartbeatPhase is longer than the interval of heartbeats usually is.
+const maxHeartbeatPhase = time.Hour
+
+// HeartbeatPhase implements store.HeartbeatSharer.
+func (s *database) HeartbeatPhase() time.Duration { return s.heartbeats.phase }
 
 // canShareHeartbeat reports whether the heartbeat may be sent with others: it renews no lease, and needs no connection of its own to
 // tell where the database is.

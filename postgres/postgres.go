@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -117,7 +118,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
-	sv := &sharedConns{userPool: user, ownsUserPool: owned, hosts: several, stores: 1}
+	sv := &sharedConns{userPool: user, ownsUserPool: owned, hosts: several, stores: 1, heartbeats: sharedHeartbeats{phase: rand.N(maxHeartbeatPhase)}}
 	sv.sight.looking = make(chan struct{}, 1)
 	sv.userConfig = o.userConfig
 	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())

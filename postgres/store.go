@@ -19,6 +19,7 @@ type Store struct {
 type storeForEngine interface {
 	store.Store
 	store.Sharer
+	store.HeartbeatSharer
 }
 
 // Open connects to the database at url, which is a PostgreSQL URL or a key=value string, applies the

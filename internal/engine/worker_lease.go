@@ -53,14 +53,11 @@ func (w *worker) renewLoop(ctx context.Context) {
 	}
 }
 
-// heartbeatPhase is a random time, so that the processes of a database send their heartbeats at different times.
-var heartbeatPhase = rand.N(time.Hour)
-
-// heartbeatPause returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. A worker
-// without runs waits for the next multiple of that time, as the others of its process do: a store may send their heartbeats together.
+// heartbeatPause returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. If the store
+// sends heartbeats together, a worker without runs waits for the next multiple of that time, as the others of its process do.
 func (w *worker) heartbeatPause(every time.Duration, held []*run) time.Duration {
-	if len(held) == 0 {
-		return every - (time.Duration(time.Now().UnixNano())+heartbeatPhase)%every
+	if s, together := w.e.database.(store.HeartbeatSharer); together && len(held) == 0 {
+		return every - (time.Duration(time.Now().UnixNano())+s.HeartbeatPhase())%every
 	}
 	return min(every-every/8+rand.N(every/4), w.timeUntilLeaseEnds(held))
 }

@@ -216,6 +216,13 @@ type Peers struct {
 	Siblings int
 }
 
+// HeartbeatSharer is a Store that sends heartbeats without leases together if they come at the same time.
+type HeartbeatSharer interface {
+	// HeartbeatPhase returns a random time, which is the same for all stores of this process that do so with each other. Their
+	// workers send such heartbeats when the current time plus the phase is a multiple of the interval.
+	HeartbeatPhase() time.Duration
+}
+
 // SerialCommitter is a Store that executes concurrent commits one after the other.
 type SerialCommitter interface {
 	Store

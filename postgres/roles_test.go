@@ -36,7 +36,7 @@ var rights = map[schema.Role]map[string]string{
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "fold": "SIU", "queue": "S", "place": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
-		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "repair_pause": "S", "generation": "S", "generations": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_key": "S", "permit": "S",
+		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "repair_pause": "S", "generation": "S", "generations": "S", "nodes": "S", "edges": "S", "shapes": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_key": "S", "permit": "S",
 		"queue": "S", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},

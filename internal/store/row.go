@@ -235,7 +235,7 @@ const (
 )
 
 // SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
-const SchemaVersion = 5
+const SchemaVersion = 6
 
 // FirstSchemaWithQueues is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
 const FirstSchemaWithQueues = 3

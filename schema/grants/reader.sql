@@ -5,3 +5,4 @@ GRANT SELECT ON durable.migration, durable.run, durable.step, durable.signal, du
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits, durable.queues, durable.places TO durable_reader;
 GRANT SELECT ON durable.fold, durable.folds, durable.version TO durable_reader;
 GRANT SELECT ON durable.divergence, durable.repair_pause, durable.generation, durable.generations TO durable_reader;
+GRANT SELECT ON durable.shapes, durable.edges, durable.nodes TO durable_reader;

@@ -114,7 +114,7 @@ func note(t *testing.T) {
 
 // tables are all that a check fills, without the prefix of either database.
 var tables = []string{
-	"event", "tag", "signal", "step", "run", "worker", "place", "queue_key", "queue", "permit", "limit_key", "step_limit", "fold", "fire", "fired", "schedule",
+	"event", "tag", "signal", "step", "generation", "divergence", "run", "worker", "place", "queue_key", "queue", "permit", "limit_key", "step_limit", "fold", "fire", "fired", "schedule",
 }
 
 func onSQLite(t *testing.T) *bed {

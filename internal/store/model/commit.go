@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -166,7 +167,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 		return
 	}
 	if s != nil {
-		s.Taken = true
+		s.Taken, s.By = true, cmp.Or(w.Receiver, now.Name)
 		now.Status, now.Output, now.Error = store.StepCompleted, s.Payload, nil
 	}
 	if !now.Status.IsTerminal() {

@@ -11,6 +11,12 @@ import (
 
 // Control models store.Store.Control: it sets the results.
 func (m *Model) Control(o *store.ControlRequest) {
+	m.control(o)
+	m.endTransaction()
+}
+
+// control is Control within a transaction.
+func (m *Model) control(o *store.ControlRequest) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {
 		r := m.Runs[id]
@@ -37,7 +43,6 @@ func (m *Model) Control(o *store.ControlRequest) {
 	for _, id := range wake {
 		m.wake(id, o.Now)
 	}
-	m.endTransaction()
 }
 
 func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {

@@ -55,12 +55,21 @@ type Run struct {
 	Divergences map[string]store.Divergence // by their versions
 
 	Failure store.FailureKey // of a Failed or Expired run
+
+	Generations []Generation // that were superseded, the oldest first
+}
+
+// Generation is a superseded generation of a run, with its checkpoints.
+type Generation struct {
+	store.Generation
+	Steps map[string]store.Step
 }
 
 // Signal is a signal that was sent to a run.
 type Signal struct {
 	store.SignalWrite
 	Taken bool
+	By    string // its receiver, once it is taken
 }
 
 // choice is a decision that the documentation leaves to the store.
@@ -75,6 +84,7 @@ func (m *Model) Clone() *Model {
 	for id, r := range m.Runs {
 		own := *r
 		own.Steps, own.Tags, own.Signals = maps.Clone(r.Steps), maps.Clone(r.Tags), slices.Clone(r.Signals)
+		own.Generations = slices.Clone(r.Generations)
 		c.Runs[id] = &own
 	}
 	return c

@@ -1,0 +1,222 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// FenceForRepair models store.Store.Fence.
+func (m *Model) FenceForRepair(f *store.Fence) {
+	r, state := m.Runs[f.Run], m.State(f.Run)
+	if r == nil || r.Status.IsTerminal() || state != f.Before {
+		f.RunState, f.Outcome = state, f.Decide(state)
+		return
+	}
+	f.Outcome = store.Written
+	if r.Status == store.Running {
+		m.recordEvent(r, store.EventLeaseLost, f.Now)
+		m.recordEvent(r, store.EventPaused, f.Now)
+	}
+	if control := f.ControlAfter(); control != r.Control {
+		r.Control, r.Reason, r.PausedBy = control, f.Reason, f.Actor
+	}
+	if r.PausedAt.IsZero() {
+		r.PausedAt = f.Now
+	}
+	r.Status, r.Epoch, r.Owner, r.WakeAt, r.Woken = store.Paused, f.After(), uuid.NullUUID{}, time.Time{}, false
+	m.endTransaction()
+}
+
+// Repair models store.Store.Repair.
+func (m *Model) Repair(r *store.Repair) {
+	states := make(map[uuid.UUID]store.RunState)
+	for _, id := range r.UUIDs() {
+		states[id] = m.State(id)
+	}
+	first := m.Runs[r.Runs[0].Run]
+	done := first != nil && slices.ContainsFunc(first.Generations, func(g Generation) bool {
+		return g.Number == r.Runs[0].Number && g.Request == r.Request
+	})
+	if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
+		return
+	}
+	if r.Outcome = store.Written; slices.ContainsFunc(r.Runs, func(p store.RunRepair) bool { return !m.isAsPlanned(&p) }) {
+		r.Outcome = store.Fenced
+		return
+	}
+	if r.Cancel != nil {
+		m.control(r.Cancel)
+	}
+	for i := range r.Runs {
+		m.repairRun(r, &r.Runs[i])
+	}
+	if r.Resume != nil {
+		m.control(r.Resume)
+	}
+	m.endTransaction()
+}
+
+// isAsPlanned reports whether the rows of the run are as the repair says.
+func (m *Model) isAsPlanned(p *store.RunRepair) bool {
+	r := m.Runs[p.Run]
+	return (p.Continues || p.Checkpoints == len(r.Steps)) &&
+		!slices.ContainsFunc(p.Keep, func(name string) bool { _, found := r.Steps[name]; return !found }) &&
+		!slices.ContainsFunc(p.Detach, func(id uuid.UUID) bool { c := m.Runs[id]; return c == nil || c.Parent.UUID != p.Run })
+}
+
+func (m *Model) repairRun(r *store.Repair, p *store.RunRepair) {
+	run := m.Runs[p.Run]
+	over := store.Run{
+		UUID: run.UUID, Status: run.Status, Control: run.Control, Priority: run.Priority, Epoch: run.Epoch, CreatedAt: run.CreatedAt, StartedAt: run.StartedAt,
+		EndedAt: run.EndedAt, Deadline: run.Deadline, PausedAt: run.PausedAt, CancelledAt: run.CancelledAt, Workflow: run.Workflow, Queue: run.Queue,
+		Version: run.Version, Trace: run.Trace, Reason: run.Reason, PausedBy: run.PausedBy, CancelledBy: run.CancelledBy, CancelReason: run.CancelReason,
+		Input: run.Input, Output: run.Output, Error: run.Error,
+	}
+	live := !run.Status.IsTerminal()
+	if live {
+		over.Status = store.Superseded
+	}
+	before := Generation{Generation: store.Generation{
+		Run: over, Number: p.Number, Archive: p.Archive(), Request: r.Request, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
+	}, Steps: make(map[string]store.Step)}
+	steps := make(map[string]store.Step)
+	for name, s := range run.Steps {
+		if slices.Contains(p.Keep, name) {
+			kept := s
+			kept.Epoch = p.Epoch
+			steps[name] = kept
+		}
+		s.Run = before.Archive
+		before.Steps[name] = s
+	}
+	for _, s := range p.Write {
+		s.Run, s.Epoch = p.Run, p.Epoch
+		steps[s.Name] = s
+	}
+	run.Steps, run.Generations = steps, append(run.Generations, before)
+	for _, c := range m.Runs {
+		if c.Parent.Valid && c.Parent.UUID == p.Run && (p.Continues || slices.Contains(p.Detach, c.UUID)) {
+			c.Parent.UUID = before.Archive
+		}
+	}
+	for i := range run.Signals {
+		if s := &run.Signals[i]; s.Taken && slices.Contains(p.Release, s.By) {
+			s.Taken, s.By = false, ""
+		}
+	}
+	if !live {
+		run.Deadline = p.Deadline
+	}
+	if p.Continues {
+		run.Input = p.Input
+	}
+	if p.Status != store.Paused {
+		run.Reason, run.PausedBy, run.PausedAt = "", "", time.Time{}
+	}
+	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.Progress = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.Progress
+	run.Crashes, run.Woken, run.Output, run.Error, run.EndedAt, run.Failure = 0, false, nil, nil, time.Time{}, store.FailureKey{}
+	run.CancelReason, run.CancelledBy, run.CancelledAt = "", "", time.Time{}
+	m.recordEvent(run, r.EventType(), r.Now)
+	e := &m.txEvents[len(m.txEvents)-1]
+	e.Actor, e.Reason, e.Old, e.New = r.Actor, r.Reason, strconv.Itoa(int(p.Number)), strconv.Itoa(int(p.Number)+1)
+}
+
+// Fork models store.Store.Fork.
+func (m *Model) Fork(f *store.Fork) {
+	had := m.findByName(f.Start.Run.Name, f.Start.Run.Parent)
+	m.start(f.Start, false)
+	if had != nil {
+		return
+	}
+	r := m.Runs[f.Start.Run.UUID]
+	for _, s := range f.Steps {
+		s.Run, s.Epoch = r.UUID, r.Epoch
+		r.Steps[s.Name] = s
+	}
+	m.recordEvent(r, store.EventRepaired, r.CreatedAt)
+	e := &m.txEvents[len(m.txEvents)-1]
+	e.Actor, e.Reason, e.Old = f.Actor, f.Reason, f.Source.String()
+	m.endTransaction()
+}
+
+// DeleteTrees models store.Store.DeleteTrees for one caller at a time. Events of a run that was deleted have no name any more.
+func (m *Model) DeleteTrees(d *store.DeleteTreesRequest) {
+	for i := range d.Trees {
+		t := &d.Trees[i]
+		plan := t.Plan(m.treeNodes(), d.Now, func(uuid.UUID) bool { return true })
+		for _, id := range plan.Runs {
+			delete(m.Runs, id)
+		}
+		for _, g := range plan.Generations {
+			if r := m.Runs[g.Parent.UUID]; r != nil {
+				r.Generations = slices.DeleteFunc(slices.Clone(r.Generations), func(o Generation) bool { return o.Archive == g.UUID })
+			}
+		}
+		m.forgetNames(plan.Runs)
+		if t.Outcome == store.Written && d.WithEvents {
+			m.txEvents = append(m.txEvents, store.Event{
+				Type: store.EventDeleted, At: d.Now, Run: t.Root, Actor: d.Actor, Reason: d.Reason, Old: t.Name, New: strconv.Itoa(t.Deleted),
+			})
+		}
+	}
+	m.endTransaction()
+}
+
+// treeNodes returns all runs and all superseded generations.
+func (m *Model) treeNodes() (nodes []store.TreeNode) {
+	for r := range maps.Values(m.Runs) {
+		nodes = append(nodes, store.TreeNode{UUID: r.UUID, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, EndedAt: r.EndedAt, Detached: r.Detached})
+		for i := range r.Generations {
+			g := &r.Generations[i]
+			nodes = append(nodes, store.TreeNode{
+				UUID: g.Archive, Parent: uuid.NullUUID{UUID: r.UUID, Valid: true}, Generation: g.Number, Status: g.Run.Status, Epoch: g.Run.Epoch, EndedAt: g.At,
+			})
+		}
+	}
+	return nodes
+}
+
+// forgetNames makes the events of deleted runs as they are read then.
+func (m *Model) forgetNames(runs []uuid.UUID) {
+	for i, tx := range m.Events {
+		m.Events[i] = slices.Clone(tx)
+		for j := range tx {
+			ForgetName(&m.Events[i][j], runs)
+		}
+	}
+}
+
+// ForgetName makes an event as it is read when its run is one of the given ones, which were deleted.
+func ForgetName(e *store.Event, deleted []uuid.UUID) {
+	if slices.Contains(deleted, e.Run) {
+		e.Name, e.Child, e.Workflow = "", false, ""
+	}
+}
+
+// GenerationsOf models store.Store.Generations.
+func (m *Model) GenerationsOf(run uuid.UUID) (all []store.Generation) {
+	if r := m.Runs[run]; r != nil {
+		for i := range r.Generations {
+			all = append(all, r.Generations[i].Generation)
+		}
+	}
+	return all
+}
+
+// ArchivedHistory models store.Store.History of a superseded generation.
+func (m *Model) ArchivedHistory(run uuid.UUID, number int32) []store.Step {
+	for i := range m.Runs[run].Generations {
+		if g := &m.Runs[run].Generations[i]; g.Number == number {
+			steps := (&Run{Steps: g.Steps}).history()
+			store.SortByCallOrder(steps)
+			return steps
+		}
+	}
+	return nil
+}

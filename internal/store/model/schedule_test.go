@@ -193,7 +193,7 @@ func (c *scheduleCheck) backfill() {
 		return
 	}
 	from := c.now.Add(-time.Duration(c.dice("from", 20)) * time.Second)
-	b := &schedule.Backfill{Firing: c.firing(), From: from, To: from.Add(time.Duration(c.dice("for", 10)) * time.Second)}
+	b := &schedule.Backfill{Firing: c.firing(), Call: c.newID(0).String(), From: from, To: from.Add(time.Duration(c.dice("for", 10)) * time.Second)}
 	before := c.seen
 	c.other(fmt.Sprintf("backfill from %s to %s", offset(b.From), offset(b.To)), c.backfillCall(b))
 	until := before.state.Cursor

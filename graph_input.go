@@ -167,11 +167,12 @@ func (e *nodeSkip) Unwrap() error { return ErrNodeSkipped }
 
 // stateOfError returns the state of a node whose branch returned the error.
 func stateOfError(err error) graph.State {
+	if err == nil { // before the variables, which are allocated
+		return graph.Completed
+	}
 	var step *StepError
 	var child *RunError
 	switch {
-	case err == nil:
-		return graph.Completed
 	case errors.As(err, new(*nodeSkip)):
 		return graph.Skipped
 	case errors.As(err, &step), errors.As(err, &child):

@@ -62,13 +62,14 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	plain, tagged := pending(at), pending(at)
+	plain, first, second, tagged := pending(at), pending(at), pending(at), pending(at)
 	owned := running(uuid.New(), at)
 	begin(t, s, &store.StartWrite{Run: owned})
 	placed := pending(at)
 	placed.Admission = store.AdmissionPending
 	for range 2 { // the second time everything exists
 		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.StartWrite{{Run: plain}}) })
+		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.StartWrite{{Run: first}, {Run: second}}) })
 		in(func(tx pgx.Tx) error {
 			return s.startIn(ctx, tx, []*store.StartWrite{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
 		})

@@ -57,7 +57,11 @@ func (w *worker) renewLoop(ctx context.Context) {
 // sends heartbeats together, a worker without runs waits for the next multiple of that time, as the others of its process do.
 func (w *worker) heartbeatPause(every time.Duration, held []*run) time.Duration {
 	if s, together := w.e.database.(store.HeartbeatSharer); together && len(held) == 0 {
-		return every - (time.Duration(time.Now().UnixNano())+s.HeartbeatPhase())%every
+		left := every - (time.Duration(time.Now().UnixNano())+s.HeartbeatPhase())%every
+		if left < every/4 {
+			left += every // the last heartbeat was a short time ago
+		}
+		return left
 	}
 	return min(every-every/8+rand.N(every/4), w.timeUntilLeaseEnds(held))
 }

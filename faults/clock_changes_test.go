@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -105,7 +106,7 @@ func theClockChanges(t *testing.T, kind string) {
 	for range 2 {
 		s := &clocked{&beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}, clock}
 		stores = append(stores, s)
-		engines = append(engines, engineOn(t, s, durable.Config{Lease: time.Second, Poll: 50 * time.Millisecond, ParkAfter: 50 * time.Millisecond, MaxCrashes: 1000}, echo, calls, long))
+		engines = append(engines, engineOn(t, s, durable.Config{Lease: time.Second, Poll: 200 * time.Millisecond, ParkAfter: 50 * time.Millisecond, MaxCrashes: 1000}, echo, calls, long))
 	}
 	e, counts := engines[0], countsOf(t, db)
 	must(t, "set the queue", e.SetQueue(bounded(t), "mail", durable.QueueSettings{MaxExecuting: 2, MaxInProgressPerKey: 1, Rate: durable.QueueRate{Count: count, Period: time.Second, Burst: burst}}))
@@ -143,10 +144,11 @@ func theClockChanges(t *testing.T, kind string) {
 			case <-stop:
 				starts <- err
 				return
-			case <-time.After(20 * time.Millisecond):
+			default:
 			}
+			realtime.Pass(100*time.Millisecond, "there are some starts in each state of the clock")
 			for name, o := range map[string]durable.StartOption{
-				"debounce": durable.Debounce("k", 50*time.Millisecond, 200*time.Millisecond), "singleton": durable.Singleton("k", durable.WhileLiveReplace),
+				"debounce": durable.Debounce("k", 150*time.Millisecond, 500*time.Millisecond), "singleton": durable.Singleton("k", durable.WhileLiveReplace),
 			} {
 				if run, failed := echo.Start(bounded(t), engines[n%2], n, o, durable.InQueue(name)); failed == nil {
 					lastOf[name] = run
@@ -162,7 +164,7 @@ func theClockChanges(t *testing.T, kind string) {
 		await(t, fmt.Sprint("all processes to know that the clock is ", by, " off"), func() bool {
 			return !slices.ContainsFunc(engines, func(e *durable.Engine) bool {
 				at, err := e.Now(bounded(t))
-				return err != nil || (at.Sub(time.Now())-by).Abs() > reading
+				return err != nil || (time.Until(at)-by).Abs() > reading
 			})
 		})
 		further()

@@ -82,7 +82,7 @@ func TestTheClockIsReadAgainEachMinute(t *testing.T) {
 			if err := e.Ensure(t.Context(), c); err != nil {
 				t.Errorf("%s: %v", when, err)
 			}
-			if got := e.Now().Sub(time.Now()).Round(time.Second); c.reads != reads || got != off {
+			if got := time.Until(e.Now()).Round(time.Second); c.reads != reads || got != off {
 				t.Errorf("%s: %d reads, want %d; the estimate is %v off, want %v", when, c.reads, reads, got, off)
 			}
 		}

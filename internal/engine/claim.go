@@ -78,6 +78,11 @@ type claimResult struct {
 // claim claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
 // does not use. The worker claims what it may execute itself, and need not have a share.
 func (w *worker) claim(shares []claimShare) (claimResult, error) {
+	return w.claimWith(shares, w.setQueueRules)
+}
+
+// claimWith is claim with the rules that setRules sets. setRules reports whether they leave out runs that another claim would take.
+func (w *worker) claimWith(shares []claimShare, setRules func(context.Context, *store.ClaimQuery) (capped bool)) (claimResult, error) {
 	q := w.newClaimQuery()
 	q.MaxSuspects = 1
 	for i := range shares {
@@ -95,7 +100,7 @@ func (w *worker) claim(shares []claimShare) (claimResult, error) {
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
-	capped := w.setQueueRules(ctx, &q)
+	capped := setRules(ctx, &q)
 	claims, err := w.claimKnownVersions(ctx, &q, shares)
 	if err != nil {
 		return claimResult{}, err
@@ -160,6 +165,7 @@ func (w *worker) waitedForClaim(r *store.Run, now time.Time) time.Duration {
 // at once if slots come free often enough for the workers to prefetch runs.
 func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
+	var expired *time.Timer     // nil: not needed yet
 	for {
 		free, many, prefetch := w.claims.room(w.e.cfg.ClaimLimit)
 		if many || prefetch > 0 {
@@ -169,10 +175,16 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 			defer t.Stop()
 			enough = t.C
 		}
+		if expired == nil {
+			expired = time.NewTimer(expiredRunsPoll)
+			defer expired.Stop()
+		}
 		select {
 		case <-w.claims.freed:
 		case <-enough:
 			return 0
+		case <-expired.C:
+			expired.Reset(w.claimExpired())
 		case <-ctx.Done():
 			return 0
 		}

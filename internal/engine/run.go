@@ -127,7 +127,7 @@ func (r *run) execute(late time.Duration) {
 	}
 	r.e.counters.startedExecutions.Add(1)
 	r.e.telemetry.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.holdUnlessReadable() || !r.holdIfRenewalsUnknown() || r.awaitsRetry() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.holdUnlessReadable() || !r.holdIfRenewalsUnknown() || r.awaitsRetry() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || r.awaitsSlot() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}

@@ -58,6 +58,7 @@ type worker struct {
 	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
 	permitExchange       permitExchange
 	queueAdmitter        queueAdmitter
+	expiredRunsClaim     expiredRunsClaim
 	versions             knownVersions
 
 	notificationsMu sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock

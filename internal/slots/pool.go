@@ -182,6 +182,19 @@ func (p *Pool) Acquire(want, leave, prefetch int) Reservation {
 	return r
 }
 
+// AcquireBeyond reserves the slots that are left of the given number beyond the size of the pool, for runs that leave at once. The pool
+// gives no other slot until fewer runs are executed than it has slots. AcquireBeyond reserves nothing if the pool is not open or is quiet.
+func (p *Pool) AcquireBeyond(most int) Reservation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open || p.quiet {
+		return Reservation{}
+	}
+	r := Reservation{pool: p, slots: max(0, min(most, p.size+most-p.taken)), beyond: true}
+	p.taken += r.slots
+	return r
+}
+
 // fill gives free slots to the queue. p.mu is held.
 func (p *Pool) fill() {
 	for p.open && len(p.queue) > 0 && p.taken < p.size {
@@ -213,6 +226,7 @@ func (p *Pool) notifyFreed() {
 type Reservation struct {
 	pool          *Pool
 	slots, places int
+	beyond        bool // see AcquireBeyond
 }
 
 // Slots returns how many slots are reserved and not assigned.
@@ -225,7 +239,7 @@ func (r *Reservation) Len() int { return r.slots + r.places }
 // the next free slot of the pool. If no place is left either, Assign adds a place. s must be a zero Slot,
 // and the reservation must come from a pool that was open.
 func (r *Reservation) Assign(s *Slot) {
-	s.pool = r.pool
+	s.pool, s.beyond = r.pool, r.beyond
 	if r.slots > 0 {
 		r.slots--
 		return

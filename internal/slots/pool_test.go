@@ -355,3 +355,41 @@ func TestAQuietPoolReservesNothing(t *testing.T) {
 		t.Errorf("a pool that is quiet no more reserves %d", r.Len())
 	}
 }
+
+// Slots beyond the size of a pool are given although all are taken, up to a number. Until fewer runs are executed than the pool has slots, it
+// gives no other. They do not make the worker prefetch runs.
+func TestSlotsBeyondTheSizeOfThePool(t *testing.T) {
+	p := openPool(t, 2)
+	held := assign(t, p, 2)
+	beyond := p.AcquireBeyond(3)
+	if beyond.Len() != 3 {
+		t.Fatalf("reserved %d slots beyond, want 3", beyond.Len())
+	}
+	if more := p.AcquireBeyond(3); more.Len() != 0 {
+		t.Errorf("reserved %d more", more.Len())
+	}
+	all := []*Slot{{}, {}}
+	for _, s := range all {
+		beyond.Assign(s)
+	}
+	beyond.Release()
+	wantGiven(t, "beyond the size", all, 0, 1)
+	if !all[0].IsBeyond() || held[0].IsBeyond() {
+		t.Error("IsBeyond is wrong")
+	}
+	held[0].Leave()
+	if r := p.Acquire(1, 0, 0); r.Len() != 0 {
+		t.Error("a slot is free while as many runs are executed as there are slots")
+	}
+	for _, s := range all {
+		s.Leave()
+	}
+	wantCounts(t, "in the end", p, Counts{Taken: 1})
+	if _, prefetch := p.Room(100); prefetch > 1 {
+		t.Errorf("%d runs are to be prefetched", prefetch)
+	}
+	p.SetQuiet(true)
+	if r := p.AcquireBeyond(3); r.Len() != 0 {
+		t.Error("a quiet pool gives slots")
+	}
+}

@@ -16,8 +16,9 @@ const lentAtOnce = 16
 // get a slot. When the wait ends, the run continues at once, also if all slots are taken again. The pool
 // then gives no slot until fewer runs are executed than it has slots.
 type Slot struct {
-	pool *Pool
-	turn chan struct{} // closed when the slot is given; nil: the slot was assigned from a reservation
+	pool   *Pool
+	turn   chan struct{} // closed when the slot is given; nil: the slot was assigned from a reservation
+	beyond bool          // see IsBeyond
 
 	// The fields below are guarded by pool.mu.
 	waits int // how many waits of the run are in progress
@@ -37,6 +38,9 @@ const (
 // Turn returns a channel that is closed when the pool gives the slot. It returns nil if the run did not
 // have to wait for the slot.
 func (s *Slot) Turn() <-chan struct{} { return s.turn }
+
+// IsBeyond reports whether the slot is one beyond the size of the pool, so that the run is to leave at once.
+func (s *Slot) IsBeyond() bool { return s.beyond }
 
 // IsGiven reports whether the run has got the slot.
 func (s *Slot) IsGiven() bool {
@@ -152,7 +156,9 @@ func (s *Slot) Leave() {
 	s.left = true
 	p.regain(s)
 	if s.IsGiven() {
-		p.turnover.add(time.Now())
+		if !s.beyond {
+			p.turnover.add(time.Now())
+		}
 		p.taken--
 	} else {
 		p.withdraw(s)

@@ -104,7 +104,10 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 
 // QueueClaimRules tells a claim which queues have settings, and from which of them the worker claims at present only some runs. It
 // does not change. Nil means that no queue has a row.
-type QueueClaimRules struct{ queues map[string]queueClaimRule }
+type QueueClaimRules struct {
+	queues      map[string]queueClaimRule
+	onlyExpired bool // see NewExpiredClaimRules
+}
 
 // queueClaimRule tells which admitted runs of a queue the worker claims. It always claims runs that need no place.
 type queueClaimRule int8
@@ -119,7 +122,7 @@ const (
 // need no place, because it already executes as many of their runs as allowed. From the queues in paused, it claims these and
 // runs that were executed before.
 func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
-	g := &QueueClaimRules{make(map[string]queueClaimRule, len(queues))}
+	g := &QueueClaimRules{queues: make(map[string]queueClaimRule, len(queues))}
 	for _, q := range queues {
 		g.queues[q] = claimsAdmittedRuns
 	}
@@ -129,6 +132,14 @@ func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	for _, q := range full {
 		g.queues[q] = claimsBypassingRuns
 	}
+	return g
+}
+
+// NewExpiredClaimRules returns the rules of a claim that takes only runs of these queues that need no place and were never executed: their
+// time is over.
+func NewExpiredClaimRules(queues []string) *QueueClaimRules {
+	g := NewQueueClaimRules(queues, nil, nil)
+	g.onlyExpired = true
 	return g
 }
 
@@ -142,6 +153,9 @@ func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 		return true
 	}
 	rule, found := g.queues[queue]
+	if g.onlyExpired {
+		return found && l.Admission() == AdmissionBypassed
+	}
 	return !found || rule != claimsBypassingRuns && l.Admission() == AdmissionGranted || l.Admission() == AdmissionBypassed
 }
 
@@ -149,6 +163,9 @@ func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 func (g *QueueClaimRules) OnlyStartedRuns(l ClaimLane, queue string) bool {
 	return g != nil && l.Admission() == AdmissionGranted && g.queues[queue] == claimsStartedRuns
 }
+
+// OnlyUnstartedRuns reports whether a claim takes only runs that were never executed.
+func (g *QueueClaimRules) OnlyUnstartedRuns() bool { return g != nil && g.onlyExpired }
 
 // ClaimFilter tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
 // change. Nil serves no run.

@@ -34,7 +34,12 @@ func admitWithoutRoom(b *bed) {
 	q.admit(at)
 	q.wantState("cancelled while it slept", asleep, store.PlacePassing, store.AdmissionBypassed)
 	q.wantState("expiring", late, store.PlacePassing, store.AdmissionBypassed)
-	got := make(map[uuid.UUID]bool)
+	query := q.query(at)
+	query.QueueRules = store.NewExpiredClaimRules([]string{boundedQueue})
+	if expired := q.claim(query).Runs; len(expired) != 1 || expired[0].Run.UUID != late || !expired[0].BypassesQueue {
+		q.Errorf("a worker without a slot claims %+v, want the run that was never executed and whose time is over", expired)
+	}
+	got := map[uuid.UUID]bool{late: true}
 	for _, c := range q.claimsWithoutRoom(at) {
 		if got[c.Run.UUID] = true; !c.BypassesQueue {
 			q.Errorf("the claimed run %s does not pass", c.Run.Name)

@@ -40,7 +40,7 @@ func enqueue(t *testing.T, s durable.Store, workflow, id, key string, priority i
 			UUID: uuid, Name: name, Workflow: workflow, Queue: boundedQueue, Priority: priority, Admission: store.AdmissionPending,
 			Status: store.Pending, Input: []byte("1"), CreatedAt: now, WakeAt: now,
 		},
-		Place: &store.QueuePlace{Run: uuid, Queue: boundedQueue, Key: key, Weight: 1, Priority: priority, State: store.PlaceOutside, Root: true},
+		Place: &store.QueuePlace{Run: uuid, Queue: boundedQueue, Key: key, Weight: 1, Priority: priority, State: store.PlaceNotArrived, Root: true},
 	}
 	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{w}}); err != nil {
 		t.Fatal(err)

@@ -47,10 +47,10 @@ type Child[O any] struct {
 }
 
 func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where uintptr, opts []StartOption) (*Child[O], error) {
-	o := startOptionsOf(opts)
+	o := newStartOptions(opts)
 	request, err := w.newRootOrChildRequest(c.payloadLimit(name), in, o)
 	if err == nil {
-		err = o.notFoldableError("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
+		err = o.checkNotFolding("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("child %q: %w", name, err)
@@ -79,7 +79,7 @@ func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOp
 // started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. [Child.Wait] then
 // returns a [*RunError] with [StatusCancelled], unless the child ended in another way before.
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
-	order, o, err := newControl(store.VerbCancel, opts)
+	order, o, err := newControlRequest(store.VerbCancel, opts)
 	if err == nil && o.dryRun {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}

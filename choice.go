@@ -79,13 +79,13 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 			return nil, err
 		}
 	}
-	winners, err := chooseBranches(c, spec, futures)
+	winners, err := recordOrReadChoice(c, spec, futures)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range winners {
 		if _, err := futures[i].Wait(); err != nil && c.Err() == nil {
-			return nil, c.scope.Diverged(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err))
+			return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err))
 		}
 	}
 	return winners, nil
@@ -113,9 +113,9 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 	return spec, nil
 }
 
-// chooseBranches records the choice, or reads its record. It returns the indexes of the branches that decided the choice, after these
+// recordOrReadChoice records the choice, or reads its record. It returns the indexes of the branches that decided the choice, after these
 // have returned.
-func chooseBranches[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
+func recordOrReadChoice[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.callScope().Choose(spec)
 	if err := outcomeError(c, spec.Name, &res, err); err != nil {
 		return nil, err
@@ -154,19 +154,19 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 		}
 		spec.Deciders = []int{failed}
 	}
-	deciders, err := chooseBranches(c, spec, futures)
+	deciders, err := recordOrReadChoice(c, spec, futures)
 	if err != nil {
 		return nil, err
 	}
 	if _, err = futures[deciders[0]].Wait(); err == nil {
-		return nil, c.scope.Diverged(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Branches[deciders[0]].Name()))
+		return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Branches[deciders[0]].Name()))
 	}
 	return nil, err
 }
 
 // awaitFirstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
-	ends := awaitEnds(futures)
+	ends := watchEnds(futures)
 	for range futures {
 		i := <-ends
 		switch _, err := futures[i].Wait(); {
@@ -179,8 +179,8 @@ func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 	return -1, nil
 }
 
-// awaitEnds returns a channel of the indexes of the futures, in the order in which their branches end.
-func awaitEnds[T any](futures []*Future[T]) <-chan int {
+// watchEnds returns a channel of the indexes of the futures, in the order in which their branches end.
+func watchEnds[T any](futures []*Future[T]) <-chan int {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {
 		f.notifyWhenFinal(func() { ends <- i })
@@ -200,7 +200,7 @@ func losersAmong[T any](won []int, futures []*Future[T]) (all []engine.LoserBran
 
 // awaitSuccesses waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
-	ends := awaitEnds(futures)
+	ends := watchEnds(futures)
 	var winners []int
 	errs := make([]error, len(futures))
 	for range futures {
@@ -212,5 +212,5 @@ func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
 			return winners, nil
 		}
 	}
-	return nil, suspensionOr(errs)
+	return nil, suspendedOrJoined(errs)
 }

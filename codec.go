@@ -54,7 +54,7 @@ func decodeInto[T any](b []byte, v *T) error {
 		return err
 	}
 	opts := jsonOptions
-	if cachedCheck(&openTypes, reflect.TypeFor[T](), containsInterface) {
+	if cachedCheck(&typesWithInterface, reflect.TypeFor[T](), containsInterface) {
 		opts = exactNumberOptions
 	}
 	if err := json.Unmarshal(b, v, opts); err != nil {
@@ -77,7 +77,7 @@ func encodeAndDecode[T any](v T, limit int) (b []byte, back *T, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if cachedCheck(&exactTypes, reflect.TypeFor[T](), decodesToItself) {
+	if cachedCheck(&typesDecodingToSelf, reflect.TypeFor[T](), decodesToItself) {
 		return b, &v, nil
 	}
 	back = new(T)
@@ -102,7 +102,7 @@ func (e *codecPanicError) Unwrap() error { return ErrPanic }
 // encodeDecodable does what encode does, and refuses values that do not decode again. It is for values that are decoded only
 // later, or in another process.
 func encodeDecodable[T any](v T, limit int) ([]byte, error) {
-	if cachedCheck(&plainTypes, reflect.TypeFor[T](), alwaysDecodes) {
+	if cachedCheck(&typesThatDecode, reflect.TypeFor[T](), alwaysDecodes) {
 		return encode(&v, limit)
 	}
 	b, _, err := encodeAndDecode(v, limit)
@@ -145,10 +145,10 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 	return nil
 }
 
-// openTypes caches which types can contain an interface: only those are decoded with decodeAny, which costs time. plainTypes
-// caches which types certainly decode again. exactTypes caches which types need not be decoded at all, because the result would
+// typesWithInterface caches which types can contain an interface: only those are decoded with decodeAny, which costs time. typesThatDecode
+// caches which types certainly decode again. typesDecodingToSelf caches which types need not be decoded at all, because the result would
 // equal the value.
-var openTypes, plainTypes, exactTypes sync.Map // reflect.Type to bool
+var typesWithInterface, typesThatDecode, typesDecodingToSelf sync.Map // reflect.Type to bool
 
 func cachedCheck(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {
 	if known, ok := types.Load(t); ok {

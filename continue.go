@@ -61,9 +61,9 @@ func (e *continueError) Error() string {
 // Unwrap returns ErrContinueAsNew.
 func (e *continueError) Unwrap() error { return ErrContinueAsNew }
 
-// nextInputOf returns the input with which the run of the scope continues, because its function has returned err. It returns nil if
+// continueInput returns the input with which the run of the scope continues, because its function has returned err. It returns nil if
 // the run does not continue.
-func nextInputOf(err error, s *engine.Scope) []byte {
+func continueInput(err error, s *engine.Scope) []byte {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if next, is := err.(*continueError); is { //nolint:errorlint // an error that wraps several does not count
 			if !next.scope.IsSameExecution(s) {

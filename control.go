@@ -54,7 +54,7 @@ func addIDs(to []string, ids []uuid.UUID) []string {
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
-	return e.control(ctx, store.VerbPause, id, opts)
+	return e.controlRun(ctx, store.VerbPause, id, opts)
 }
 
 // Resume resumes the paused run with the given ID, which is the caller's ID or the UUID, and its descendants. It does not resume
@@ -64,7 +64,7 @@ func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (C
 //
 // Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
-	return e.control(ctx, store.VerbResume, id, opts)
+	return e.controlRun(ctx, store.VerbResume, id, opts)
 }
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
@@ -79,7 +79,7 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 //
 // Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
-	return e.control(ctx, store.VerbCancel, id, opts)
+	return e.controlRun(ctx, store.VerbCancel, id, opts)
 }
 
 // Terminate ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
@@ -94,7 +94,7 @@ func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (
 //
 // The options are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
-	return e.control(ctx, store.VerbTerminate, id, opts)
+	return e.controlRun(ctx, store.VerbTerminate, id, opts)
 }
 
 // SetTimeout makes the run expire after d from now, by the database's clock. It replaces the [Timeout] that the run was started
@@ -155,13 +155,13 @@ type ControlOption func(*controlOptions)
 type controlOptions struct {
 	commonOptions
 	reason, actor  string
-	scope          store.CancelScope
+	cancelScope    store.CancelScope
 	freezeTimers   bool
 	dryRun         bool
-	from           string
+	fromStep       string
 	fromEnd        bool
 	interruptSteps bool
-	values         []stepValue
+	stepValues     []stepValue
 	newID          string
 }
 
@@ -173,7 +173,7 @@ const (
 	optionDryRun
 	optionFrom // From or FromEnd
 	optionInterruptSteps
-	optionWith
+	optionStepValue
 	optionNewID
 )
 
@@ -199,7 +199,7 @@ func Actor(name string) ControlOption {
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionScope, "OnlyUnstarted")
-		o.scope = store.NotStarted
+		o.cancelScope = store.CancelNotStarted
 	}
 }
 
@@ -208,7 +208,7 @@ func OnlyUnstarted() ControlOption {
 func OnlyItself() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionScope, "OnlyItself")
-		o.scope = store.RunItself
+		o.cancelScope = store.CancelRunItself
 	}
 }
 
@@ -232,28 +232,28 @@ func DryRun() ControlOption {
 	}
 }
 
-var verbs = map[store.Verb]Verb{
+var publicVerbs = map[store.Verb]Verb{
 	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
 }
 
-func newControl(verb store.Verb, opts []ControlOption) (*store.ControlRequest, controlOptions, error) {
+func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlRequest, controlOptions, error) {
 	var o controlOptions
 	err := applyOptions(opts, &o)
 	switch {
 	case err != nil:
 	case o.err != nil:
 		err = o.err
-	case o.scope != store.WholeTree && verb != store.VerbCancel:
-		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
-	case o.seen&(optionFrom|optionInterruptSteps|optionWith|optionNewID) != 0:
-		err = fmt.Errorf("%w: From, FromEnd, InterruptSteps, StepValue and NewID are for repairs, not for %s", ErrInvalidConfig, verbs[verb])
+	case o.cancelScope != store.CancelWholeTree && verb != store.VerbCancel:
+		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, publicVerbs[verb])
+	case o.given&(optionFrom|optionInterruptSteps|optionStepValue|optionNewID) != 0:
+		err = fmt.Errorf("%w: From, FromEnd, InterruptSteps, StepValue and NewID are for repairs, not for %s", ErrInvalidConfig, publicVerbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
-		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
+		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, publicVerbs[verb])
 	}
 	if err == nil {
 		err = o.checkTexts()
 	}
-	return &store.ControlRequest{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers}, o, err
+	return &store.ControlRequest{Verb: verb, Scope: o.cancelScope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers}, o, err
 }
 
 // applyReasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
@@ -264,7 +264,7 @@ func applyReasonOptions(call string, opts []ControlOption) (o controlOptions, er
 		return o, err
 	case o.err != nil:
 		return o, o.err
-	case o.seen&^(optionReason|optionActor) != 0:
+	case o.given&^(optionReason|optionActor) != 0:
 		return o, fmt.Errorf("%w: %s takes only the options Reason and Actor: leave the others out", ErrInvalidConfig, call)
 	}
 	return o, o.checkTexts()
@@ -275,24 +275,24 @@ func (o *controlOptions) checkTexts() error {
 	return errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 }
 
-func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (ControlResult, error) {
+func (e *Engine) controlRun(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (ControlResult, error) {
 	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
-		return ControlResult{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
+		return ControlResult{}, fmt.Errorf("%s run %q: %w", publicVerbs[verb], id, err)
 	}
-	o, options, err := newControl(verb, opts)
+	o, options, err := newControlRequest(verb, opts)
 	if err == nil && options.dryRun {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}
 	if err != nil {
 		return ControlResult{}, err
 	}
-	row, err := e.inner.Find(ctx, id)
+	row, err := e.inner.GetWithoutPayloads(ctx, id)
 	if err != nil {
 		return ControlResult{}, err
 	}
 	o.Runs = []uuid.UUID{row.UUID}
 	if err := e.inner.Control(ctx, o); err != nil {
-		return ControlResult{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
+		return ControlResult{}, fmt.Errorf("%s run %q: %w", publicVerbs[verb], id, err)
 	}
 	a := o.Results[0]
 	refused := a.Status.IsTerminal()
@@ -310,7 +310,7 @@ func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts [
 	case !a.Found:
 		return ControlResult{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	case refused:
-		return ControlResult{}, convertStateError(&engine.StateError{Ref: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
+		return ControlResult{}, convertStateError(&engine.StateError{Ref: id, Verb: string(publicVerbs[verb]), Status: a.Status, Control: a.Control})
 	}
 	effect := ControlResult{Matched: 1}
 	effect.addResults(o)
@@ -322,9 +322,9 @@ const controlPageSize = 100
 
 func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect ControlResult, err error) {
 	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
-		return ControlResult{}, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+		return ControlResult{}, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 	}
-	template, options, err := newControl(verb, opts)
+	template, options, err := newControlRequest(verb, opts)
 	if err != nil {
 		return ControlResult{}, err
 	}
@@ -332,7 +332,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	if err != nil {
 		return ControlResult{}, err
 	}
-	if err := checkChooses(&filter, verbs[verb]); err != nil {
+	if err := checkHasCondition(&filter, publicVerbs[verb]); err != nil {
 		return ControlResult{}, err
 	}
 	if len(filter.Statuses) == 0 {
@@ -342,7 +342,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	for {
 		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
 		if err != nil {
-			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+			return effect, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 		}
 		if len(rows) == 0 {
 			return effect, nil
@@ -357,15 +357,15 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 			o.Runs = append(o.Runs, row.UUID)
 		}
 		if err := e.inner.Control(ctx, &o); err != nil {
-			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+			return effect, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 		}
 		effect.addResults(&o)
 	}
 }
 
-// checkChooses returns ErrInvalidConfig for a filter without any condition, or with Roots only, which would select all runs by mistake.
-func checkChooses(chosen *store.Filter, verb Verb) error {
-	if len(chosen.Statuses)+len(chosen.Priorities)+len(chosen.UUIDs)+len(chosen.Parents) == 0 && !chosen.Held && chosen.Owner == (uuid.UUID{}) &&
+// checkHasCondition returns ErrInvalidConfig for a filter without any condition, or with Roots only, which would select all runs by mistake.
+func checkHasCondition(chosen *store.Filter, verb Verb) error {
+	if len(chosen.Statuses)+len(chosen.Priorities)+len(chosen.UUIDs)+len(chosen.Parents) == 0 && !chosen.OnlyHeld && chosen.Owner == (uuid.UUID{}) &&
 		chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow+chosen.Version == "" &&
 		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() && chosen.EndedAfter.IsZero() && chosen.EndedBefore.IsZero() {
 		return fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verb)

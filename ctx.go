@@ -17,9 +17,9 @@ import (
 // A Ctx is valid for one execution of one run. It is safe for concurrent use by the goroutines of that execution.
 type Ctx struct {
 	context.Context
-	scope      *engine.Scope
-	maxPayload int
-	defaults   *stepOptions // see Defaults; nil: none
+	scope        *engine.Scope
+	maxPayload   int
+	stepDefaults *stepOptions // see Defaults; nil: none
 }
 
 // Deadline returns the time at which the run's [Timeout] is over, by this process's clock. [Engine.SetTimeout] changes it, but
@@ -32,7 +32,7 @@ func (c *Ctx) callScope() *engine.Scope { return c.scope.WithContext(c.Context) 
 
 // withScope returns a Ctx whose durable calls are made in the scope.
 func (c *Ctx) withScope(scope *engine.Scope) *Ctx {
-	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload, defaults: c.defaults}
+	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload, stepDefaults: c.stepDefaults}
 }
 
 // Value returns the value of the field Context for the key.
@@ -61,7 +61,7 @@ func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }
 
 // Replaying reports whether all calls that this execution has made so far were recorded by an earlier one. The workflow function
 // must not depend on it.
-func (c *Ctx) Replaying() bool { return c.scope.Replaying() }
+func (c *Ctx) Replaying() bool { return c.scope.IsReplaying() }
 
 // Logger returns the engine's logger, with attributes that identify the run. During a replay it drops all lines, because an
 // earlier execution has written them.
@@ -76,7 +76,7 @@ type replayFilterHandler struct {
 }
 
 func (h *replayFilterHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.scope.Replaying() && h.Handler.Enabled(ctx, level)
+	return !h.scope.IsReplaying() && h.Handler.Enabled(ctx, level)
 }
 
 func (h *replayFilterHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -97,7 +97,7 @@ func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(c
 
 // Attempt returns the number of the step's attempt, from 1, counted over all processes. ctx is the context that the step's
 // function gets. Outside of a step Attempt returns zero.
-func Attempt(ctx context.Context) int { return engine.Attempt(ctx) }
+func Attempt(ctx context.Context) int { return engine.AttemptNumber(ctx) }
 
 // RunningStep describes the step in whose function it is used; see [StepInfo].
 type RunningStep struct {
@@ -112,7 +112,7 @@ type RunningStep struct {
 // StepInfo returns what step is being executed, and reports whether ctx is the context that the function of a step gets.
 func StepInfo(ctx context.Context) (RunningStep, bool) {
 	i, ok := engine.AttemptInfo(ctx)
-	return RunningStep{Name: i.Name, Map: i.Map, Index: i.Item, Key: i.Key, Attempt: i.Attempt, MaxAttempts: i.MaxAttempts}, ok
+	return RunningStep{Name: i.Name, Map: i.Map, Index: i.ItemIndex, Key: i.ItemKey, Attempt: i.Attempt, MaxAttempts: i.MaxAttempts}, ok
 }
 
 // callSite returns the program counter at which the user's code called the exported function that calls site. skip is the number of

@@ -83,7 +83,7 @@ func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn f
 		v, err := fn(ctx)
 		return call.recordEffect(v, err)
 	}
-	return call.execute()
+	return call.executeCall()
 }
 
 // recordEffect encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
@@ -91,7 +91,7 @@ func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn f
 func (k *durableCall[T]) recordEffect(v T, err error) (engine.AttemptOutput, *record.Failure) {
 	switch {
 	case errors.Is(err, engine.ErrEffectInterrupted):
-		return engine.AttemptOutput{}, &record.Failure{Message: err.Error(), Left: true}
+		return engine.AttemptOutput{}, &record.Failure{Message: err.Error(), CallIsOver: true}
 	case errors.Is(err, store.ErrBadData):
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -36,7 +36,7 @@ type RefusedDeletion struct {
 // whose parent exists, because the parent's history refers to it; and [ErrPermission] if the database role may not delete rows.
 // To delete old runs automatically, set Config.Retention.
 func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (DeletedRuns, error) {
-	q, err := e.deleteRequest(ctx, opts)
+	q, err := e.newDeleteRequest(ctx, opts)
 	if err != nil {
 		return DeletedRuns{}, fmt.Errorf("%s run %q: %w", VerbDelete, id, err)
 	}
@@ -53,7 +53,7 @@ func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (
 // ended, set CreatedBefore.
 func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption) (DeletedRuns, error) {
 	var all DeletedRuns
-	q, err := e.deleteRequest(ctx, opts)
+	q, err := e.newDeleteRequest(ctx, opts)
 	if err != nil {
 		return all, fmt.Errorf("%s runs by a filter: %w", VerbDelete, err)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 	if err != nil {
 		return all, err
 	}
-	if err := checkChooses(&filter, VerbDelete); err != nil {
+	if err := checkHasCondition(&filter, VerbDelete); err != nil {
 		return all, err
 	}
 	if filter.Roots = true; len(filter.Statuses) == 0 {
@@ -88,8 +88,8 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 	}
 }
 
-// deleteRequest checks the options of a deletion.
-func (e *Engine) deleteRequest(ctx context.Context, opts []ControlOption) (q engine.DeleteRequest, err error) {
+// newDeleteRequest checks the options of a deletion.
+func (e *Engine) newDeleteRequest(ctx context.Context, opts []ControlOption) (q engine.DeleteRequest, err error) {
 	if err := e.checkMayWrite(ctx, "a deletion", "Config.Retention"); err != nil {
 		return q, err
 	}
@@ -99,7 +99,7 @@ func (e *Engine) deleteRequest(ctx context.Context, opts []ControlOption) (q eng
 	case err != nil:
 	case o.err != nil:
 		err = o.err
-	case o.seen&^(optionReason|optionActor|optionDryRun) != 0:
+	case o.given&^(optionReason|optionActor|optionDryRun) != 0:
 		err = fmt.Errorf("%w: a deletion takes the options Reason, Actor and DryRun: leave the others out", ErrInvalidConfig)
 	default:
 		err = o.checkTexts()

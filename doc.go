@@ -146,7 +146,7 @@
 //	the queue has no room                             ErrQueueFull              start later, or raise its Depth
 //	the queue takes no starts                         ErrQueueClosed            use another, or open it
 //	a run with the key of a Singleton is live         *LiveError, ErrLive       wait for its end, or replace it
-//	a Throttle skipped the start                      *SkippedError, ErrSkipped start again at its Until, or do not
+//	a Throttle skipped the start                      ErrThrottled              start again when its ThrottledError says
 //	no such run                                       ErrNotFound               check the ID
 //	the run's state does not allow the operation      *StateError, ErrState     read its Status
 //	Retry does not know from which step               ErrFromRequired           give it From or FromEnd

@@ -30,9 +30,9 @@ const (
 
 // workflowChange is what the definition of a workflow says about changes of its code.
 type workflowChange struct {
-	onDrift engine.DriftPolicy
-	renamed map[string]string // the previous names by the present ones
-	retired map[string]bool
+	onDrift       engine.DriftPolicy
+	previousNames map[string]string // the previous names by the present ones
+	retiredNames  map[string]bool
 }
 
 // OnDrift sets what a worker does with a run whose code does not fit its history, because the code was changed while the run was
@@ -59,13 +59,13 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.fail(errors.Join(naming.Check("step", before), naming.Check("step", now)))
-		if _, twice := o.renamed[now]; twice || before == now {
+		if _, twice := o.previousNames[now]; twice || before == now {
 			o.fail(fmt.Errorf("%w: Renamed(%q, %q): a call has one previous name, which differs from its own", ErrInvalidConfig, before, now))
 		}
-		if o.renamed == nil {
-			o.renamed = make(map[string]string)
+		if o.previousNames == nil {
+			o.previousNames = make(map[string]string)
 		}
-		o.renamed[now] = before
+		o.previousNames[now] = before
 	}
 }
 
@@ -73,12 +73,12 @@ func Renamed(before, now string) WorkflowOption {
 // history holds them is not held for that. Remove the option when no live run holds them.
 func Retired(names ...string) WorkflowOption {
 	return func(o *workflowOptions) {
-		if o.retired == nil {
-			o.retired = make(map[string]bool)
+		if o.retiredNames == nil {
+			o.retiredNames = make(map[string]bool)
 		}
 		for _, name := range names {
 			o.fail(naming.Check("step", name))
-			o.retired[name] = true
+			o.retiredNames[name] = true
 		}
 	}
 }

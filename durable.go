@@ -121,12 +121,12 @@ type Config struct {
 	MetricStepNames int
 }
 
-// maxMaxPayload is the largest Config.MaxPayload.
-const maxMaxPayload = 512 << 20
+// largestMaxPayload is the largest Config.MaxPayload.
+const largestMaxPayload = 512 << 20
 
-// markAfter is the duration after which an attempt writes a started marker. A shorter step writes one row; see
+// startedMarkerDelay is the duration after which an attempt writes a started marker. A shorter step writes one row; see
 // docs/decisions.md.
-const markAfter = 20 * time.Millisecond
+const startedMarkerDelay = 20 * time.Millisecond
 
 // applyDefaults sets fields that are zero, and returns an error for invalid values.
 func (c *Config) applyDefaults() error {
@@ -156,7 +156,7 @@ func (c *Config) applyDefaults() error {
 	refuse(c.ParkAfter < 0, "ParkAfter is %v: it must be positive", c.ParkAfter)
 	refuse(c.MaxCrashes < 0 || c.MaxCrashes > 1000, "MaxCrashes is %d: it must be from 1 to 1000", c.MaxCrashes)
 	refuse(c.ClaimLimit < 0 || c.ClaimLimit > 10_000, "ClaimLimit is %d: it must be from 1 to 10000", c.ClaimLimit)
-	refuse(c.MaxPayload < 0 || c.MaxPayload > maxMaxPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
+	refuse(c.MaxPayload < 0 || c.MaxPayload > largestMaxPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
 	refuse(c.Patience < 0, "Patience is %v: it must be positive", c.Patience)
 	for i, name := range c.Queues {
 		if err := naming.Check("queue", name); err != nil {
@@ -230,8 +230,8 @@ func New(s Store, cfg Config) (*Engine, error) {
 	e.inner = engine.New(s, engine.Config{
 		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepConcurrency: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailAtMaxCrashes: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
-		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
-		Retention: cfg.Retention.engineRetention(e, names), Codec: cfg.Codec,
+		MarkAfter: startedMarkerDelay, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
+		Retention: cfg.Retention.toEngine(e, names), Codec: cfg.Codec,
 	})
 	return e, nil
 }

@@ -68,9 +68,9 @@ var (
 	// ErrLive is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. Every [*LiveError]
 	// wraps it.
 	ErrLive = fold.ErrLive
-	// ErrSkipped is returned by a start with [Throttle] if the key has used up its starts for the period. Every [*SkippedError]
+	// ErrThrottled is returned by a start with [Throttle] if the key has used up its starts for the period. Every [*ThrottledError]
 	// wraps it.
-	ErrSkipped = fold.ErrSkipped
+	ErrThrottled = fold.ErrSkipped
 	// ErrNotFound is returned when no run has the ID.
 	ErrNotFound = engine.ErrNotFound
 	// ErrNotRegistered is returned by [Workflow.Call] when the workflow is not in Config.Workflows.
@@ -177,7 +177,7 @@ func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	all := sentinelsOf(e.sentinelCodes)
+	all := registeredSentinels(e.sentinelCodes)
 	if e.stateError != nil {
 		all = append(all, e.stateError)
 	}
@@ -213,7 +213,7 @@ func (e *RunError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	return sentinelsOf(e.sentinelCodes)
+	return registeredSentinels(e.sentinelCodes)
 }
 
 // WriteError is returned by calls that write, such as a start, a signal, a pause or a repair, if the database did not acknowledge
@@ -245,8 +245,8 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// failureOf converts an error of user code to its recorded form.
-func failureOf(err error) *record.Failure {
+// toRecordedFailure converts an error of user code to its recorded form.
+func toRecordedFailure(err error) *record.Failure {
 	f := &record.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
 	var permanent *permanentError
 	if errors.As(err, &permanent) {
@@ -284,15 +284,15 @@ func failureOf(err error) *record.Failure {
 
 // permanentFailure returns the recorded form of an error that is not retried, because further attempts would return it again.
 func permanentFailure(err error) *record.Failure {
-	f := failureOf(err)
+	f := toRecordedFailure(err)
 	f.Permanent = true
 	return f
 }
 
-// runFailureOf converts the error of a workflow function to its recorded form. The failure is permanent if the error wraps one of
+// toRecordedRunFailure converts the error of a workflow function to its recorded form. The failure is permanent if the error wraps one of
 // a step or child that is. It names all steps whose errors it wraps, because a retry of the run executes them again.
-func runFailureOf(err error) *record.Failure {
-	f := failureOf(err)
+func toRecordedRunFailure(err error) *record.Failure {
+	f := toRecordedFailure(err)
 	eachCallError(err, func(names []string, permanent bool) {
 		f.Permanent = f.Permanent || permanent
 		for _, name := range names {
@@ -342,7 +342,7 @@ func newRunError(r *store.Run) *RunError {
 		f = record.DecodeFailure(r.Error)
 	}
 	return &RunError{
-		ID: r.Address(), Name: nameOfChildCall(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
+		ID: r.Address(), Name: childCallName(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
 		Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes, isPermanent: f.Permanent,
 	}
 }

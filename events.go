@@ -69,7 +69,7 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	limit, err := p.limit()
+	limit, err := p.entryLimit()
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (e *Engine) LatestEvents(ctx context.Context, p Page) ([]Event, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	limit, err := p.limit()
+	limit, err := p.entryLimit()
 	if err != nil {
 		return nil, err
 	}

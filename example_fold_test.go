@@ -86,7 +86,7 @@ func ExampleThrottle() {
 	ctx := context.Background()
 	for range 3 {
 		_, err := remind.Start(ctx, engine.Engine, "ada", durable.Throttle("ada", 2, 24*time.Hour))
-		var skipped *durable.SkippedError
+		var skipped *durable.ThrottledError
 		if errors.As(err, &skipped) {
 			fmt.Println("skipped until", skipped.Until.UTC().Format(time.DateTime))
 			continue

@@ -265,7 +265,7 @@ func ExampleEngine_Stats() {
 		log.Fatal(err)
 	}
 	stats := engine.Stats()
-	fmt.Println(stats.EndedExecutions, stats.MeanFlush() >= 1)
+	fmt.Println(stats.EndedExecutions, stats.MeanFlushRows() >= 1)
 	// Output: 1 true
 }
 

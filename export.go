@@ -95,7 +95,7 @@ func (e *Engine) Export(ctx context.Context, id string, opts ...ExportOption) ([
 		}
 		opt(&o)
 	}
-	out, err := e.exported(ctx, id, 0, o.plain)
+	out, err := e.exportRun(ctx, id, 0, o.plainPayloads)
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +106,17 @@ func (e *Engine) Export(ctx context.Context, id string, opts ...ExportOption) ([
 	return append(b, '\n'), nil
 }
 
-// exported returns the run, or one of its superseded generations if the number is not zero, and its history.
-func (e *Engine) exported(ctx context.Context, id string, generation int, plain bool) (*Exported, error) {
-	r, steps, sight, err := e.readHistory(ctx, id, generation)
+// exportRun returns the run, or one of its superseded generations if the number is not zero, and its history.
+func (e *Engine) exportRun(ctx context.Context, id string, generation int, plain bool) (*Exported, error) {
+	r, steps, view, err := e.readHistory(ctx, id, generation)
 	if err != nil {
 		return nil, err
 	}
-	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, Repaired: sight.Repaired, History: make([]ExportedStep, len(steps))}
+	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, Repaired: view.Repaired, History: make([]ExportedStep, len(steps))}
 	for i := range steps {
 		s := &steps[i]
-		status, ended := sight.StatusOf(s)
-		failures := record.FailuresOf(s)
+		status, ended := view.StatusOf(s)
+		failures := record.DecodeFailures(s)
 		out.History[i] = ExportedStep{
 			Seq: int(s.Position()), InOrder: s.IsOwnGoroutine(), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
@@ -149,7 +149,7 @@ func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
 
 func exportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
-		ID: r.Address(), Name: nameOfChildCall(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
+		ID: r.Address(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}

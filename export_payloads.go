@@ -14,14 +14,14 @@ import (
 // ExportOption configures [Engine.Export].
 type ExportOption func(*exportOptions)
 
-type exportOptions struct{ plain bool }
+type exportOptions struct{ plainPayloads bool }
 
 // PlainPayloads makes [Engine.Export] write payloads in clear, although the engine has a [Config.Codec]. durabletest.Replay needs such
 // a document.
-func PlainPayloads() ExportOption { return func(o *exportOptions) { o.plain = true } }
+func PlainPayloads() ExportOption { return func(o *exportOptions) { o.plainPayloads = true } }
 
-// encodedExport is how an encoded payload stands in an export. Its bytes are written in base64.
-type encodedExport struct {
+// encodedPayload is how an encoded payload stands in an export. Its bytes are written in base64.
+type encodedPayload struct {
 	Encoded []byte `json:"encoded"`
 }
 
@@ -31,7 +31,7 @@ type encodedExport struct {
 func (e *Engine) DecodeExport(x *Exported) error {
 	var failed error
 	err := x.eachPayload(func(slot payload.Slot, b *jsontext.Value) error {
-		var in encodedExport
+		var in encodedPayload
 		if json.Unmarshal(*b, &in, json.RejectUnknownMembers(true)) != nil || !payload.IsEncoded(in.Encoded) {
 			return nil
 		}
@@ -54,7 +54,7 @@ func (e *Engine) encodePayloads(x *Exported) error {
 	return x.eachPayload(func(slot payload.Slot, b *jsontext.Value) error {
 		sealed, err := payload.Seal(e.cfg.Codec, slot, *b)
 		if err == nil {
-			*b, err = json.Marshal(encodedExport{sealed})
+			*b, err = json.Marshal(encodedPayload{sealed})
 		}
 		return err
 	})

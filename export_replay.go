@@ -37,7 +37,7 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	if err := e.DecodeExport(&x); err != nil {
 		return PreflightRun{}, fmt.Errorf("replay the export of run %q: %w", x.Run.ID, err)
 	}
-	row, steps, err := x.rows()
+	row, steps, err := x.liveRows()
 	if err != nil {
 		return PreflightRun{}, err
 	}
@@ -45,8 +45,8 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	if err != nil {
 		return PreflightRun{}, fmt.Errorf("replay the export of run %q: %w", x.Run.ID, err)
 	}
-	p := preflight{e: e, replays: replays, needed: make(map[NeededChange]int)}
-	found, got := p.replay(row, steps)
+	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int)}
+	found, got := p.replayRun(row, steps)
 	found.Status = x.Run.Status
 	if !found.Diverged && !found.Unknown {
 		x.compareEnd(&found, got)
@@ -54,8 +54,8 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	return found, ctx.Err()
 }
 
-// rows returns the rows that a live run with this history would have.
-func (x *Exported) rows() (*store.Run, []store.Step, error) {
+// liveRows returns the rows that a live run with this history would have.
+func (x *Exported) liveRows() (*store.Run, []store.Step, error) {
 	id, ok := store.ParseCanonicalUUID(x.Run.RunID)
 	if !ok {
 		return nil, nil, fmt.Errorf("%w: the export has the run_id %.40q, which is no UUID: pass what Engine.Export returned", ErrInvalidConfig, x.Run.RunID)
@@ -65,7 +65,7 @@ func (x *Exported) rows() (*store.Run, []store.Step, error) {
 		Epoch: store.Epoch{Count: 1}, Input: compactJSON(x.Run.Input), CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.StartedAt,
 	}
 	if parent, ok := store.ParseCanonicalUUID(x.Run.Parent); ok {
-		run.Name, run.Parent = naming.ParseDisplay(x.Run.Name), store.OwnedBy(parent)
+		run.Name, run.Parent = naming.ParseDisplay(x.Run.Name), store.ValidNullUUID(parent)
 	}
 	var steps []store.Step
 	if x.Repaired {
@@ -73,7 +73,7 @@ func (x *Exported) rows() (*store.Run, []store.Step, error) {
 	}
 	for i := range x.History {
 		h := &x.History[i]
-		kind, status, ended, known := history.Stored(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)
+		kind, status, ended, known := history.ParseExportedStep(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)
 		switch {
 		case !known:
 			return nil, nil, fmt.Errorf("%w: the export of run %q has a checkpoint %q that is a %s and %s, which this code does not know: export the run again", ErrInvalidConfig, x.Run.ID, h.Name, h.Kind, h.Status)
@@ -82,7 +82,7 @@ func (x *Exported) rows() (*store.Run, []store.Step, error) {
 		}
 		row := store.Step{
 			Run: id, Name: naming.ParseDisplay(h.Name), Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: run.Epoch,
-			Seq: store.SeqOf(int32(h.Seq), h.InOrder), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
+			Seq: store.EncodeSeq(int32(h.Seq), h.InOrder), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
 		if h.Workflow != "" {
 			var err error
@@ -105,7 +105,7 @@ func (x *Exported) compareEnd(found *PreflightRun, got engine.PreflightResult) {
 	case !completed && !failed:
 	case len(found.Next) > 0:
 		diverges(found.Next[0], "the run has ended, and its history does not hold this call: remove the call")
-	case !got.Ends:
+	case !got.Returned:
 		found.Unknown = true
 	case completed && got.Failure != nil:
 		diverges("", "the run has completed, and would fail now: %s", got.Failure.Message)

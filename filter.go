@@ -47,7 +47,7 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
-		Failure: store.FailureKey(f.Failure), Held: f.Held, Version: f.Version, EndedAfter: f.EndedAfter, EndedBefore: f.EndedBefore,
+		Failure: store.FailureKey(f.Failure), OnlyHeld: f.Held, Version: f.Version, EndedAfter: f.EndedAfter, EndedBefore: f.EndedBefore,
 	}
 	for _, p := range f.Priority {
 		if p < LowestPriority || p > HighestPriority {
@@ -71,10 +71,10 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 			return g, fmt.Errorf("%w: the filter's Owner is %.40q, which is no UUID: give the ID of a worker, as Workers lists them", ErrInvalidConfig, f.Owner)
 		}
 	}
-	if g.UUIDs, err = uuidsOf("RunID", f.RunID); err != nil {
+	if g.UUIDs, err = parseUUIDs("RunID", f.RunID); err != nil {
 		return g, err
 	}
-	if g.Parents, err = uuidsOf("Parent", f.Parent); err != nil {
+	if g.Parents, err = parseUUIDs("Parent", f.Parent); err != nil {
 		return g, err
 	}
 	switch {
@@ -110,8 +110,8 @@ func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, err
 // maxFilterRuns bounds the runs that a filter names.
 const maxFilterRuns = 1000
 
-// uuidsOf returns the UUIDs that a field of a filter names, without repetitions.
-func uuidsOf(field string, texts []string) (ids []uuid.UUID, err error) {
+// parseUUIDs returns the UUIDs that a field of a filter names, without repetitions.
+func parseUUIDs(field string, texts []string) (ids []uuid.UUID, err error) {
 	if len(texts) > maxFilterRuns {
 		return nil, fmt.Errorf("%w: the filter's %s names %d runs: use at most %d", ErrInvalidConfig, field, len(texts), maxFilterRuns)
 	}

@@ -72,18 +72,18 @@ func Singleton(key string, whileLive ...WhileLive) StartOption {
 func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldDebounce, "Debounce", key)
-		s.Quiet, s.AtMost = o.foldTime("Debounce", "quiet", quiet), o.foldTime("Debounce", "atMost", atMost)
+		s.QuietPeriod, s.AtMost = o.checkFoldDuration("Debounce", "quiet", quiet), o.checkFoldDuration("Debounce", "atMost", atMost)
 	}
 }
 
 // Throttle allows at most n starts with the key in any time of the length period. A further start creates no run and returns a
-// [*SkippedError], which tells when the next start is possible. n is at least 1 and at most [MaxThrottle]. Keys are as in
+// [*ThrottledError], which tells when the next start is possible. n is at least 1 and at most [MaxThrottle]. Keys are as in
 // [Singleton]. A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Throttle
 // with [ErrInvalidConfig].
 func Throttle(key string, n int, period time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldThrottle, "Throttle", key)
-		s.Count, s.Period = n, o.foldTime("Throttle", "period", period)
+		s.Count, s.Period = n, o.checkFoldDuration("Throttle", "period", period)
 		if n < 1 || n > MaxThrottle {
 			o.fail(fmt.Errorf("%w: Throttle of %d starts: n must be between 1 and %d; for more starts, shorten the period", ErrInvalidConfig, n, MaxThrottle))
 		}
@@ -93,29 +93,29 @@ func Throttle(key string, n int, period time.Duration) StartOption {
 // foldOptions are the names of the options that fold.
 var foldOptions = map[store.FoldKind]string{store.FoldSingleton: "Singleton", store.FoldDebounce: "Debounce", store.FoldThrottle: "Throttle"}
 
-// secondFoldError records the option. It returns ErrInvalidConfig if the start has another option that folds.
-func (o *startOptions) secondFoldError(option string) error {
-	if o.fold != nil && foldOptions[o.fold.Kind] != option {
-		return fmt.Errorf("%w: the options %s and %s are given together: leave one of them out", ErrInvalidConfig, foldOptions[o.fold.Kind], option)
+// recordFoldOption records the option. It returns ErrInvalidConfig if the start has another option that folds.
+func (o *startOptions) recordFoldOption(option string) error {
+	if o.foldSpec != nil && foldOptions[o.foldSpec.Kind] != option {
+		return fmt.Errorf("%w: the options %s and %s are given together: leave one of them out", ErrInvalidConfig, foldOptions[o.foldSpec.Kind], option)
 	}
-	return o.seen.addOnce(optionFold, option)
+	return o.given.addOnce(optionFold, option)
 }
 
 // setFold sets that the start folds.
 func (o *startOptions) setFold(kind store.FoldKind, option, key string) *fold.Spec {
-	o.fail(o.secondFoldError(option))
+	o.fail(o.recordFoldOption(option))
 	if err := naming.Check("key", key); err != nil {
 		o.fail(fmt.Errorf("%s: %w", option, err))
 	}
-	o.fold = &fold.Spec{Kind: kind, Key: key}
-	return o.fold
+	o.foldSpec = &fold.Spec{Kind: kind, Key: key}
+	return o.foldSpec
 }
 
 // maxFoldTime bounds the durations of starts that fold.
 const maxFoldTime = 366 * 24 * time.Hour
 
-// foldTime checks a duration, and returns it in whole microseconds.
-func (o *startOptions) foldTime(option, field string, d time.Duration) time.Duration {
+// checkFoldDuration checks a duration, and returns it in whole microseconds.
+func (o *startOptions) checkFoldDuration(option, field string, d time.Duration) time.Duration {
 	if d < time.Microsecond || d > maxFoldTime {
 		o.fail(fmt.Errorf("%w: %s with a %s of %v: it must be between 1µs and %v", ErrInvalidConfig, option, field, d, maxFoldTime))
 	}
@@ -124,18 +124,18 @@ func (o *startOptions) foldTime(option, field string, d time.Duration) time.Dura
 
 // checkFoldable checks the options that do not go together, and sets how the request folds.
 func (o *startOptions) checkFoldable(request *engine.StartRequest) error {
-	if request.Fold = o.fold; o.fold == nil || o.fold.Kind != store.FoldDebounce {
+	if request.Fold = o.foldSpec; o.foldSpec == nil || o.foldSpec.Kind != store.FoldDebounce {
 		return nil
 	}
-	if o.seen&(optionID|optionDelay) != 0 {
+	if o.given&(optionID|optionDelay) != 0 {
 		return fmt.Errorf("%w: the option Debounce is given beside ID or Delay: leave those out, because several starts become one run, whose time Debounce sets", ErrInvalidConfig)
 	}
 	return nil
 }
 
-// notFoldableError returns ErrInvalidConfig with the reason if the start folds.
-func (o *startOptions) notFoldableError(reason string) error {
-	if o.fold == nil {
+// checkNotFolding returns ErrInvalidConfig with the reason if the start folds.
+func (o *startOptions) checkNotFolding(reason string) error {
+	if o.foldSpec == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: the options Singleton, Debounce and Throttle are not possible here: %s", ErrInvalidConfig, reason)
@@ -146,7 +146,7 @@ func (w *Workflow[I, O]) startWithKey(ctx context.Context, e *Engine, request *e
 	var started engine.StartResult
 	var err error
 	if o.insert != nil {
-		started, err = e.inner.StartFoldIn(ctx, request, func(c *store.FoldChange) error { return o.insertFold(ctx, e.inner.Database(), c) })
+		started, err = e.inner.StartFoldInTx(ctx, request, func(c *store.FoldChangeRequest) error { return o.insertFold(ctx, e.inner.RawStore(), c) })
 	} else {
 		started, err = e.inner.StartFold(ctx, request)
 	}
@@ -175,8 +175,8 @@ func (e *LiveError) Error() string { return e.text }
 // Unwrap returns [ErrLive].
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// SkippedError is returned by a start with [Throttle] if the key has used up its starts for the period. It wraps [ErrSkipped].
-type SkippedError struct {
+// ThrottledError is returned by a start with [Throttle] if the key has used up its starts for the period. It wraps [ErrThrottled].
+type ThrottledError struct {
 	Workflow string
 	Key      string
 	Until    time.Time // when the next start is possible, if no other start comes first
@@ -184,10 +184,10 @@ type SkippedError struct {
 }
 
 // Error returns a text with the key and the time.
-func (e *SkippedError) Error() string { return e.text }
+func (e *ThrottledError) Error() string { return e.text }
 
-// Unwrap returns [ErrSkipped].
-func (e *SkippedError) Unwrap() error { return ErrSkipped }
+// Unwrap returns [ErrThrottled].
+func (e *ThrottledError) Unwrap() error { return ErrThrottled }
 
 // convertFoldError converts the errors of package fold to the public ones, and returns other errors unchanged.
 func convertFoldError(err error) error {
@@ -195,7 +195,7 @@ func convertFoldError(err error) error {
 		return &LiveError{Workflow: live.Workflow, Key: live.Key, ID: live.ID, RunID: live.RunID, text: live.Error()}
 	}
 	if skipped, ok := errors.AsType[*fold.SkippedError](err); ok {
-		return &SkippedError{Workflow: skipped.Workflow, Key: skipped.Key, Until: skipped.Until, text: skipped.Error()}
+		return &ThrottledError{Workflow: skipped.Workflow, Key: skipped.Key, Until: skipped.Until, text: skipped.Error()}
 	}
 	return err
 }

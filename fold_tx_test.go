@@ -153,7 +153,7 @@ type lostReplies struct {
 	then func() // called after the loss
 }
 
-func (s *lostReplies) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+func (s *lostReplies) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
 	err := s.Store.ChangeFold(ctx, c)
 	if err == nil && !c.SkipLocked && s.lose.Add(-1) >= 0 {
 		s.then()

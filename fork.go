@@ -27,7 +27,7 @@ import (
 // queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [StepValue], [NewID], [Reason], [Actor], [DryRun], and without NewID
 // also [InterruptSteps].
 func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
-	q, err := e.repairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
+	q, err := e.newRepairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
 	if err == nil && q.NewID != "" && q.InterruptSteps {
 		err = fmt.Errorf("%w: a fork with NewID does not stop the run: leave InterruptSteps out", ErrInvalidConfig)
 	}
@@ -56,8 +56,8 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 // one that [From] names. The option can be given for several calls.
 func StepValue(step string, value any) ControlOption {
 	return func(o *controlOptions) {
-		o.seen |= optionWith
-		o.values = append(o.values, stepValue{step, value})
+		o.given |= optionStepValue
+		o.stepValues = append(o.stepValues, stepValue{step, value})
 	}
 }
 
@@ -76,8 +76,8 @@ func NewID(id string) ControlOption {
 	}
 }
 
-// encodeValues returns the encoded values of the options StepValue, by the names of their calls.
-func (e *Engine) encodeValues(values []stepValue) (map[string][]byte, error) {
+// encodeStepValues returns the encoded values of the options StepValue, by the names of their calls.
+func (e *Engine) encodeStepValues(values []stepValue) (map[string][]byte, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}

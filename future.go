@@ -17,11 +17,11 @@ type Future[T any] struct {
 	value  T
 	err    error
 
-	mu            sync.Mutex
-	withheld      bool  // a choice has ended the branch before fn returned: the result is withheld until deliverChoiceOutcome is called
-	choiceOutcome error // what deliverChoiceOutcome got; nil: it was not called yet
-	returned      bool  // fn has returned
-	onFinal       []func()
+	mu             sync.Mutex
+	isWithheld     bool  // a choice has ended the branch before fn returned: the result is withheld until deliverChoiceOutcome is called
+	choiceOutcome  error // what deliverChoiceOutcome got; nil: it was not called yet
+	hasReturned    bool  // fn has returned
+	finalCallbacks []func()
 }
 
 // Go starts a branch: it executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the names
@@ -41,13 +41,13 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		return f
 	}
 	f.branch = branch
-	if branch.HasEnded() { // by a choice that is recorded: the branch only replays its recorded calls
+	if branch.WasEndedByChoice() { // by a choice that is recorded: the branch only replays its recorded calls
 		f.withholdResult()
 		f.deliverChoiceOutcome(ErrCancelled)
 	}
 	sub := c.withScope(branch.Scope())
 	finish := func(value T, err error) {
-		if diverged := branch.CheckReturn(); diverged != nil {
+		if diverged := branch.CheckMissingCallsAtReturn(); diverged != nil {
 			value, err = zero, diverged
 		}
 		f.storeResult(value, err)
@@ -63,9 +63,9 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 func (f *Future[T]) storeResult(value T, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.returned = true
+	f.hasReturned = true
 	switch {
-	case !f.withheld:
+	case !f.isWithheld:
 		f.setAndNotify(value, err)
 	case f.choiceOutcome != nil:
 		f.setFinal(value, err)
@@ -79,17 +79,17 @@ func (f *Future[T]) storeResult(value T, err error) {
 func (f *Future[T]) withholdResult() (returned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.withheld = f.withheld || !f.returned
-	return !f.withheld
+	f.isWithheld = f.isWithheld || !f.hasReturned
+	return !f.isWithheld
 }
 
 // deliverChoiceOutcome ends the withholding that withholdResult began. outcome is ErrCancelled if the choice was recorded, and
 // ErrSuspended if it was not.
-func (f *Future[T]) deliverChoiceOutcome(verdict error) {
+func (f *Future[T]) deliverChoiceOutcome(outcome error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.choiceOutcome = verdict
-	if f.returned {
+	f.choiceOutcome = outcome
+	if f.hasReturned {
 		f.setFinal(f.value, f.err)
 	}
 }
@@ -108,21 +108,21 @@ func (f *Future[T]) setFinal(value T, err error) {
 func (f *Future[T]) setAndNotify(value T, err error) {
 	f.value, f.err = value, err
 	close(f.done) // the branch's contexts do not end: the handle of a child that it started may still be waited for
-	for _, tell := range f.onFinal {
+	for _, tell := range f.finalCallbacks {
 		tell()
 	}
 }
 
 // notifyWhenFinal registers a function that is called when the result is final, or at once if it is final already. The function
 // must not block.
-func (f *Future[T]) notifyWhenFinal(tell func()) {
+func (f *Future[T]) notifyWhenFinal(notify func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	select {
 	case <-f.done:
-		tell()
+		notify()
 	default:
-		f.onFinal = append(f.onFinal, tell)
+		f.finalCallbacks = append(f.finalCallbacks, notify)
 	}
 }
 
@@ -156,12 +156,12 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 	for i, f := range futures {
 		values[i], errs[i] = f.Wait()
 	}
-	return values, suspensionOr(errs)
+	return values, suspendedOrJoined(errs)
 }
 
-// suspensionOr returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
+// suspendedOrJoined returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
 // all errors joined.
-func suspensionOr(errs []error) error {
+func suspendedOrJoined(errs []error) error {
 	for _, err := range errs {
 		if errors.Is(err, ErrSuspended) {
 			return ErrSuspended

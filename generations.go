@@ -54,7 +54,7 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 		if next.Number = int(g.Number); i == 0 && g.Number > 1 {
 			next.StartedAt = time.Time{} // the generation before it was deleted
 		}
-		next.describe(&run)
+		next.setRunFields(&run)
 		all = append(all, next)
 		detail := record.DecodeRepairDetail(g.Detail)
 		next = Generation{
@@ -62,12 +62,12 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 			Corrected: detail.Corrected,
 		}
 	}
-	next.describe(row)
+	next.setRunFields(row)
 	return append(all, next), nil
 }
 
-// describe sets the fields that tell how the run was in this generation.
-func (g *Generation) describe(r *store.Run) {
+// setRunFields sets the fields that tell how the run was in this generation.
+func (g *Generation) setRunFields(r *store.Run) {
 	g.Status, g.Workflow, g.Queue, g.Version, g.EndedAt = Status(r.Status.String()), r.Workflow, r.Queue, r.Version, r.EndedAt
 	g.Input, g.Output = payload.Shown(r.Input), payload.Shown(r.Output)
 	if len(r.Error) > 0 {
@@ -100,9 +100,9 @@ func InGeneration(number int) HistoryOption {
 	}
 }
 
-// archived returns the run as it was in a generation, and the UUID of its checkpoints. It returns ErrNotFound if the run has no
+// readRunAtGeneration returns the run as it was in a generation, and the UUID of its checkpoints. It returns ErrNotFound if the run has no
 // such generation, and row itself for the newest one.
-func (e *Engine) archived(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
+func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
 	before, err := e.inner.Store().Generations(ctx, row.UUID, store.NoPayloads)
 	if err != nil {
 		return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)

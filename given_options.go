@@ -17,8 +17,8 @@ func (g *optionSet) addOnce(bit optionSet, option string) error {
 
 // commonOptions are what the options of one call record: which of them were given, and the first error.
 type commonOptions struct {
-	seen optionSet
-	err  error
+	given optionSet
+	err   error
 }
 
 // fail records the error, if it is not nil and the first.
@@ -30,5 +30,5 @@ func (o *commonOptions) fail(err error) {
 
 // addOption records that the option was given, and fails if an option with the same bit was given before.
 func (o *commonOptions) addOption(bit optionSet, option string) {
-	o.fail(o.seen.addOnce(bit, option))
+	o.fail(o.given.addOnce(bit, option))
 }

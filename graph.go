@@ -42,7 +42,7 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 	if build == nil {
 		d.err = fmt.Errorf("%w: graph %q has no function that declares its nodes", ErrInvalidConfig, name)
 	} else {
-		d.finish(build(&Graph[I]{d}))
+		d.finishDeclaration(build(&Graph[I]{d}))
 	}
 	w := Define(name, func(c *Ctx, in I) (O, error) { return executeGraph[I, O](c, d, in) }, opts...)
 	w.graph = d
@@ -61,7 +61,7 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
 	w := Define(name, func(c *Ctx, in I) (O, error) {
 		d := new(graphDefinition)
-		d.finish(build(&Graph[I]{d}, in))
+		d.finishDeclaration(build(&Graph[I]{d}, in))
 		if d.err != nil {
 			return *new(O), fmt.Errorf("graph %q: %w", name, d.err)
 		}
@@ -75,7 +75,7 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 
 // Graph is what the function given to [DefineGraph] declares nodes on. It is not used after that function has returned, except for
 // [Graph.Input].
-type Graph[I any] struct{ d *graphDefinition }
+type Graph[I any] struct{ definition *graphDefinition }
 
 // Input returns the input of the run. in is what the function of a node gets.
 func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*graphInput[I]).value }
@@ -85,23 +85,23 @@ type graphInput[I any] struct{ value I }
 
 // graphDefinition is a declared graph. It does not change after finish.
 type graphDefinition struct {
-	shape    graph.Shape
-	encoded  []byte // the recorded form of the shape
-	nodes    []*graphNode
-	indexes  map[string]int // of the nodes by their names; set by finish
-	err      error
-	finished bool
+	shape        graph.Shape
+	encodedShape []byte // the recorded form of the shape
+	nodes        []*graphNode
+	nodeIndexes  map[string]int // of the nodes by their names; set by finish
+	err          error
+	isFinished   bool
 }
 
-// finish ends the declaration. output is the node that build returned.
-func (d *graphDefinition) finish(output AnyNode) {
-	d.finished = true
-	node := output.declared()
+// finishDeclaration ends the declaration. output is the node that build returned.
+func (d *graphDefinition) finishDeclaration(output AnyNode) {
+	d.isFinished = true
+	node := output.declaredNode()
 	switch {
 	case node == nil:
 		d.fail(errors.New("build returned no node: return the node whose value is the output"))
 		return
-	case node.d != d:
+	case node.definition != d:
 		d.fail(fmt.Errorf("the output node %q is a node of another graph", node.name))
 		return
 	}
@@ -114,15 +114,15 @@ func (d *graphDefinition) finish(output AnyNode) {
 		return
 	}
 	var err error
-	if d.encoded, err = d.shape.Encode(); err != nil {
+	if d.encodedShape, err = d.shape.Encode(); err != nil {
 		d.fail(err)
 	}
-	d.indexes = make(map[string]int, len(d.nodes))
+	d.nodeIndexes = make(map[string]int, len(d.nodes))
 	for i, n := range d.nodes {
-		d.indexes[n.name] = i
-		for _, need := range withoutRepeats(n.spec().AllNeeds()) {
-			at := d.indexes[need]
-			n.refers = append(n.refers, at)
+		d.nodeIndexes[n.name] = i
+		for _, need := range uniqueNames(n.spec().AllReferences()) {
+			at := d.nodeIndexes[need]
+			n.refersTo = append(n.refersTo, at)
 			d.nodes[at].referredBy = append(d.nodes[at].referredBy, i)
 		}
 	}
@@ -141,30 +141,30 @@ func (d *graphDefinition) failNode(name string, err error) {
 	d.fail(fmt.Errorf("node %q: %w", name, err))
 }
 
-// add declares a node. over is the node whose value is the list of items; nil: none. execute is what the node does once it begins.
-func (d *graphDefinition) add(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
-	n := &graphNode{d: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
-	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.Policy(o.unmet), Delayed: o.delay > 0}
+// addNode declares a node. over is the node whose value is the list of items; nil: none. execute is what the node does once it begins.
+func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
+	n := &graphNode{definition: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
+	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.UnmetPolicy(o.unmetPolicy), Delayed: o.delay > 0}
 	needs := o.needs
 	if over != nil {
 		needs = append([]AnyNode{over}, needs...)
-		if over := over.declared(); over != nil {
+		if over := over.declaredNode(); over != nil {
 			declared.Over = over.name
 		}
-		if o.unmet == RunAnyway {
+		if o.unmetPolicy == RunAnyway {
 			o.fail(fmt.Errorf("%w: OnUnmetNeed(RunAnyway): without the value of %q it has no items", ErrInvalidConfig, declared.Over))
 		}
 	}
-	declared.Needs, declared.After = withoutRepeats(d.names(name, needs)), withoutRepeats(d.names(name, o.after))
+	declared.Needs, declared.After = uniqueNames(d.nodeNames(name, needs)), uniqueNames(d.nodeNames(name, o.after))
 	for _, c := range o.choices {
-		declared.Choices = append(declared.Choices, graph.Choice{Of: d.names(name, c.nodes), K: c.k, Keep: c.losers == KeepLosers})
+		declared.Choices = append(declared.Choices, graph.Choice{Of: d.nodeNames(name, c.nodes), K: c.k, Keep: c.losers == KeepLosers})
 	}
 	for _, c := range o.conditions {
-		if of := c.node.declared(); of != nil && !slices.Contains(declared.If, of.name) {
+		if of := c.node.declaredNode(); of != nil && !slices.Contains(declared.If, of.name) {
 			declared.If = append(declared.If, of.name)
 		}
 	}
-	if d.finished {
+	if d.isFinished {
 		o.fail(fmt.Errorf("%w: it is declared after build has returned", ErrInvalidConfig))
 	}
 	if o.err != nil {
@@ -174,23 +174,23 @@ func (d *graphDefinition) add(name, kind string, over AnyNode, o *nodeOptions, w
 	return n
 }
 
-// names returns the names of the nodes that the node called name refers to.
-func (d *graphDefinition) names(name string, nodes []AnyNode) (names []string) {
+// nodeNames returns the names of the nodes that the node called name refers to.
+func (d *graphDefinition) nodeNames(name string, nodes []AnyNode) (names []string) {
 	for i, need := range nodes {
 		switch {
-		case isNil(need) || need.declared() == nil:
+		case isNil(need) || need.declaredNode() == nil:
 			d.failNode(name, fmt.Errorf("the node at place %d of those that it needs is nil", i+1))
-		case need.declared().d != d:
-			d.failNode(name, fmt.Errorf("it needs %q, which is a node of another graph", need.declared().name))
+		case need.declaredNode().definition != d:
+			d.failNode(name, fmt.Errorf("it needs %q, which is a node of another graph", need.declaredNode().name))
 		default:
-			names = append(names, need.declared().name)
+			names = append(names, need.declaredNode().name)
 		}
 	}
 	return names
 }
 
-// withoutRepeats returns the names, each once.
-func withoutRepeats(names []string) (once []string) {
+// uniqueNames returns the names, each once.
+func uniqueNames(names []string) (once []string) {
 	for _, name := range names {
 		if !slices.Contains(once, name) {
 			once = append(once, name)

@@ -11,9 +11,9 @@ import (
 // NodeInput is what the function of a node gets: the values of the nodes that it needs, read with [Node.Of] and [Node.Get], and the
 // input of the run, read with [Graph.Input]. It is safe for concurrent use.
 type NodeInput struct {
-	run     *graphRun
-	node    *graphNode
-	winners [][]int // the winners of each choice of the node, as indexes of its members; nil: not chosen
+	run           *graphRun
+	node          *graphNode
+	choiceWinners [][]int // the winners of each choice of the node, as indexes of its members; nil: not chosen
 }
 
 // NodeState is the state of a node in one word.
@@ -77,10 +77,10 @@ func (n *Node[T]) Of(in *NodeInput) T {
 // The calling node must refer to n in one of its options; otherwise Get panics as [Node.Of] does.
 func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	var zero T
-	if n == nil || n.n == nil || n.n.d != in.node.d {
+	if n == nil || n.n == nil || n.n.definition != in.node.definition {
 		panic(newUndeclaredNeedError(in, n.Name(), errors.New("it is not a node of this graph")))
 	}
-	v, err := in.read(n.n)
+	v, err := in.nodeValue(n.n)
 	if err != nil {
 		return zero, err
 	}
@@ -88,24 +88,24 @@ func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	return value, nil
 }
 
-// read returns the value of a node that the calling node refers to.
-func (in *NodeInput) read(of *graphNode) (any, error) {
+// nodeValue returns the value of a node that the calling node refers to.
+func (in *NodeInput) nodeValue(of *graphNode) (any, error) {
 	declared := in.node.spec()
 	if slices.Contains(declared.Needs, of.name) || slices.Contains(declared.After, of.name) {
-		return in.run.result(of)
+		return in.run.nodeResult(of)
 	}
 	member := false
 	for i, c := range in.run.choicesOf(in.node) {
 		at := slices.Index(c.Of, of.name)
-		if at >= 0 && slices.Contains(in.winners[i], at) {
-			return in.run.result(of)
+		if at >= 0 && slices.Contains(in.choiceWinners[i], at) {
+			return in.run.nodeResult(of)
 		}
 		member = member || at >= 0
 	}
 	if !member {
 		panic(newUndeclaredNeedError(in, of.name, errors.New("declare it with Needs, After, NeedsAny or NeedsQuorum")))
 	}
-	return nil, &NodeError{of.name, NodeState(in.run.state(of.name)), ErrNotChosen}
+	return nil, &NodeError{of.name, NodeState(in.run.nodeState(of.name)), ErrNotChosen}
 }
 
 // undeclaredNeedError is the error with which Of and Get panic.
@@ -128,52 +128,54 @@ func (in *NodeInput) recoverUndeclaredNeed(err *error) {
 	}
 }
 
-// undeclaredType is the recorded type of the error of a node's own function.
-var undeclaredType = fmt.Sprintf("%T", new(undeclaredNeedError))
+// undeclaredNeedType is the recorded type of the error of a node's own function.
+var undeclaredNeedType = fmt.Sprintf("%T", new(undeclaredNeedError))
 
-// readUndeclared reports whether the error is that a function of the node itself read a need that is not declared. The same mistake in
+// isUndeclaredNeed reports whether the error is that a function of the node itself read a need that is not declared. The same mistake in
 // a child, or in a node whose error a function returns, is an ordinary failure.
-func readUndeclared(err error) bool {
+func isUndeclaredNeed(err error) bool {
 	switch e := err.(type) {
 	case nil, *RunError, *NodeError:
 		return false
 	case *undeclaredNeedError:
 		return true
 	case *StepError:
-		return e.Type == undeclaredType
+		return e.Type == undeclaredNeedType
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), readUndeclared)
+		return slices.ContainsFunc(e.Unwrap(), isUndeclaredNeed)
 	}
-	return readUndeclared(errors.Unwrap(err))
+	return isUndeclaredNeed(errors.Unwrap(err))
 }
 
-// nodeSkip is the error of a node that was skipped because of another one: because a condition on its value does not hold, or because it
+// nodeSkippedError is the error of a node that was skipped because of another one: because a condition on its value does not hold, or because it
 // is not completed. It wraps ErrNodeSkipped.
-type nodeSkip struct {
+type nodeSkippedError struct {
 	because     string
 	byCondition bool
 }
 
-func newNodeSkip(because string, byCondition bool) *nodeSkip { return &nodeSkip{because, byCondition} }
+func newNodeSkippedError(because string, byCondition bool) *nodeSkippedError {
+	return &nodeSkippedError{because, byCondition}
+}
 
-func (e *nodeSkip) Error() string {
+func (e *nodeSkippedError) Error() string {
 	if e.byCondition {
 		return fmt.Sprintf("%v: its condition on the value of node %q does not hold", ErrNodeSkipped, e.because)
 	}
 	return fmt.Sprintf("%v: its needs are not met, because of node %q", ErrNodeSkipped, e.because)
 }
 
-func (e *nodeSkip) Unwrap() error { return ErrNodeSkipped }
+func (e *nodeSkippedError) Unwrap() error { return ErrNodeSkipped }
 
-// stateOfError returns the state of a node whose branch returned the error.
-func stateOfError(err error) graph.State {
+// stateFromError returns the state of a node whose branch returned the error.
+func stateFromError(err error) graph.State {
 	if err == nil { // before the variables, which are allocated
 		return graph.Completed
 	}
 	var step *StepError
 	var child *RunError
 	switch {
-	case errors.As(err, new(*nodeSkip)):
+	case errors.As(err, new(*nodeSkippedError)):
 		return graph.Skipped
 	case errors.As(err, &step), errors.As(err, &child):
 		return graph.Failed

@@ -13,30 +13,30 @@ type NodeOption interface{ applyToNode(o *nodeOptions) }
 // nodeOptions are the options of one node.
 type nodeOptions struct {
 	commonOptions
-	takes      nodeTakes
-	needs      []AnyNode
-	after      []AnyNode
-	choices    []quorumNeed
-	conditions []nodeCondition
-	unmet      UnmetNeedPolicy
-	workflow   string
+	accepted    acceptedOptions
+	needs       []AnyNode
+	after       []AnyNode
+	choices     []quorumNeed
+	conditions  []nodeCondition
+	unmetPolicy UnmetNeedPolicy
+	workflow    string
 
-	steps         []StepOption
-	maps          []MapOption
-	starts        []StartOption
-	receives      []ReceiveOption
-	hasSignalName bool
-	delay         time.Duration
+	stepOptions    []StepOption
+	mapOptions     []MapOption
+	startOptions   []StartOption
+	receiveOptions []ReceiveOption
+	hasSignalName  bool
+	delay          time.Duration
 }
 
-// nodeTakes says which options of calls a node takes.
-type nodeTakes uint8
+// acceptedOptions says which options of calls a node takes.
+type acceptedOptions uint8
 
 const (
-	takesSteps nodeTakes = 1 << iota
-	takesMaps
-	takesStarts
-	takesReceives
+	acceptsStepOptions acceptedOptions = 1 << iota
+	acceptsMapOptions
+	acceptsStartOptions
+	acceptsReceiveOptions
 )
 
 // quorumNeed is a need that NeedsAny or NeedsQuorum has declared: k of the nodes.
@@ -52,23 +52,23 @@ type nodeCondition struct {
 	holds func(in *NodeInput) bool
 }
 
-const optionUnmet optionSet = 1
+const optionUnmetNeed optionSet = 1
 
 type nodeOption func(*nodeOptions)
 
 func (f nodeOption) applyToNode(o *nodeOptions) { f(o) }
 
-func (f StepOption) applyToNode(o *nodeOptions) { o.steps = append(o.steps, f) }
+func (f StepOption) applyToNode(o *nodeOptions) { o.stepOptions = append(o.stepOptions, f) }
 
-func (f MapOption) applyToNode(o *nodeOptions) { o.maps = append(o.maps, f) }
+func (f MapOption) applyToNode(o *nodeOptions) { o.mapOptions = append(o.mapOptions, f) }
 
-func (f StartOption) applyToNode(o *nodeOptions) { o.starts = append(o.starts, f) }
+func (f StartOption) applyToNode(o *nodeOptions) { o.startOptions = append(o.startOptions, f) }
 
-func (f ReceiveOption) applyToNode(o *nodeOptions) { o.receives = append(o.receives, f) }
+func (f ReceiveOption) applyToNode(o *nodeOptions) { o.receiveOptions = append(o.receiveOptions, f) }
 
 // newNodeOptions applies the options of a node, and checks those of its call.
-func newNodeOptions(opts []NodeOption, takes nodeTakes) *nodeOptions {
-	o := &nodeOptions{takes: takes}
+func newNodeOptions(opts []NodeOption, takes acceptedOptions) *nodeOptions {
+	o := &nodeOptions{accepted: takes}
 	for i, option := range opts {
 		if option == nil {
 			o.fail(fmt.Errorf("%w: the NodeOption at place %d of %d is nil: leave it out", ErrInvalidConfig, i+1, len(opts)))
@@ -76,34 +76,34 @@ func newNodeOptions(opts []NodeOption, takes nodeTakes) *nodeOptions {
 		}
 		option.applyToNode(o)
 	}
-	o.checkCalls()
+	o.checkCallOptions()
 	return o
 }
 
-// checkCalls checks the options of the node's call, and takes the delay out of them.
-func (o *nodeOptions) checkCalls() {
+// checkCallOptions checks the options of the node's call, and takes the delay out of them.
+func (o *nodeOptions) checkCallOptions() {
 	var steps stepOptions
-	o.fail(errors.Join(applyOptions(o.steps, &steps), steps.err, steps.check()))
+	o.fail(errors.Join(applyOptions(o.stepOptions, &steps), steps.err, steps.check()))
 	var maps mapOptions
-	o.fail(errors.Join(applyOptions(o.maps, &maps), maps.err))
+	o.fail(errors.Join(applyOptions(o.mapOptions, &maps), maps.err))
 	var starts startOptions
-	o.fail(errors.Join(applyOptions(o.starts, &starts), starts.err))
+	o.fail(errors.Join(applyOptions(o.startOptions, &starts), starts.err))
 	var receives receiveOptions
-	o.fail(errors.Join(applyOptions(o.receives, &receives), receives.err))
-	o.hasSignalName = receives.seen&optionOnSignal != 0
-	refuse := func(given bool, takes nodeTakes, what, instead string) {
-		if given && o.takes&takes == 0 {
+	o.fail(errors.Join(applyOptions(o.receiveOptions, &receives), receives.err))
+	o.hasSignalName = receives.given&optionOnSignal != 0
+	refuse := func(given bool, takes acceptedOptions, what, instead string) {
+		if given && o.accepted&takes == 0 {
 			o.fail(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))
 		}
 	}
-	refuse(len(o.steps) > 0, takesSteps, "StepOption", "it is for Graph.Step and Graph.Each")
-	refuse(len(o.maps) > 0, takesMaps, "MapOption", "it is for Graph.Each")
-	refuse(starts.seen&^optionDelay != 0, takesStarts, "StartOption other than Delay", "it is for Graph.Child and Graph.EachChild: a step is executed by the worker that executes its run")
-	refuse(len(o.receives) > 0, takesReceives, "ReceiveOption", "it is for Graph.Receive")
-	if starts.seen&optionID != 0 {
+	refuse(len(o.stepOptions) > 0, acceptsStepOptions, "StepOption", "it is for Graph.Step and Graph.Each")
+	refuse(len(o.mapOptions) > 0, acceptsMapOptions, "MapOption", "it is for Graph.Each")
+	refuse(starts.given&^optionDelay != 0, acceptsStartOptions, "StartOption other than Delay", "it is for Graph.Child and Graph.EachChild: a step is executed by the worker that executes its run")
+	refuse(len(o.receiveOptions) > 0, acceptsReceiveOptions, "ReceiveOption", "it is for Graph.Receive")
+	if starts.given&optionID != 0 {
 		o.fail(fmt.Errorf("%w: the node has the option ID: a child is named by its node, leave the option out", ErrInvalidConfig))
 	}
-	if o.takes&takesStarts == 0 {
+	if o.accepted&acceptsStartOptions == 0 {
 		o.delay = max(starts.delay, 0)
 	}
 }
@@ -178,8 +178,8 @@ const (
 // OnUnmetNeed sets what happens to the node if one of its needs is not met. The default is [SkipNode].
 func OnUnmetNeed(p UnmetNeedPolicy) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
-		o.addOption(optionUnmet, "OnUnmetNeed")
-		o.unmet = p
+		o.addOption(optionUnmetNeed, "OnUnmetNeed")
+		o.unmetPolicy = p
 		if p != SkipNode && p != FailRun && p != RunAnyway {
 			o.fail(fmt.Errorf("%w: OnUnmetNeed(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))
 		}

@@ -21,7 +21,7 @@ type Node[T any] struct{ n *graphNode }
 type AnyNode interface {
 	// Name returns the name of the node.
 	Name() string
-	declared() *graphNode
+	declaredNode() *graphNode
 }
 
 // Name returns the name of the node, or an empty string if n is nil.
@@ -32,7 +32,7 @@ func (n *Node[T]) Name() string {
 	return n.n.name
 }
 
-func (n *Node[T]) declared() *graphNode {
+func (n *Node[T]) declaredNode() *graphNode {
 	if n == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (n *Node[T]) declared() *graphNode {
 
 // graphNode is a declared node without its type.
 type graphNode struct {
-	d          *graphDefinition
+	definition *graphDefinition
 	name       string
 	index      int // in the order of declaration
 	callSite   uintptr
@@ -50,28 +50,28 @@ type graphNode struct {
 	delay      time.Duration            // zero: none, or it is among the start options of a child
 	isEmpty    func(in *NodeInput) bool // of a node for each item of a list: the list has no items; else nil
 
-	refers, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
+	refersTo, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
 }
 
 // hasChoices reports whether the node needs some of several nodes.
 func (n *graphNode) hasChoices() bool { return len(n.spec().Choices) > 0 }
 
 // spec returns what the node needs.
-func (n *graphNode) spec() *graph.Node { return &n.d.shape.Nodes[n.index] }
+func (n *graphNode) spec() *graph.Node { return &n.definition.shape.Nodes[n.index] }
 
 // Step declares a node that executes fn as a step, as [Ctx.Step] does. The node takes [StepOption] values, and [Delay].
 func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput) (T, error), opts ...NodeOption) *Node[T] {
 	where := callSite(0)
-	o := newNodeOptions(opts, takesSteps)
+	o := newNodeOptions(opts, acceptsStepOptions)
 	if fn == nil {
 		o.fail(noFunctionError("node", name))
 	}
 	call := graph.CallName(graph.KindStep)
-	return &Node[T]{g.d.add(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+	return &Node[T]{g.definition.addNode(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return newDurableCall(c, call, store.KindStep, where, func(ctx context.Context) (v T, err error) {
 			defer in.recoverUndeclaredNeed(&err)
 			return fn(ctx, in)
-		}, o.steps).execute()
+		}, o.stepOptions).executeCall()
 	})}
 }
 
@@ -79,13 +79,13 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 // in the order of the items. The node needs over. It takes [MapOption] and [StepOption] values, and [Delay].
 func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
 	where := callSite(0)
-	o := newNodeOptions(opts, takesSteps|takesMaps)
+	o := newNodeOptions(opts, acceptsStepOptions|acceptsMapOptions)
 	if fn == nil {
 		o.fail(noFunctionError("node", name))
 	}
-	maps := append(o.maps, ItemOptions(o.steps...))
+	maps := append(o.mapOptions, ItemOptions(o.stepOptions...))
 	call := graph.CallName(graph.KindEach)
-	n := &Node[[]T]{g.d.add(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+	n := &Node[[]T]{g.definition.addNode(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
 			defer in.recoverUndeclaredNeed(&err)
 			return fn(ctx, item, in)
@@ -100,19 +100,19 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 // values, such as [InQueue] and [Delay].
 func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input func(*NodeInput) (CI, error), opts ...NodeOption) *Node[CO] {
 	where := callSite(0)
-	o := newNodeOptions(opts, takesStarts)
+	o := newNodeOptions(opts, acceptsStartOptions)
 	o.workflow = w.Name()
 	o.fail(w.checkUsable())
 	if input == nil {
 		o.fail(fmt.Errorf("%w: the node has no function that returns the input of the child", ErrInvalidConfig))
 	}
 	call := graph.CallName(graph.KindChild)
-	return &Node[CO]{g.d.add(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
-		value, err := inputOfChild(c, in, input)
+	return &Node[CO]{g.definition.addNode(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		value, err := recordChildInput(c, in, input)
 		if err != nil {
 			return nil, err
 		}
-		child, err := startChild(c, call, w, value, where, o.starts)
+		child, err := startChild(c, call, w, value, where, o.startOptions)
 		if err != nil {
 			return nil, err
 		}
@@ -120,14 +120,14 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 	})}
 }
 
-// inputOfChild returns what the function returns. It records a failure of the function, so that the node has failed for good.
-func inputOfChild[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
+// recordChildInput returns what the function returns. It records a failure of the function, so that the node has failed for good.
+func recordChildInput[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
 	if !c.scope.HasBegun(graph.CallInput) {
-		if v, err = callInput(in, input); err == nil || readUndeclared(err) {
+		if v, err = callInput(in, input); err == nil || isUndeclaredNeed(err) {
 			return v, err
 		}
 	}
-	_, err = recordByGraph(c, graph.CallInput, in.node.callSite, func() ([]byte, error) { return nil, err })
+	_, err = recordGraphCall(c, graph.CallInput, in.node.callSite, func() ([]byte, error) { return nil, err })
 	return v, err
 }
 
@@ -145,12 +145,12 @@ func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI,
 // [InQueue] and [Delay].
 func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
 	where := callSite(0)
-	o := newNodeOptions(opts, takesStarts)
+	o := newNodeOptions(opts, acceptsStartOptions)
 	o.workflow = w.Name()
 	o.fail(w.checkUsable())
 	call := graph.CallName(graph.KindEachChild)
-	n := &Node[[]CO]{g.d.add(name, graph.KindEachChild, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
-		return executeEachChild(c, call, w, over.Of(in), where, o.starts)
+	n := &Node[[]CO]{g.definition.addNode(name, graph.KindEachChild, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		return executeEachChild(c, call, w, over.Of(in), where, o.startOptions)
 	})}
 	n.n.isEmpty = func(in *NodeInput) bool { return len(over.Of(in)) == 0 }
 	return n
@@ -160,13 +160,13 @@ func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workf
 // node takes [ReceiveOption] values, such as [Within] and [OnSignal], and [Delay].
 func (g *Graph[I]) Receive[T any](name string, opts ...NodeOption) *Node[T] {
 	where := callSite(0)
-	o := newNodeOptions(opts, takesReceives)
+	o := newNodeOptions(opts, acceptsReceiveOptions)
 	call := graph.CallName(graph.KindReceive)
-	receives := o.receives
+	receives := o.receiveOptions
 	if !o.hasSignalName {
 		receives = append([]ReceiveOption{OnSignal(name)}, receives...)
 	}
-	return &Node[T]{g.d.add(name, graph.KindReceive, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+	return &Node[T]{g.definition.addNode(name, graph.KindReceive, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return receiveSignal[T](c, call, "", where, receives)
 	})}
 }
@@ -217,5 +217,5 @@ func executeEachChild[CI, CO any](c *Ctx, name string, w *Workflow[CI, CO], item
 			outputs[i], errs[i] = child.Wait()
 		}
 	}
-	return outputs, suspensionOr(errs)
+	return outputs, suspendedOrJoined(errs)
 }

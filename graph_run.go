@@ -29,19 +29,19 @@ import (
 
 // graphRun is one execution of a graph.
 type graphRun struct {
-	c     *Ctx
-	d     *graphDefinition
-	shape *graph.Shape  // the recorded one: as that of d, but its nodes, their needs and the members of choices may be in another order
-	input any           // *graphInput
-	nodes []Future[any] // in the order of declaration
-	over  chan struct{} // closed when the results of all nodes are final
+	c           *Ctx
+	definition  *graphDefinition
+	shape       *graph.Shape  // the recorded one: as that of d, but its nodes, their needs and the members of choices may be in another order
+	input       any           // *graphInput
+	nodeFutures []Future[any] // in the order of declaration
+	allFinal    chan struct{} // closed when the results of all nodes are final
 
-	choosing sync.Mutex          // held while a choice that ends nodes is made
-	mu       sync.Mutex          // locked before those of the futures and before engine locks
-	chosen   map[nodeChoice]bool // choices that this execution has recorded or replayed
-	progress []nodeProgress
-	notFinal int       // how many nodes have no final result that is noted
-	due      []dueNode // nodes without a goroutine that executes them
+	choosing      sync.Mutex          // held while a choice that ends nodes is made
+	mu            sync.Mutex          // locked before those of the futures and before engine locks
+	chosen        map[nodeChoice]bool // choices that this execution has recorded or replayed
+	nodeProgress  []nodeProgress
+	nonFinalCount int       // how many nodes have no final result that is noted
+	dueNodes      []dueNode // nodes without a goroutine that executes them
 }
 
 // nodeProgress says how far a node is in this execution.
@@ -65,7 +65,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 		return zero, err
 	}
 	x := newGraphRun(c, d, shape, &graphInput[I]{in})
-	x.startAll()
+	x.startReadyNodes()
 	v, err := x.awaitOutput(c)
 	if err != nil {
 		return zero, err
@@ -76,29 +76,29 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 
 func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
 	x := &graphRun{
-		c: c, d: d, shape: shape, input: input, over: make(chan struct{}), notFinal: len(d.nodes),
-		nodes: make([]Future[any], len(d.nodes)), progress: make([]nodeProgress, len(d.nodes)), chosen: make(map[nodeChoice]bool),
+		c: c, definition: d, shape: shape, input: input, allFinal: make(chan struct{}), nonFinalCount: len(d.nodes),
+		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), chosen: make(map[nodeChoice]bool),
 	}
-	for i := range x.nodes {
-		x.nodes[i].done = make(chan struct{})
+	for i := range x.nodeFutures {
+		x.nodeFutures[i].done = make(chan struct{})
 	}
 	return x
 }
 
 // awaitOutput waits for all nodes, and returns the value of the output node.
 func (x *graphRun) awaitOutput(c *Ctx) (any, error) {
-	<-x.over
-	var failed *runFailure
-	for i := range x.nodes {
-		switch err := x.nodes[i].err; {
+	<-x.allFinal
+	var failed *graphFailure
+	for i := range x.nodeFutures {
+		switch err := x.nodeFutures[i].err; {
 		case errors.Is(err, ErrSuspended):
 			return nil, ErrSuspended
 		case failed == nil:
 			errors.As(err, &failed)
 		}
 	}
-	output := x.d.nodes[x.d.indexes[x.d.shape.Output]]
-	v, err := x.result(output)
+	output := x.definition.nodes[x.definition.nodeIndexes[x.definition.shape.Output]]
+	v, err := x.nodeResult(output)
 	switch {
 	case failed != nil:
 		return nil, failed.error
@@ -107,7 +107,7 @@ func (x *graphRun) awaitOutput(c *Ctx) (any, error) {
 	case c.Err() != nil:
 		return nil, context.Cause(c)
 	}
-	return nil, fmt.Errorf("the graph has no output: %w", joinErrors(x.causesOf(output)))
+	return nil, fmt.Errorf("the graph has no output: %w", joinErrors(x.failureCauses(output)))
 }
 
 // executeNode executes a node that is due.
@@ -123,7 +123,7 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 		return nil, err
 	}
 	v, err = x.beginNode(c, in)
-	if readUndeclared(err) {
+	if isUndeclaredNeed(err) {
 		return nil, x.failRun(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err
@@ -132,17 +132,17 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 // awaitNeeds waits until a node with choices may begin. It returns an error if the node never begins.
 func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 	n, declared := in.node, in.node.spec()
-	in.winners = make([][]int, len(declared.Choices))
+	in.choiceWinners = make([][]int, len(declared.Choices))
 	for i := range declared.Choices {
 		if c.scope.HasOutcome(graph.ChoiceName(i)) { // also if the node is skipped: the record names nodes that have ended
-			if err := x.choose(c, in, i); err != nil {
+			if err := x.decideChoice(c, in, i); err != nil {
 				return err
 			}
 		}
 	}
 	changed := make(chan struct{}, 1)
-	for _, i := range n.refers {
-		x.nodes[i].notifyWhenFinal(func() {
+	for _, i := range n.refersTo {
+		x.nodeFutures[i].notifyWhenFinal(func() {
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -150,30 +150,30 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 		})
 	}
 	for {
-		if x.isSuspended(n) {
+		if x.refersToSuspended(n) {
 			return ErrSuspended
 		}
-		switch verdict, choice := declared.Decide(x.state, func(i int) bool { return in.winners[i] != nil }); verdict {
-		case graph.Begin:
+		switch verdict, choice := declared.NextVerdict(x.nodeState, func(i int) bool { return in.choiceWinners[i] != nil }); verdict {
+		case graph.VerdictBegin:
 			return nil
-		case graph.SkipNow:
-			return x.skipOf(n)
-		case graph.FailRunNow:
+		case graph.VerdictSkip:
+			return x.skipError(n)
+		case graph.VerdictFailRun:
 			return x.failBecauseOf(c, n)
-		case graph.ChooseBefore:
-			if err := x.choose(c, in, choice); err != nil {
+		case graph.VerdictChoose:
+			if err := x.decideChoice(c, in, choice); err != nil {
 				return err
 			}
-		case graph.Wait:
+		case graph.VerdictWait:
 			<-changed
 		}
 	}
 }
 
-// isSuspended reports whether a node that the node refers to has returned because the run leaves this process.
-func (x *graphRun) isSuspended(n *graphNode) bool {
-	return slices.ContainsFunc(n.refers, func(i int) bool {
-		f := &x.nodes[i]
+// refersToSuspended reports whether a node that the node refers to has returned because the run leaves this process.
+func (x *graphRun) refersToSuspended(n *graphNode) bool {
+	return slices.ContainsFunc(n.refersTo, func(i int) bool {
+		f := &x.nodeFutures[i]
 		return f.isFinal() && errors.Is(f.err, ErrSuspended)
 	})
 }
@@ -183,7 +183,7 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
-	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.HasBegunIn(call) {
+	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.AnyBegunInScope(call) {
 		if err := x.checkConditions(c, in); err != nil {
 			return nil, err
 		}
@@ -196,13 +196,13 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	return n.execute(c, in)
 }
 
-// checkConditions returns a nodeSkip, after the skip is recorded, if one of the conditions does not hold.
+// checkConditions returns a nodeSkippedError, after the skip is recorded, if one of the conditions does not hold.
 func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 	failed := slices.IndexFunc(in.node.conditions, func(k nodeCondition) bool { return !k.holds(in) })
 	if failed < 0 && !c.scope.HasBegun(graph.CallSkip) {
 		return x.recordHeld(c, in)
 	}
-	recorded, err := recordByGraph(c, graph.CallSkip, in.node.callSite, func() ([]byte, error) {
+	recorded, err := recordGraphCall(c, graph.CallSkip, in.node.callSite, func() ([]byte, error) {
 		return json.Marshal(in.node.conditions[failed].node.Name())
 	})
 	if err != nil {
@@ -212,7 +212,7 @@ func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 	if err != nil {
 		return undecodableError[string](c, "skip of node", in.node.name, "does not decode", recorded, err, "bring back the old code")
 	}
-	return newNodeSkip(on, true)
+	return newNodeSkippedError(on, true)
 }
 
 // recordHeld records that the conditions of a node held if its list has no items: nothing else of it will be recorded.
@@ -220,19 +220,19 @@ func (x *graphRun) recordHeld(c *Ctx, in *NodeInput) error {
 	if in.node.isEmpty == nil || !in.node.isEmpty(in) {
 		return nil
 	}
-	_, err := recordByGraph(c, graph.CallHeld, in.node.callSite, func() ([]byte, error) { return []byte("true"), nil })
+	_, err := recordGraphCall(c, graph.CallHeld, in.node.callSite, func() ([]byte, error) { return []byte("true"), nil })
 	return err
 }
 
-// choose records the choice of the node with the index, or reads its record, and ends the losers.
-func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
+// decideChoice records the choice of the node with the index, or reads its record, and ends the losers.
+func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 	choice, name := x.choicesOf(in.node)[index], graph.ChoiceName(index)
 	members, nodes := make([]*Future[any], len(choice.Of)), make([]*graphNode, len(choice.Of))
 	for i, of := range choice.Of {
-		at := x.d.indexes[of]
-		members[i], nodes[i] = &x.nodes[at], x.d.nodes[at]
+		at := x.definition.nodeIndexes[of]
+		members[i], nodes[i] = &x.nodeFutures[at], x.definition.nodes[at]
 	}
-	if err := x.openAll(nodes...); err != nil {
+	if err := x.openChoiceBranches(nodes...); err != nil {
 		return err
 	}
 	spec, err := newChoiceSpec(c, name, in.node.callSite, choice.K, KeepLosers, members)
@@ -245,11 +245,11 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 			for _, i := range won {
 				winners = append(winners, choice.Of[i])
 			}
-			return x.losers(x.d.shape.Unneeded(in.node.name, index, winners, x.stateOrEnded, x.hasChosen))
+			return x.loserBranches(x.definition.shape.UnneededAfterChoice(in.node.name, index, winners, x.stateOrEnded, x.hasChosen))
 		}
 	}
 	for i, of := range choice.Of {
-		if len(spec.Deciders) < choice.K && x.state(of) == graph.Completed {
+		if len(spec.Deciders) < choice.K && x.nodeState(of) == graph.Completed {
 			spec.Deciders = append(spec.Deciders, i)
 		}
 	}
@@ -259,10 +259,10 @@ func (x *graphRun) choose(c *Ctx, in *NodeInput, index int) error {
 	}
 	for _, i := range won {
 		if _, err := members[i].Wait(); err != nil && c.Err() == nil {
-			return c.scope.Diverged(name, fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err))
+			return c.scope.ReportDivergence(name, fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err))
 		}
 	}
-	in.winners[index] = won
+	in.choiceWinners[index] = won
 	return nil
 }
 
@@ -273,7 +273,7 @@ func (x *graphRun) recordChoice(c *Ctx, n *graphNode, index int, spec *engine.Ch
 		x.choosing.Lock()
 		defer x.choosing.Unlock()
 	}
-	won, err := chooseBranches(c, spec, members)
+	won, err := recordOrReadChoice(c, spec, members)
 	if err == nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -291,36 +291,36 @@ func (x *graphRun) hasChosen(node string, index int) bool {
 
 // choicesOf returns the choices of a node, with their members in the recorded order.
 func (x *graphRun) choicesOf(n *graphNode) []graph.Choice {
-	if x.shape == &x.d.shape {
+	if x.shape == &x.definition.shape {
 		return n.spec().Choices
 	}
 	return x.shape.Nodes[x.shape.Index(n.name)].Choices
 }
 
-// state returns the state of a node in this execution: Running until its branch has returned.
-func (x *graphRun) state(node string) graph.State {
-	f := &x.nodes[x.d.indexes[node]]
+// nodeState returns the state of a node in this execution: Running until its branch has returned.
+func (x *graphRun) nodeState(node string) graph.State {
+	f := &x.nodeFutures[x.definition.nodeIndexes[node]]
 	if !f.isFinal() {
 		return graph.Running
 	}
-	return stateOfError(f.err)
+	return stateFromError(f.err)
 }
 
 // stateOrEnded returns the state of a node whose branch is open or has returned: as state does, but Cancelled also for a node that a choice
 // has ended and whose branch has not returned. Such a node needs nothing.
 func (x *graphRun) stateOrEnded(node string) graph.State {
-	s := x.state(node)
-	if !s.IsFinal() && x.nodes[x.d.indexes[node]].branch.HasEnded() {
+	s := x.nodeState(node)
+	if !s.IsFinal() && x.nodeFutures[x.definition.nodeIndexes[node]].branch.WasEndedByChoice() {
 		return graph.Cancelled
 	}
 	return s
 }
 
-// result returns the value of a node that is over, or a *NodeError.
-func (x *graphRun) result(n *graphNode) (any, error) {
-	v, err := x.nodes[n.index].Wait()
+// nodeResult returns the value of a node that is over, or a *NodeError.
+func (x *graphRun) nodeResult(n *graphNode) (any, error) {
+	v, err := x.nodeFutures[n.index].Wait()
 	if err == nil {
 		return v, nil
 	}
-	return nil, &NodeError{n.name, NodeState(stateOfError(err)), err}
+	return nil, &NodeError{n.name, NodeState(stateFromError(err)), err}
 }

@@ -18,75 +18,75 @@ type dueNode struct {
 	failsRun bool // a need is not met, and the node fails the run
 }
 
-// startAll starts the nodes that wait for nothing, and those with choices.
-func (x *graphRun) startAll() {
+// startReadyNodes starts the nodes that wait for nothing, and those with choices.
+func (x *graphRun) startReadyNodes() {
 	x.mu.Lock()
-	for _, n := range x.d.nodes {
-		if n.hasChoices() || len(n.refers) == 0 {
-			x.due = append(x.due, dueNode{graphNode: n})
+	for _, n := range x.definition.nodes {
+		if n.hasChoices() || len(n.refersTo) == 0 {
+			x.dueNodes = append(x.dueNodes, dueNode{graphNode: n})
 		}
 	}
 	x.mu.Unlock()
-	x.startDue()
+	x.startDueNodes()
 }
 
-// startDue starts a goroutine for each node that is due.
-func (x *graphRun) startDue() {
-	if next := x.takeDue(); next.graphNode != nil {
-		x.start(next)
+// startDueNodes starts a goroutine for each node that is due.
+func (x *graphRun) startDueNodes() {
+	if next := x.takeDueNode(); next.graphNode != nil {
+		x.startNode(next)
 	}
 }
 
-// takeDue returns a node that is due for the calling goroutine, and starts goroutines for the others. Without a node, graphNode is nil.
-func (x *graphRun) takeDue() (next dueNode) {
+// takeDueNode returns a node that is due for the calling goroutine, and starts goroutines for the others. Without a node, graphNode is nil.
+func (x *graphRun) takeDueNode() (next dueNode) {
 	x.mu.Lock()
-	due := x.due
-	x.due = nil
+	due := x.dueNodes
+	x.dueNodes = nil
 	x.mu.Unlock()
 	if len(due) == 0 {
 		return next
 	}
 	for _, n := range due[1:] {
-		x.start(n)
+		x.startNode(n)
 	}
 	return due[0]
 }
 
-// start starts a goroutine that executes the node, and then nodes that became due.
-func (x *graphRun) start(n dueNode) {
+// startNode starts a goroutine that executes the node, and then nodes that became due.
+func (x *graphRun) startNode(n dueNode) {
 	err := x.c.scope.Go(func() {
-		defer x.startDue() // after a runtime.Goexit
-		for next := n; next.graphNode != nil; next = x.takeDue() {
-			x.execute(next)
+		defer x.startDueNodes() // after a runtime.Goexit
+		for next := n; next.graphNode != nil; next = x.takeDueNode() {
+			x.executeInBranch(next)
 		}
 	}, func(*record.Failure) {}) // execute has stored it
 	if err != nil {
-		x.nodes[n.index].storeResult(nil, err)
+		x.nodeFutures[n.index].storeResult(nil, err)
 		x.noteResult(n.index)
 	}
 }
 
-// execute executes a node in its branch, and stores its result.
-func (x *graphRun) execute(n dueNode) {
+// executeInBranch executes a node in its branch, and stores its result.
+func (x *graphRun) executeInBranch(n dueNode) {
 	defer x.noteResult(n.index)
-	f := &x.nodes[n.index]
-	if err := x.open(n.graphNode); err != nil {
+	f := &x.nodeFutures[n.index]
+	if err := x.openBranches(n.graphNode); err != nil {
 		f.storeResult(nil, err)
 		return
 	}
 	c := x.c.withScope(f.branch.Scope())
-	c.scope.Guard(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
+	c.scope.CallRecovering(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
 		f.storeResult(nil, newBranchPanicError(x.c.scope.DisplayName(n.name), failure))
 	})
 }
 
-// open opens the branches of the nodes, apart from those that are open. The others must be opened before a choice that can end them
+// openBranches opens the branches of the nodes, apart from those that are open. The others must be opened before a choice that can end them
 // is recorded, because the record names what it ends.
-func (x *graphRun) open(nodes ...*graphNode) error {
+func (x *graphRun) openBranches(nodes ...*graphNode) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, n := range nodes {
-		f := &x.nodes[n.index]
+		f := &x.nodeFutures[n.index]
 		if f.branch != nil {
 			continue
 		}
@@ -95,32 +95,32 @@ func (x *graphRun) open(nodes ...*graphNode) error {
 			return err
 		}
 		f.branch = branch
-		if branch.HasEnded() && !f.withholdResult() { // by a choice that is recorded: the branch only replays its recorded calls
+		if branch.WasEndedByChoice() && !f.withholdResult() { // by a choice that is recorded: the branch only replays its recorded calls
 			f.deliverChoiceOutcome(ErrCancelled)
 		}
 	}
 	return nil
 }
 
-// openAll opens the branches of all nodes that a choice can end now, and of the given nodes.
-func (x *graphRun) openAll(nodes ...*graphNode) error {
-	for _, n := range x.d.nodes {
-		if !x.nodes[n.index].isFinal() {
+// openChoiceBranches opens the branches of all nodes that a choice can end now, and of the given nodes.
+func (x *graphRun) openChoiceBranches(nodes ...*graphNode) error {
+	for _, n := range x.definition.nodes {
+		if !x.nodeFutures[n.index].isFinal() {
 			nodes = append(nodes, n)
 		}
 	}
-	return x.open(nodes...)
+	return x.openBranches(nodes...)
 }
 
-// losers returns the branches of the nodes. They are open.
-func (x *graphRun) losers(nodes []string) (losers []engine.LoserBranch) {
+// loserBranches returns the branches of the nodes. They are open.
+func (x *graphRun) loserBranches(nodes []string) (losers []engine.LoserBranch) {
 	for _, name := range nodes {
-		i := x.d.indexes[name]
-		f := &x.nodes[i]
+		i := x.definition.nodeIndexes[name]
+		f := &x.nodeFutures[i]
 		losers = append(losers, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: func(outcome error) {
 			f.deliverChoiceOutcome(outcome)
 			x.noteResult(i)
-			x.startDue()
+			x.startDueNodes()
 		}})
 	}
 	return losers
@@ -135,22 +135,22 @@ func (x *graphRun) noteResult(node int) {
 
 // noteResultLocked does the same as noteResult. x.mu is held.
 func (x *graphRun) noteResultLocked(node int) {
-	f := &x.nodes[node]
-	if x.progress[node].isFinal || !f.isFinal() {
+	f := &x.nodeFutures[node]
+	if x.nodeProgress[node].isFinal || !f.isFinal() {
 		return
 	}
-	x.progress[node].isFinal = true
-	if x.notFinal--; x.notFinal == 0 {
-		close(x.over)
+	x.nodeProgress[node].isFinal = true
+	if x.nonFinalCount--; x.nonFinalCount == 0 {
+		close(x.allFinal)
 	}
-	for _, i := range x.d.nodes[node].referredBy {
-		p, n := &x.progress[i], x.d.nodes[i]
+	for _, i := range x.definition.nodes[node].referredBy {
+		p, n := &x.nodeProgress[i], x.definition.nodes[i]
 		p.finalNeeds++
 		switch {
 		case p.isDecided || n.hasChoices():
 		case errors.Is(f.err, ErrSuspended):
 			x.decideLocked(n, ErrSuspended)
-		case f.err != nil || p.finalNeeds == len(n.refers): // else it waits for the others
+		case f.err != nil || p.finalNeeds == len(n.refersTo): // else it waits for the others
 			x.decideLocked(n, nil)
 		}
 	}
@@ -158,27 +158,27 @@ func (x *graphRun) noteResultLocked(node int) {
 
 // decideLocked decides what happens to a node without choices. If err is not nil, that is its result. x.mu is held.
 func (x *graphRun) decideLocked(n *graphNode, err error) {
-	verdict := graph.SkipNow
+	verdict := graph.VerdictSkip
 	if err == nil {
-		verdict, _ = n.spec().Decide(x.state, nil)
+		verdict, _ = n.spec().NextVerdict(x.nodeState, nil)
 	}
 	switch verdict {
-	case graph.Wait:
+	case graph.VerdictWait:
 		return
-	case graph.SkipNow:
+	case graph.VerdictSkip:
 		if err == nil {
-			err = x.skipOf(n)
+			err = x.skipError(n)
 		}
-		x.progress[n.index].isDecided = true
-		x.nodes[n.index].storeResult(nil, err)
+		x.nodeProgress[n.index].isDecided = true
+		x.nodeFutures[n.index].storeResult(nil, err)
 		x.noteResultLocked(n.index)
 	default:
-		x.progress[n.index].isDecided = true
-		x.due = append(x.due, dueNode{n, verdict == graph.FailRunNow})
+		x.nodeProgress[n.index].isDecided = true
+		x.dueNodes = append(x.dueNodes, dueNode{n, verdict == graph.VerdictFailRun})
 	}
 }
 
-// skipOf returns the error of a node whose needs are not met.
-func (x *graphRun) skipOf(n *graphNode) error {
-	return newNodeSkip(x.culpritOf(n).name, false)
+// skipError returns the error of a node whose needs are not met.
+func (x *graphRun) skipError(n *graphNode) error {
+	return newNodeSkippedError(x.rootCauseNode(n).name, false)
 }

@@ -100,26 +100,26 @@ func (s GraphShape) DOT() string {
 // the recorded one if it has the same nodes. If it has others, and what the run has begun is the same here, recordShape records the shape
 // as the next revision.
 func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
-	sub := c.withScope(c.callScope().Inside(graph.ScopeName)) // no node has this name
+	sub := c.withScope(c.callScope().NestedScope(graph.ShapeScopeName)) // no node has this name
 	record := func(revision int, encoded []byte) ([]byte, error) {
-		return recordByGraph(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return encoded, nil })
+		return recordGraphCall(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return encoded, nil })
 	}
 	revision := 1
-	recorded, err := record(revision, d.encoded)
+	recorded, err := record(revision, d.encodedShape)
 	for ; err == nil && sub.scope.HasBegun(strconv.Itoa(revision+1)); revision++ {
-		recorded, err = record(revision+1, d.encoded)
+		recorded, err = record(revision+1, d.encodedShape)
 	}
-	if err != nil || bytes.Equal(recorded, d.encoded) {
+	if err != nil || bytes.Equal(recorded, d.encodedShape) {
 		return &d.shape, err
 	}
 	was, err := graph.Decode(recorded)
 	if err != nil {
-		return nil, c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
+		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
-	if err := was.Revise(&d.shape, c.scope.HasBegunIn); err != nil {
-		return nil, c.scope.Diverged(graph.ScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
+	if err := was.CheckRevision(&d.shape, c.scope.AnyBegunInScope); err != nil {
+		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
-	next := was.Continue(&d.shape)
+	next := was.ContinuedShape(&d.shape)
 	if next == was {
 		return was, nil
 	}
@@ -130,8 +130,8 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	return next, err
 }
 
-// recordByGraph makes a call whose record is what output returns when it is made first. It returns the record.
-func recordByGraph(c *Ctx, name string, where uintptr, output func() ([]byte, error)) ([]byte, error) {
+// recordGraphCall makes a call whose record is what output returns when it is made first. It returns the record.
+func recordGraphCall(c *Ctx, name string, where uintptr, output func() ([]byte, error)) ([]byte, error) {
 	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, Attempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {
 		b, err := output()
 		if err != nil {

@@ -80,21 +80,21 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	shape, revision, err := e.shapeOf(run, steps)
+	shape, revision, err := e.recordedOrDeclaredShape(run, steps)
 	if err != nil {
 		return nil, fmt.Errorf("graph of run %q: %w", id, err)
 	}
-	rows := make([]graph.Row, len(steps))
+	rows := make([]graph.HistoryRow, len(steps))
 	byName := make(map[string]*store.Step, len(steps))
 	for i := range steps {
 		s := &steps[i]
 		byName[s.Name] = s
 		status, ended := view.StatusOf(s)
-		rows[i] = graph.Row{Name: s.Name, Status: status, Output: s.Output, Attempts: int(s.Attempt), StartedAt: s.StartedAt, EndedAt: ended}
+		rows[i] = graph.HistoryRow{Name: s.Name, Status: status, Output: s.Output, Attempts: int(s.Attempt), StartedAt: s.StartedAt, EndedAt: ended}
 	}
 	choices := readChoices(steps)
 	info := &GraphInfo{ID: run.Address(), Workflow: run.Workflow, Status: Status(run.Status.String()), ShapeRevision: revision, Shape: newGraphShape(shape)}
-	for i, v := range shape.View(rows, choices.hasEnded, run.Status.IsTerminal()) {
+	for i, v := range shape.NodeViews(rows, choices.hasEnded, run.Status.IsTerminal()) {
 		n := NodeInfo{NodeShape: info.Shape.Nodes[i], State: NodeState(v.State), Attempts: v.Attempts, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
 		if revision == 0 && !run.Status.IsTerminal() {
 			n.State = NodeWaiting // for the run
@@ -106,8 +106,8 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 		if n.Kind == NodeChild && row != nil && row.Kind == store.KindChild {
 			n.Child = store.ChildUUID(run.UUID, row.Name, row.StartedAt).String()
 		}
-		n.Err = nodeErrorOf(&n, &v, row, info)
-		n.Choices = choices.of(&shape.Nodes[i], info)
+		n.Err = newNodeError(&n, &v, row, info)
+		n.Choices = choices.describeChoices(&shape.Nodes[i], info)
 		info.Nodes = append(info.Nodes, n)
 	}
 	for _, edge := range info.Shape.Edges {
@@ -157,9 +157,9 @@ func (g *GraphInfo) Mermaid() string {
 	return g.Shape.shape.Mermaid(states)
 }
 
-// shapeOf returns the newest recorded shape of a run, and its revision. For a run that has recorded nothing yet, it returns the shape
+// recordedOrDeclaredShape returns the newest recorded shape of a run, and its revision. For a run that has recorded nothing yet, it returns the shape
 // that its workflow has in this process.
-func (e *Engine) shapeOf(run *store.Run, steps []store.Step) (*graph.Shape, int, error) {
+func (e *Engine) recordedOrDeclaredShape(run *store.Run, steps []store.Step) (*graph.Shape, int, error) {
 	shape, revision, err := recordedShape(steps)
 	if !errors.Is(err, ErrNoGraph) || len(steps) > 0 {
 		return shape, revision, err
@@ -185,23 +185,23 @@ func recordedShape(steps []store.Step) (*graph.Shape, int, error) {
 
 // recordedChoices holds the choices of a run by their names, and the nodes that they ended.
 type recordedChoices struct {
-	byName map[string]record.Choice
-	ended  []string
+	byName     map[string]record.Choice
+	endedNodes []string
 }
 
 func readChoices(steps []store.Step) (c recordedChoices) {
 	c.byName = make(map[string]record.Choice)
 	for i := range steps {
-		if choice := record.ChoiceOf(&steps[i]); choice != nil {
+		if choice := record.DecodeChoiceStep(&steps[i]); choice != nil {
 			c.byName[steps[i].Name] = *choice
-			c.ended = append(c.ended, choice.Ended...)
+			c.endedNodes = append(c.endedNodes, choice.Ended...)
 		}
 	}
 	return c
 }
 
 func (c *recordedChoices) hasEnded(node string) bool {
-	return slices.Contains(c.ended, naming.Display(node))
+	return slices.Contains(c.endedNodes, naming.Display(node))
 }
 
 func (c *recordedChoices) hasWon(edge *GraphEdge) bool {
@@ -209,12 +209,12 @@ func (c *recordedChoices) hasWon(edge *GraphEdge) bool {
 	return slices.Contains(choice.Winners(), naming.Display(edge.From))
 }
 
-// of returns what is known of the choices of a node. info has the states of the nodes before it.
-func (c *recordedChoices) of(n *graph.Node, info *GraphInfo) (all []NodeChoice) {
+// describeChoices returns what is known of the choices of a node. info has the states of the nodes before it.
+func (c *recordedChoices) describeChoices(n *graph.Node, info *GraphInfo) (all []NodeChoice) {
 	for i, declared := range n.Choices {
 		choice := NodeChoice{K: declared.K, Of: len(declared.Of)}
 		for _, name := range declared.Of {
-			switch info.node(name).State {
+			switch info.findNode(name).State {
 			case NodeCompleted:
 				choice.Completed++
 			case NodeFailed, NodeSkipped, NodeCancelled:
@@ -230,22 +230,22 @@ func (c *recordedChoices) of(n *graph.Node, info *GraphInfo) (all []NodeChoice) 
 	return all
 }
 
-// node returns the node with the name, or nil.
-func (g *GraphInfo) node(name string) *NodeInfo {
+// findNode returns the node with the name, or nil.
+func (g *GraphInfo) findNode(name string) *NodeInfo {
 	if i := slices.IndexFunc(g.Nodes, func(n NodeInfo) bool { return n.Name == name }); i >= 0 {
 		return &g.Nodes[i]
 	}
 	return nil
 }
 
-// nodeErrorOf returns why the node has no value. row is the row that executed it; nil: none. info has the nodes before it.
-func nodeErrorOf(n *NodeInfo, v *graph.NodeView, row *store.Step, info *GraphInfo) *NodeError {
+// newNodeError returns why the node has no value. row is the row that executed it; nil: none. info has the nodes before it.
+func newNodeError(n *NodeInfo, v *graph.NodeView, row *store.Step, info *GraphInfo) *NodeError {
 	switch n.State {
 	case NodeSkipped:
 		if v.Because == "" {
 			return &NodeError{n.Name, n.State, ErrNodeSkipped}
 		}
-		return &NodeError{n.Name, n.State, newNodeSkip(v.Because, v.Condition)}
+		return &NodeError{n.Name, n.State, newNodeSkippedError(v.Because, v.Condition)}
 	case NodeCancelled:
 		return &NodeError{n.Name, n.State, ErrCancelled}
 	case NodeFailed:
@@ -256,7 +256,7 @@ func nodeErrorOf(n *NodeInfo, v *graph.NodeView, row *store.Step, info *GraphInf
 			}
 			return &NodeError{n.Name, n.State, newStepError(naming.Display(row.Name), failure)}
 		}
-		if culprit := info.node(v.Because); culprit != nil && culprit.Err != nil {
+		if culprit := info.findNode(v.Because); culprit != nil && culprit.Err != nil {
 			return &NodeError{n.Name, n.State, fmt.Errorf("it fails the run, because a need is not met: %w", culprit.Err)}
 		}
 		return &NodeError{n.Name, n.State, errors.New("it fails the run, because a need is not met")}

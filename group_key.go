@@ -22,7 +22,7 @@ const MaxWeight = store.MaxWeight
 // to 512 bytes without control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.seen.addOnce(optionGroupKey, "GroupKey"))
+		o.fail(o.given.addOnce(optionGroupKey, "GroupKey"))
 		o.fail(naming.Check("group key", key))
 		g := groupKeyOptions{weight: 1}
 		o.fail(applyOptions(opts, &g))
@@ -36,7 +36,7 @@ type GroupKeyOption func(*groupKeyOptions)
 
 type groupKeyOptions struct {
 	weight int
-	seen   optionSet
+	given  optionSet
 	err    error
 }
 
@@ -44,7 +44,7 @@ type groupKeyOptions struct {
 // default is 1. Give all runs of a key the same weight.
 func Weight(n int) GroupKeyOption {
 	return func(o *groupKeyOptions) {
-		err := o.seen.addOnce(1, "Weight")
+		err := o.given.addOnce(1, "Weight")
 		if err == nil && (n < 1 || n > MaxWeight) {
 			err = fmt.Errorf("%w: Weight(%d): it must be from 1 to %d", ErrInvalidConfig, n, MaxWeight)
 		}
@@ -61,7 +61,7 @@ func Weight(n int) GroupKeyOption {
 // positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.seen.addOnce(optionStartBy, "StartBy"))
+		o.fail(o.given.addOnce(optionStartBy, "StartBy"))
 		o.startBy = d
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: StartBy of %v: it must be positive", ErrInvalidConfig, d))

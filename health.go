@@ -47,11 +47,11 @@ func (h *HealthChecks) Ready(ctx context.Context) error {
 	w := h.engine.inner.WorkerHealth()
 	age := time.Since(w.LastHeartbeat)
 	switch {
-	case !w.Executes:
+	case !w.HasWorkflows:
 		return nil
-	case w.Stopped != nil:
-		return fmt.Errorf("%w: Engine.Run has stopped: %w", ErrNotReady, w.Stopped)
-	case !w.Working:
+	case w.StopError != nil:
+		return fmt.Errorf("%w: Engine.Run has stopped: %w", ErrNotReady, w.StopError)
+	case !w.IsRunning:
 		return fmt.Errorf("%w: Engine.Run was not called, or its context has ended", ErrNotReady)
 	case w.LastHeartbeat.IsZero():
 		return fmt.Errorf("%w: the worker has not begun yet", ErrNotReady)
@@ -68,7 +68,7 @@ func (h *HealthChecks) Live(ctx context.Context) error {
 	if err := h.engine.checkUsable(ctx); err != nil {
 		return fmt.Errorf("health: %w", err)
 	}
-	if err := h.engine.inner.WorkerHealth().Stopped; err != nil {
+	if err := h.engine.inner.WorkerHealth().StopError; err != nil {
 		return fmt.Errorf("%w: Engine.Run has stopped: %w; restart the process", ErrNotReady, err)
 	}
 	return nil

@@ -58,20 +58,20 @@ func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) 
 	if o.err != nil {
 		return nil, fmt.Errorf("read the history of run %q: %w", id, o.err)
 	}
-	_, steps, sight, err := e.readHistory(ctx, id, o.generation)
+	_, steps, view, err := e.readHistory(ctx, id, o.generation)
 	if err != nil {
 		return nil, err
 	}
 	history := make([]Checkpoint, len(steps))
 	for i := range steps {
-		history[i] = newCheckpoint(&steps[i], &sight)
+		history[i] = newCheckpoint(&steps[i], &view)
 	}
 	return history, nil
 }
 
 // newCheckpoint converts a row of a history.
-func newCheckpoint(s *store.Step, sight *history.View) Checkpoint {
-	status, ended := sight.StatusOf(s)
+func newCheckpoint(s *store.Step, view *history.View) Checkpoint {
+	status, ended := view.StatusOf(s)
 	c := Checkpoint{
 		Name: naming.Display(s.Name), Seq: int(s.Position()), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
 		Output: payload.Shown(s.Output), StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
@@ -79,44 +79,44 @@ func newCheckpoint(s *store.Step, sight *history.View) Checkpoint {
 	if len(s.Error) > 0 {
 		c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
 	}
-	failures := record.FailuresOf(s)
+	failures := record.DecodeFailures(s)
 	c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
 	return c
 }
 
 // readHistory reads a run and its history in a generation, zero for the newest, and returns how the checkpoints are shown.
-func (e *Engine) readHistory(ctx context.Context, id string, generation int) (r *store.Run, steps []store.Step, sight history.View, err error) {
-	r, _, steps, sight, err = e.readHistoryOrOutline(ctx, id, generation, false)
-	return r, steps, sight, err
+func (e *Engine) readHistory(ctx context.Context, id string, generation int) (r *store.Run, steps []store.Step, view history.View, err error) {
+	r, _, steps, view, err = e.readHistoryOrOutline(ctx, id, generation, false)
+	return r, steps, view, err
 }
 
 // readHistoryOrOutline is readHistory, for an outline without the payloads of the run and of its checkpoints. archive is the UUID of the checkpoints.
-func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation int, outline bool) (r *store.Run, archive uuid.UUID, steps []store.Step, sight history.View, err error) {
+func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation int, outline bool) (r *store.Run, archive uuid.UUID, steps []store.Step, view history.View, err error) {
 	if err := e.checkUsable(ctx); err != nil {
-		return nil, archive, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
+		return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
-	get, read := e.inner.Get, e.inner.HistoryOf
+	get, read := e.inner.Get, e.inner.GenerationHistory
 	if outline {
-		get, read = e.inner.Find, e.inner.HistoryOutlineOf
+		get, read = e.inner.GetWithoutPayloads, e.inner.GenerationHistoryOutline
 	}
 	if r, err = get(ctx, id); err != nil {
-		return nil, archive, nil, sight, err
+		return nil, archive, nil, view, err
 	}
 	archive = r.UUID
 	if generation > 0 {
-		if r, archive, err = e.archived(ctx, r, generation); err != nil {
-			return nil, archive, nil, sight, err
+		if r, archive, err = e.readRunAtGeneration(ctx, r, generation); err != nil {
+			return nil, archive, nil, view, err
 		}
 	}
 	if steps, err = read(ctx, archive, r.UUID); err != nil {
-		return nil, archive, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
+		return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	now, err := e.inner.Now(ctx)
 	if err != nil {
-		return nil, archive, nil, sight, err
+		return nil, archive, nil, view, err
 	}
-	sight = history.NewView(r, steps, now)
-	return r, archive, slices.DeleteFunc(steps, record.IsPlainRenewal), sight, nil
+	view = history.NewView(r, steps, now)
+	return r, archive, slices.DeleteFunc(steps, record.IsPlainRenewal), view, nil
 }
 
 // lastKnownTime returns the latest known time of the attempt.

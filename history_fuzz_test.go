@@ -24,7 +24,7 @@ func FuzzMutatedHistory(f *testing.F) {
 	recorded := record(f, w, child)
 	for op := range byte(len(damages)) {
 		f.Add([]byte{op, op, 0})
-		if testsize.All() {
+		if testsize.IsFull() {
 			f.Add([]byte{op, op + 5, 3, op + 1, op + 2, 1})
 		}
 	}

@@ -53,13 +53,13 @@ func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, o
 	if o.err != nil {
 		return nil, fmt.Errorf("read the history of run %q: %w", id, o.err)
 	}
-	run, archive, steps, sight, err := e.readHistoryOrOutline(ctx, id, o.generation, true)
+	run, archive, steps, view, err := e.readHistoryOrOutline(ctx, id, o.generation, true)
 	if err != nil {
 		return nil, err
 	}
 	page := &HistoryPage{Outline: make([]Checkpoint, len(steps))}
 	for i := range steps {
-		page.Outline[i] = newCheckpoint(&steps[i], &sight)
+		page.Outline[i] = newCheckpoint(&steps[i], &view)
 	}
 	from := min(part.From, len(steps))
 	names, maxOutput := make([]string, 0, defaultHistoryLimit), firstNonZero(part.MaxOutput, defaultMaxOutput)
@@ -72,7 +72,7 @@ func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, o
 	if len(names) == 0 {
 		return page, nil
 	}
-	calls, err := e.inner.CheckpointsOf(ctx, archive, run.UUID, names, maxOutput)
+	calls, err := e.inner.GenerationCheckpoints(ctx, archive, run.UUID, names, maxOutput)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
@@ -80,16 +80,16 @@ func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, o
 		return nil, fmt.Errorf("%w: run %q has no call %q", ErrNoStep, id, part.Call)
 	}
 	for i := range calls {
-		page.Calls = append(page.Calls, newSizedCheckpoint(&calls[i], steps, &sight))
+		page.Calls = append(page.Calls, newSizedCheckpoint(&calls[i], steps, &view))
 	}
 	return page, nil
 }
 
 // newSizedCheckpoint converts a row that has a payload.
-func newSizedCheckpoint(s *store.SizedStep, outline []store.Step, sight *history.View) SizedCheckpoint {
+func newSizedCheckpoint(s *store.SizedStep, outline []store.Step, view *history.View) SizedCheckpoint {
 	row := s.Step
 	if i := slices.IndexFunc(outline, func(o store.Step) bool { return o.Name == row.Name }); row.Output == nil && i >= 0 {
 		row.Output = outline[i].Output // the status of a Map follows from it
 	}
-	return SizedCheckpoint{newCheckpoint(&row, sight), s.OutputSize}
+	return SizedCheckpoint{newCheckpoint(&row, view), s.OutputSize}
 }

@@ -206,11 +206,11 @@ func TestDeathsAreKept(t *testing.T) {
 		began := at.Add(-time.Minute)
 		batch := &store.Batch{
 			Starts: []*store.StartWrite{{Run: store.Run{
-				UUID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(dead), Input: []byte("0"),
+				UUID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.ValidNullUUID(dead), Input: []byte("0"),
 				CreatedAt: began, StartedAt: began, WakeAt: at.Add(-time.Second),
 			}}},
 			Steps: []*store.StepWrite{{Step: store.Step{
-				Run: id, Seq: store.SeqOf(4, false), Name: "first", Kind: store.KindStep, Status: store.StepStarted, Attempt: 1, Epoch: epoch, StartedAt: began,
+				Run: id, Seq: store.EncodeSeq(4, false), Name: "first", Kind: store.KindStep, Status: store.StepStarted, Attempt: 1, Epoch: epoch, StartedAt: began,
 				Failures: []byte(`{"open":{"attempt":1,"worker":"host:1","worker_id":"` + dead.String() + `","started_at":"` + began.Format(time.RFC3339Nano) + `"}}`),
 			}}},
 		}

@@ -144,14 +144,14 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	for _, t := range outline.Tags {
 		info.Tags[t.Key] = t.Value
 	}
-	sight := history.NewView(r, outline.Choices, now)
+	view := history.NewView(r, outline.Choices, now)
 	for i := range outline.OpenCalls {
-		if s := &outline.OpenCalls[i]; sight.Waits(s) {
+		if s := &outline.OpenCalls[i]; view.MayWait(s) {
 			info.addWait(s)
 		}
 	}
 	if !r.Status.IsTerminal() {
-		permits, err := e.inner.Store().PermitsOf(ctx, r.UUID)
+		permits, err := e.inner.Store().RunPermits(ctx, r.UUID)
 		if err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
@@ -190,7 +190,7 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 // addWait adds a call that has no outcome yet.
 func (info *RunInfo) addWait(s *store.Step) {
 	w := OpenCall{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
-	failures := record.FailuresOf(s)
+	failures := record.DecodeFailures(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
 	info.OpenCalls = append(info.OpenCalls, w)
 	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.lastKnownTime().After(info.LastFailure.lastKnownTime())) {
@@ -216,7 +216,7 @@ func (info *RunInfo) addPermitWait(p *store.QueuedPermit) {
 // newRunInfo converts the run's own row.
 func newRunInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
-		ID: r.Address(), Name: nameOfChildCall(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
+		ID: r.Address(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: payload.Shown(r.Input), Output: payload.Shown(r.Output),
 		Detached: r.Detached, PausedBy: r.PausedBy,
@@ -245,8 +245,8 @@ func newRunInfo(r *store.Run) *RunInfo {
 	return info
 }
 
-// nameOfChildCall returns the name of the call that started a child; empty for a root run.
-func nameOfChildCall(r *store.Run) string {
+// childCallName returns the name of the call that started a child; empty for a root run.
+func childCallName(r *store.Run) string {
 	if r.Parent.Valid {
 		return naming.Display(r.Name)
 	}
@@ -298,7 +298,7 @@ func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 		workers[i] = WorkerInfo{
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
 			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, Workflows: r.Workflows, Queues: r.Queues,
-			Quiet: r.Quiet, LastChange: operatorChangeOf(r.LastChange),
+			Quiet: r.Quiet, LastChange: newOperatorChange(r.LastChange),
 		}
 	}
 	return workers, nil

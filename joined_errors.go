@@ -10,7 +10,7 @@ const maxShownErrors = 3
 
 // joinedErrors wraps the errors of a Map's items, or of branches. errors.Is and errors.As find all of them. The text holds only the
 // first maxShownErrors texts and the number of the others, because it is recorded and logged.
-type joinedErrors struct{ all []error }
+type joinedErrors struct{ errs []error }
 
 // joinErrors returns an error that wraps the errors that are not nil, or nil if all are nil.
 func joinErrors(errs []error) error {
@@ -29,9 +29,9 @@ func joinErrors(errs []error) error {
 // Error returns the texts of the first errors, one per line, and the number of the others.
 func (e *joinedErrors) Error() string {
 	var text strings.Builder
-	for i, err := range e.all {
+	for i, err := range e.errs {
 		if i == maxShownErrors {
-			fmt.Fprintf(&text, "\nand %d more", len(e.all)-i)
+			fmt.Fprintf(&text, "\nand %d more", len(e.errs)-i)
 			break
 		}
 		if i > 0 {
@@ -43,4 +43,4 @@ func (e *joinedErrors) Error() string {
 }
 
 // Unwrap returns all errors.
-func (e *joinedErrors) Unwrap() []error { return e.all }
+func (e *joinedErrors) Unwrap() []error { return e.errs }

@@ -58,7 +58,7 @@ func (e *Engine) readKeyWait(ctx context.Context, r *store.Run, now time.Time) (
 	if err != nil || row == nil {
 		return nil, err
 	}
-	live, due, err := fold.WaitOf(row)
+	live, due, err := fold.WaitReason(row)
 	if err != nil {
 		return nil, err
 	}

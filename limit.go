@@ -134,7 +134,7 @@ func (b LimitBounds) toStore() store.LimitSettings {
 	return s
 }
 
-func boundsOf(s store.LimitSettings) LimitBounds {
+func newLimitBounds(s store.LimitSettings) LimitBounds {
 	return LimitBounds{Concurrent: s.Concurrent, Rate: s.Rate, Period: s.Period, Burst: s.Burst}
 }
 
@@ -245,14 +245,14 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 	all := make([]LimitInfo, len(rows))
 	for i, r := range rows {
 		all[i] = LimitInfo{
-			Name: r.Name, LimitBounds: boundsOf(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
-			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LastChange: operatorChangeOf(r.LastChange), LimitUse: LimitUse(r.LimitUse),
+			Name: r.Name, LimitBounds: newLimitBounds(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
+			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LastChange: newOperatorChange(r.LastChange), LimitUse: LimitUse(r.LimitUse),
 		}
 		if r.Declared != nil {
-			all[i].Declared = new(boundsOf(*r.Declared))
+			all[i].Declared = new(newLimitBounds(*r.Declared))
 		}
 		if r.Set != nil {
-			all[i].Set = new(boundsOf(*r.Set))
+			all[i].Set = new(newLimitBounds(*r.Set))
 		}
 		for _, k := range r.Keys {
 			all[i].Keys = append(all[i].Keys, LimitKeyUse{k.Key, LimitUse(k.LimitUse)})
@@ -270,7 +270,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 		if err := b.check(); err != nil {
 			return fmt.Errorf("set limit %q: %w", name, err)
 		}
-		return e.inner.SetLimit(ctx, store.LimitChangeRequest{Name: name, Settings: b.toStore(), By: o.actor, Reason: o.reason})
+		return e.inner.SetLimit(ctx, store.LimitChangeRequest{Name: name, Settings: b.toStore(), Actor: o.actor, Reason: o.reason})
 	})
 }
 
@@ -279,7 +279,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 // [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "reset", name, opts, func(o *controlOptions) error {
-		err := e.inner.ResetLimit(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
+		err := e.inner.ResetLimit(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
 		if errors.Is(err, engine.ErrNotDeclared) {
 			return fmt.Errorf("%w: cannot reset limit %q: no code has declared it: use DeleteLimit to remove its bounds", ErrState, name)
 		}
@@ -293,7 +293,7 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 // does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
-		return e.inner.DeleteLimit(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
+		return e.inner.DeleteLimit(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 

@@ -24,8 +24,8 @@ type Page struct {
 	MaxTime time.Duration
 }
 
-// limit returns the number of entries of the page.
-func (p *Page) limit() (int, error) {
+// entryLimit returns the number of entries of the page.
+func (p *Page) entryLimit() (int, error) {
 	if p.Limit < 0 || p.Limit > maxPageLimit {
 		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, maxPageLimit, defaultPageLimit)
 	}
@@ -60,7 +60,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err != nil {
 		return RunPage{}, err
 	}
-	limit, err := p.limit()
+	limit, err := p.entryLimit()
 	if err != nil {
 		return RunPage{}, err
 	}
@@ -71,7 +71,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 		}
 	}
 	var page RunPage
-	rows, reached, err := e.search(ctx, filter, before, limit+1, p.MaxTime)
+	rows, reached, err := e.searchRuns(ctx, filter, before, limit+1, p.MaxTime)
 	if err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
 	}
@@ -100,7 +100,7 @@ func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
 	}
-	root, err := e.inner.Find(ctx, id)
+	root, err := e.inner.GetWithoutPayloads(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
-	root, err := e.inner.Find(ctx, id)
+	root, err := e.inner.GetWithoutPayloads(ctx, id)
 	if err != nil {
 		return TreeCounts{}, err
 	}
@@ -145,7 +145,7 @@ func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err != nil {
 		return TreeCounts{}, err
 	}
-	rows, err := e.inner.Store().Counts(ctx, root.UUID, now)
+	rows, err := e.inner.Store().TreeCounts(ctx, root.UUID, now)
 	if err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
@@ -186,7 +186,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	if err := e.inner.CheckOutsideTx(ctx, "a change of tags"); err != nil {
 		return err
 	}
-	row, err := e.inner.Find(ctx, id)
+	row, err := e.inner.GetWithoutPayloads(ctx, id)
 	if err != nil {
 		return err
 	}

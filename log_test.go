@@ -197,7 +197,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 		id, name := store.NewRootIdentityAt("killer", now)
 		owner := uuid.New()
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{ // the owner is a process that died with the run
-			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
+			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.ValidNullUUID(owner),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now,
 		}}}})
 		if err != nil {
@@ -223,7 +223,7 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 		}
 		id, name := store.NewRootIdentityAt("orphan", now)
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{{Run: store.Run{ // the owner is a process that died with the run
-			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
+			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.ValidNullUUID(uuid.New()),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),
 		}}}})
 		if err != nil {

@@ -44,7 +44,7 @@ var aside sync.Map
 func besideOthers(t testing.TB) {
 	t.Helper()
 	p, ok := t.(*testing.T)
-	if !ok || testsize.All() {
+	if !ok || testsize.IsFull() {
 		leaktest.Test(t)
 		return
 	}

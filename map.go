@@ -66,8 +66,8 @@ type mapCall[In, Out any] struct {
 // executeItems executes the items in goroutines that the run owns.
 func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	var failed bool
-	m.hasRow, failed = m.c.scope.HaveBegun(m.names)
-	m.stopped.Store(failed && !m.options.collect)
+	m.hasRow, failed = m.c.scope.WhichHaveBegun(m.names)
+	m.stopped.Store(failed && !m.options.collectsErrors)
 	var working sync.WaitGroup
 	for range min(m.options.parallel, len(m.items)) {
 		i := 0
@@ -98,7 +98,7 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 			return nil, ErrSuspended
 		}
 	}
-	if m.options.collect {
+	if m.options.collectsErrors {
 		return m.results, joinErrors(m.errs)
 	}
 	for i, err := range m.errs {
@@ -122,12 +122,12 @@ func (m *mapCall[In, Out]) noteOtherItems(first error, others []error) {
 
 func (m *mapCall[In, Out]) executeItem(i int) {
 	item := func(ctx context.Context) (Out, error) { return m.fn(ctx, m.items[i]) }
-	call := newDurableCall(m.c, m.names[i], store.KindStep, m.callSite, item, m.options.steps)
+	call := newDurableCall(m.c, m.names[i], store.KindStep, m.callSite, item, m.options.stepOptions)
 	if call.spec.ItemNumber = i + 1; m.options.key != nil {
 		call.spec.ItemKey = m.names[i]
 	}
-	m.results[i], m.errs[i] = call.execute()
-	if err := m.errs[i]; err != nil && (!m.options.collect || errors.Is(err, ErrSuspended)) {
+	m.results[i], m.errs[i] = call.executeCall()
+	if err := m.errs[i]; err != nil && (!m.options.collectsErrors || errors.Is(err, ErrSuspended)) {
 		m.stopped.Store(true)
 	}
 }
@@ -161,10 +161,10 @@ type MapOption func(*mapOptions)
 
 type mapOptions struct {
 	commonOptions
-	parallel int
-	collect  bool
-	key      any
-	steps    []StepOption
+	parallel       int
+	collectsErrors bool
+	key            any
+	stepOptions    []StepOption
 }
 
 const (
@@ -188,7 +188,7 @@ func Parallel(n int) MapOption {
 func Collect() MapOption {
 	return func(o *mapOptions) {
 		o.addOption(optionCollect, "Collect")
-		o.collect = true
+		o.collectsErrors = true
 	}
 }
 
@@ -203,5 +203,5 @@ func Key[In any](key func(In) string) MapOption {
 
 // ItemOptions sets options of the items' steps.
 func ItemOptions(opts ...StepOption) MapOption {
-	return func(o *mapOptions) { o.steps = append(o.steps, opts...) }
+	return func(o *mapOptions) { o.stepOptions = append(o.stepOptions, opts...) }
 }

@@ -19,7 +19,7 @@ import (
 // Timeout; and for a root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
-	return e.moveRun(ctx, VerbMove, id, &store.QueueMove{Queue: queue}, err, opts)
+	return e.moveRun(ctx, VerbMove, id, &store.MoveRunRequest{Queue: queue}, err, opts)
 }
 
 // SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
@@ -31,11 +31,11 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 // [LowestPriority] to [HighestPriority]; and a [*StateError] if the run has begun, has ended, is being cancelled, or has not begun
 // by its StartBy or Timeout.
 func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
-	return e.moveRun(ctx, VerbSetPriority, id, &store.QueueMove{Priority: new(int16(priority))}, checkPriority(priority), opts)
+	return e.moveRun(ctx, VerbSetPriority, id, &store.MoveRunRequest{Priority: new(int16(priority))}, checkPriority(priority), opts)
 }
 
 // moveRun makes the change, unless its arguments are invalid.
-func (e *Engine) moveRun(ctx context.Context, verb Verb, id string, m *store.QueueMove, invalid error, opts []ControlOption) error {
+func (e *Engine) moveRun(ctx context.Context, verb Verb, id string, m *store.MoveRunRequest, invalid error, opts []ControlOption) error {
 	err := e.checkMayWrite(ctx, "a change of a run's queue or priority", "the options InQueue and Priority")
 	if err == nil {
 		err = invalid

@@ -116,7 +116,7 @@ type losesReplies struct {
 	then func()
 }
 
-func (l *losesReplies) MoveRun(ctx context.Context, m *store.QueueMove) error {
+func (l *losesReplies) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	err := l.Store.MoveRun(ctx, m)
 	if err == nil && l.then != nil {
 		l.then()

@@ -108,11 +108,11 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			t.Helper()
 			id, name := store.NewRootIdentity(name)
 			r := store.Run{
-				UUID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.OwnedBy(store.NewUUID(0)),
+				UUID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.ValidNullUUID(store.NewUUID(0)),
 				Input: []byte("0"), CreatedAt: at.Add(-time.Hour), StartedAt: at.Add(-time.Hour), WakeAt: at.Add(-time.Minute),
 			}
 			kid := r
-			kid.UUID, kid.Parent, kid.Name, kid.Workflow = store.NewChildUUID(id), store.OwnedBy(id), "kid", "kid"
+			kid.UUID, kid.Parent, kid.Name, kid.Workflow = store.NewChildUUID(id), store.ValidNullUUID(id), "kid", "kid"
 			kid.Status, kid.Epoch, kid.Owner.Valid, kid.StartedAt = store.Pending, store.Epoch{}, false, time.Time{}
 			step := store.Step{
 				Run: id, Name: "kid", Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: r.Epoch,
@@ -127,7 +127,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			commit(&store.Batch{Starts: []*store.StartWrite{{Run: r}}})
 			commit(&store.Batch{Starts: []*store.StartWrite{{Run: kid, ParentEpoch: r.Epoch}}, Steps: []*store.StepWrite{{Step: step}}})
 			if bits != 0 {
-				o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
+				o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.CancelRunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
 				if err := s.Control(within(t), o); err != nil {
 					t.Fatal(err)
 				}

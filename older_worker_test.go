@@ -116,7 +116,7 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 func TestGenerationsWaitForOlderWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
-		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.RepairVersion - 1}, LeaseUntil: time.Now().Add(time.Hour)}
+		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}, LeaseUntil: time.Now().Add(time.Hour)}
 		if _, err := s.Renew(ctx, old); err != nil {
 			t.Fatal(err)
 		}

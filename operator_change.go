@@ -19,7 +19,7 @@ type OperatorChange struct {
 	Reason string    // the [Reason] of the call
 }
 
-func operatorChangeOf(c *store.OperatorChange) *OperatorChange {
+func newOperatorChange(c *store.OperatorChange) *OperatorChange {
 	if c == nil {
 		return nil
 	}

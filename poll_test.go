@@ -35,7 +35,7 @@ func (s *reads) Find(ctx context.Context, refs []store.RunRef, with store.Payloa
 	if with&store.WithInput != 0 {
 		s.inputs.Add(int64(len(refs)))
 	}
-	if with&store.WithOutcome != 0 {
+	if with&store.WithOutputAndError != 0 {
 		s.whole.Add(int64(len(refs)))
 	}
 	return s.Store.Find(ctx, refs, with)

@@ -71,7 +71,7 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 	if err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)
 	}
-	p := preflight{e: e, replays: replays, needed: make(map[NeededChange]int)}
+	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int)}
 	var before uuid.UUID
 	for {
 		rows, err := e.inner.Store().List(ctx, filter, before, preflightPageSize)
@@ -83,23 +83,23 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 			return nil, fmt.Errorf("preflight: %w", err)
 		}
 		if len(rows) < preflightPageSize {
-			return p.report(), nil
+			return p.makeReport(), nil
 		}
 	}
 }
 
-// preflight is one preflight under way.
-type preflight struct {
+// preflightCall is one preflight under way.
+type preflightCall struct {
 	e       *Engine
 	replays *engine.Preflight
 	out     PreflightReport
 
-	mu     sync.Mutex
-	needed map[NeededChange]int
+	mu           sync.Mutex
+	neededCounts map[NeededChange]int
 }
 
 // replayPage replays runs that List has returned.
-func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
+func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error {
 	refs, ids := make([]store.RunRef, len(rows)), make([]uuid.UUID, len(rows))
 	for i, r := range rows {
 		refs[i], ids[i] = store.RunRef{UUIDOrName: r.UUID.String()}, r.UUID
@@ -131,7 +131,7 @@ func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
 		replaying.Go(func() {
 			for i := range next {
 				if full[i] != nil { // else it was deleted meanwhile
-					found[i], _ = p.replay(full[i], histories[full[i].UUID])
+					found[i], _ = p.replayRun(full[i], histories[full[i].UUID])
 				}
 			}
 		})
@@ -156,19 +156,19 @@ func (p *preflight) replayPage(ctx context.Context, rows []*store.Run) error {
 	return ctx.Err()
 }
 
-// replay replays one run. The result of the engine is empty if the run's workflow is not known here.
-func (p *preflight) replay(row *store.Run, history []store.Step) (PreflightRun, engine.PreflightResult) {
+// replayRun replays one run. The result of the engine is empty if the run's workflow is not known here.
+func (p *preflightCall) replayRun(row *store.Run, history []store.Step) (PreflightRun, engine.PreflightResult) {
 	r := PreflightRun{ID: row.Address(), Workflow: row.Workflow, Status: Status(row.Status.String())}
 	if !p.e.inner.HasWorkflow(row.Workflow) {
 		r.Unknown = true
 		return r, engine.PreflightResult{}
 	}
 	got := p.replays.Replay(row, history)
-	r.Unknown = got.Stuck
-	if got.Fails {
+	r.Unknown = got.TimedOut
+	if got.WouldFail {
 		r.Err = got.Failure.Message
 	}
-	for _, c := range got.Next {
+	for _, c := range got.NextCalls {
 		r.Next = append(r.Next, c.Name)
 	}
 	if d := got.Diverged; d != nil {
@@ -176,14 +176,14 @@ func (p *preflight) replay(row *store.Run, history []store.Step) (PreflightRun, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range got.Needs {
-		p.needed[NeededChange{Workflow: row.Workflow, Name: c.Name, Kind: Kind(c.Kind.String())}]++
+	for _, c := range got.NeededChanges {
+		p.neededCounts[NeededChange{Workflow: row.Workflow, Name: c.Name, Kind: Kind(c.Kind.String())}]++
 	}
 	return r, got
 }
 
-func (p *preflight) report() *PreflightReport {
-	for change, runs := range p.needed {
+func (p *preflightCall) makeReport() *PreflightReport {
+	for change, runs := range p.neededCounts {
 		change.Runs = runs
 		p.out.Needed = append(p.out.Needed, change)
 	}

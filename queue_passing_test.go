@@ -35,11 +35,11 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
 		for more := true; more; {
-			a := store.QueueAdmission{Queue: "mail", Now: now, Lease: time.Minute}
+			a := store.QueueAdmission{Queue: "mail", Now: now, CloseAfterRewind: time.Minute}
 			if err := s.Admit(ctx, &a); err != nil {
 				t.Fatal(err)
 			}
-			more = a.More || a.QueueLocked
+			more = a.HasMoreWork || a.QueueLocked
 		}
 		for name, run := range runs {
 			if p := orFail(client.Get(ctx, run.ID()))(t).Place; p == nil || p.State != durable.PlacePassing {

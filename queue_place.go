@@ -29,7 +29,7 @@ type QueuePlace struct {
 	PausedBy    string
 	PauseReason string
 
-	outsideBecause string // why the state is PlaceOutside; empty: not known
+	outsideReason string // why the state is PlaceOutside; empty: not known
 }
 
 // QueuePlaceState is the state of a run in its queue.
@@ -45,8 +45,8 @@ const (
 )
 
 var placeStates = map[store.PlaceState]QueuePlaceState{
-	store.PlaceOutside: PlaceOutside, store.PlaceInLine: PlaceInLine, store.PlaceBehind: PlaceBehindKey,
-	store.PlaceExecuting: PlaceExecuting, store.PlacePassing: PlacePassing,
+	store.PlaceNotArrived: PlaceOutside, store.PlaceInLine: PlaceInLine, store.PlaceBehindKey: PlaceBehindKey,
+	store.PlaceExecuting: PlaceExecuting, store.PlaceBypassed: PlacePassing,
 }
 
 // String describes the place for people: for example, "waits for its turn in queue mail (key acme, 3 before it)".
@@ -74,8 +74,8 @@ func (p *QueuePlace) String() string {
 		text = "was let through by queue " + p.Queue
 	default:
 		text = "is outside of queue " + p.Queue
-		if p.outsideBecause != "" {
-			notes = append(notes, p.outsideBecause)
+		if p.outsideReason != "" {
+			notes = append(notes, p.outsideReason)
 		}
 	}
 	if p.InProgress {
@@ -99,19 +99,19 @@ func (p *QueuePlace) String() string {
 
 // addQueuePlace adds the place of a run that has not ended.
 func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo) error {
-	p, err := e.inner.Store().PlaceOf(ctx, r.UUID)
+	p, err := e.inner.Store().QueuedRun(ctx, r.UUID)
 	if err != nil || p == nil {
 		return err
 	}
 	at := &QueuePlace{
-		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, InProgress: p.Root && p.Begun,
+		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, InProgress: p.Root && p.HasBegun,
 		Since: p.ArrivedAt, StartBy: p.StartBy,
 	}
-	if p.Admission == store.AdmissionNotNeeded && p.State == store.PlaceOutside { // the queue has no settings, and the place only has a time
+	if p.Admission == store.AdmissionNotNeeded && p.State == store.PlaceNotArrived { // the queue has no settings, and the place only has a time
 		at.Queue = r.Queue
 	}
 	if at.State == PlaceOutside {
-		if at.outsideBecause, err = e.explainOutside(ctx, r, info.KeyWait); err != nil {
+		if at.outsideReason, err = e.explainOutside(ctx, r, info.KeyWait); err != nil {
 			return err
 		}
 	}

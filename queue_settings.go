@@ -104,7 +104,7 @@ func (s QueueSettings) toStore() store.QueueSettings {
 	}
 }
 
-func queueSettingsOf(s store.QueueSettings) QueueSettings {
+func newQueueSettings(s store.QueueSettings) QueueSettings {
 	return QueueSettings{
 		MaxExecuting: s.MaxExecuting, MaxExecutingPerWorker: s.MaxExecutingPerWorker, MaxInProgress: s.MaxInProgress, MaxExecutingPerKey: s.MaxExecutingPerKey, MaxInProgressPerKey: s.MaxInProgressPerKey,
 		Rate: QueueRate(s.Rate), RatePerKey: QueueRate(s.RatePerKey), Depth: s.Depth, Closed: s.Closed,

@@ -88,16 +88,16 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 	for i := range rows {
 		q := &rows[i]
 		all[i] = QueueInfo{
-			Name: q.Name, Settings: queueSettingsOf(q.Settings), DeclaredVersion: q.DeclaredVersion, DeclaredAt: q.DeclaredAt,
+			Name: q.Name, Settings: newQueueSettings(q.Settings), DeclaredVersion: q.DeclaredVersion, DeclaredAt: q.DeclaredAt,
 			SetBy: q.SetBy, SetReason: q.SetReason, SetAt: q.SetAt, PausedAt: q.PausedAt, PausedBy: q.PausedBy, PauseReason: q.PauseReason,
-			LastChange: operatorChangeOf(q.LastChange),
+			LastChange: newOperatorChange(q.LastChange),
 			QueueUse:   toQueueUse(q.QueueUse), OldestDue: q.OldestDue, BlockedBy: QueueBlock(q.BlockedBy(now)),
 		}
 		if q.Declared != nil {
-			all[i].Declared = new(queueSettingsOf(*q.Declared))
+			all[i].Declared = new(newQueueSettings(*q.Declared))
 		}
 		if q.Set != nil {
-			all[i].Set = new(queueSettingsOf(*q.Set))
+			all[i].Set = new(newQueueSettings(*q.Set))
 		}
 		for _, k := range q.Keys {
 			all[i].Keys = append(all[i].Keys, QueueKeyUse{k.Key, toQueueUse(k.QueueUse)})
@@ -117,7 +117,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 		if err := s.check(); err != nil {
 			return fmt.Errorf("set queue %q: %w", name, err)
 		}
-		return e.inner.SetQueue(ctx, store.QueueChangeRequest{Name: name, Settings: s.toStore(), By: o.actor, Reason: o.reason})
+		return e.inner.SetQueue(ctx, store.QueueChangeRequest{Name: name, Settings: s.toStore(), Actor: o.actor, Reason: o.reason})
 	})
 }
 
@@ -126,7 +126,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 // if the queue is paused. The options are [Reason] and [Actor]. It returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
-		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, By: o.actor, Reason: o.reason})
+		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 
@@ -134,7 +134,7 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOpt
 // if the queue has no settings. The options are [Reason] and [Actor].
 func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "resume", name, opts, func(o *controlOptions) error {
-		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Resume: true, By: o.actor, Reason: o.reason})
+		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Resume: true, Actor: o.actor, Reason: o.reason})
 	})
 }
 
@@ -147,7 +147,7 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOp
 // [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "delete", name, opts, func(o *controlOptions) error {
-		return e.inner.DeleteQueue(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
+		return e.inner.DeleteQueue(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 
@@ -157,7 +157,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOp
 // does.
 func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
-		err := e.inner.ResetQueue(ctx, store.OperatorRequest{Name: name, By: o.actor, Reason: o.reason})
+		err := e.inner.ResetQueue(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
 		if errors.Is(err, engine.ErrNotDeclared) {
 			return fmt.Errorf("%w: cannot reset queue %q: no code declares it in Config.QueueSettings: use DeleteQueue to remove its settings", ErrState, name)
 		}

@@ -110,7 +110,7 @@ func init() {
 		{"durable.queue_closed", ErrQueueClosed},
 		{"durable.not_found", ErrNotFound},
 		{"durable.live", ErrLive},
-		{"durable.skipped", ErrSkipped},
+		{"durable.skipped", ErrThrottled},
 		{"durable.no_graph", ErrNoGraph},
 		{"durable.undeclared_need", ErrUndeclaredNeed},
 		{"durable.node_skipped", ErrNodeSkipped},
@@ -134,7 +134,7 @@ func init() {
 	}
 }
 
-func sentinelsOf(codes []string) []error {
+func registeredSentinels(codes []string) []error {
 	registry.RLock()
 	defer registry.RUnlock()
 	var all []error

@@ -38,7 +38,7 @@ func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
 			t.Errorf("%v does not name %s", err, code)
 		}
 	}
-	if f := failureOf(errors.Join(uncomparable{}, sentinel)); len(f.Codes) != 0 {
+	if f := toRecordedFailure(errors.Join(uncomparable{}, sentinel)); len(f.Codes) != 0 {
 		t.Errorf("refused registrations are recorded: %q", f.Codes)
 	}
 }

@@ -63,7 +63,7 @@ type Repaired struct {
 // child whose parent has recorded its end (retry the parent) or is not paused; and [ErrSchema] while a worker with an older version
 // of durable lives.
 func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
-	return e.repair(ctx, VerbRetry, id, engine.RepairRequest{}, opts)
+	return e.repairRun(ctx, VerbRetry, id, engine.RepairRequest{}, opts)
 }
 
 // RepairedRuns is the result of [Engine.RetryAll].
@@ -84,7 +84,7 @@ type RefusedRepair struct {
 // and RetryAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to retry all runs, set CreatedBefore.
 func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) (RepairedRuns, error) {
 	var all RepairedRuns
-	q, err := e.repairRequest(ctx, VerbRetry, engine.RepairRequest{}, opts)
+	q, err := e.newRepairRequest(ctx, VerbRetry, engine.RepairRequest{}, opts)
 	if err != nil {
 		return all, fmt.Errorf("%s runs by a filter: %w", VerbRetry, err)
 	}
@@ -92,7 +92,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	if err != nil {
 		return all, err
 	}
-	if err := checkChooses(&filter, VerbRetry); err != nil {
+	if err := checkHasCondition(&filter, VerbRetry); err != nil {
 		return all, err
 	}
 	if filter.Roots = true; len(filter.Statuses) == 0 {
@@ -127,7 +127,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "From")
-		if o.from = step; step == "" {
+		if o.fromStep = step; step == "" {
 			o.fail(fmt.Errorf("%w: From needs the name of a step", ErrInvalidConfig))
 		}
 	}
@@ -157,9 +157,9 @@ func Undoes(steps ...string) StepOption {
 	}
 }
 
-// repair makes one repair of a run.
-func (e *Engine) repair(ctx context.Context, verb Verb, id string, q engine.RepairRequest, opts []ControlOption) (*Repaired, error) {
-	q, err := e.repairRequest(ctx, verb, q, opts)
+// repairRun makes one repair of a run.
+func (e *Engine) repairRun(ctx context.Context, verb Verb, id string, q engine.RepairRequest, opts []ControlOption) (*Repaired, error) {
+	q, err := e.newRepairRequest(ctx, verb, q, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%s run %q: %w", verb, id, err)
 	}
@@ -170,8 +170,8 @@ func (e *Engine) repair(ctx context.Context, verb Verb, id string, q engine.Repa
 	return newRepaired(runs), nil
 }
 
-// repairOptions are the options that each repair takes, beside Reason, Actor and DryRun.
-var repairOptions = map[Verb]struct {
+// acceptedRepairOptions are the options that each repair takes, beside Reason, Actor and DryRun.
+var acceptedRepairOptions = map[Verb]struct {
 	given optionSet
 	names string
 }{
@@ -179,31 +179,31 @@ var repairOptions = map[Verb]struct {
 	VerbOverride: {optionFrom | optionInterruptSteps, "FromEnd, InterruptSteps"},
 	VerbSkip:     {optionInterruptSteps, "InterruptSteps"},
 	VerbRerun:    {optionInterruptSteps, "InterruptSteps"},
-	VerbFork:     {optionFrom | optionInterruptSteps | optionWith | optionNewID, "From, FromEnd, StepValue, NewID, InterruptSteps"},
+	VerbFork:     {optionFrom | optionInterruptSteps | optionStepValue | optionNewID, "From, FromEnd, StepValue, NewID, InterruptSteps"},
 }
 
-// repairRequest adds the options of a repair to the request.
-func (e *Engine) repairRequest(ctx context.Context, verb Verb, q engine.RepairRequest, opts []ControlOption) (engine.RepairRequest, error) {
+// newRepairRequest adds the options of a repair to the request.
+func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.RepairRequest, opts []ControlOption) (engine.RepairRequest, error) {
 	if err := e.checkMayWrite(ctx, "a repair", "a RetryPolicy of the step"); err != nil {
 		return q, err
 	}
 	var o controlOptions
 	err := applyOptions(opts, &o)
-	allowed := repairOptions[verb]
+	allowed := acceptedRepairOptions[verb]
 	switch {
 	case err != nil:
 	case o.err != nil:
 		err = o.err
-	case o.seen&^(optionReason|optionActor|optionDryRun|allowed.given) != 0 || verb == VerbOverride && o.from != "":
+	case o.given&^(optionReason|optionActor|optionDryRun|allowed.given) != 0 || verb == VerbOverride && o.fromStep != "":
 		err = fmt.Errorf("%w: the call takes the options Reason, Actor, DryRun, %s: leave the others out", ErrInvalidConfig, allowed.names)
 	default:
 		err = o.checkTexts()
 	}
 	if err == nil {
-		q.Values, err = e.encodeValues(o.values)
+		q.Values, err = e.encodeStepValues(o.stepValues)
 	}
 	q.NewID = o.newID
-	q.Verb, q.From, q.FromEnd, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.from, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
+	q.Verb, q.From, q.FromEnd, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.fromStep, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
 	return q, err
 }
 

@@ -18,7 +18,7 @@ type stuckRepairs struct {
 	fences, repairs atomic.Bool // stick
 }
 
-func (s *stuckRepairs) Fence(ctx context.Context, f *store.Fence) error {
+func (s *stuckRepairs) Fence(ctx context.Context, f *store.FenceRequest) error {
 	if s.fences.Swap(false) {
 		if err := s.pass(ctx); err != nil {
 			return err
@@ -27,7 +27,7 @@ func (s *stuckRepairs) Fence(ctx context.Context, f *store.Fence) error {
 	return s.Store.Fence(ctx, f)
 }
 
-func (s *stuckRepairs) Repair(ctx context.Context, r *store.Repair) error {
+func (s *stuckRepairs) Repair(ctx context.Context, r *store.RepairRequest) error {
 	if s.repairs.Swap(false) {
 		if err := s.pass(ctx); err != nil {
 			return err

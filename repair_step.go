@@ -62,7 +62,7 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 			return nil, fmt.Errorf("%s step %q of run %q: %w", verb, step, id, err)
 		}
 	}
-	return e.repair(ctx, verb, id, q, opts)
+	return e.repairRun(ctx, verb, id, q, opts)
 }
 
 // InterruptSteps makes a repair interrupt the running steps of a live run, instead of waiting until they have finished.

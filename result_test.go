@@ -58,7 +58,7 @@ type damaged struct {
 
 func (s *damaged) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	for _, ref := range refs {
-		if id, ok := ref.AsUUID(); ok && id == s.run && with&store.WithOutcome != 0 {
+		if id, ok := ref.AsUUID(); ok && id == s.run && with&store.WithOutputAndError != 0 {
 			return nil, fmt.Errorf("a test: %w", store.ErrRejected)
 		}
 	}

@@ -83,8 +83,8 @@ func (r *Retention) check() error {
 	return errors.Join(errs...)
 }
 
-// engineRetention returns the settings for the engine e, which executes the given workflows.
-func (r *Retention) engineRetention(e *Engine, executed map[string]bool) engine.Retention {
+// toEngine returns the settings for the engine e, which executes the given workflows.
+func (r *Retention) toEngine(e *Engine, executed map[string]bool) engine.Retention {
 	out := engine.Retention{Keep: make(map[string]map[store.Status]time.Duration), Generations: r.Generations, Events: r.Events}
 	for name := range executed {
 		out.Keep[name] = r.Runs.durations()
@@ -94,7 +94,7 @@ func (r *Retention) engineRetention(e *Engine, executed map[string]bool) engine.
 	}
 	if archive := r.Archive; archive != nil {
 		out.Archive = func(ctx context.Context, run uuid.UUID, generation int32) error {
-			x, err := e.exported(ctx, run.String(), int(generation), false)
+			x, err := e.exportRun(ctx, run.String(), int(generation), false)
 			if err != nil {
 				return err
 			}

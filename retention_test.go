@@ -26,7 +26,7 @@ func endedTree(t testing.TB, s durable.Store, workflow, id string, ago time.Dura
 	ended, epoch := now.Add(-ago), store.Epoch{Count: 1, Nonce: 7}
 	run := func(name string) store.Run {
 		return store.Run{
-			Name: name, Workflow: workflow, Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(uuid.New()), Input: []byte(`""`),
+			Name: name, Workflow: workflow, Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.ValidNullUUID(uuid.New()), Input: []byte(`""`),
 			CreatedAt: ended.Add(-time.Hour), StartedAt: ended.Add(-time.Hour), WakeAt: now.Add(time.Hour),
 		}
 	}
@@ -204,7 +204,7 @@ func TestRetentionOfGenerations(t *testing.T) {
 		for shard := range int16(store.Shards) { // as the sweep of a day later does
 			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, SupersededBefore: now.Add(time.Hour), Limit: 10}))(t)
 			for _, g := range page.Generations {
-				d := &store.DeleteTreesRequest{Now: now.Add(day), Trees: []store.TreeDeletion{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
+				d := &store.DeleteTreesRequest{Now: now.Add(day), Trees: []store.DeleteTreeRequest{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
 				if err := s.DeleteTrees(ctx, d); err != nil || d.Trees[0].DeletedGenerations != 1 {
 					t.Errorf("generation %d: %+v, %v", g.Number, d.Trees[0], err)
 				}

@@ -31,8 +31,8 @@ func RetryRun(policy RetryPolicy) WorkflowOption {
 	}
 }
 
-// runRetries returns the function with which the engine asks for the wait before a retry, or nil.
-func (w *Workflow[I, O]) runRetries() func(failures int32) (time.Duration, bool) {
+// retryWaitFunc returns the function with which the engine asks for the wait before a retry, or nil.
+func (w *Workflow[I, O]) retryWaitFunc() func(failures int32) (time.Duration, bool) {
 	if w.retryRun == nil {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 // run's UUID and ID, so every replay returns the same.
 func ScheduledAt(c *Ctx) (at time.Time) {
 	if store.IsScheduled(c.scope.RunUUID()) {
-		at, _ = schedule.ScheduledAt(c.ID())
+		at, _ = schedule.ParseRunID(c.ID())
 	}
 	return at
 }
@@ -135,8 +135,8 @@ func checkScheduleName(name string) error {
 	return nil
 }
 
-// settings checks the schedule, and returns it as it is stored.
-func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
+// toStoredSettings checks the schedule, and returns it as it is stored.
+func (s *Schedule) toStoredSettings(cfg *Config) (*schedule.Settings, error) {
 	if err := checkScheduleName(s.Name); err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 		return nil, refuse("Overlap is %q: use OverlapSkip, OverlapWait, OverlapCancel or OverlapAllow", out.Overlap)
 	}
 	switch {
-	case time.Duration(out.CatchUp) < schedule.ShortestRecall:
-		return nil, refuse("CatchUp is %v: it must be at least %v, because a worker may be that late", s.CatchUp, schedule.ShortestRecall)
+	case time.Duration(out.CatchUp) < schedule.MinCatchUp:
+		return nil, refuse("CatchUp is %v: it must be at least %v, because a worker may be that late", s.CatchUp, schedule.MinCatchUp)
 	case s.Jitter < 0 || s.Jitter > schedule.LongestJitter:
 		return nil, refuse("Jitter is %v: it must be from 0 to %v", s.Jitter, schedule.LongestJitter)
 	case s.Timeout < 0:
@@ -198,7 +198,7 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 		}
 		out.Tags[key] = value
 	}
-	input, err := s.input(cfg.MaxPayload)
+	input, err := s.encodeInput(cfg.MaxPayload)
 	if err == nil && workflow != nil {
 		err = workflow.checkInput(input)
 	}
@@ -209,7 +209,7 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 	return out, nil
 }
 
-func (s *Schedule) input(limit int) ([]byte, error) {
+func (s *Schedule) encodeInput(limit int) ([]byte, error) {
 	if s.encode != nil {
 		return s.encode(limit)
 	}
@@ -238,7 +238,7 @@ func declaredSchedules(cfg *Config) ([]engine.DeclaredSchedule, error) {
 	var all []engine.DeclaredSchedule
 	for i := range cfg.Schedules {
 		s := &cfg.Schedules[i]
-		settings, err := s.settings(cfg)
+		settings, err := s.toStoredSettings(cfg)
 		if err != nil {
 			return nil, fmt.Errorf("Config.Schedules[%d]: %w", i, err)
 		}

@@ -19,7 +19,7 @@ type faultySchedules struct {
 	tries atomic.Int64
 }
 
-func (s *faultySchedules) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+func (s *faultySchedules) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	if u.SkipLocked && strings.HasPrefix(u.Name, "bad") {
 		s.tries.Add(1)
 		return errors.New("the row is damaged")

@@ -15,7 +15,7 @@ type muteSchedules struct {
 	lose int // so many replies are lost from now on
 }
 
-func (s *muteSchedules) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+func (s *muteSchedules) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	for ; s.lose > 0; s.lose-- {
 		if err := s.Store.ChangeSchedule(ctx, u); err != nil {
 			return err

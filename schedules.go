@@ -83,7 +83,7 @@ const maxShownTimes = 5
 // schedules, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "set", s.Name, opts, func(o *controlOptions) error {
-		settings, err := s.settings(&e.cfg)
+		settings, err := s.toStoredSettings(&e.cfg)
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (e *Engine) ScheduleFires(ctx context.Context, name string, p Page) ([]Sche
 	if err := checkScheduleName(name); err != nil {
 		return nil, err
 	}
-	limit, err := p.limit()
+	limit, err := p.entryLimit()
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (e *Engine) ScheduleFires(ctx context.Context, name string, p Page) ([]Sche
 }
 
 func (e *Engine) readFires(ctx context.Context, name string, before time.Time, limit int) ([]ScheduleFire, error) {
-	rows, err := e.inner.Store().Fires(ctx, name, before, limit)
+	rows, err := e.inner.Store().ScheduleFires(ctx, name, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
@@ -285,12 +285,12 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 	info := &ScheduleInfo{
 		Name: row.Name, Declared: publicSchedule(row.Name, s.Declared), DeclaredVersion: s.DeclaredVersion, DeclaredAt: s.DeclaredAt,
 		Set: publicSchedule(row.Name, s.Operator), SetAt: s.SetAt, SetBy: s.SetBy, SetReason: s.SetReason,
-		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, LastChange: operatorChangeOf(s.LastChange), WaitingAt: row.WaitingAt, Problem: s.Problem, DeclaredButDeleted: s.Deleted,
+		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, LastChange: newOperatorChange(s.LastChange), WaitingAt: row.WaitingAt, Problem: s.Problem, DeclaredButDeleted: s.Deleted,
 	}
 	if applies := s.Effective(); applies != nil {
 		info.Schedule = *publicSchedule(row.Name, applies)
 		if t, err := applies.Timetable(row.Name); err == nil && !s.Paused() {
-			for at := s.NextTime; !at.IsZero() && len(info.Next) < maxShownTimes; at = t.After(at) {
+			for at := s.NextTime; !at.IsZero() && len(info.Next) < maxShownTimes; at = t.NextAfter(at) {
 				info.Next = append(info.Next, at)
 			}
 		}

@@ -11,24 +11,24 @@ import (
 
 // How many runs of each shard a search examines at first, and at most.
 const (
-	firstExamined = 16
-	maxExamined   = 256
+	firstExaminedPerShard = 16
+	maxExaminedPerShard   = 256
 )
 
-// search lists runs. If no index leads to them and maxTime is not zero, it stops after that time, and returns the UUID below which it has not
+// searchRuns lists runs. If no index leads to them and maxTime is not zero, it stops after that time, and returns the UUID below which it has not
 // searched.
-func (e *Engine) search(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
+func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
 	s := e.inner.Store()
 	times := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
 	conditions := f.Workflow != "" || f.Queue != "" || f.Version != "" || f.Owner != (uuid.UUID{}) || len(f.Statuses)+len(f.Priorities) > 0 || f.Roots
-	if maxTime <= 0 || f.HasIndex() || !conditions && !times {
+	if maxTime <= 0 || f.UsesIndex() || !conditions && !times {
 		rows, err = s.List(ctx, f, before, limit)
 		return rows, reached, err
 	}
 	began := time.Now()
 	var ids []uuid.UUID
-	for examine := firstExamined; ; examine = min(2*examine, maxExamined) {
-		found, end, err := s.Search(ctx, f, before, examine)
+	for examine := firstExaminedPerShard; ; examine = min(2*examine, maxExaminedPerShard) {
+		found, end, err := s.SearchRuns(ctx, f, before, examine)
 		if err != nil {
 			return nil, reached, err
 		}

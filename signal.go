@@ -29,7 +29,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 		return err
 	}
 	if insert != nil {
-		return e.signalIn(ctx, id, signal, insert)
+		return e.signalInTx(ctx, id, signal, insert)
 	}
 	return convertStateError(e.inner.Signal(ctx, id, signal))
 }
@@ -63,7 +63,7 @@ type SignalOption func(*signalOptions)
 type signalOptions struct {
 	key    string
 	insert bridge.InsertSignal // set by the SignalTx of a store; else nil
-	seen   optionSet
+	given  optionSet
 	err    error
 }
 
@@ -71,7 +71,7 @@ type signalOptions struct {
 // is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return func(o *signalOptions) {
-		o.key, o.err = key, errors.Join(o.err, o.seen.addOnce(1, "SignalKey"), naming.Check("signal key", key))
+		o.key, o.err = key, errors.Join(o.err, o.given.addOnce(1, "SignalKey"), naming.Check("signal key", key))
 	}
 }
 
@@ -134,24 +134,24 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	o := receiveOptions{signal: name}
 	o.fail(applyOptions(opts, &o))
 	if signal != "" {
-		if o.seen&optionOnSignal != 0 {
+		if o.given&optionOnSignal != 0 {
 			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: a Callback is completed by its token alone, leave the option out", ErrInvalidConfig))
 		}
 		o.signal = signal
 	}
 	spec := engine.ReceiveSpec{
-		Name: name, Signal: o.signal, CallSite: where, Within: o.within, HasTimeLimit: o.hasTimeLimit, OnTimeout: o.onTimeout,
+		Name: name, Signal: o.signal, CallSite: where, TimeLimit: o.timeLimit, HasTimeLimit: o.hasTimeLimit, OnTimeout: o.onTimeout,
 	}
-	if o.escalate != nil {
+	if o.newEscalation != nil {
 		var err error
-		if spec.Escalate, err = o.escalate(c.payloadLimit(name)); err != nil {
+		if spec.Escalate, err = o.newEscalation(c.payloadLimit(name)); err != nil {
 			o.fail(err)
 		}
 	}
 	if o.onTimeout != engine.TimeoutFails && !o.hasTimeLimit {
 		o.fail(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
 	}
-	if o.onTimeout == engine.TimeoutGoesOn {
+	if o.onTimeout == engine.TimeoutReturnsValue {
 		v, ok := o.timeoutValue.(T)
 		if !ok && (o.timeoutValue != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
 			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.timeoutValue, reflect.TypeFor[T]()))
@@ -182,18 +182,18 @@ type ReceiveOption func(*receiveOptions)
 
 type receiveOptions struct {
 	commonOptions
-	signal       string
-	within       time.Duration
-	hasTimeLimit bool
-	onTimeout    engine.TimeoutAction
-	timeoutValue any
-	escalate     func(limit int) (engine.Escalation, error)
+	signal        string
+	timeLimit     time.Duration
+	hasTimeLimit  bool
+	onTimeout     engine.TimeoutAction
+	timeoutValue  any
+	newEscalation func(limit int) (engine.Escalation, error)
 }
 
 const (
 	optionOnSignal optionSet = 1 << iota
 	optionWithin
-	optionElse // any of the options that determine what happens when the time is over
+	optionWhenTimedOut // any of the options that determine what happens when the time is over
 )
 
 // OnSignal sets the name of the signal to receive. The default is the name of the Receive.
@@ -213,7 +213,7 @@ func OnSignal(name string) ReceiveOption {
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOption(optionWithin, "Within")
-		o.within, o.hasTimeLimit = d, true
+		o.timeLimit, o.hasTimeLimit = d, true
 	}
 }
 
@@ -221,15 +221,15 @@ func Within(d time.Duration) ReceiveOption {
 // apart.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionElse, "Else")
-		o.onTimeout, o.timeoutValue = engine.TimeoutGoesOn, value
+		o.addOption(optionWhenTimedOut, "Else")
+		o.onTimeout, o.timeoutValue = engine.TimeoutReturnsValue, value
 	}
 }
 
 // ElseCancel cancels the run and its descendants when the time of [Within] is over.
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionElse, "ElseCancel")
+		o.addOption(optionWhenTimedOut, "ElseCancel")
 		o.onTimeout = engine.TimeoutCancels
 	}
 }
@@ -238,7 +238,7 @@ func ElseCancel() ReceiveOption {
 // then it is expired, with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionElse, "ElseExpire")
+		o.addOption(optionWhenTimedOut, "ElseExpire")
 		o.onTimeout = engine.TimeoutExpires
 	}
 }
@@ -248,9 +248,9 @@ func ElseExpire() ReceiveOption {
 // If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionElse, "ElseStart")
+		o.addOption(optionWhenTimedOut, "ElseStart")
 		o.onTimeout = engine.TimeoutEscalates
-		o.escalate = func(limit int) (engine.Escalation, error) {
+		o.newEscalation = func(limit int) (engine.Escalation, error) {
 			request, err := w.newRequest(limit, in, opts)
 			if err == nil && request.Name != "" {
 				err = fmt.Errorf("%w: ElseStart names the run itself: leave out ID", ErrInvalidConfig)
@@ -268,10 +268,10 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 // bound. If the other run has ended or does not exist, that is logged, and is not an error.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionElse, "ElseSignal")
+		o.addOption(optionWhenTimedOut, "ElseSignal")
 		o.onTimeout = engine.TimeoutEscalates
 		o.fail(naming.Check("signal", name))
-		o.escalate = func(limit int) (engine.Escalation, error) {
+		o.newEscalation = func(limit int) (engine.Escalation, error) {
 			b, err := encode(&payload, limit)
 			return func(to *engine.EscalationWriter, key string) error {
 				return to.Signal(id, &store.SignalWrite{Name: name, Key: key, Payload: b})

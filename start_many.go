@@ -27,7 +27,7 @@ func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Start
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := startOptionsOf(opts).notFoldableError("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
+	if err := newStartOptions(opts).checkNotFolding("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
 	}
 	requests := make([]engine.StartRequest, len(items))

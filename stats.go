@@ -52,8 +52,8 @@ type ReceiveTimeouts struct {
 	Escalated    int64 // ElseStart or ElseSignal was executed, and the wait continued
 }
 
-// MeanFlush returns the average number of rows of a flush, or zero if there was no flush.
-func (s Stats) MeanFlush() float64 {
+// MeanFlushRows returns the average number of rows of a flush, or zero if there was no flush.
+func (s Stats) MeanFlushRows() float64 {
 	if s.Flushes == 0 {
 		return 0
 	}
@@ -71,7 +71,7 @@ func (e *Engine) Stats() Stats {
 		StepsWaitingForSlot: s.StepsWaitingForSlot, RunsInMemory: s.RunsInMemory, StartedExecutions: s.StartedExecutions, EndedExecutions: s.EndedExecutions, ParkedExecutions: s.ParkedExecutions, ReleasedExecutions: s.ReleasedExecutions, LostExecutions: s.LostExecutions,
 		HeldExecutions: s.HeldExecutions, RetryingWrites: s.RetryingWrites, SoloWrites: j.SoloTransactions,
 		ReceiveTimeouts: ReceiveTimeouts{
-			Failed: s.ReceiveTimeouts[engine.TimeoutFails], ReturnedElse: s.ReceiveTimeouts[engine.TimeoutGoesOn], Cancelled: s.ReceiveTimeouts[engine.TimeoutCancels],
+			Failed: s.ReceiveTimeouts[engine.TimeoutFails], ReturnedElse: s.ReceiveTimeouts[engine.TimeoutReturnsValue], Cancelled: s.ReceiveTimeouts[engine.TimeoutCancels],
 			Expired: s.ReceiveTimeouts[engine.TimeoutExpires], Escalated: s.ReceiveTimeouts[engine.TimeoutEscalates],
 		},
 		ClaimQueries: s.SuccessfulClaims, ClaimedRuns: s.ClaimedRuns, Heartbeats: s.Heartbeats, RenewedLeases: s.RenewedLeases,

@@ -30,12 +30,12 @@ func TestStats(t *testing.T) {
 		}
 		handles[i] = r
 	}
-	if got := client.Stats(); got.Flushes != runs || got.WrittenRows != runs || got.LargestFlushRows != 1 || got.MeanFlush() != 1 || got.ClaimQueries != 0 {
+	if got := client.Stats(); got.Flushes != runs || got.WrittenRows != runs || got.LargestFlushRows != 1 || got.MeanFlushRows() != 1 || got.ClaimQueries != 0 {
 		t.Errorf("the client: %+v", got)
 	}
 
 	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{gate}, Lease: 5 * time.Second})
-	if got := e.Stats(); got != (durable.Stats{}) || got.MeanFlush() != 0 {
+	if got := e.Stats(); got != (durable.Stats{}) || got.MeanFlushRows() != 0 {
 		t.Errorf("at first: %+v", got)
 	}
 	running(t, e)

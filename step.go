@@ -27,12 +27,12 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 		call.spec.CallSite = callSite(1)
 		call.makeTransactional(call.transact)
 	}
-	return call.execute()
+	return call.executeCall()
 }
 
 // Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
-	_, err := newDurableCall(c, name, store.KindStep, callSite(0), withEmptyResult(fn), opts).execute()
+	_, err := newDurableCall(c, name, store.KindStep, callSite(0), withEmptyResult(fn), opts).executeCall()
 	return err
 }
 
@@ -49,8 +49,8 @@ type durableCall[T any] struct {
 // newDurableCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
 func newDurableCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
 	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, CallSite: where}, fn: fn}
-	k.spec.Attempt = k.attempt
-	if len(opts) > 0 || c.defaults != nil {
+	k.spec.Attempt = k.executeAttempt
+	if len(opts) > 0 || c.stepDefaults != nil {
 		k.err = k.applyOptions(opts)
 	}
 	if fn == nil && k.err == nil {
@@ -72,8 +72,8 @@ func withEmptyResult(fn func(context.Context) error) func(context.Context) (stru
 	return func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
 }
 
-// attempt executes one attempt of the call.
-func (k *durableCall[T]) attempt(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
+// executeAttempt executes one attempt of the call.
+func (k *durableCall[T]) executeAttempt(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 	v, err := k.fn(ctx)
 	return k.encodeResult(v, err)
 }
@@ -85,15 +85,15 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
-	if o.seen&optionUndoes != 0 && k.spec.Kind != store.KindCompensation {
+	if o.given&optionUndoes != 0 && k.spec.Kind != store.KindCompensation {
 		return fmt.Errorf("%w: Undoes of step %q: it is for Compensate only", ErrInvalidConfig, k.spec.Name)
 	}
-	if k.c.defaults != nil {
-		o.addDefaults(k.c.defaults)
+	if k.c.stepDefaults != nil {
+		o.addDefaults(k.c.stepDefaults)
 	}
 	k.spec.Undoes = o.undoes
-	if o.retries() {
-		k.spec.Retry = o.retry.waitAfter
+	if o.hasRetries() {
+		k.spec.RetryDelay = o.retry.waitAfter
 		if o.retry.Attempts != Unlimited {
 			k.spec.MaxAttempts = int32(min(o.retry.Attempts, math.MaxInt32))
 		}
@@ -114,7 +114,7 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 		v, happened, err := verify(ctx)
 		switch {
 		case err != nil:
-			return engine.AttemptOutput{}, false, failureOf(err)
+			return engine.AttemptOutput{}, false, toRecordedFailure(err)
 		case !happened:
 			return engine.AttemptOutput{}, false, nil
 		}
@@ -127,7 +127,7 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 // encodeResult encodes what a user's function returned, for the checkpoint.
 func (k *durableCall[T]) encodeResult(v T, err error) (engine.AttemptOutput, *record.Failure) {
 	if err != nil {
-		return engine.AttemptOutput{}, failureOf(err)
+		return engine.AttemptOutput{}, toRecordedFailure(err)
 	}
 	b, back, err := encodeAndDecode(v, k.c.maxPayload)
 	if err != nil {
@@ -136,8 +136,8 @@ func (k *durableCall[T]) encodeResult(v T, err error) (engine.AttemptOutput, *re
 	return engine.AttemptOutput{Bytes: b, Value: back}, nil
 }
 
-// execute makes the call and returns the recorded outcome.
-func (k *durableCall[T]) execute() (T, error) {
+// executeCall makes the call and returns the recorded outcome.
+func (k *durableCall[T]) executeCall() (T, error) {
 	var zero T
 	if k.err != nil {
 		return zero, k.err
@@ -168,7 +168,7 @@ func outcomeError(c *Ctx, name string, res *engine.CallResult, err error) error 
 // undecodableError returns the error for recorded bytes that do not decode into T. what, name and verdict describe them, as in
 // output of step, "send", no longer decodes. err is the error of decode.
 func undecodableError[T any](c *Ctx, what, name, verdict string, recorded []byte, err error, fix string) error {
-	return c.scope.Diverged(name, fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
+	return c.scope.ReportDivergence(name, fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
 		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix))
 }
 

@@ -16,7 +16,7 @@ func Defaults(opts ...StepOption) WorkflowOption {
 		d := &stepOptions{}
 		d.fail(applyOptions(opts, d))
 		switch single := optionVerify | optionUndoes; {
-		case d.seen&single != 0 || d.transact != nil:
+		case d.given&single != 0 || d.transact != nil:
 			d.fail(fmt.Errorf("%w: Defaults takes Retry, AttemptTimeout, TotalTimeout, AtMostOnce and Permit: give other options to the step itself", ErrInvalidConfig))
 		default:
 			d.fail(d.check())
@@ -25,7 +25,7 @@ func Defaults(opts ...StepOption) WorkflowOption {
 		if d.err != nil {
 			o.fail(fmt.Errorf("Defaults: %w", d.err))
 		}
-		o.defaults = d
+		o.stepDefaults = d
 	}
 }
 
@@ -34,28 +34,28 @@ func (o *stepOptions) check() error {
 	switch {
 	case o.totalTimeout > 0 && o.attemptTimeout > o.totalTimeout:
 		return fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attemptTimeout, o.totalTimeout)
-	case o.retries() && o.atMostOnce:
+	case o.hasRetries() && o.atMostOnce:
 		return fmt.Errorf("%w: both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig)
 	}
 	return nil
 }
 
-// retries reports whether a failed attempt is followed by another one.
-func (o *stepOptions) retries() bool { return o.retry != nil && o.retry.Attempts > 1 }
+// hasRetries reports whether a failed attempt is followed by another one.
+func (o *stepOptions) hasRetries() bool { return o.retry != nil && o.retry.Attempts > 1 }
 
 // addDefaults sets what the call leaves open, unless it contradicts an option of the call.
 func (o *stepOptions) addDefaults(d *stepOptions) {
-	if o.seen&(optionRetry|optionAtMostOnce|optionVerify) == 0 {
+	if o.given&(optionRetry|optionAtMostOnce|optionVerify) == 0 {
 		o.retry, o.atMostOnce = d.retry, d.atMostOnce
 	}
 	own := *o
-	if own.seen&optionAttemptTimeout == 0 && (own.totalTimeout == 0 || d.attemptTimeout <= own.totalTimeout) {
+	if own.given&optionAttemptTimeout == 0 && (own.totalTimeout == 0 || d.attemptTimeout <= own.totalTimeout) {
 		o.attemptTimeout = d.attemptTimeout
 	}
-	if own.seen&optionTotalTimeout == 0 && d.totalTimeout >= own.attemptTimeout {
+	if own.given&optionTotalTimeout == 0 && d.totalTimeout >= own.attemptTimeout {
 		o.totalTimeout = d.totalTimeout
 	}
-	if own.seen&optionPermit == 0 {
+	if own.given&optionPermit == 0 {
 		o.permit = d.permit
 	}
 }

@@ -31,7 +31,7 @@ func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 		ctx = bridge.WithOutlast(ctx, engine.ContextWithPatience)
 		var out engine.AttemptOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
-		err := in(ctx, k.c.scope.Engine().Database(), w, func(ctx context.Context) error {
+		err := in(ctx, k.c.scope.Engine().RawStore(), w, func(ctx context.Context) error {
 			attempt.BeginFunction()
 			v, err := k.fn(ctx)
 			if err != nil {
@@ -52,9 +52,9 @@ func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // for example the Tx of another store's package
 			return nil, permanentFailure(err)
 		case err != nil:
-			f := failureOf(err)
-			if !failed && engine.MayPassOnRetry(err) {
-				f.Held = err
+			f := toRecordedFailure(err)
+			if !failed && engine.MaySucceedOnRetry(err) {
+				f.CommitError = err
 			}
 			return nil, f
 		}
@@ -81,11 +81,11 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 		return nil, err
 	}
 	requests := []engine.StartRequest{request}
-	if err := e.inner.Enqueue(ctx, requests); err != nil {
+	if err := e.inner.CheckQueues(ctx, requests); err != nil {
 		return nil, err
 	}
 	starts, spans := e.inner.PrepareStarts(ctx, requests)
-	if err := e.inner.StartIn(starts, func(starts []*store.StartWrite) error { return insert(ctx, e.inner.Database(), starts) }); err != nil {
+	if err := e.inner.StartInTx(starts, func(starts []*store.StartWrite) error { return insert(ctx, e.inner.RawStore(), starts) }); err != nil {
 		spans.EndFailed(err)
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 	return newRun[O](e, &started.Run), nil
 }
 
-// signalIn sends a signal with insert, which writes in the caller's transaction.
-func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWrite, insert bridge.InsertSignal) error {
+// signalInTx sends a signal with insert, which writes in the caller's transaction.
+func (e *Engine) signalInTx(ctx context.Context, id string, signal *store.SignalWrite, insert bridge.InsertSignal) error {
 	if err := e.inner.EnsureClock(ctx); err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (e *Engine) signalIn(ctx context.Context, id string, signal *store.SignalWr
 		return err
 	}
 	e.inner.StampSignal(signal)
-	if err := e.inner.SignalIn(signal, func(signal *store.SignalWrite) error {
-		return insert(ctx, e.inner.Database(), store.RunRef{UUIDOrName: id}, signal)
+	if err := e.inner.SignalInTx(signal, func(signal *store.SignalWrite) error {
+		return insert(ctx, e.inner.RawStore(), store.RunRef{UUIDOrName: id}, signal)
 	}); err != nil {
 		return err
 	}

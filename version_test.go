@@ -78,7 +78,7 @@ func TestAnEarlierVersionTakesOverAfterAMinute(t *testing.T) {
 		ctx := within(t)
 		cfg, log := logged(durable.Config{Version: "v1", Workflows: []durable.Definition{versioned("v1")}, Lease: 600 * time.Millisecond, Poll: 20 * time.Millisecond})
 		lastSeen(t, s, "v1", time.Hour)
-		last := lastSeen(t, s, "v2", store.VersionTakeover-4*time.Second)
+		last := lastSeen(t, s, "v2", store.VersionTakeoverDelay-4*time.Second)
 		client := engineWith(t, s, durable.Config{Version: "v2"})
 		var runs []*durable.Run[string]
 		for i := range 3 {
@@ -89,7 +89,7 @@ func TestAnEarlierVersionTakesOverAfterAMinute(t *testing.T) {
 			if got, err := run.Result(ctx); got != "v1" || err != nil {
 				t.Errorf("executed by %q: %v", got, err)
 			}
-			if info := orFail(client.Get(ctx, run.ID()))(t); info.Version != "v1" || info.StartedAt.Sub(last) < store.VersionTakeover-time.Millisecond {
+			if info := orFail(client.Get(ctx, run.ID()))(t); info.Version != "v1" || info.StartedAt.Sub(last) < store.VersionTakeoverDelay-time.Millisecond {
 				t.Errorf("Get has the version %q; it started %v after the last report", info.Version, info.StartedAt.Sub(last))
 			}
 		}

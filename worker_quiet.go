@@ -41,5 +41,5 @@ func (e *Engine) changeWorker(ctx context.Context, verb, id string, opts []Contr
 	if err != nil {
 		return fmt.Errorf("%s worker %.100q: %w", verb, id, err)
 	}
-	return e.inner.QuietWorker(ctx, id, store.WorkerQuiet{Resume: resume, By: o.actor, Reason: o.reason})
+	return e.inner.QuietWorker(ctx, id, store.QuietWorkerRequest{Resume: resume, Actor: o.actor, Reason: o.reason})
 }

@@ -21,16 +21,16 @@ const DefaultQueue = "default"
 
 // A Workflow is a function with a name under which runs of it are recorded. Create it with [Define].
 type Workflow[I, O any] struct {
-	name     string
-	queue    string       // empty: not given
-	defaults *stepOptions // nil: not given
-	change   workflowChange
-	pinned   bool
-	grace    time.Duration // of a pinned workflow
-	retryRun *RetryPolicy  // nil: runs are not retried
-	fn       func(*Ctx, I) (O, error)
-	graph    *graphDefinition // see DefineGraph; nil: none
-	err      error
+	name           string
+	queue          string       // empty: not given
+	stepDefaults   *stepOptions // nil: not given
+	declaredChange workflowChange
+	pinned         bool
+	grace          time.Duration // of a pinned workflow
+	retryRun       *RetryPolicy  // nil: runs are not retried
+	fn             func(*Ctx, I) (O, error)
+	graph          *graphDefinition // see DefineGraph; nil: none
+	err            error
 }
 
 // Define returns the workflow with the given name and function. The name is recorded with each run, and processes find the
@@ -43,7 +43,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, defaults: o.defaults, change: o.workflowChange, pinned: o.pinned, grace: o.pinnedGrace, retryRun: o.retryRun, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, stepDefaults: o.stepDefaults, declaredChange: o.workflowChange, pinned: o.pinned, grace: o.pinnedGrace, retryRun: o.retryRun, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -56,8 +56,8 @@ type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
 	commonOptions
-	queue    string
-	defaults *stepOptions
+	queue        string
+	stepDefaults *stepOptions
 	workflowChange
 	pinned      bool
 	pinnedGrace time.Duration
@@ -116,23 +116,23 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.change.onDrift, Renamed: w.change.renamed, Retired: w.change.retired, Pinned: w.pinned, PinnedGrace: w.grace, RetryRun: w.runRetries(), Function: w.fn, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
-			return nil, failureOf(s.Diverged("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
+			return nil, toRecordedFailure(s.ReportDivergence("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
 				ErrDiverged, s.Address(), w.name, len(input), err)))
 		}
-		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, defaults: w.defaults}, in)
-		if next := nextInputOf(err, s); next != nil {
+		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, stepDefaults: w.stepDefaults}, in)
+		if next := continueInput(err, s); next != nil {
 			s.SetNextInput(next)
 			return nil, nil
 		}
 		if err != nil {
-			return nil, runFailureOf(err)
+			return nil, toRecordedRunFailure(err)
 		}
 		b, err := encodeDecodable(out, maxPayload)
 		if err != nil {
-			return nil, failureOf(err)
+			return nil, toRecordedFailure(err)
 		}
 		return b, nil
 	}, EncodeInput: func(next any) ([]byte, error) { return w.encodeNextInput(next, maxPayload) }}, nil
@@ -153,7 +153,7 @@ type startOptions struct {
 	delay      time.Duration
 	detached   bool
 	tags       []store.Tag
-	fold       *fold.Spec          // nil: the start does not fold
+	foldSpec   *fold.Spec          // nil: the start does not fold
 	insert     bridge.InsertStarts // set by the StartTx of a store; else nil
 	insertFold bridge.InsertFold   // set together with insert
 }
@@ -206,10 +206,10 @@ func ID(id string) StartOption {
 
 // newRequest checks and encodes a start of a root run. limit is the largest size of the encoded input, in bytes.
 func (w *Workflow[I, O]) newRequest(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
-	return w.newRequestWith(limit, in, startOptionsOf(opts))
+	return w.newRequestWith(limit, in, newStartOptions(opts))
 }
 
-func startOptionsOf(opts []StartOption) *startOptions {
+func newStartOptions(opts []StartOption) *startOptions {
 	o := new(startOptions)
 	o.fail(applyOptions(opts, o))
 	return o
@@ -259,7 +259,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
 	}
-	o := startOptionsOf(opts)
+	o := newStartOptions(opts)
 	request, err := w.newRequestWith(e.cfg.MaxPayload, in, o)
 	if err != nil {
 		return nil, err
@@ -289,7 +289,7 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("handle of run %q: %w", id, err)
 	}
-	row, err := e.inner.Find(ctx, id)
+	row, err := e.inner.GetWithoutPayloads(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +335,7 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 		}
 		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.id, r.workflow, state, err)
 	}
-	return runResultOf[O](row)
+	return decodeRunResult[O](row)
 }
 
 // TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil. It
@@ -351,7 +351,7 @@ func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	case !row.Status.IsTerminal():
 		return out, false, nil
 	}
-	out, err = runResultOf[O](row)
+	out, err = decodeRunResult[O](row)
 	return out, true, err
 }
 
@@ -363,8 +363,8 @@ func (r *Run[O]) checkUsable(ctx context.Context) error {
 	return r.e.checkUsable(ctx)
 }
 
-// runResultOf returns the decoded output of a run that has ended, or its failure.
-func runResultOf[O any](row *store.Run) (O, error) {
+// decodeRunResult returns the decoded output of a run that has ended, or its failure.
+func decodeRunResult[O any](row *store.Run) (O, error) {
 	var zero O
 	if row.Status != store.Completed {
 		return zero, newRunError(row)

@@ -43,10 +43,10 @@ func (b *bench) aged(at *site) (err error) {
 				if err := where.settle(b.ctx); err != nil {
 					return err
 				}
-				if err := b.pause(b.rest()); err != nil {
+				if err := b.pause(b.loadPause()); err != nil {
 					return err
 				}
-				s, err := b.path(where, path, b.crowd(agedCallers), 0)
+				s, err := b.path(where, path, b.callerCount(agedCallers), 0)
 				if err != nil {
 					return err
 				}
@@ -55,9 +55,9 @@ func (b *bench) aged(at *site) (err error) {
 		}
 	}
 	for _, path := range []string{pathLocal, pathClaimed} {
-		old := row(at.store, "aged", b.crowd(agedCallers), samples[path])
-		fresh := row(at.store, "young", b.crowd(agedCallers), samples[path])
-		b.add(&result.Row{Mode: "aged", Store: at.store, Path: path, C: b.crowd(agedCallers), Figures: []result.Figure{
+		old := row(at.store, "aged", b.callerCount(agedCallers), samples[path])
+		fresh := row(at.store, "young", b.callerCount(agedCallers), samples[path])
+		b.add(&result.Row{Mode: "aged", Store: at.store, Path: path, C: b.callerCount(agedCallers), Figures: []result.Figure{
 			{Name: "aged_runs", Value: result.Number(b.options.aged)},
 			{Name: "wf_per_s", Value: old.Get("wf_per_s")},
 			{Name: "young_wf_per_s", Value: fresh.Get("wf_per_s")},
@@ -73,7 +73,7 @@ func (b *bench) aged(at *site) (err error) {
 
 // makeTables creates the tables, by opening and closing an engine.
 func (b *bench) makeTables(at *site) error {
-	w, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}})
+	w, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}})
 	if err != nil {
 		return err
 	}

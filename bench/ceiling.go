@@ -19,13 +19,13 @@ import (
 // Like durable's journal, a writer yields to the scheduler a few times before it takes a batch, which
 // makes the ceiling higher. The limits below give the highest ceiling. They differ from the journal's.
 const (
-	ceilingTurns  = 3
-	ceilingBatch  = 512
-	ceilingSecond = 128 // waiting rows at which a second writer starts
+	ceilingTurns     = 3
+	ceilingBatch     = 512
+	secondWriterRows = 128 // waiting rows at which a second writer starts
 )
 
-// bare is one row of the ceiling. The caller may use it again after it has received from done.
-type bare struct {
+// ceilingRow is one row of the ceiling. The caller may use it again after it has received from done.
+type ceilingRow struct {
 	shard  int16
 	run    uuid.UUID
 	name   string
@@ -35,33 +35,33 @@ type bare struct {
 
 // committer writes rows in one transaction. It is not safe for concurrent use.
 type committer interface {
-	commit(rows []*bare) error
+	commit(rows []*ceilingRow) error
 	close() error
 }
 
 // ceiling collects rows and commits them in groups.
 type ceiling struct {
-	free chan committer // as many as may write at once
+	freeCommitters chan committer // as many as may write at once
 
-	mu      sync.Mutex
-	pending []*bare
-	writers int
-	most    int
+	mu         sync.Mutex
+	pending    []*ceilingRow
+	writers    int
+	maxWriters int
 }
 
 func newCeiling(committers ...committer) *ceiling {
-	c := &ceiling{free: make(chan committer, len(committers)), most: len(committers)}
+	c := &ceiling{freeCommitters: make(chan committer, len(committers)), maxWriters: len(committers)}
 	for _, k := range committers {
-		c.free <- k
+		c.freeCommitters <- k
 	}
 	return c
 }
 
 // insert returns when the row is durable.
-func (c *ceiling) insert(row *bare) error {
+func (c *ceiling) insert(row *ceilingRow) error {
 	c.mu.Lock()
 	c.pending = append(c.pending, row)
-	spawn := c.writers == 0 || (c.writers < c.most && len(c.pending) >= ceilingSecond)
+	spawn := c.writers == 0 || (c.writers < c.maxWriters && len(c.pending) >= secondWriterRows)
 	if spawn {
 		c.writers++
 	}
@@ -74,9 +74,9 @@ func (c *ceiling) insert(row *bare) error {
 
 // write commits until no row waits.
 func (c *ceiling) write() {
-	k := <-c.free
-	defer func() { c.free <- k }()
-	rows := make([]*bare, 0, ceilingBatch)
+	k := <-c.freeCommitters
+	defer func() { c.freeCommitters <- k }()
+	rows := make([]*ceilingRow, 0, ceilingBatch)
 	for {
 		c.yield()
 		rows = c.take(rows[:0])
@@ -109,7 +109,7 @@ func (c *ceiling) depth() int {
 	return len(c.pending)
 }
 
-func (c *ceiling) take(rows []*bare) []*bare {
+func (c *ceiling) take(rows []*ceilingRow) []*ceilingRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(c.pending), ceilingBatch)
@@ -125,8 +125,8 @@ func (c *ceiling) take(rows []*bare) []*bare {
 // close waits for the writers, and closes their committers.
 func (c *ceiling) close() error {
 	var errs []error
-	for range c.most {
-		errs = append(errs, (<-c.free).close())
+	for range c.maxWriters {
+		errs = append(errs, (<-c.freeCommitters).close())
 	}
 	return errors.Join(errs...)
 }
@@ -150,7 +150,7 @@ func (b *bench) ceiling(at *site, callers int) (*sample, error) {
 	var number int
 	o, err := b.load(callers).run(b.ctx, func() (caller, error) {
 		number++
-		row := &bare{shard: int16(number % store.Shards), output: output, done: make(chan error, 1)}
+		row := &ceilingRow{shard: int16(number % store.Shards), output: output, done: make(chan error, 1)}
 		return func(did func() bool) error {
 			row.run = store.NewUUIDAt(row.shard, time.Now())
 			for _, name := range names {

@@ -32,7 +32,7 @@ func newPGCommitter(ctx context.Context, address string) (*pgCommitter, error) {
 	return &pgCommitter{conn: conn}, nil
 }
 
-func (k *pgCommitter) commit(rows []*bare) error {
+func (k *pgCommitter) commit(rows []*ceilingRow) error {
 	p := &k.params
 	p[0] = header(p[0][:0], pgtype.Int2OID, len(rows))
 	p[1] = header(p[1][:0], pgtype.UUIDOID, len(rows))

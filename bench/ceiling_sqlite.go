@@ -14,11 +14,11 @@ type liteCommitter struct {
 	db                        *sql.DB
 	conn                      *sql.Conn
 	begin, commits, one, many driver.StmtExecContext
-	args                      [4 * together]driver.NamedValue
+	args                      [4 * rowsPerInsert]driver.NamedValue
 }
 
-// together is the number of rows that ceiling_eight.sqlite.sql inserts.
-const together = 8
+// rowsPerInsert is the number of rows that ceiling_eight.sqlite.sql inserts.
+const rowsPerInsert = 8
 
 func newLiteCommitter(ctx context.Context, db *sql.DB) (*liteCommitter, error) {
 	conn, err := db.Conn(ctx)
@@ -48,14 +48,14 @@ func newLiteCommitter(ctx context.Context, db *sql.DB) (*liteCommitter, error) {
 	return k, nil
 }
 
-func (k *liteCommitter) commit(rows []*bare) error {
+func (k *liteCommitter) commit(rows []*ceilingRow) error {
 	// For a context that can end, the driver starts a goroutine for each statement.
 	ctx := context.Background()
 	if _, err := k.begin.ExecContext(ctx, nil); err != nil {
 		return err
 	}
-	for ; len(rows) >= together; rows = rows[together:] {
-		if err := k.insert(ctx, k.many, rows[:together]); err != nil {
+	for ; len(rows) >= rowsPerInsert; rows = rows[rowsPerInsert:] {
+		if err := k.insert(ctx, k.many, rows[:rowsPerInsert]); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (k *liteCommitter) commit(rows []*bare) error {
 	return err
 }
 
-func (k *liteCommitter) insert(ctx context.Context, s driver.StmtExecContext, rows []*bare) error {
+func (k *liteCommitter) insert(ctx context.Context, s driver.StmtExecContext, rows []*ceilingRow) error {
 	for i, row := range rows {
 		at := k.args[4*i:]
 		at[0].Value, at[1].Value, at[2].Value, at[3].Value = int64(row.shard), row.run[:], row.name, row.output
@@ -96,9 +96,9 @@ func (k *liteCommitter) close() error {
 // committer opens a connection for one writer of the ceiling.
 func (at *site) committer(ctx context.Context) (committer, error) {
 	if at.pg != nil {
-		return newPGCommitter(ctx, at.rivals)
+		return newPGCommitter(ctx, at.rivalAddress)
 	}
-	db, err := at.file(at.rivals)
+	db, err := at.file(at.rivalAddress)
 	if err != nil {
 		return nil, err
 	}

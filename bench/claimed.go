@@ -20,7 +20,7 @@ import (
 // again, in one transaction.
 func (b *bench) claimed(at *site, callers int, opening int64) (*sample, error) {
 	w := define(b.steps, b.payload)
-	return b.claimedOf(at, &claimedLoad{
+	return b.measureClaimed(at, &claimedLoad{
 		workflow: w, callers: callers, opening: opening,
 		config:  durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: callers},
 		starter: job{Role: "starter"},
@@ -37,8 +37,8 @@ type claimedLoad struct {
 	watch    *watch         // the worker's store; nil: it is not watched
 }
 
-// claimedOf measures the claimed path with a load.
-func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
+// measureClaimed measures the claimed path with a load.
+func (b *bench) measureClaimed(at *site, l *claimedLoad) (_ *sample, err error) {
 	before, err := at.gauge(b.ctx)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
 		l.watch.Store = store
 		seam = l.watch
 	}
-	here, err := engage(b.ctx, seam, l.config)
+	here, err := startWorker(b.ctx, seam, l.config)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{there: there, engine: here.engine, workflow: l.workflow, ahead: int64(4*l.callers + 16)}
+	f := &runFeeder{starterProcess: there, engine: here.engine, workflow: l.workflow, targetBacklog: int64(4*l.callers + 16)}
 	m, err := f.measure(b.ctx, b.warm(), b.window, here.store)
 	if err = errors.Join(err, there.stop()); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.journal(stats)
-	s.spent(at, before, after, l.opening, int(stats.EndedExecutions), b.steps, stats)
+	s.addJournalStats(stats)
+	s.addUsage(at, before, after, l.opening, int(stats.EndedExecutions), b.steps, stats)
 	if stats.EndedExecutions > 0 && after.cpu > before.cpu {
 		spent := after.cpu - before.cpu + there.cmd.ProcessState.UserTime() + there.cmd.ProcessState.SystemTime()
 		s.cpu = result.Number(float64(spent.Microseconds()) / float64(stats.EndedExecutions))
@@ -98,40 +98,40 @@ func (b *bench) claimedOf(at *site, l *claimedLoad) (_ *sample, err error) {
 	return s, nil
 }
 
-// feed makes the other process start further runs as runs end.
-type feed struct {
-	there    *process
-	engine   *durable.Engine
-	workflow *tenSteps
-	ahead    int64 // runs that are in the database and have not ended
-	asked    int64
+// runFeeder makes the other process start further runs as runs end.
+type runFeeder struct {
+	starterProcess *process
+	engine         *durable.Engine
+	workflow       *tenSteps
+	targetBacklog  int64 // runs that are in the database and have not ended
+	requested      int64
 }
 
-// measured is the number of runs that ended, and of steps that were executed, in a window of time.
-type measured struct {
+// windowCounts is the number of runs that ended, and of steps that were executed, in a window of time.
+type windowCounts struct {
 	from, to time.Time // on the database's clock
 	took     time.Duration
 	ended    int64
 	steps    int64
 }
 
-// stall is the time without an ended run after which the measurement fails.
-const stall = 20 * time.Second
+// stallTimeout is the time without an ended run after which the measurement fails.
+const stallTimeout = 20 * time.Second
 
-func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durable.Store) (m measured, err error) {
+func (f *runFeeder) measure(ctx context.Context, warm, window time.Duration, s durable.Store) (m windowCounts, err error) {
 	// The other process has begun to start runs when the first run has ended.
-	if err := f.until(ctx, func() bool { return f.engine.Stats().EndedExecutions > 0 }); err != nil {
+	if err := f.requestUntil(ctx, func() bool { return f.engine.Stats().EndedExecutions > 0 }); err != nil {
 		return m, err
 	}
 	timer := time.Now().Add(warm)
-	if err := f.until(ctx, func() bool { return time.Now().After(timer) }); err != nil {
+	if err := f.requestUntil(ctx, func() bool { return time.Now().After(timer) }); err != nil {
 		return m, err
 	}
 	if m.from, err = s.Now(ctx); err != nil {
 		return m, err
 	}
 	began, ended, steps := time.Now(), f.engine.Stats().EndedExecutions, f.workflow.done.Load()
-	if err := f.until(ctx, func() bool { return time.Since(began) >= window && f.engine.Stats().EndedExecutions > ended }); err != nil {
+	if err := f.requestUntil(ctx, func() bool { return time.Since(began) >= window && f.engine.Stats().EndedExecutions > ended }); err != nil {
 		return m, err
 	}
 	m.ended, m.steps, m.took = f.engine.Stats().EndedExecutions-ended, f.workflow.done.Load()-steps, time.Since(began)
@@ -139,8 +139,8 @@ func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durabl
 	return m, err
 }
 
-// until requests new runs as others end, until enough returns true.
-func (f *feed) until(ctx context.Context, enough func() bool) error {
+// requestUntil requests new runs as others end, until enough returns true.
+func (f *runFeeder) requestUntil(ctx context.Context, enough func() bool) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	ended, moved := int64(-1), time.Now()
@@ -148,15 +148,15 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 		now := f.engine.Stats().EndedExecutions
 		if now != ended {
 			ended, moved = now, time.Now()
-		} else if time.Since(moved) > stall {
-			return fmt.Errorf("no run has ended for %v: %+v", stall, f.engine.Stats())
+		} else if time.Since(moved) > stallTimeout {
+			return fmt.Errorf("no run has ended for %v: %+v", stallTimeout, f.engine.Stats())
 		}
 		// If the other process started one run at a time, its starts would cost as much as the claims.
-		if more := f.ahead + now - f.asked; more > 0 && more >= f.ahead/6 {
-			if err := f.there.tell(more); err != nil {
+		if more := f.targetBacklog + now - f.requested; more > 0 && more >= f.targetBacklog/6 {
+			if err := f.starterProcess.tell(more); err != nil {
 				return err
 			}
-			f.asked += more
+			f.requested += more
 		}
 		select {
 		case <-tick.C:
@@ -169,14 +169,14 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 
 // finish waits until all requested runs have ended, so that none is left for the next measurement. The
 // other process has ended, so all of them are started.
-func (f *feed) finish(ctx context.Context) error {
-	f.ahead = 0
-	return f.until(ctx, func() bool { return f.engine.Stats().EndedExecutions >= f.asked })
+func (f *runFeeder) finish(ctx context.Context) error {
+	f.targetBacklog = 0
+	return f.requestUntil(ctx, func() bool { return f.engine.Stats().EndedExecutions >= f.requested })
 }
 
-// start is the role of the other process. It starts the requested number of runs, and returns when its
+// startRole is the role of the other process. It starts the requested number of runs, and returns when its
 // input has ended and all of them are started.
-func start(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
+func startRole(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
 	ctx = context.WithoutCancel(ctx) // what was asked for is started, even if no more is
 	w := define(j.Steps, j.Payload)
 	e, err := durable.New(s, durable.Config{})
@@ -184,7 +184,7 @@ func start(ctx context.Context, j *job, s durable.Store, said <-chan string) err
 		return err
 	}
 	for {
-		n, open, err := hear(said)
+		n, open, err := readNumbers(said)
 		if err != nil {
 			return err
 		}
@@ -204,8 +204,8 @@ func start(ctx context.Context, j *job, s durable.Store, said <-chan string) err
 	}
 }
 
-// hear waits for a number, and returns the sum of it and all further numbers that have arrived.
-func hear(said <-chan string) (sum int, open bool, err error) {
+// readNumbers waits for a number, and returns the sum of it and all further numbers that have arrived.
+func readNumbers(said <-chan string) (sum int, open bool, err error) {
 	line, open := <-said
 	for open {
 		n, err := strconv.Atoi(line)
@@ -224,7 +224,7 @@ func hear(said <-chan string) (sum int, open bool, err error) {
 
 // sample reads the latencies from the rows of the runs: from the start in the other process to the end
 // in this one.
-func (m *measured) sample(ctx context.Context, at *site) (*sample, error) {
+func (m *windowCounts) sample(ctx context.Context, at *site) (*sample, error) {
 	latencies, err := at.latencies(ctx, m.from, m.to, workflowName)
 	if err != nil {
 		return nil, err

@@ -28,18 +28,18 @@ func (b *bench) codecs(at *site) error {
 			if err := b.makeTables(at); err != nil {
 				return err
 			}
-			if err := b.pause(b.rest()); err != nil {
+			if err := b.pause(b.loadPause()); err != nil {
 				return err
 			}
-			s, err := b.path(at, pathLocal, b.crowd(codecCallers), 0)
+			s, err := b.path(at, pathLocal, b.callerCount(codecCallers), 0)
 			if err != nil {
 				return err
 			}
 			samples[name] = append(samples[name], s)
 		}
 	}
-	encoded, plain := row(at.store, "codec", b.crowd(codecCallers), samples), row(at.store, "plain", b.crowd(codecCallers), samples)
-	b.add(&result.Row{Mode: "codec", Store: at.store, Path: pathLocal, C: b.crowd(codecCallers), Figures: []result.Figure{
+	encoded, plain := row(at.store, "codec", b.callerCount(codecCallers), samples), row(at.store, "plain", b.callerCount(codecCallers), samples)
+	b.add(&result.Row{Mode: "codec", Store: at.store, Path: pathLocal, C: b.callerCount(codecCallers), Figures: []result.Figure{
 		{Name: "payload_bytes", Value: result.Number(b.payload)},
 		{Name: "wf_per_s", Value: encoded.Get("wf_per_s")},
 		{Name: "plain_wf_per_s", Value: plain.Get("wf_per_s")},

@@ -21,8 +21,8 @@ func greeting() *durable.Workflow[int, int] {
 	})
 }
 
-// greet is the role of the process that executes greeting.
-func greet(ctx context.Context, _ *job, s durable.Store, _ <-chan string) error {
+// greetingRole is the role of the process that executes greeting.
+func greetingRole(ctx context.Context, _ *job, s durable.Store, _ <-chan string) error {
 	return serve(ctx, s, durable.Config{Workflows: []durable.Definition{greeting()}})
 }
 

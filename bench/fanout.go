@@ -30,7 +30,7 @@ func (b *bench) fanout(at *site) error {
 			if err != nil {
 				return err
 			}
-			rows, batch = append(rows, result.Number(took.Seconds())), result.Number(stats.MeanFlush())
+			rows, batch = append(rows, result.Number(took.Seconds())), result.Number(stats.MeanFlushRows())
 		}
 		seconds := median(rows)
 		b.add(&result.Row{Mode: "fanout", Store: at.store, Path: fmt.Sprintf("parallel-%d", width), Figures: []result.Figure{
@@ -49,7 +49,7 @@ func (b *bench) fan(at *site, items []int, width int) (took time.Duration, stats
 		done, err := c.Map("items", items[:n], func(context.Context, int) (receipt, error) { return out, nil }, durable.Parallel(width))
 		return len(done), err
 	})
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
 	if err != nil {
 		return 0, stats, err
 	}

@@ -306,16 +306,16 @@ func (o *options) check() error {
 // warm returns how long a load runs before it is measured.
 func (o *options) warm() time.Duration { return max(o.window/3, 50*time.Millisecond) }
 
-// crowd returns the number of callers, which is small with -quick.
-func (o *options) crowd(callers int) int {
+// callerCount returns the number of callers, which is small with -quick.
+func (o *options) callerCount(callers int) int {
 	if o.tight {
 		return 4
 	}
 	return callers
 }
 
-// rest returns the pause before a load, in which the database finishes work of the load before.
-func (o *options) rest() time.Duration {
+// loadPause returns the pause before a load, in which the database finishes work of the load before.
+func (o *options) loadPause() time.Duration {
 	if o.tight {
 		return time.Millisecond
 	}

@@ -188,8 +188,8 @@ func (b *bench) awaitEnded(counts []atomic.Int64, runs int64) error {
 			return nil
 		case sum != before:
 			before, moved = sum, time.Now()
-		case time.Since(moved) > stall:
-			return fmt.Errorf("%d of %d runs have ended, and none for %v", sum, runs, stall)
+		case time.Since(moved) > stallTimeout:
+			return fmt.Errorf("%d of %d runs have ended, and none for %v", sum, runs, stallTimeout)
 		}
 		if !sleep(b.ctx, reportInterval) {
 			return context.Cause(b.ctx)
@@ -211,8 +211,8 @@ func (at *site) endedSince(ctx context.Context, from time.Time) (ended, seconds 
 
 // startAll starts n runs with the inputs 0 to n-1, many of them in one call.
 func startAll(ctx context.Context, w *durable.Workflow[int, int], e *durable.Engine, n int, opts ...durable.StartOption) error {
-	for from := 0; from < n; from += ward {
-		items := make([]durable.StartItem[int], min(ward, n-from))
+	for from := 0; from < n; from += batchSize {
+		items := make([]durable.StartItem[int], min(batchSize, n-from))
 		for i := range items {
 			items[i].Input = from + i
 		}

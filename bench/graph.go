@@ -94,7 +94,7 @@ func (b *bench) rateOf(at *site, w *durable.Workflow[int, receipt], callers int)
 	if err := at.settle(b.ctx); err != nil {
 		return 0, 0, err
 	}
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -127,12 +127,12 @@ func (b *bench) eachChild(at *site) (err error) {
 		kids := g.EachChild("kids", list, kid)
 		return g.Step("count", func(_ context.Context, in *durable.NodeInput) (int, error) { return len(kids.Of(in)), nil }, durable.Needs(kids))
 	})
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, process.dismiss()) }()
-	kids, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{kid}, Concurrency: 64})
+	kids, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{kid}, Concurrency: 64})
 	if err != nil {
 		return err
 	}

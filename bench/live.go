@@ -144,8 +144,8 @@ type liveBench struct {
 
 // populate starts the runs and the processes, and waits until the runs that are to be executed are.
 func (l *liveBench) populate() error {
-	d := &dormitory{worker: &worker{engine: l.client}, workflow: newDormitory().workflow}
-	if err := d.bedMany(l.ctx, l.options.sleepers, night); err != nil {
+	d := &sleepingRuns{worker: &worker{engine: l.client}, workflow: newDormitory().workflow}
+	if err := d.startManySleepers(l.ctx, l.options.sleepers, night); err != nil {
 		return err
 	}
 	for range liveProcesses {
@@ -168,7 +168,7 @@ func (l *liveBench) populate() error {
 		items[i].ID = listener(i)
 	}
 	for len(items) > 0 {
-		n := min(ward, len(items))
+		n := min(batchSize, len(items))
 		if _, err := listening().StartMany(l.ctx, l.client, items[:n]); err != nil {
 			return err
 		}
@@ -207,8 +207,8 @@ func (l *liveBench) untilParked() error {
 			return nil
 		case n != before:
 			before, moved = n, time.Now()
-		case time.Since(moved) > stall:
-			return fmt.Errorf("%d of %d runs wait, and no further one for %v", n, l.waiting, stall)
+		case time.Since(moved) > stallTimeout:
+			return fmt.Errorf("%d of %d runs wait, and no further one for %v", n, l.waiting, stallTimeout)
 		}
 		if !sleep(l.ctx, 200*time.Millisecond) {
 			return context.Cause(l.ctx)
@@ -218,7 +218,7 @@ func (l *liveBench) untilParked() error {
 
 // line returns the next line of one of the processes.
 func (l *liveBench) line() (string, error) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, 2*stall, errors.New("no process has reported anything for "+(2*stall).String()))
+	ctx, cancel := context.WithTimeoutCause(l.ctx, 2*stallTimeout, errors.New("no process has reported anything for "+(2*stallTimeout).String()))
 	defer cancel()
 	select {
 	case line := <-l.entered:

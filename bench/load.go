@@ -62,8 +62,8 @@ func (l load) run(ctx context.Context, newCaller func() (caller, error)) (*outco
 		ends = failed.sleep(ctx, l.window)
 	}
 	for ends == nil && !ended.Load() { // on a slow machine a window without an end says nothing
-		if ends = failed.sleep(ctx, time.Millisecond); ends == nil && time.Since(began) > l.window+stall {
-			ends = fmt.Errorf("no workflow ended within %v", l.window+stall)
+		if ends = failed.sleep(ctx, time.Millisecond); ends == nil && time.Since(began) > l.window+stallTimeout {
+			ends = fmt.Errorf("no workflow ended within %v", l.window+stallTimeout)
 		}
 	}
 	phase.Store(over)

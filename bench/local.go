@@ -21,7 +21,7 @@ func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
 	if b.configure != nil {
 		b.configure(&cfg)
 	}
-	process, err := at.employ(b.ctx, cfg)
+	process, err := at.openWorker(b.ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
 	o.steps = int(last - first)
 	s := o.sample(b.steps)
 	s.workflows = result.Number(float64(o.workflows) / o.window.Seconds()) // whole ones only
-	s.journal(stats)
-	s.spent(at, before, after, opening, o.all, b.steps, stats)
+	s.addJournalStats(stats)
+	s.addUsage(at, before, after, opening, o.all, b.steps, stats)
 	return s, nil
 }

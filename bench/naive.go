@@ -54,7 +54,7 @@ func (at *site) textbook(ctx context.Context, callers int) (naiveStep, func() er
 	if at.pg == nil {
 		return at.liteTextbook(ctx)
 	}
-	cfg, err := pgxpool.ParseConfig(at.rivals)
+	cfg, err := pgxpool.ParseConfig(at.rivalAddress)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +85,7 @@ func (at *site) textbook(ctx context.Context, callers int) (naiveStep, func() er
 // liteTextbook is textbook for SQLite. It uses one connection, because SQLite has one writer, and
 // several connections would compete for the file's lock.
 func (at *site) liteTextbook(ctx context.Context) (naiveStep, func() error, error) {
-	db, err := at.file(at.rivals)
+	db, err := at.file(at.rivalAddress)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,7 +19,7 @@ func (b *bench) payloads(at *site) error {
 	defer func() { b.payload = usual }()
 	for _, size := range sizes {
 		b.payload = size
-		rows, err := b.compare(at, b.crowd(payloadCallers), []string{pathCeiling, pathLocal})
+		rows, err := b.compare(at, b.callerCount(payloadCallers), []string{pathCeiling, pathLocal})
 		if err != nil {
 			return fmt.Errorf("%d bytes: %w", size, err)
 		}

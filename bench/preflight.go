@@ -22,13 +22,13 @@ func (b *bench) preflight(at *site) (err error) {
 		}
 		return c.Receive[int]("go on")
 	})
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, process.dismiss()) }()
-	for left := b.checked; left > 0; left -= ward {
-		if _, err := w.StartMany(b.ctx, process.engine, make([]durable.StartItem[int], min(ward, left))); err != nil {
+	for left := b.checked; left > 0; left -= batchSize {
+		if _, err := w.StartMany(b.ctx, process.engine, make([]durable.StartItem[int], min(batchSize, left))); err != nil {
 			return err
 		}
 	}

@@ -43,15 +43,15 @@ var roles map[string]func(ctx context.Context, j *job, s durable.Store, said <-c
 
 func init() { // not a literal: the roles start processes too
 	roles = map[string]func(ctx context.Context, j *job, s durable.Store, said <-chan string) error{
-		"starter": start,
+		"starter": startRole,
 		"queuer":  startQueued,
 		"queued":  serveQueues,
-		"greeter": greet,
-		"holder":  hold,
+		"greeter": greetingRole,
+		"holder":  holdingRole,
 		"idlers":  idlers,
 		"fleet":   fleetMember,
 		"live":    liveMember,
-		"blind":   holdBlind,
+		"blind":   blindHoldingRole,
 	}
 }
 

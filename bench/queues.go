@@ -87,7 +87,7 @@ func inTurns[T any](b *bench, at *site, paths []string, measure func(path string
 			if err := at.settle(b.ctx); err != nil {
 				return nil, err
 			}
-			if err := b.pause(b.rest()); err != nil {
+			if err := b.pause(b.loadPause()); err != nil {
 				return nil, err
 			}
 			v, err := measure(path)

@@ -44,18 +44,18 @@ func serveQueues(ctx context.Context, _ *job, s durable.Store, said <-chan strin
 	return serve(ctx, s, durable.Config{Workflows: []durable.Definition{greeting(), occupying(release)}})
 }
 
-// desk is a database with a busy queue, the process that executes its runs, and a client.
-type desk struct {
+// backlogTest is a database with a busy queue, the process that executes its runs, and a client.
+type backlogTest struct {
 	*bench
-	client *worker
-	there  *process
-	number int // of the run that was started last
-	holder int // number of the run that executes in the busy queue
+	client       *worker
+	queueProcess *process
+	number       int // of the run that was started last
+	holder       int // number of the run that executes in the busy queue
 }
 
 // openDesk starts the process, and a run that takes the only place of the busy queue.
-func (b *bench) openDesk(at *site) (_ *desk, err error) {
-	d := &desk{bench: b}
+func (b *bench) openDesk(at *site) (_ *backlogTest, err error) {
+	d := &backlogTest{bench: b}
 	if d.client, err = b.queueClient(at); err != nil {
 		return nil, err
 	}
@@ -64,16 +64,16 @@ func (b *bench) openDesk(at *site) (_ *desk, err error) {
 		err = d.client.engine.SetQueue(b.ctx, queueOther, durable.QueueSettings{MaxExecuting: 1000})
 	}
 	if err == nil {
-		d.there, err = at.spawn(job{Role: "queued"})
+		d.queueProcess, err = at.spawn(job{Role: "queued"})
 	}
 	if err == nil {
-		_, err = d.there.expect(b.ctx, "ready")
+		_, err = d.queueProcess.expect(b.ctx, "ready")
 	}
 	if err == nil {
 		d.holder, err = d.start(occupying(nil), durable.InQueue(queueBusy), durable.Priority(durable.HighestPriority))
 	}
 	if err == nil {
-		_, err = enteredAt(b.ctx, d.there, d.holder)
+		_, err = enteredAt(b.ctx, d.queueProcess, d.holder)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.close())
@@ -81,46 +81,46 @@ func (b *bench) openDesk(at *site) (_ *desk, err error) {
 	return d, nil
 }
 
-func (d *desk) close() (err error) {
-	if d.there != nil {
-		err = d.there.stop()
+func (d *backlogTest) close() (err error) {
+	if d.queueProcess != nil {
+		err = d.queueProcess.stop()
 	}
 	return errors.Join(err, d.client.store.Close())
 }
 
-func (d *desk) start(w *durable.Workflow[int, int], opts ...durable.StartOption) (int, error) {
+func (d *backlogTest) start(w *durable.Workflow[int, int], opts ...durable.StartOption) (int, error) {
 	d.number++
 	_, err := w.Start(d.ctx, d.client.engine, d.number, opts...)
 	return d.number, err
 }
 
-// elsewhere measures the dispatch of a run of another queue: from the call of Start to the call of the function.
-func (d *desk) elsewhere(queue string) (time.Duration, error) {
+// dispatchToOther measures the dispatch of a run of another queue: from the call of Start to the call of the function.
+func (d *backlogTest) dispatchToOther(queue string) (time.Duration, error) {
 	began := time.Now()
 	n, err := d.start(greeting(), durable.InQueue(queue))
 	if err != nil {
 		return 0, err
 	}
-	when, err := enteredAt(d.ctx, d.there, n)
+	when, err := enteredAt(d.ctx, d.queueProcess, n)
 	return when.Sub(began), err
 }
 
-// urgent measures the dispatch of an urgent run of the busy queue: from the return of the function that had the
+// dispatchUrgent measures the dispatch of an urgent run of the busy queue: from the return of the function that had the
 // place until its own function is called.
-func (d *desk) urgent() (time.Duration, error) {
+func (d *backlogTest) dispatchUrgent() (time.Duration, error) {
 	n, err := d.start(occupying(nil), durable.InQueue(queueBusy), durable.Priority(durable.HighestPriority), durable.GroupKey("urgent"))
 	if err != nil {
 		return 0, err
 	}
-	if err := d.pause(20*time.Millisecond + rand.N(d.rest()/8)); err != nil { // it enters the line
+	if err := d.pause(20*time.Millisecond + rand.N(d.loadPause()/8)); err != nil { // it enters the line
 		return 0, err
 	}
-	if err := d.there.tell("release"); err != nil {
+	if err := d.queueProcess.tell("release"); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(d.ctx, stall, fmt.Errorf("the urgent run was not executed within %v", stall))
+	ctx, cancel := context.WithTimeoutCause(d.ctx, stallTimeout, fmt.Errorf("the urgent run was not executed within %v", stallTimeout))
 	defer cancel()
-	text, err := d.there.expect(ctx, "left ")
+	text, err := d.queueProcess.expect(ctx, "left ")
 	if err != nil {
 		return 0, err
 	}
@@ -129,12 +129,12 @@ func (d *desk) urgent() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	when, err := enteredAt(ctx, d.there, n)
+	when, err := enteredAt(ctx, d.queueProcess, n)
 	return when.Sub(time.Unix(0, left)), err
 }
 
 // fill starts the backlog of the busy queue, and returns when all of it is in line. It prints how long that took.
-func (d *desk) fill(store string) error {
+func (d *backlogTest) fill(store string) error {
 	began := time.Now()
 	failed := newFailure()
 	var callers sync.WaitGroup
@@ -170,8 +170,8 @@ func (d *desk) fill(store string) error {
 				waiting, moved = q.Waiting, time.Now()
 			}
 		}
-		if time.Since(moved) > stall {
-			return fmt.Errorf("%d of %d runs are in line, and no more for %v", waiting, d.backlog, stall)
+		if time.Since(moved) > stallTimeout {
+			return fmt.Errorf("%d of %d runs are in line, and no more for %v", waiting, d.backlog, stallTimeout)
 		}
 		if err := d.pause(min(lineUpPace, d.window)); err != nil {
 			return err
@@ -211,11 +211,11 @@ func (b *bench) queuesBacklog(at *site) (err error) {
 	defer func() { err = errors.Join(err, empty.close()) }()
 	paths := []struct {
 		name    string
-		measure func(*desk) (time.Duration, error)
+		measure func(*backlogTest) (time.Duration, error)
 	}{
-		{"other-queue", func(d *desk) (time.Duration, error) { return d.elsewhere(durable.DefaultQueue) }},
-		{"other-bound", func(d *desk) (time.Duration, error) { return d.elsewhere(queueOther) }},
-		{"urgent", (*desk).urgent},
+		{"other-queue", func(d *backlogTest) (time.Duration, error) { return d.dispatchToOther(durable.DefaultQueue) }},
+		{"other-bound", func(d *backlogTest) (time.Duration, error) { return d.dispatchToOther(queueOther) }},
+		{"urgent", (*backlogTest).dispatchUrgent},
 	}
 	unmeasured := 3 // connections are made and statements prepared
 	if b.tight {
@@ -225,8 +225,8 @@ func (b *bench) queuesBacklog(at *site) (err error) {
 	for i := range unmeasured + b.samples {
 		for _, p := range paths {
 			of := times[p.name]
-			for k, d := range []*desk{full, empty} {
-				if err := b.pause(b.rest()/10 + rand.N(b.rest()/4)); err != nil {
+			for k, d := range []*backlogTest{full, empty} {
+				if err := b.pause(b.loadPause()/10 + rand.N(b.loadPause()/4)); err != nil {
 					return err
 				}
 				took, err := p.measure(d)

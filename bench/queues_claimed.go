@@ -60,7 +60,7 @@ func (b *bench) queuesClaimed(at *site) error {
 		samples, err := inTurns(b, at, names, func(path string) (*sample, error) {
 			p := byName[path]
 			w := define(b.steps, b.payload)
-			return b.claimedOf(at, &claimedLoad{
+			return b.measureClaimed(at, &claimedLoad{
 				workflow: w, callers: callers, opening: opening,
 				config:  durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: callers},
 				starter: job{Role: "queuer", Queue: p.name, Keys: p.keys, Priorities: p.priorities},
@@ -95,7 +95,7 @@ func startQueued(ctx context.Context, j *job, s durable.Store, said <-chan strin
 	}
 	started := 0
 	for {
-		n, open, err := hear(said)
+		n, open, err := readNumbers(said)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (b *bench) queuesRegistered(at *site) error {
 				}
 			}
 			seam := new(watch)
-			s, err := b.claimedOf(at, &claimedLoad{
+			s, err := b.measureClaimed(at, &claimedLoad{
 				workflow: w, callers: callers, config: cfg, watch: seam, starter: job{Role: "queuer", Queue: one},
 			})
 			return claims{s, quantile(milliseconds(seam.all()), 0.5)}, err

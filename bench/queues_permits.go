@@ -59,7 +59,7 @@ func (b *bench) permitted(at *site, callers int, limit *durable.Limit) (*sample,
 		}
 		return in, nil
 	})
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (b *bench) idleSchedule(at *site) error {
 		if err != nil {
 			return c, err
 		}
-		here, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
+		here, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}})
 		if err != nil {
 			return c, err
 		}
@@ -79,9 +79,9 @@ func (b *bench) idleSchedule(at *site) error {
 	return nil
 }
 
-// agenda is a worker that executes the runs of schedules, a schedule that fires each second, and a client that starts
+// scheduleTest is a worker that executes the runs of schedules, a schedule that fires each second, and a client that starts
 // other runs meanwhile.
-type agenda struct {
+type scheduleTest struct {
 	*bench
 	here, client *worker
 	fired        *durable.Workflow[int, int]
@@ -93,8 +93,8 @@ type agenda struct {
 	probes []time.Duration // from the call of Start to the call of the function
 }
 
-func (b *bench) openAgenda(at *site) (_ *agenda, err error) {
-	a := &agenda{bench: b}
+func (b *bench) openAgenda(at *site) (_ *scheduleTest, err error) {
+	a := &scheduleTest{bench: b}
 	a.fired = durable.Define("fired", func(_ *durable.Ctx, in int) (int, error) { a.begun.Add(1); return in, nil })
 	a.probe = durable.Define("probe", func(_ *durable.Ctx, at int64) (int, error) {
 		a.mu.Lock()
@@ -111,7 +111,7 @@ func (b *bench) openAgenda(at *site) (_ *agenda, err error) {
 	if a.client, err = b.queueClient(at, a.fired); err != nil {
 		return nil, err
 	}
-	if a.here, err = at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{a.fired, a.probe, pulse}}); err != nil {
+	if a.here, err = at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{a.fired, a.probe, pulse}}); err != nil {
 		return nil, errors.Join(err, a.client.store.Close())
 	}
 	err = a.client.engine.SetSchedule(b.ctx, pulse.Schedule(1, durable.Schedule{Name: "pulse", Every: time.Second, Overlap: durable.OverlapAllow}))
@@ -121,13 +121,13 @@ func (b *bench) openAgenda(at *site) (_ *agenda, err error) {
 	return a, nil
 }
 
-func (a *agenda) close() error {
+func (a *scheduleTest) close() error {
 	return errors.Join(a.here.dismiss(), a.client.store.Close())
 }
 
 // during starts a run of probe every 20 ms while work is done, and returns the quantiles of their dispatch, and how late
 // the schedule of each second was at most.
-func (a *agenda) during(work func() error) (figures []result.Figure, err error) {
+func (a *scheduleTest) during(work func() error) (figures []result.Figure, err error) {
 	a.mu.Lock()
 	a.probes, a.late = nil, nil
 	a.mu.Unlock()
@@ -158,7 +158,7 @@ func (a *agenda) during(work func() error) (figures []result.Figure, err error) 
 }
 
 // await waits until n runs of fired have begun.
-func (a *agenda) await(n int64) error {
+func (a *scheduleTest) await(n int64) error {
 	seen, moved := int64(-1), time.Now()
 	for {
 		now := a.begun.Load()
@@ -167,8 +167,8 @@ func (a *agenda) await(n int64) error {
 			return nil
 		case now != seen:
 			seen, moved = now, time.Now()
-		case time.Since(moved) > stall:
-			return fmt.Errorf("%d of %d runs of schedules have begun, and no more for %v", now, n, stall)
+		case time.Since(moved) > stallTimeout:
+			return fmt.Errorf("%d of %d runs of schedules have begun, and no more for %v", now, n, stallTimeout)
 		}
 		if err := a.pause(time.Millisecond); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (b *bench) busySchedules(at *site) (err error) {
 }
 
 // together creates schedules that are due at one moment, once, and returns that moment.
-func (a *agenda) together(n int) (due time.Time, took time.Duration, err error) {
+func (a *scheduleTest) together(n int) (due time.Time, took time.Duration, err error) {
 	began := time.Now()
 	due, every := commonTime(began.Add(2*time.Second + time.Duration(n)*8*time.Millisecond))
 	if a.tight {

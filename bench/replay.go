@@ -14,9 +14,9 @@ import (
 // replays is how often the run is replayed.
 const replays = 21
 
-// long returns a workflow with many steps, which then waits for one signal per replay. It sends the
+// longHistory returns a workflow with many steps, which then waits for one signal per replay. It sends the
 // time to back when it has executed its steps.
-func long(names []string, payload int, back chan<- time.Time) *durable.Workflow[int, int] {
+func longHistory(names []string, payload int, back chan<- time.Time) *durable.Workflow[int, int] {
 	out := newReceipt(payload)
 	return durable.Define("long", func(c *durable.Ctx, times int) (int, error) {
 		for _, name := range names {
@@ -26,7 +26,7 @@ func long(names []string, payload int, back chan<- time.Time) *durable.Workflow[
 		}
 		back <- time.Now()
 		for i := range times {
-			if _, err := c.Receive[int](again(i)); err != nil {
+			if _, err := c.Receive[int](replaySignal(i)); err != nil {
 				return 0, err
 			}
 		}
@@ -34,19 +34,19 @@ func long(names []string, payload int, back chan<- time.Time) *durable.Workflow[
 	})
 }
 
-func again(i int) string { return "again-" + strconv.Itoa(i) }
+func replaySignal(i int) string { return "again-" + strconv.Itoa(i) }
 
 // replay measures how long the replay of a run with a long history takes: from the beginning of the
 // claim, which loads the history, until the whole history has been replayed.
 func (b *bench) replay(at *site) (err error) {
 	back := make(chan time.Time, 1)
-	w := long(stepNames(b.history), b.payload, back)
+	w := longHistory(stepNames(b.history), b.payload, back)
 	s, err := at.open(b.ctx)
 	if err != nil {
 		return err
 	}
 	seam := &watch{Store: s}
-	process, err := engage(b.ctx, seam, durable.Config{Workflows: []durable.Definition{w}})
+	process, err := startWorker(b.ctx, seam, durable.Config{Workflows: []durable.Definition{w}})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (b *bench) replay(at *site) (err error) {
 		if err := b.parked(process.engine, int64(i+1)); err != nil {
 			return err
 		}
-		if err := process.engine.Signal(b.ctx, run.ID(), again(i), i); err != nil {
+		if err := process.engine.Signal(b.ctx, run.ID(), replaySignal(i), i); err != nil {
 			return err
 		}
 		passed, err := receive(b.ctx, back)
@@ -103,8 +103,8 @@ func receive[T any](ctx context.Context, from <-chan T) (got T, err error) {
 // parked waits until n executions have been unloaded from memory.
 func (b *bench) parked(e *durable.Engine, n int64) error {
 	for began := time.Now(); e.Stats().ParkedExecutions < n; {
-		if time.Since(began) > stall {
-			return fmt.Errorf("a run that waits did not leave memory within %v", stall)
+		if time.Since(began) > stallTimeout {
+			return fmt.Errorf("a run that waits did not leave memory within %v", stallTimeout)
 		}
 		if err := b.pause(time.Millisecond); err != nil {
 			return err

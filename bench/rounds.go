@@ -36,7 +36,7 @@ func (b *bench) compare(at *site, callers int, wanted []string) ([]*result.Row, 
 			if err := at.settle(b.ctx); err != nil {
 				return nil, err
 			}
-			if err := b.pause(b.rest()); err != nil {
+			if err := b.pause(b.loadPause()); err != nil {
 				return nil, err
 			}
 			s, err := b.path(at, path, callers, opening)

@@ -33,10 +33,10 @@ func (o *outcome) sample(steps int) *sample {
 	}
 }
 
-// journal adds what the engine says of its own writes.
-func (s *sample) journal(st durable.Stats) {
+// addJournalStats adds what the engine says of its own writes.
+func (s *sample) addJournalStats(st durable.Stats) {
 	if st.Flushes > 0 {
-		s.batch = result.Number(st.MeanFlush())
+		s.batch = result.Number(st.MeanFlushRows())
 		s.flush = result.Number(inMS(st.TotalFlushTime) / float64(st.Flushes))
 	}
 }
@@ -84,7 +84,7 @@ func (at *site) gauge(ctx context.Context) (g gauge, err error) {
 // opening counts what it takes to open an engine that does nothing, and to close it, with
 // what gauge itself adds. It is no workflow's.
 func (b *bench) opening(at *site) (int64, error) {
-	w, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}})
+	w, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}})
 	if err != nil { // that made the tables
 		return 0, err
 	}
@@ -95,7 +95,7 @@ func (b *bench) opening(at *site) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if w, err = at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}}); err != nil {
+	if w, err = at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}}); err != nil {
 		return 0, err
 	}
 	if err := w.dismiss(); err != nil {
@@ -105,9 +105,9 @@ func (b *bench) opening(at *site) (int64, error) {
 	return after.commits - before.commits, err
 }
 
-// spent adds to the sample what the database counted between two gauges, over all
+// addUsage adds to the sample what the database counted between two gauges, over all
 // workflows that were executed meanwhile.
-func (s *sample) spent(at *site, before, after gauge, opening int64, workflows, steps int, st durable.Stats) {
+func (s *sample) addUsage(at *site, before, after gauge, opening int64, workflows, steps int, st durable.Stats) {
 	if workflows == 0 {
 		return
 	}

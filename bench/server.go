@@ -48,21 +48,21 @@ func provide(ctx context.Context, store string, maxConns int) (*server, error) {
 	if s.admin, err = pgx.Connect(ctx, s.pg.URL()); err != nil {
 		return nil, errors.Join(err, s.pg.Close())
 	}
-	if err := s.season(ctx); err != nil {
+	if err := s.prepareWAL(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-// seasoning is the number of WAL files, of 16 MB each, that are written before the first
+// preparedWALFiles is the number of WAL files, of 16 MB each, that are written before the first
 // measurement.
-const seasoning = 64
+const preparedWALFiles = 64
 
-// season gives the server the WAL files of a server that has been in use. A new server creates each
+// prepareWAL gives the server the WAL files of a server that has been in use. A new server creates each
 // file, fills it with zeros and syncs it while every commit waits. Later it reuses the files that a
 // checkpoint has released.
-func (s *server) season(ctx context.Context) error {
-	for range seasoning {
+func (s *server) prepareWAL(ctx context.Context) error {
+	for range preparedWALFiles {
 		if _, err := s.admin.Exec(ctx, statement("season.postgres.sql")); err != nil {
 			return err
 		}
@@ -97,24 +97,24 @@ func (s *server) level() string {
 // durable is compared with. The transactions of each database can be counted.
 type site struct {
 	*server
-	name    string
-	address string // durable's database: a URL or a file
-	rivals  string // the other database
+	name         string
+	address      string // durable's database: a URL or a file
+	rivalAddress string // the other database
 }
 
 // site creates the databases. The first store that is opened creates durable's tables.
 func (s *server) site(ctx context.Context, name string) (*site, error) {
 	at := &site{server: s, name: name}
 	if s.pg == nil {
-		at.address, at.rivals = filepath.Join(s.folder, name+".db"), filepath.Join(s.folder, name+"-rivals.db")
-		db, err := at.file(at.rivals)
+		at.address, at.rivalAddress = filepath.Join(s.folder, name+".db"), filepath.Join(s.folder, name+"-rivals.db")
+		db, err := at.file(at.rivalAddress)
 		if err != nil {
 			return nil, err
 		}
 		_, err = db.ExecContext(ctx, statement("setup.sqlite.sql"))
 		return at, errors.Join(err, db.Close())
 	}
-	for database, address := range map[string]*string{name: &at.address, name + "_rivals": &at.rivals} {
+	for database, address := range map[string]*string{name: &at.address, name + "_rivals": &at.rivalAddress} {
 		if _, err := s.admin.Exec(ctx, naming("create.postgres.sql", database)); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (s *server) site(ctx context.Context, name string) (*site, error) {
 		u.Path = "/" + database
 		*address = u.String()
 	}
-	conn, err := pgx.Connect(ctx, at.rivals)
+	conn, err := pgx.Connect(ctx, at.rivalAddress)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (at *site) settle(ctx context.Context) error {
 		_, err := at.admin.Exec(ctx, statement("checkpoint.postgres.sql"))
 		return err
 	}
-	for _, name := range []string{at.address, at.rivals} {
+	for _, name := range []string{at.address, at.rivalAddress} {
 		if _, err := os.Stat(name); err != nil {
 			continue // the file does not exist yet
 		}

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	night    = time.Hour // longer than the whole measurement
-	bedsides = 1000      // concurrent callers that start one run at a time
-	nurses   = 4         // concurrent callers that start many runs in one call
-	ward     = 1000      // runs in one call of a nurse
+	night     = time.Hour // longer than the whole measurement
+	bedsides  = 1000      // concurrent callers that start one run at a time
+	nurses    = 4         // concurrent callers that start many runs in one call
+	batchSize = 1000      // runs in one call of a nurse
 )
 
-// dormitory holds the workflow of the sleeping runs, and how late each run woke up.
-type dormitory struct {
+// sleepingRuns holds the workflow of the sleeping runs, and how late each run woke up.
+type sleepingRuns struct {
 	*worker
 	workflow *durable.Workflow[int64, int]
 
@@ -36,8 +36,8 @@ type dormitory struct {
 
 // newDormitory defines a workflow whose input is the time when the run is due, by this process's
 // clock. The workflow records how much later it was entered.
-func newDormitory() *dormitory {
-	d := new(dormitory)
+func newDormitory() *sleepingRuns {
+	d := new(sleepingRuns)
 	d.workflow = durable.Define("sleeper", func(_ *durable.Ctx, due int64) (int, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -47,8 +47,8 @@ func newDormitory() *dormitory {
 	return d
 }
 
-// bed starts n runs, each of which begins after its delay.
-func (d *dormitory) bed(ctx context.Context, n int, delay func(i int) time.Duration) error {
+// startSleepers starts n runs, each of which begins after its delay.
+func (d *sleepingRuns) startSleepers(ctx context.Context, n int, delay func(i int) time.Duration) error {
 	var (
 		next    atomic.Int64
 		callers sync.WaitGroup
@@ -71,8 +71,8 @@ func (d *dormitory) bed(ctx context.Context, n int, delay func(i int) time.Durat
 	return failed.get()
 }
 
-// bedMany starts n runs that begin after the delay, many of them in one call.
-func (d *dormitory) bedMany(ctx context.Context, n int, delay time.Duration) error {
+// startManySleepers starts n runs that begin after the delay, many of them in one call.
+func (d *sleepingRuns) startManySleepers(ctx context.Context, n int, delay time.Duration) error {
 	var (
 		next    atomic.Int64
 		callers sync.WaitGroup
@@ -81,11 +81,11 @@ func (d *dormitory) bedMany(ctx context.Context, n int, delay time.Duration) err
 	for range nurses {
 		callers.Go(func() {
 			for failed.get() == nil {
-				from := int(next.Add(ward)) - ward
+				from := int(next.Add(batchSize)) - batchSize
 				if from >= n {
 					return
 				}
-				items := make([]durable.StartItem[int64], min(ward, n-from))
+				items := make([]durable.StartItem[int64], min(batchSize, n-from))
 				due := time.Now().Add(delay).UnixNano()
 				for i := range items {
 					items[i].Input = due
@@ -109,23 +109,23 @@ func (b *bench) sleepers(at *site) (err error) {
 		return err
 	}
 	seam := &watch{Store: s}
-	if d.worker, err = engage(b.ctx, seam, durable.Config{Workflows: []durable.Definition{d.workflow}}); err != nil {
+	if d.worker, err = startWorker(b.ctx, seam, durable.Config{Workflows: []durable.Definition{d.workflow}}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.dismiss()) }()
-	if err := d.bedMany(b.ctx, min(20000, b.options.sleepers), night); err != nil { // then pools, caches and stacks have their largest size
+	if err := d.startManySleepers(b.ctx, min(20000, b.options.sleepers), night); err != nil { // then pools, caches and stacks have their largest size
 		return err
 	}
-	memory, database, err := at.weigh(b.ctx)
+	memory, database, err := at.measureSizes(b.ctx)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := d.bedMany(b.ctx, b.options.sleepers, night); err != nil {
+	if err := d.startManySleepers(b.ctx, b.options.sleepers, night); err != nil {
 		return err
 	}
 	took := time.Since(began)
-	moreMemory, moreDatabase, err := at.weigh(b.ctx)
+	moreMemory, moreDatabase, err := at.measureSizes(b.ctx)
 	if err != nil {
 		return err
 	}
@@ -150,11 +150,11 @@ func (b *bench) sleepers(at *site) (err error) {
 }
 
 // wake starts runs that are due one after the other, and waits until all have begun.
-func (d *dormitory) wake(ctx context.Context, n int, first, apart time.Duration) error {
-	if err := d.bed(ctx, n, func(i int) time.Duration { return first + time.Duration(i)*apart }); err != nil {
+func (d *sleepingRuns) wake(ctx context.Context, n int, first, apart time.Duration) error {
+	if err := d.startSleepers(ctx, n, func(i int) time.Duration { return first + time.Duration(i)*apart }); err != nil {
 		return err
 	}
-	for limit := time.Now().Add(first + time.Duration(n)*apart + stall); d.woken() < n; {
+	for limit := time.Now().Add(first + time.Duration(n)*apart + stallTimeout); d.woken() < n; {
 		if time.Now().After(limit) {
 			return fmt.Errorf("%d of %d runs did not begin when they were due", n-d.woken(), n)
 		}
@@ -165,15 +165,15 @@ func (d *dormitory) wake(ctx context.Context, n int, first, apart time.Duration)
 	return nil
 }
 
-func (d *dormitory) woken() int {
+func (d *sleepingRuns) woken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.late)
 }
 
-// weigh returns the size of this process's memory, after it has released unused memory, and of the
+// measureSizes returns the size of this process's memory, after it has released unused memory, and of the
 // database, both in bytes.
-func (at *site) weigh(ctx context.Context) (memory, database int64, err error) {
+func (at *site) measureSizes(ctx context.Context) (memory, database int64, err error) {
 	if err := at.settle(ctx); err != nil {
 		return 0, 0, err
 	}

@@ -31,11 +31,11 @@ type health struct {
 // of ended runs must not slow the path down.
 func (b *bench) soak(at *site) error {
 	w := define(b.steps, b.payload)
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: 256})
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: 256})
 	if err != nil {
 		return err
 	}
-	l := b.load(b.crowd(soakCallers))
+	l := b.load(b.callerCount(soakCallers))
 	l.window = b.options.soak
 	part := b.options.soak / soakParts
 	var looks []health
@@ -45,7 +45,7 @@ func (b *bench) soak(at *site) error {
 	l.begin = func() error {
 		first, err := at.health(ctx, process.engine)
 		looks = append(looks, first)
-		go func() { looked <- b.look(ctx, at, process.engine, part, &looks) }()
+		go func() { looked <- b.sampleHealth(ctx, at, process.engine, part, &looks) }()
 		return err
 	}
 	_, err = l.run(b.ctx, func() (caller, error) {
@@ -65,8 +65,8 @@ func (b *bench) soak(at *site) error {
 	return nil
 }
 
-// look reads the health of the database at the end of each part, and prints it.
-func (b *bench) look(ctx context.Context, at *site, e *durable.Engine, part time.Duration, looks *[]health) error {
+// sampleHealth reads the health of the database at the end of each part, and prints it.
+func (b *bench) sampleHealth(ctx context.Context, at *site, e *durable.Engine, part time.Duration, looks *[]health) error {
 	began := time.Now()
 	for i := range soakParts {
 		if !sleep(ctx, time.Until(began.Add(time.Duration(i+1)*part))) {

@@ -58,11 +58,11 @@ func (b *bench) sweep(at *site) error {
 			if err := at.settle(b.ctx); err != nil {
 				return err
 			}
-			if err := b.pause(b.rest()); err != nil {
+			if err := b.pause(b.loadPause()); err != nil {
 				return err
 			}
 			began := time.Now()
-			s, err := b.path(at, pathLocal, b.crowd(agedCallers), 0)
+			s, err := b.path(at, pathLocal, b.callerCount(agedCallers), 0)
 			if err != nil {
 				return err
 			}
@@ -72,9 +72,9 @@ func (b *bench) sweep(at *site) error {
 			samples[name] = append(samples[name], s)
 		}
 	}
-	sweeping := row(at.store, "sweeping", b.crowd(agedCallers), samples)
-	idle := row(at.store, "idle", b.crowd(agedCallers), samples)
-	b.add(&result.Row{Mode: "sweep", Store: at.store, Path: pathLocal, C: b.crowd(agedCallers), Figures: []result.Figure{
+	sweeping := row(at.store, "sweeping", b.callerCount(agedCallers), samples)
+	idle := row(at.store, "idle", b.callerCount(agedCallers), samples)
+	b.add(&result.Row{Mode: "sweep", Store: at.store, Path: pathLocal, C: b.callerCount(agedCallers), Figures: []result.Figure{
 		{Name: "old_runs", Value: result.Number(b.options.swept)},
 		{Name: "wf_per_s", Value: sweeping.Get("wf_per_s")},
 		{Name: "idle_wf_per_s", Value: idle.Get("wf_per_s")},

@@ -26,9 +26,9 @@ func holding() *durable.Workflow[int, int] {
 	})
 }
 
-// hold is the main function of a process that starts and executes such runs: those whose numbers it
+// holdingRole is the main function of a process that starts and executes such runs: those whose numbers it
 // reads, and those of dead processes.
-func hold(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
+func holdingRole(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
 	w := holding()
 	// The settings are the defaults, except that the process does not wait for its steps when it
 	// stops, and may have another lease.
@@ -49,16 +49,16 @@ func hold(ctx context.Context, j *job, s durable.Store, said <-chan string) erro
 	return <-ended
 }
 
-// holdBlind is hold without the accelerator: the process does not detect dead workers, and waits
+// blindHoldingRole is hold without the accelerator: the process does not detect dead workers, and waits
 // until leases expire.
-func holdBlind(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
-	return hold(ctx, j, blind{s}, said)
+func blindHoldingRole(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
+	return holdingRole(ctx, j, blindStore{s}, said)
 }
 
-// blind is a store that cannot detect dead workers, as a store behind a connection pooler.
-type blind struct{ durable.Store }
+// blindStore is a store that cannot detect dead workers, as a store behind a connection pooler.
+type blindStore struct{ durable.Store }
 
-func (blind) DeadWorkers(context.Context, uuid.UUID, []uuid.UUID) (store.Peers, error) {
+func (blindStore) DeadWorkers(context.Context, uuid.UUID, []uuid.UUID) (store.Peers, error) {
 	return store.Peers{}, nil
 }
 
@@ -77,12 +77,12 @@ func (b *bench) takeover(at *site) (err error) {
 	if err != nil {
 		return err
 	}
-	seen, err := b.seen(at, client)
+	seen, err := b.detectedTakeovers(at, client)
 	if err != nil {
 		return fmt.Errorf("with the accelerator: %w", err)
 	}
 	b.took(at, "accelerated", seen)
-	unseen, err := b.unseen(at, client)
+	unseen, err := b.undetectedTakeovers(at, client)
 	if err != nil {
 		return fmt.Errorf("by the leases' expiry: %w", err)
 	}
@@ -112,16 +112,16 @@ func (b *bench) holder(at *site, j job) (*process, error) {
 	return p, nil
 }
 
-// seen kills processes one after the other while another process is idle. Each killed process holds
+// detectedTakeovers kills processes one after the other while another process is idle. Each killed process holds
 // a run.
-func (b *bench) seen(at *site, client *durable.Engine) (times []time.Duration, err error) {
+func (b *bench) detectedTakeovers(at *site, client *durable.Engine) (times []time.Duration, err error) {
 	idle, err := b.holder(at, job{Role: "holder"})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, idle.stop()) }()
 	for i := range b.takeovers {
-		took, err := b.one(at, i, idle)
+		took, err := b.takeoverOnce(at, i, idle)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (b *bench) seen(at *site, client *durable.Engine) (times []time.Duration, e
 	return times, nil
 }
 
-func (b *bench) one(at *site, number int, idle *process) (time.Duration, error) {
+func (b *bench) takeoverOnce(at *site, number int, idle *process) (time.Duration, error) {
 	doomed, err := b.holder(at, job{Role: "holder"})
 	if err != nil {
 		return 0, err
@@ -166,9 +166,9 @@ func (b *bench) since(killed time.Time, p *process, number int) (time.Duration, 
 	return when.Sub(killed), err
 }
 
-// unseen kills many processes within about a second. It then measures how long a process that
+// undetectedTakeovers kills many processes within about a second. It then measures how long a process that
 // cannot detect dead workers takes to take over each run.
-func (b *bench) unseen(at *site, client *durable.Engine) (times []time.Duration, err error) {
+func (b *bench) undetectedTakeovers(at *site, client *durable.Engine) (times []time.Duration, err error) {
 	j := job{Role: "blind"}
 	if b.tight {
 		j.Lease = 600 * time.Millisecond

@@ -210,8 +210,8 @@ func (b *bench) uiLists(at *site, d *dashboard) error {
 // of -rate.
 func (b *bench) uiOverview(at *site, d *dashboard) (err error) {
 	w := define(b.steps, b.payload)
-	callers := b.crowd(uiCallers)
-	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: max(256, 2*callers)})
+	callers := b.callerCount(uiCallers)
+	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: max(256, 2*callers)})
 	if err != nil {
 		return err
 	}

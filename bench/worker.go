@@ -15,17 +15,17 @@ type worker struct {
 	ended  chan error
 }
 
-// employ opens the store and runs an engine on it.
-func (at *site) employ(ctx context.Context, cfg durable.Config) (*worker, error) {
+// openWorker opens the store and runs an engine on it.
+func (at *site) openWorker(ctx context.Context, cfg durable.Config) (*worker, error) {
 	store, err := at.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return engage(ctx, store, cfg)
+	return startWorker(ctx, store, cfg)
 }
 
-// engage runs an engine on the store, and returns after the engine's first heartbeat.
-func engage(ctx context.Context, store durable.Store, cfg durable.Config) (*worker, error) {
+// startWorker runs an engine on the store, and returns after the engine's first heartbeat.
+func startWorker(ctx context.Context, store durable.Store, cfg durable.Config) (*worker, error) {
 	engine, err := durable.New(store, cfg)
 	if err != nil {
 		_ = store.Close() // the first error is returned

@@ -7,14 +7,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/payload"
 )
 
-type chain []payload.Codec
+type codecChain []payload.Codec
 
 // Chain returns a codec that encodes with the given codecs, one after the other, and decodes with them in the opposite order. A
 // Chain without codecs stores payloads as they are, with the prefix of encoded payloads. durable.New refuses a Chain with a nil codec.
-func Chain(codecs ...payload.Codec) payload.Codec { return chain(slices.Clone(codecs)) }
+func Chain(codecs ...payload.Codec) payload.Codec { return codecChain(slices.Clone(codecs)) }
 
 // Check implements payload.Checker: no codec of the chain is nil, and each is usable.
-func (c chain) Check() error {
+func (c codecChain) Check() error {
 	for i, each := range c {
 		if each == nil {
 			return fmt.Errorf("codec %d of codec.Chain is nil", i+1)
@@ -29,7 +29,7 @@ func (c chain) Check() error {
 }
 
 // Encode implements the codec.
-func (c chain) Encode(slot payload.Slot, b []byte) (_ []byte, err error) {
+func (c codecChain) Encode(slot payload.Slot, b []byte) (_ []byte, err error) {
 	for _, each := range c {
 		if b, err = each.Encode(slot, b); err != nil {
 			return nil, err
@@ -39,7 +39,7 @@ func (c chain) Encode(slot payload.Slot, b []byte) (_ []byte, err error) {
 }
 
 // Decode implements the codec.
-func (c chain) Decode(slot payload.Slot, b []byte) (_ []byte, err error) {
+func (c codecChain) Decode(slot payload.Slot, b []byte) (_ []byte, err error) {
 	for _, each := range slices.Backward(c) {
 		if b, err = each.Decode(slot, b); err != nil {
 			return nil, err

@@ -168,11 +168,11 @@ func TestXAES(t *testing.T) {
 		{3, "c2sp.org/XAES-256-GCM", "986ec1832593df5443a179437fd083bf3fdb41abd740a21f71eb769d"},
 	} {
 		x := newExtendedGCM(secret(v.key))
-		sealed := x.derive(nonce).Seal(nil, nonce[prefixSize:], []byte("XAES-256-GCM"), []byte(v.additional))
+		sealed := x.deriveAEAD(nonce).Seal(nil, nonce[prefixSize:], []byte("XAES-256-GCM"), []byte(v.additional))
 		if hex.EncodeToString(sealed) != v.want {
 			t.Errorf("key %d: %x, want %s", v.key, sealed, v.want)
 		}
-		if got, err := x.open(nonce, sealed, []byte(v.additional)); string(got) != "XAES-256-GCM" || err != nil {
+		if got, err := x.openSealed(nonce, sealed, []byte(v.additional)); string(got) != "XAES-256-GCM" || err != nil {
 			t.Errorf("key %d: %q, %v", v.key, got, err)
 		}
 	}
@@ -189,18 +189,18 @@ func TestPrefixes(t *testing.T) {
 	if !bytes.Equal(first[:prefixSize], second[:prefixSize]) || bytes.Equal(first[:nonceSize], second[:nonceSize]) {
 		t.Error("the nonces do not begin alike, or are equal")
 	}
-	x.uses = prefixUses
+	x.prefixUses = prefixUses
 	third := seal()
 	if bytes.Equal(first[:prefixSize], third[:prefixSize]) {
 		t.Error("the prefix is used further")
 	}
-	for range keptPrefixes + 1 {
-		x.uses = prefixUses
-		if b := seal(); len(x.known) > keptPrefixes {
-			t.Fatalf("%d prefixes are kept", len(x.known))
-		} else if _, err := x.open(first[:nonceSize], first[nonceSize:], nil); err != nil {
+	for range maxKeptPrefixes + 1 {
+		x.prefixUses = prefixUses
+		if b := seal(); len(x.derivedAEADs) > maxKeptPrefixes {
+			t.Fatalf("%d prefixes are kept", len(x.derivedAEADs))
+		} else if _, err := x.openSealed(first[:nonceSize], first[nonceSize:], nil); err != nil {
 			t.Fatal(err)
-		} else if _, err := newExtendedGCM(secret(1)).open(b[:nonceSize], b[nonceSize:], nil); err != nil {
+		} else if _, err := newExtendedGCM(secret(1)).openSealed(b[:nonceSize], b[nonceSize:], nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,10 +218,10 @@ func TestBomb(t *testing.T) {
 	for range 5 {
 		bomb = append(bomb, frame...)
 	}
-	if _, err := newCompress(most).Decode(here, append([]byte{compressed}, bomb[:4*len(frame)]...)); err != nil {
+	if _, err := newCompress(most).Decode(here, append([]byte{headerCompressed}, bomb[:4*len(frame)]...)); err != nil {
 		t.Errorf("a payload of the largest size: %v", err)
 	}
-	if _, err := newCompress(most).Decode(here, append([]byte{compressed}, bomb...)); !errors.Is(err, payload.ErrDamaged) || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+	if _, err := newCompress(most).Decode(here, append([]byte{headerCompressed}, bomb...)); !errors.Is(err, payload.ErrDamaged) || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		t.Errorf("a bomb of %d bytes: %v", len(bomb), err)
 	}
 }

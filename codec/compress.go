@@ -17,11 +17,11 @@ const minCompressed = 64
 
 // The first byte of what Compress returns.
 const (
-	asItIs     = 0
-	compressed = 1
+	headerPlain      = 0
+	headerCompressed = 1
 )
 
-type compress struct {
+type zstdCodec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
@@ -35,27 +35,27 @@ func newCompress(most uint64) payload.Codec {
 	// there are no errors.
 	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(most), zstd.WithDecoderLowmem(true))
-	return &compress{encoder, decoder}
+	return &zstdCodec{encoder, decoder}
 }
 
 // Encode implements the codec.
-func (c *compress) Encode(_ payload.Slot, plain []byte) ([]byte, error) {
+func (c *zstdCodec) Encode(_ payload.Slot, plain []byte) ([]byte, error) {
 	if len(plain) >= minCompressed {
 		b := make([]byte, 1, 1+len(plain))
-		b[0] = compressed
+		b[0] = headerCompressed
 		if b = c.encoder.EncodeAll(plain, b); len(b) < 1+len(plain) {
 			return b, nil
 		}
 	}
-	return slices.Concat([]byte{asItIs}, plain), nil
+	return slices.Concat([]byte{headerPlain}, plain), nil
 }
 
 // Decode implements the codec.
-func (c *compress) Decode(_ payload.Slot, encoded []byte) ([]byte, error) {
+func (c *zstdCodec) Decode(_ payload.Slot, encoded []byte) ([]byte, error) {
 	switch {
-	case len(encoded) > 0 && encoded[0] == asItIs:
+	case len(encoded) > 0 && encoded[0] == headerPlain:
 		return encoded[1:], nil
-	case len(encoded) > 0 && encoded[0] == compressed:
+	case len(encoded) > 0 && encoded[0] == headerCompressed:
 		plain, err := c.decoder.DecodeAll(encoded[1:], nil)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", payload.ErrDamaged, err)

@@ -34,9 +34,9 @@ func (k Key) String() string { return fmt.Sprintf("key %q", k.ID) }
 // GoString returns the same as String.
 func (k Key) GoString() string { return k.String() }
 
-type encrypt struct {
-	first string // the ID of the key that encrypts
-	keys  map[string]*extendedGCM
+type encryptionCodec struct {
+	encryptionKeyID string // the ID of the key that encrypts
+	keys            map[string]*extendedGCM
 }
 
 // Encrypt returns a codec that encrypts payloads with XAES-256-GCM, which is AES-256-GCM with random nonces of 192 bits
@@ -47,7 +47,7 @@ func Encrypt(keys ...Key) (payload.Codec, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%w: there is none: pass the key that encrypts", ErrInvalidKey)
 	}
-	c := &encrypt{first: keys[0].ID, keys: make(map[string]*extendedGCM, len(keys))}
+	c := &encryptionCodec{encryptionKeyID: keys[0].ID, keys: make(map[string]*extendedGCM, len(keys))}
 	for _, k := range keys {
 		switch {
 		case k.ID == "" || len(k.ID) > maxKeyID:
@@ -63,18 +63,18 @@ func Encrypt(keys ...Key) (payload.Codec, error) {
 }
 
 // Encode implements the codec. The result is the length of the key's ID, the ID, the nonce and the ciphertext.
-func (c *encrypt) Encode(slot payload.Slot, plain []byte) ([]byte, error) {
-	b := make([]byte, 0, 1+len(c.first)+nonceSize+len(plain)+tagSize)
-	b = append(b, byte(len(c.first)))
-	b = append(b, c.first...)
+func (c *encryptionCodec) Encode(slot payload.Slot, plain []byte) ([]byte, error) {
+	b := make([]byte, 0, 1+len(c.encryptionKeyID)+nonceSize+len(plain)+tagSize)
+	b = append(b, byte(len(c.encryptionKeyID)))
+	b = append(b, c.encryptionKeyID...)
 	nonce := b[len(b) : len(b)+nonceSize]
-	key := c.keys[c.first]
+	key := c.keys[c.encryptionKeyID]
 	aead := key.fillNonce(nonce)
 	return aead.Seal(b[:len(b)+nonceSize], nonce[prefixSize:], plain, slot.AdditionalData()), nil
 }
 
 // Decode implements the codec.
-func (c *encrypt) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
+func (c *encryptionCodec) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 || len(encoded) < 1+int(encoded[0])+nonceSize+tagSize {
 		return nil, fmt.Errorf("%w: it is cut, or was not encoded by Encrypt", payload.ErrDamaged)
 	}
@@ -83,7 +83,7 @@ func (c *encrypt) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
 	if key == nil {
 		return nil, &payload.UnknownEncryptionKeyError{KeyID: id}
 	}
-	plain, err := key.open(rest[:nonceSize], rest[nonceSize:], slot.AdditionalData())
+	plain, err := key.openSealed(rest[:nonceSize], rest[nonceSize:], slot.AdditionalData())
 	if err != nil {
 		return nil, fmt.Errorf("%w: the key %q does not open it: it was changed, moved from another place, or encrypted with another key of this ID", payload.ErrDamaged, id)
 	}
@@ -99,7 +99,7 @@ const (
 	// of them have the same nonce is 2^-49.
 	prefixUses = 1 << 24
 
-	keptPrefixes = 256 // prefixes whose keys a process keeps for decryption
+	maxKeptPrefixes = 256 // prefixes whose keys a process keeps for decryption
 )
 
 // extendedGCM is XAES-256-GCM with one key. The first half of the nonce and the key give the key of AES-256-GCM, whose nonce
@@ -111,11 +111,11 @@ type extendedGCM struct {
 	block cipher.Block
 	k1    [aes.BlockSize]byte // the subkey K1 of CMAC
 
-	mu     sync.Mutex
-	prefix [prefixSize]byte // of the nonces of this process
-	aead   cipher.AEAD      // for the prefix; nil: there is none yet
-	uses   int              // of the prefix
-	known  map[[prefixSize]byte]cipher.AEAD
+	mu           sync.Mutex
+	noncePrefix  [prefixSize]byte // of the nonces of this process
+	aead         cipher.AEAD      // for the prefix; nil: there is none yet
+	prefixUses   int              // of the prefix
+	derivedAEADs map[[prefixSize]byte]cipher.AEAD
 }
 
 // fillNonce fills in a new nonce, and returns what encrypts with it and the rest of the nonce.
@@ -123,30 +123,30 @@ func (x *extendedGCM) fillNonce(nonce []byte) cipher.AEAD {
 	rand.Read(nonce) // never returns an error
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.aead == nil || x.uses >= prefixUses {
-		copy(x.prefix[:], nonce)
-		x.aead, x.uses = x.derive(nonce), 0
+	if x.aead == nil || x.prefixUses >= prefixUses {
+		copy(x.noncePrefix[:], nonce)
+		x.aead, x.prefixUses = x.deriveAEAD(nonce), 0
 	}
-	x.uses++
-	copy(nonce, x.prefix[:])
+	x.prefixUses++
+	copy(nonce, x.noncePrefix[:])
 	return x.aead
 }
 
-// ofPrefix returns what decrypts payloads whose nonces begin as this one.
-func (x *extendedGCM) ofPrefix(nonce []byte) cipher.AEAD {
+// aeadForPrefix returns what decrypts payloads whose nonces begin as this one.
+func (x *extendedGCM) aeadForPrefix(nonce []byte) cipher.AEAD {
 	prefix := [prefixSize]byte(nonce)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if prefix == x.prefix && x.aead != nil {
+	if prefix == x.noncePrefix && x.aead != nil {
 		return x.aead
 	}
-	aead := x.known[prefix]
+	aead := x.derivedAEADs[prefix]
 	if aead == nil {
-		if len(x.known) >= keptPrefixes || x.known == nil {
-			x.known = make(map[[prefixSize]byte]cipher.AEAD)
+		if len(x.derivedAEADs) >= maxKeptPrefixes || x.derivedAEADs == nil {
+			x.derivedAEADs = make(map[[prefixSize]byte]cipher.AEAD)
 		}
-		aead = x.derive(nonce)
-		x.known[prefix] = aead
+		aead = x.deriveAEAD(nonce)
+		x.derivedAEADs[prefix] = aead
 	}
 	return aead
 }
@@ -169,8 +169,8 @@ func newExtendedGCM(secret []byte) *extendedGCM {
 	return x
 }
 
-// derive returns AES-256-GCM with the key for nonces that begin with the first half of this one.
-func (x *extendedGCM) derive(nonce []byte) cipher.AEAD {
+// deriveAEAD returns AES-256-GCM with the key for nonces that begin with the first half of this one.
+func (x *extendedGCM) deriveAEAD(nonce []byte) cipher.AEAD {
 	var key [KeySize]byte
 	for i := range byte(2) {
 		half := key[i*aes.BlockSize:][:aes.BlockSize]
@@ -192,6 +192,6 @@ func (x *extendedGCM) derive(nonce []byte) cipher.AEAD {
 	return gcm
 }
 
-func (x *extendedGCM) open(nonce, sealed, additional []byte) ([]byte, error) {
-	return x.ofPrefix(nonce).Open(nil, nonce[prefixSize:], sealed, additional)
+func (x *extendedGCM) openSealed(nonce, sealed, additional []byte) ([]byte, error) {
+	return x.aeadForPrefix(nonce).Open(nil, nonce[prefixSize:], sealed, additional)
 }

@@ -19,7 +19,7 @@ import (
 // actFlags are the flags of a command that changes something.
 type actFlags struct{ reason, actor string }
 
-func (a *actFlags) add(cmd *cobra.Command) {
+func (a *actFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.reason, "reason", "", "why, for the people who look later")
 	cmd.Flags().StringVar(&a.actor, "actor", "", "who does it (default: your user name)")
 }
@@ -61,26 +61,26 @@ type bulkFlags struct {
 	dryRun, yes bool
 }
 
-func (b *bulkFlags) add(cmd *cobra.Command) {
-	b.actFlags.add(cmd)
-	b.filterFlags.add(cmd)
+func (b *bulkFlags) addTo(cmd *cobra.Command) {
+	b.actFlags.addTo(cmd)
+	b.filterFlags.addTo(cmd)
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "change nothing, and tell what would be done")
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 }
 
-// verb is an operation on runs that are given by IDs or a filter.
-type verb[R any] struct {
-	name string // as in "cancel 12 runs"
-	one  func(ctx context.Context, id string, opts ...durable.ControlOption) (R, error)
-	all  func(ctx context.Context, f durable.Filter, opts ...durable.ControlOption) (R, error)
+// bulkOperation is an operation on runs that are given by IDs or a filter.
+type bulkOperation[R any] struct {
+	name          string // as in "cancel 12 runs"
+	applyToOne    func(ctx context.Context, id string, opts ...durable.ControlOption) (R, error)
+	applyToFilter func(ctx context.Context, f durable.Filter, opts ...durable.ControlOption) (R, error)
 	// matched returns how many runs the result of a filter counts.
-	matched func(R) int
+	countMatched func(R) int
 	// report writes the results of the runs or of the filter.
 	report func([]R) error
 }
 
-// do performs the operation on the runs that the arguments name, or that match the filter of the flags.
-func (v *verb[R]) do(ctx context.Context, s *session, b *bulkFlags, opts ...durable.ControlOption) error {
+// execute performs the operation on the runs that the arguments name, or that match the filter of the flags.
+func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags, opts ...durable.ControlOption) error {
 	filter, filtered, err := b.filter(s.now())
 	if err != nil {
 		return err
@@ -91,52 +91,52 @@ func (v *verb[R]) do(ctx context.Context, s *session, b *bulkFlags, opts ...dura
 	}
 	switch {
 	case len(s.args) > 0 && filtered:
-		return usage("IDs and a filter are given: leave one of them out")
+		return newUsageError("IDs and a filter are given: leave one of them out")
 	case len(s.args) > 0:
-		return v.doEach(ctx, s, opts)
+		return v.executeEach(ctx, s, opts)
 	case !filtered:
-		return usage("no run is named: give IDs, or - to read them from standard input, or a filter such as --workflow; for all runs: --created-before now")
+		return newUsageError("no run is named: give IDs, or - to read them from standard input, or a filter such as --workflow; for all runs: --created-before now")
 	}
-	filter, found, err := freeze(ctx, s.engine, filter)
+	filter, found, err := freezeFilter(ctx, s.engine, filter)
 	if err != nil {
 		return err
 	}
 	if !found {
-		s.say("no run matches")
+		s.writeMessage("no run matches")
 		return nil
 	}
 	if !b.dryRun && !b.yes {
-		preview, err := v.all(ctx, filter, append(opts, durable.DryRun())...)
+		preview, err := v.applyToFilter(ctx, filter, append(opts, durable.DryRun())...)
 		if err != nil {
 			return err
 		}
-		if v.matched(preview) == 0 {
-			s.say("no run matches")
+		if v.countMatched(preview) == 0 {
+			s.writeMessage("no run matches")
 			return nil
 		}
-		if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, wording.Count(v.matched(preview), "run", "runs"))); err != nil {
+		if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, wording.Count(v.countMatched(preview), "run", "runs"))); err != nil {
 			return err
 		}
 	}
-	result, err := v.all(ctx, filter, opts...)
+	result, err := v.applyToFilter(ctx, filter, opts...)
 	return errors.Join(err, v.report([]R{result})) // an error comes with what was done before
 }
 
-// doEach performs the operation on each run that the arguments name. After an error of one run it goes on; after an error of the
+// executeEach performs the operation on each run that the arguments name. After an error of one run it goes on; after an error of the
 // database it ends.
-func (v *verb[R]) doEach(ctx context.Context, s *session, opts []durable.ControlOption) error {
-	ids, err := s.ids(s.args)
+func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, opts []durable.ControlOption) error {
+	ids, err := s.readIDs(s.args)
 	if err != nil {
 		return err
 	}
 	if len(ids) == 0 {
-		s.say("standard input names no run")
+		s.writeMessage("standard input names no run")
 		return nil
 	}
 	var results []R
 	var failed []error
 	for _, id := range ids {
-		result, err := v.one(ctx, id, opts...)
+		result, err := v.applyToOne(ctx, id, opts...)
 		if err == nil {
 			results = append(results, result)
 			continue
@@ -147,13 +147,13 @@ func (v *verb[R]) doEach(ctx context.Context, s *session, opts []durable.Control
 		}
 	}
 	if len(failed) > 0 && len(ids) > 1 {
-		s.say("%s: %d of %s done", v.name, len(results), wording.Count(len(ids), "run", "runs"))
+		s.writeMessage("%s: %d of %s done", v.name, len(results), wording.Count(len(ids), "run", "runs"))
 	}
 	return errors.Join(v.report(results), errors.Join(failed...))
 }
 
-// ids returns the arguments; if there is only -, the lines of standard input, which end with \n or \r\n. Spaces belong to the IDs.
-func (p *printer) ids(args []string) (ids []string, err error) {
+// readIDs returns the arguments; if there is only -, the lines of standard input, which end with \n or \r\n. Spaces belong to the IDs.
+func (p *printer) readIDs(args []string) (ids []string, err error) {
 	if len(args) != 1 || args[0] != "-" {
 		return args, nil
 	}
@@ -169,9 +169,9 @@ func (p *printer) ids(args []string) (ids []string, err error) {
 	return ids, nil
 }
 
-// freeze bounds the filter to the runs that exist now, so that the operation reaches no run that was started after its preview. It
+// freezeFilter bounds the filter to the runs that exist now, so that the operation reaches no run that was started after its preview. It
 // reports false if no run matches.
-func freeze(ctx context.Context, e *durable.Engine, filter durable.Filter) (durable.Filter, bool, error) {
+func freezeFilter(ctx context.Context, e *durable.Engine, filter durable.Filter) (durable.Filter, bool, error) {
 	page, err := e.List(ctx, filter, durable.Page{Limit: 1})
 	if err != nil || len(page.Runs) == 0 {
 		return filter, false, err
@@ -185,7 +185,7 @@ func freeze(ctx context.Context, e *durable.Engine, filter durable.Filter) (dura
 // confirm asks whether to do something. Without a terminal it returns an error that names --yes.
 func (p *printer) confirm(ctx context.Context, what string) error {
 	if !isTerminal(p.in) {
-		return usage("this would %s: add --yes to do so without a question, or --dry-run to see what would be done", what)
+		return newUsageError("this would %s: add --yes to do so without a question, or --dry-run to see what would be done", what)
 	}
 	fmt.Fprintf(p.err, "%s? [y/N] ", wording.Escape(what))
 	reply := make(chan string, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func auditCommand(f *frame) []*cobra.Command {
+func auditCommand(f *globalFlags) []*cobra.Command {
 	var after string
 	var limit int
 	cmd := &cobra.Command{
@@ -28,7 +28,7 @@ func auditCommand(f *frame) []*cobra.Command {
 			return &markedError{errUsage, err}
 		}
 		if limit < 0 {
-			return usage("--limit is %d: use a positive number, or 0 for all", limit)
+			return newUsageError("--limit is %d: use a positive number, or 0 for all", limit)
 		}
 		acts, err := lastActs(ctx, s.engine)
 		if err != nil {
@@ -41,7 +41,7 @@ func auditCommand(f *frame) []*cobra.Command {
 				return err
 			}
 			var runs durable.RunPage
-			if ids := wording.RunsOfActs(page); len(ids) > 0 {
+			if ids := wording.RunIDsForActs(page); len(ids) > 0 {
 				if runs, err = s.engine.List(ctx, durable.Filter{RunID: ids}, durable.Page{Limit: mostPerPage}); err != nil {
 					return err
 				}
@@ -61,10 +61,10 @@ func auditCommand(f *frame) []*cobra.Command {
 			}
 		}
 		if limit > 0 && len(acts) > limit {
-			s.say("there are earlier acts: use --limit")
+			s.writeMessage("there are earlier acts: use --limit")
 			acts = acts[:limit]
 		}
-		return print(s.printer, acts, func(a *wording.Act) string { return a.Name }, actColumns(s.printer))
+		return printRows(s.printer, acts, func(a *wording.Act) string { return a.Name }, actColumns(s.printer))
 	})}
 }
 
@@ -89,13 +89,13 @@ func lastActs(ctx context.Context, e *durable.Engine) ([]wording.Act, error) {
 func actColumns(p *printer) []column[wording.Act] {
 	type row = wording.Act
 	return []column[row]{
-		{title: "AT", keep: true, text: func(a *row) string { return p.pastOrExact(a.At) }},
-		{title: "ACT", keep: true, text: func(a *row) string { return a.Verb }},
-		{title: "TARGET", keep: true, text: func(a *row) string { return a.Target }},
-		{title: "NAME", keep: true, text: func(a *row) string { return a.Name }},
-		{title: "WORKFLOW", wide: true, text: func(a *row) string { return a.Workflow }},
+		{title: "AT", isShortenedLast: true, text: func(a *row) string { return p.pastOrExact(a.At) }},
+		{title: "ACT", isShortenedLast: true, text: func(a *row) string { return a.Verb }},
+		{title: "TARGET", isShortenedLast: true, text: func(a *row) string { return a.Target }},
+		{title: "NAME", isShortenedLast: true, text: func(a *row) string { return a.Name }},
+		{title: "WORKFLOW", isWideOnly: true, text: func(a *row) string { return a.Workflow }},
 		{title: "ACTOR", text: func(a *row) string { return cmp.Or(a.Actor, "-") }},
 		{title: "REASON", text: func(a *row) string { return a.Reason }},
-		{title: "CHANGE", text: func(a *row) string { return ifTrue(a.Old+a.New != "", cmp.Or(a.Old, "-")+" to "+cmp.Or(a.New, "-")) }},
+		{title: "CHANGE", text: func(a *row) string { return textIf(a.Old+a.New != "", cmp.Or(a.Old, "-")+" to "+cmp.Or(a.New, "-")) }},
 	}
 }

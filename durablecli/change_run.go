@@ -11,7 +11,7 @@ import (
 )
 
 // changeCommands returns the commands that change a property of runs, which are given by their IDs.
-func changeCommands(f *frame) []*cobra.Command {
+func changeCommands(f *globalFlags) []*cobra.Command {
 	tag := &cobra.Command{
 		Use: "tag ID KEY=VALUE...", GroupID: groupAct, Args: cobra.MinimumNArgs(2),
 		Short:   "Set tags of a run; KEY= removes one",
@@ -24,8 +24,8 @@ func changeCommands(f *frame) []*cobra.Command {
 	}
 	timeout := &cobra.Command{Use: "timeout DURATION {ID... | -}", GroupID: groupAct, Args: cobra.MinimumNArgs(2), Short: "Let runs expire after a duration from now; 0 removes the timeout"}
 	var moveFlags, priorityFlags actFlags
-	moveFlags.add(move)
-	priorityFlags.add(priority)
+	moveFlags.addTo(move)
+	priorityFlags.addTo(priority)
 	return []*cobra.Command{
 		f.withEngine(tag, func(ctx context.Context, s *session) error {
 			tags, err := parseTags(s.args[1:])
@@ -35,29 +35,29 @@ func changeCommands(f *frame) []*cobra.Command {
 			return s.engine.SetTags(ctx, s.args[0], tags)
 		}),
 		f.withEngine(move, func(ctx context.Context, s *session) error {
-			return s.each(func(id string) error { return s.engine.MoveToQueue(ctx, id, s.args[0], moveFlags.options()...) })
+			return s.changeEach(func(id string) error { return s.engine.MoveToQueue(ctx, id, s.args[0], moveFlags.options()...) })
 		}),
 		f.withEngine(priority, func(ctx context.Context, s *session) error {
 			n, err := strconv.Atoi(s.args[0])
 			if err != nil {
-				return usage("the priority %q is no number: use -2 to 2", s.args[0])
+				return newUsageError("the priority %q is no number: use -2 to 2", s.args[0])
 			}
-			return s.each(func(id string) error { return s.engine.SetPriority(ctx, id, n, priorityFlags.options()...) })
+			return s.changeEach(func(id string) error { return s.engine.SetPriority(ctx, id, n, priorityFlags.options()...) })
 		}),
 		f.withEngine(timeout, func(ctx context.Context, s *session) error {
 			d, err := wording.ParseDuration(s.args[0])
 			if err != nil {
 				return &markedError{errUsage, err}
 			}
-			return s.each(func(id string) error { return s.engine.SetTimeout(ctx, id, d) })
+			return s.changeEach(func(id string) error { return s.engine.SetTimeout(ctx, id, d) })
 		}),
 	}
 }
 
-// each changes the runs that the arguments after the first name. After an error of one run it goes on; after an error of the database
+// changeEach changes the runs that the arguments after the first name. After an error of one run it goes on; after an error of the database
 // it ends.
-func (s *session) each(change func(id string) error) error {
-	ids, err := s.ids(s.args[1:])
+func (s *session) changeEach(change func(id string) error) error {
+	ids, err := s.readIDs(s.args[1:])
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,6 @@ func (s *session) each(change func(id string) error) error {
 			break
 		}
 	}
-	s.say("changed %d of %s", done, wording.Count(len(ids), "run", "runs"))
+	s.writeMessage("changed %d of %s", done, wording.Count(len(ids), "run", "runs"))
 	return errors.Join(failed...)
 }

@@ -41,7 +41,7 @@ func TestTheClockOfThisMachineMayBeWrong(t *testing.T) {
 	}
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		for _, name := range []string{"doctor", "workers"} {
-			cmd := commandOf(&frame{given: e, clock: func() time.Time { return time.Now().Add(ahead) }})
+			cmd := newRootCommand(&globalFlags{givenEngine: e, clock: func() time.Time { return time.Now().Add(ahead) }})
 			var out strings.Builder
 			cmd.SetOut(&out)
 			cmd.SetErr(&out)

@@ -12,16 +12,16 @@ import (
 )
 
 // controlCommands returns the commands of the operations with a durable.ControlResult.
-func controlCommands(f *frame) []*cobra.Command {
+func controlCommands(f *globalFlags) []*cobra.Command {
 	var freezeTimers, onlyItself, onlyUnstarted bool
 	pause := controlCommand(f, "pause", "Pause runs and their descendants; running steps finish first", nil,
-		func(e *durable.Engine) (controlOne, controlAll) { return e.Pause, e.PauseAll })
+		func(e *durable.Engine) (controlOneFunc, controlAllFunc) { return e.Pause, e.PauseAll })
 	resume := controlCommand(f, "resume", "Resume runs that are paused", func() (opts []durable.ControlOption) {
 		if freezeTimers {
 			opts = append(opts, durable.FreezeTimers())
 		}
 		return opts
-	}, func(e *durable.Engine) (controlOne, controlAll) { return e.Resume, e.ResumeAll })
+	}, func(e *durable.Engine) (controlOneFunc, controlAllFunc) { return e.Resume, e.ResumeAll })
 	resume.Flags().BoolVar(&freezeTimers, "freeze-timers", false, "sleeps, waits and timeouts end later by the duration of the pause")
 	cancel := controlCommand(f, "cancel", "Cancel runs and their descendants; their compensations are executed", func() (opts []durable.ControlOption) {
 		if onlyItself {
@@ -31,27 +31,27 @@ func controlCommands(f *frame) []*cobra.Command {
 			opts = append(opts, durable.OnlyUnstarted())
 		}
 		return opts
-	}, func(e *durable.Engine) (controlOne, controlAll) { return e.Cancel, e.CancelAll })
+	}, func(e *durable.Engine) (controlOneFunc, controlAllFunc) { return e.Cancel, e.CancelAll })
 	cancel.Flags().BoolVar(&onlyItself, "only-itself", false, "descendants continue")
 	cancel.Flags().BoolVar(&onlyUnstarted, "only-unstarted", false, "descendants that have been executed continue")
 	cancel.MarkFlagsMutuallyExclusive("only-itself", "only-unstarted")
 	terminate := controlCommand(f, "terminate", "End runs and their descendants at once, without compensations", nil,
-		func(e *durable.Engine) (controlOne, controlAll) { return e.Terminate, e.TerminateAll })
+		func(e *durable.Engine) (controlOneFunc, controlAllFunc) { return e.Terminate, e.TerminateAll })
 	return []*cobra.Command{pause, resume, cancel, terminate}
 }
 
 type (
-	controlOne = func(context.Context, string, ...durable.ControlOption) (durable.ControlResult, error)
-	controlAll = func(context.Context, durable.Filter, ...durable.ControlOption) (durable.ControlResult, error)
+	controlOneFunc = func(context.Context, string, ...durable.ControlOption) (durable.ControlResult, error)
+	controlAllFunc = func(context.Context, durable.Filter, ...durable.ControlOption) (durable.ControlResult, error)
 )
 
-// controlled is the result of an operation: of one run, or of a filter.
-type controlled struct {
+// controlRow is the result of an operation: of one run, or of a filter.
+type controlRow struct {
 	ID string // the run; empty: a filter
 	durable.ControlResult
 }
 
-func controlCommand(f *frame, name, short string, options func() []durable.ControlOption, of func(*durable.Engine) (controlOne, controlAll)) *cobra.Command {
+func controlCommand(f *globalFlags, name, short string, options func() []durable.ControlOption, of func(*durable.Engine) (controlOneFunc, controlAllFunc)) *cobra.Command {
 	var b bulkFlags
 	cmd := &cobra.Command{
 		Use: name + " {ID... | - | FILTER}", GroupID: groupAct, Args: cobra.ArbitraryArgs,
@@ -59,45 +59,45 @@ func controlCommand(f *frame, name, short string, options func() []durable.Contr
 		Long:    short + ".\n\nThe runs are those with the IDs, those whose IDs standard input has, one a line (-), or those that match the filter.\nFor a filter, the command tells how many runs match, and asks.",
 		Example: fmt.Sprintf("  durable %[1]s order-42 --reason \"wrong prices\"\n  durable %[1]s --workflow checkout --created-after 1h --dry-run", name),
 	}
-	b.add(cmd)
+	b.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		one, all := of(s.engine)
-		v := &verb[controlled]{
+		v := &bulkOperation[controlRow]{
 			name: name,
-			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (controlled, error) {
+			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (controlRow, error) {
 				if b.dryRun {
 					return s.previewControl(ctx, name, id)
 				}
 				result, err := one(ctx, id, opts...)
-				return controlled{id, result}, err
+				return controlRow{id, result}, err
 			},
-			all: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (controlled, error) {
+			applyToFilter: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (controlRow, error) {
 				result, err := all(ctx, filter, opts...)
-				return controlled{"", result}, err
+				return controlRow{"", result}, err
 			},
-			matched: func(r controlled) int { return r.Matched },
-			report: func(results []controlled) error {
-				return print(s.printer, results, func(r *controlled) string { return r.ID }, controlledColumns())
+			countMatched: func(r controlRow) int { return r.Matched },
+			report: func(results []controlRow) error {
+				return printRows(s.printer, results, func(r *controlRow) string { return r.ID }, controlledColumns())
 			},
 		}
 		var opts []durable.ControlOption
 		if options != nil {
 			opts = options()
 		}
-		return v.do(ctx, s, &b, opts...)
+		return v.execute(ctx, s, &b, opts...)
 	})
 }
 
 // previewControl returns how many live runs an operation on the run would reach, descendants included, as Requested. It returns an error if there is
 // none, or if the run has nothing to resume.
-func (s *session) previewControl(ctx context.Context, name, id string) (controlled, error) {
+func (s *session) previewControl(ctx context.Context, name, id string) (controlRow, error) {
 	run, err := s.engine.Get(ctx, id)
 	if err != nil {
-		return controlled{}, err
+		return controlRow{}, err
 	}
 	counts, err := s.engine.Counts(ctx, run.RunID)
 	if err != nil {
-		return controlled{}, err
+		return controlRow{}, err
 	}
 	live := 0
 	for _, status := range wording.StatusGroups["live"] {
@@ -106,29 +106,29 @@ func (s *session) previewControl(ctx context.Context, name, id string) (controll
 		}
 	}
 	if live == 0 {
-		return controlled{}, fmt.Errorf("%s run %q: it is %s, and no run of its tree can be %s", name, id, run.Status, pastOf(name))
+		return controlRow{}, fmt.Errorf("%s run %q: it is %s, and no run of its tree can be %s", name, id, run.Status, pastParticiple(name))
 	}
-	return controlled{id, durable.ControlResult{Matched: 1, Requested: live}}, nil
+	return controlRow{id, durable.ControlResult{Matched: 1, Requested: live}}, nil
 }
 
-// pastOf returns the participle of an operation.
-func pastOf(name string) string {
+// pastParticiple returns the participle of an operation.
+func pastParticiple(name string) string {
 	if name == "cancel" {
 		return "cancelled"
 	}
 	return strings.TrimSuffix(name, "e") + "ed"
 }
 
-func controlledColumns() []column[controlled] {
-	return []column[controlled]{
-		{title: "ID", keep: true, text: func(r *controlled) string {
+func controlledColumns() []column[controlRow] {
+	return []column[controlRow]{
+		{title: "ID", isShortenedLast: true, text: func(r *controlRow) string {
 			if r.ID == "" {
 				return "(filter)"
 			}
 			return r.ID
 		}},
-		{title: "MATCHED", right: true, text: func(r *controlled) string { return fmt.Sprint(r.Matched) }},
-		{title: "DONE", right: true, keep: true, text: func(r *controlled) string { return fmt.Sprint(r.Done) }},
-		{title: "REQUESTED", right: true, keep: true, text: func(r *controlled) string { return fmt.Sprint(r.Requested) }},
+		{title: "MATCHED", alignsRight: true, text: func(r *controlRow) string { return fmt.Sprint(r.Matched) }},
+		{title: "DONE", alignsRight: true, isShortenedLast: true, text: func(r *controlRow) string { return fmt.Sprint(r.Done) }},
+		{title: "REQUESTED", alignsRight: true, isShortenedLast: true, text: func(r *controlRow) string { return fmt.Sprint(r.Requested) }},
 	}
 }

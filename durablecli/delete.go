@@ -11,13 +11,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// deleted is the result of a deletion: of one run, or of a filter.
-type deleted struct {
+// deletionRow is the result of a deletion: of one run, or of a filter.
+type deletionRow struct {
 	ID string // the run; empty: a filter
 	durable.DeletedRuns
 }
 
-func deleteCommand(f *frame) []*cobra.Command {
+func deleteCommand(f *globalFlags) []*cobra.Command {
 	var b bulkFlags
 	cmd := &cobra.Command{
 		Use: "delete {ID... | - | FILTER}", GroupID: groupAct, Args: cobra.ArbitraryArgs,
@@ -26,42 +26,42 @@ func deleteCommand(f *frame) []*cobra.Command {
 			"The runs are those with the IDs, those whose IDs standard input has, one a line (-), or the root runs that match the\nfilter and have ended. For a filter, the command tells how many runs match, and asks.",
 		Example: "  durable delete order-42\n  durable delete --status completed --older-than 90d --dry-run",
 	}
-	b.add(cmd)
+	b.addTo(cmd)
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
-		v := &verb[deleted]{
+		v := &bulkOperation[deletionRow]{
 			name: "delete",
-			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (deleted, error) {
+			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (deletionRow, error) {
 				result, err := s.engine.Delete(ctx, id, opts...)
-				return deleted{id, result}, err
+				return deletionRow{id, result}, err
 			},
-			all: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (deleted, error) {
+			applyToFilter: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (deletionRow, error) {
 				result, err := s.engine.DeleteAll(ctx, filter, opts...)
-				return deleted{"", result}, err
+				return deletionRow{"", result}, err
 			},
-			matched: func(r deleted) int { return r.Matched },
-			report:  func(results []deleted) error { return reportDeletions(s.printer, results) },
+			countMatched: func(r deletionRow) int { return r.Matched },
+			report:       func(results []deletionRow) error { return reportDeletions(s.printer, results) },
 		}
-		return v.do(ctx, s, &b)
+		return v.execute(ctx, s, &b)
 	})}
 }
 
-func reportDeletions(p *printer, results []deleted) error {
+func reportDeletions(p *printer, results []deletionRow) error {
 	refused := 0
 	for _, r := range results {
 		for _, run := range r.Refused {
-			p.say("%s was refused: %v", run.ID, run.Err)
+			p.writeMessage("%s was refused: %v", run.ID, run.Err)
 			refused++
 		}
 	}
-	err := print(p, results, func(r *deleted) string { return r.ID }, []column[deleted]{
-		{title: "ID", keep: true, text: func(r *deleted) string {
+	err := printRows(p, results, func(r *deletionRow) string { return r.ID }, []column[deletionRow]{
+		{title: "ID", isShortenedLast: true, text: func(r *deletionRow) string {
 			if r.ID == "" {
 				return "(filter)"
 			}
 			return r.ID
 		}},
-		{title: "MATCHED", right: true, text: func(r *deleted) string { return fmt.Sprint(r.Matched) }},
-		{title: "DELETED", right: true, text: func(r *deleted) string { return fmt.Sprint(r.Deleted) }},
+		{title: "MATCHED", alignsRight: true, text: func(r *deletionRow) string { return fmt.Sprint(r.Matched) }},
+		{title: "DELETED", alignsRight: true, text: func(r *deletionRow) string { return fmt.Sprint(r.Deleted) }},
 	})
 	if refused > 0 {
 		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, wording.Count(refused, "run", "runs")))

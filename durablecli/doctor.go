@@ -27,17 +27,17 @@ const (
 	problem = doctor.Problem
 )
 
-// found returns a finding; without a fix, nothing is wrong.
-func found(level severity, check, text, fix string) finding {
+// newFinding returns a finding; without a fix, nothing is wrong.
+func newFinding(level severity, check, text, fix string) finding {
 	return finding{Level: level, Check: check, Finding: text, Fix: fix}
 }
 
 // errProblems is returned when the doctor found a problem.
 var errProblems = errors.New("there are problems")
 
-func doctorCommand(f *frame) []*cobra.Command {
+func doctorCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
-		Use: "doctor", GroupID: groupCare, Args: cobra.NoArgs,
+		Use: "doctor", GroupID: groupMaintain, Args: cobra.NoArgs,
 		Short: "Find what is wrong with the database, the workers and the runs, and say how to fix it",
 		Long: "Find what is wrong with the database, the workers and the runs, and say how to fix it. The exit code is 1 if there is a problem,\n" +
 			"and 0 if there are only warnings. The doctor changes nothing.",
@@ -63,7 +63,7 @@ func doctorCommand(f *frame) []*cobra.Command {
 // printFindings writes the findings, each with its fix below: a column would shorten what is most important.
 func (p *printer) printFindings(findings []finding) error {
 	if p.format != formatTable && p.format != formatWide {
-		return print(p, findings, func(f *finding) string { return f.Check }, nil)
+		return printRows(p, findings, func(f *finding) string { return f.Check }, nil)
 	}
 	colors := map[severity]color{fine: green, warning: yellow, problem: red}
 	widest := 0
@@ -101,12 +101,12 @@ func wrapWords(text string, width int) (lines []string) {
 
 // examine returns all findings. It opens the database by itself, because what is wrong with it may keep the engine from opening.
 func (s *session) examine(ctx context.Context) (findings []finding, err error) {
-	if s.given != nil {
-		s.say("the settings of the database are not checked: call durable doctor with --url or --file for them")
-		s.use(ctx, s.given)
+	if s.givenEngine != nil {
+		s.writeMessage("the settings of the database are not checked: call durable doctor with --url or --file for them")
+		s.useEngine(ctx, s.givenEngine)
 		return doctor.Examine(ctx, s.engine)
 	}
-	target, err := s.target(s)
+	target, err := s.findDatabase(s)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 		return nil, &markedError{errDatabase, err}
 	}
 	defer d.close()
-	have, err := d.version(ctx)
+	have, err := d.schemaVersion(ctx)
 	if err != nil {
 		return nil, &markedError{errDatabase, err}
 	}
@@ -124,7 +124,7 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if err != nil {
 		return nil, &markedError{errDatabase, err}
 	}
-	settings, err := d.check(ctx)
+	settings, err := d.checkSettings(ctx)
 	if err != nil {
 		return nil, &markedError{errDatabase, err}
 	}
@@ -134,10 +134,10 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	}
 	engine, closeStore, err := s.open(ctx, s)
 	if err != nil {
-		return append(findings, found(problem, "open", err.Error(), "see the error")), nil
+		return append(findings, newFinding(problem, "open", err.Error(), "see the error")), nil
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	s.use(ctx, engine)
+	s.useEngine(ctx, engine)
 	runs, err := doctor.Examine(ctx, s.engine)
 	return append(findings, runs...), err
 }
@@ -147,17 +147,17 @@ func schemaFinding(have int, all []schema.Migration) (finding, bool) {
 	const check = "schema"
 	switch {
 	case have == 0:
-		return found(problem, check, "the database has no tables of durable", "check the address and --schema, or create the tables with durable migrate up"), false
+		return newFinding(problem, check, "the database has no tables of durable", "check the address and --schema, or create the tables with durable migrate up"), false
 	case have < len(all):
-		return found(problem, check, fmt.Sprintf("the schema is at version %d, and this program needs %d", have, len(all)), "apply the missing migrations with durable migrate up, or use the version of the command that fits the workers"), false
+		return newFinding(problem, check, fmt.Sprintf("the schema is at version %d, and this program needs %d", have, len(all)), "apply the missing migrations with durable migrate up, or use the version of the command that fits the workers"), false
 	case have > len(all):
-		return found(problem, check, fmt.Sprintf("the schema is at version %d, and this program knows up to %d", have, len(all)), "update this program"), false
+		return newFinding(problem, check, fmt.Sprintf("the schema is at version %d, and this program knows up to %d", have, len(all)), "update this program"), false
 	}
-	return found(fine, check, fmt.Sprintf("version %d", have), ""), true
+	return newFinding(fine, check, fmt.Sprintf("version %d", have), ""), true
 }
 
 // clockFinding compares this machine's clock with the database's.
-func clockFinding(ctx context.Context, d inspected) (finding, error) {
+func clockFinding(ctx context.Context, d inspectedDatabase) (finding, error) {
 	const check = "clock"
 	const tolerated = time.Second
 	before := time.Now()
@@ -168,7 +168,7 @@ func clockFinding(ctx context.Context, d inspected) (finding, error) {
 	elapsed := time.Since(before)
 	offset := there.Sub(before.Add(elapsed / 2)).Truncate(time.Millisecond)
 	if offset.Abs() > tolerated+elapsed {
-		return found(warning, check, fmt.Sprintf("the database's clock differs by %v from this machine's", offset), "set the clocks by NTP: all times are the database's, so those that you give and read here are off by this much"), nil
+		return newFinding(warning, check, fmt.Sprintf("the database's clock differs by %v from this machine's", offset), "set the clocks by NTP: all times are the database's, so those that you give and read here are off by this much"), nil
 	}
-	return found(fine, check, fmt.Sprintf("differs by %v from this machine's, read in %v", offset, elapsed.Truncate(10*time.Microsecond)), ""), nil
+	return newFinding(fine, check, fmt.Sprintf("differs by %v from this machine's, read in %v", offset, elapsed.Truncate(10*time.Microsecond)), ""), nil
 }

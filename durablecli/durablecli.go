@@ -34,11 +34,11 @@ import (
 // Pass the command to [Execute], or add it to a command of your own; then [ExitCode] returns the exit code for the error of your
 // command's Execute.
 func Command(e *durable.Engine) *cobra.Command {
-	return commandOf(&frame{given: e, clock: time.Now})
+	return newRootCommand(&globalFlags{givenEngine: e, clock: time.Now})
 }
 
-// commandOf returns the command with the given frame.
-func commandOf(f *frame) *cobra.Command {
+// newRootCommand returns the command with the given frame.
+func newRootCommand(f *globalFlags) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "durable",
 		Short: "Operate the runs of a database: look, act, migrate, diagnose",
@@ -49,11 +49,13 @@ func commandOf(f *frame) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%w; see %s --help", err, cmd.CommandPath()) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return newUsageError("%w; see %s --help", err, cmd.CommandPath())
+	})
 	f.addGlobalFlags(root)
-	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"}, &cobra.Group{ID: groupCare, Title: "Deploy and care:"})
-	root.SetHelpCommandGroupID(groupCare)
-	for _, add := range commands {
+	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"}, &cobra.Group{ID: groupMaintain, Title: "Deploy and care:"})
+	root.SetHelpCommandGroupID(groupMaintain)
+	for _, add := range commandConstructors {
 		root.AddCommand(add(f)...)
 	}
 	return root
@@ -61,13 +63,13 @@ func commandOf(f *frame) *cobra.Command {
 
 // The groups of commands in the help.
 const (
-	groupLook = "look"
-	groupAct  = "act"
-	groupCare = "care"
+	groupLook     = "look"
+	groupAct      = "act"
+	groupMaintain = "care"
 )
 
-// commands returns the commands of each noun or verb.
-var commands = []func(*frame) []*cobra.Command{
+// commandConstructors returns the commands of each noun or verb.
+var commandConstructors = []func(*globalFlags) []*cobra.Command{
 	listCommand, getCommand, historyCommand, treeCommand, graphCommand, countsCommand, failuresCommand, eventsCommand, queuesCommand, limitsCommand,
 	schedulesCommand, workersCommand, auditCommand, topCommand, uiCommand,
 	startCommand, signalCommand, controlCommands, retryCommand, deleteCommand, changeCommands, queueCommand, limitCommand, scheduleCommand,

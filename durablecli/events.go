@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func eventsCommand(f *frame) []*cobra.Command {
+func eventsCommand(f *globalFlags) []*cobra.Command {
 	var follow bool
 	var cursor, workflow string
 	var types []string
@@ -33,7 +33,7 @@ func eventsCommand(f *frame) []*cobra.Command {
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		for _, t := range types {
 			if !slices.Contains(eventTypes, t) {
-				return usage("the event type %q does not exist: use one of %s", t, strings.Join(eventTypes, ", "))
+				return newUsageError("the event type %q does not exist: use one of %s", t, strings.Join(eventTypes, ", "))
 			}
 		}
 		matches := func(e *durable.Event) bool {
@@ -43,7 +43,7 @@ func eventsCommand(f *frame) []*cobra.Command {
 			return followEvents(ctx, s, cursor, matches)
 		}
 		if limit < 0 {
-			return usage("--limit is %d: use a positive number, or 0 for all", limit)
+			return newUsageError("--limit is %d: use a positive number, or 0 for all", limit)
 		}
 		if cursor == "" && limit > 0 {
 			return latestEvents(ctx, s, limit, matches)
@@ -70,7 +70,7 @@ func latestEvents(ctx context.Context, s *session, limit int, matches func(*dura
 				continue
 			}
 			if len(shown) == limit {
-				s.say("there are earlier events: use --limit")
+				s.writeMessage("there are earlier events: use --limit")
 				page = nil
 				break
 			}
@@ -78,7 +78,7 @@ func latestEvents(ctx context.Context, s *session, limit int, matches func(*dura
 		}
 		if len(page) < mostPerPage {
 			slices.Reverse(shown)
-			return print(s.printer, shown, func(e *durable.Event) string { return e.ID }, eventColumns(s.printer))
+			return printRows(s.printer, shown, func(e *durable.Event) string { return e.ID }, eventColumns(s.printer))
 		}
 		cursor = page[len(page)-1].Cursor
 	}
@@ -97,14 +97,14 @@ func listEvents(ctx context.Context, s *session, cursor string, limit int, match
 				continue
 			}
 			if limit > 0 && len(shown) == limit {
-				s.say("there are more events: use --limit, or continue with --cursor %s", shown[limit-1].Cursor)
+				s.writeMessage("there are more events: use --limit, or continue with --cursor %s", shown[limit-1].Cursor)
 				page = nil
 				break
 			}
 			shown = append(shown, page[i])
 		}
 		if len(page) < mostPerPage {
-			return print(s.printer, shown, func(e *durable.Event) string { return e.ID }, eventColumns(s.printer))
+			return printRows(s.printer, shown, func(e *durable.Event) string { return e.ID }, eventColumns(s.printer))
 		}
 		cursor = page[len(page)-1].Cursor
 	}
@@ -113,7 +113,7 @@ func listEvents(ctx context.Context, s *session, cursor string, limit int, match
 // followEvents writes events as they come, from now on if the cursor is empty, until ctx ends.
 func followEvents(ctx context.Context, s *session, cursor string, matches func(*durable.Event) bool) error {
 	if s.format == formatJSON {
-		return usage("--follow does not end, so its output is no JSON array: use -o jsonl")
+		return newUsageError("--follow does not end, so its output is no JSON array: use -o jsonl")
 	}
 	if cursor == "" {
 		var err error
@@ -121,7 +121,7 @@ func followEvents(ctx context.Context, s *session, cursor string, matches func(*
 			return err
 		}
 	}
-	s.say("following events; interrupt to end")
+	s.writeMessage("following events; interrupt to end")
 	for event, err := range s.engine.WatchEvents(ctx, cursor) {
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func followEvents(ctx context.Context, s *session, cursor string, matches func(*
 		if s.format == formatTable || s.format == formatWide {
 			err = s.write(eventLine(s.printer, &event))
 		} else {
-			err = print(s.printer, []durable.Event{event}, func(e *durable.Event) string { return e.ID }, nil)
+			err = printRows(s.printer, []durable.Event{event}, func(e *durable.Event) string { return e.ID }, nil)
 		}
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func followEvents(ctx context.Context, s *session, cursor string, matches func(*
 
 // eventLine returns an event as a line of a stream, whose columns cannot be laid out together.
 func eventLine(p *printer, e *durable.Event) string {
-	line := fmt.Sprintf("%s  %s  %-20s  %s", wording.Exact(e.At), p.paint(eventColor(e.Type), fmt.Sprintf("%-10s", e.Type)), wording.Escape(e.Workflow), wording.Escape(e.ID))
+	line := fmt.Sprintf("%s  %s  %-20s  %s", wording.ExactTime(e.At), p.paint(eventColor(e.Type), fmt.Sprintf("%-10s", e.Type)), wording.Escape(e.Workflow), wording.Escape(e.ID))
 	if detail := eventDetail(e); detail != "" {
 		line += "  " + wording.Escape(detail)
 	}
@@ -169,7 +169,7 @@ func eventDetail(e *durable.Event) string {
 		text = cmp.Or(e.Old, "-") + " to " + cmp.Or(e.New, "-")
 	}
 	if e.Reason != "" || e.Actor != "" {
-		text = strings.TrimSpace(text + " " + wording.ByWhom(e.Reason, e.Actor))
+		text = strings.TrimSpace(text + " " + wording.ReasonAndActor(e.Reason, e.Actor))
 	}
 	return cmp.Or(text, e.Name)
 }
@@ -177,12 +177,12 @@ func eventDetail(e *durable.Event) string {
 func eventColumns(p *printer) []column[durable.Event] {
 	type row = durable.Event
 	return []column[row]{
-		{title: "AT", keep: true, text: func(e *row) string { return p.pastOrExact(e.At) }},
-		{title: "EVENT", keep: true, text: func(e *row) string { return string(e.Type) }, color: func(e *row) color { return eventColor(e.Type) }},
+		{title: "AT", isShortenedLast: true, text: func(e *row) string { return p.pastOrExact(e.At) }},
+		{title: "EVENT", isShortenedLast: true, text: func(e *row) string { return string(e.Type) }, color: func(e *row) color { return eventColor(e.Type) }},
 		{title: "WORKFLOW", text: func(e *row) string { return e.Workflow }},
-		{title: "ID", keep: true, text: func(e *row) string { return e.ID }},
-		{title: "RUN ID", wide: true, text: func(e *row) string { return e.RunID }},
+		{title: "ID", isShortenedLast: true, text: func(e *row) string { return e.ID }},
+		{title: "RUN ID", isWideOnly: true, text: func(e *row) string { return e.RunID }},
 		{title: "DETAIL", text: eventDetail},
-		{title: "CURSOR", wide: true, text: func(e *row) string { return e.Cursor }},
+		{title: "CURSOR", isWideOnly: true, text: func(e *row) string { return e.Cursor }},
 	}
 }

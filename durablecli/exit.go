@@ -41,8 +41,8 @@ type markedError struct{ mark, err error }
 func (e *markedError) Error() string   { return e.err.Error() }
 func (e *markedError) Unwrap() []error { return []error{e.mark, e.err} }
 
-// usage returns an error for invalid arguments.
-func usage(format string, args ...any) error {
+// newUsageError returns an error for invalid arguments.
+func newUsageError(format string, args ...any) error {
 	return &markedError{errUsage, fmt.Errorf(format, args...)}
 }
 

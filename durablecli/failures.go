@@ -22,7 +22,7 @@ type failureGroup struct {
 	Message  string // of the newest
 }
 
-func failuresCommand(f *frame) []*cobra.Command {
+func failuresCommand(f *globalFlags) []*cobra.Command {
 	var flags filterFlags
 	cmd := &cobra.Command{
 		Use: "failures", GroupID: groupLook, Args: cobra.NoArgs,
@@ -31,7 +31,7 @@ func failuresCommand(f *frame) []*cobra.Command {
 			"Without --created-after, runs that were started in the last seven days are considered. Of each group the newest 10,000 runs are read.",
 		Example: "  durable failures --created-after 12h\n  durable retry -w checkout --failed-step charge --failed-type '*stripe.CardError'",
 	}
-	flags.add(cmd)
+	flags.addTo(cmd)
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		filter, _, err := flags.filter(s.now())
 		if err != nil {
@@ -48,18 +48,18 @@ func failuresCommand(f *frame) []*cobra.Command {
 		for i, g := range groups {
 			rows[i] = failureGroup{g.Workflow, g.Step, g.Type, g.Runs, g.More, g.First, g.Last, g.ID, g.Err.Message}
 		}
-		return print(s.printer, rows, func(g *failureGroup) string { return g.NewestID }, failureColumns(s.printer))
+		return printRows(s.printer, rows, func(g *failureGroup) string { return g.NewestID }, failureColumns(s.printer))
 	})}
 }
 
 func failureColumns(p *printer) []column[failureGroup] {
 	type row = failureGroup
 	return []column[row]{
-		{title: "RUNS", right: true, text: func(g *row) string { return fmt.Sprint(g.Runs) + ifTrue(g.More, "+") }},
-		{title: "WORKFLOW", keep: true, text: func(g *row) string { return g.Workflow }},
-		{title: "STEP", keep: true, text: func(g *row) string { return cmp.Or(g.Step, "-") }},
+		{title: "RUNS", alignsRight: true, text: func(g *row) string { return fmt.Sprint(g.Runs) + textIf(g.More, "+") }},
+		{title: "WORKFLOW", isShortenedLast: true, text: func(g *row) string { return g.Workflow }},
+		{title: "STEP", isShortenedLast: true, text: func(g *row) string { return cmp.Or(g.Step, "-") }},
 		{title: "TYPE", text: func(g *row) string { return cmp.Or(g.Type, "-") }},
-		{title: "OLDEST", wide: true, text: func(g *row) string { return p.pastOrExact(g.Oldest) }},
+		{title: "OLDEST", isWideOnly: true, text: func(g *row) string { return p.pastOrExact(g.Oldest) }},
 		{title: "NEWEST", text: func(g *row) string { return p.pastOrExact(g.Newest) }},
 		{title: "NEWEST ID", text: func(g *row) string { return g.NewestID }},
 		{title: "MESSAGE", text: func(g *row) string { return g.Message }, color: func(*row) color { return red }},

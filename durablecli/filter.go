@@ -29,7 +29,7 @@ type filterFlags struct {
 	roots, held                                                                                                               bool
 }
 
-func (f *filterFlags) add(cmd *cobra.Command) {
+func (f *filterFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.workflow, "workflow", "w", "", "runs of this workflow")
 	flags.StringSliceVarP(&f.statuses, "status", "s", nil, "runs with one of these statuses: "+strings.Join(statusNames(), ", ")+"; live and ended stand for four each")
@@ -57,7 +57,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	key, value, hasValue := strings.Cut(f.tag, "=")
 	if hasValue && (key == "" || value == "") {
-		return durable.Filter{}, false, usage("the tag %q is incomplete: write --tag key or --tag key=value", f.tag)
+		return durable.Filter{}, false, newUsageError("the tag %q is incomplete: write --tag key or --tag key=value", f.tag)
 	}
 	filter := durable.Filter{
 		Workflow: f.workflow, Queue: f.queue, GroupKey: f.groupKey, Priority: f.priorities, Tag: key, TagValue: value,
@@ -66,7 +66,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	}
 	if f.failedStep != "" || f.failedType != "" {
 		if f.workflow == "" || f.failedType == "" {
-			return filter, false, usage("a group of failures has a workflow and a type of error: give --workflow and --failed-type too, as durable failures shows them")
+			return filter, false, newUsageError("a group of failures has a workflow and a type of error: give --workflow and --failed-type too, as durable failures shows them")
 		}
 		filter.Failure = durable.FailureKey{Workflow: f.workflow, Step: strings.TrimPrefix(f.failedStep, "-"), Type: f.failedType}
 	}
@@ -76,7 +76,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 			continue
 		}
 		if !slices.Contains(wording.Statuses, durable.Status(s)) {
-			return filter, false, usage("the status %q does not exist: use %s, live or ended", s, strings.Join(statusNames(), ", "))
+			return filter, false, newUsageError("the status %q does not exist: use %s, live or ended", s, strings.Join(statusNames(), ", "))
 		}
 		filter.Status = append(filter.Status, durable.Status(s))
 	}
@@ -94,9 +94,9 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	}
 	switch {
 	case f.after != "" && f.after == f.before:
-		return filter, false, usage("--created-after and --created-before are the same time: no run matches")
+		return filter, false, newUsageError("--created-after and --created-before are the same time: no run matches")
 	case f.endedAfter != "" && f.endedAfter == f.endedBefore:
-		return filter, false, usage("--ended-after and --ended-before are the same time: no run matches")
+		return filter, false, newUsageError("--ended-after and --ended-before are the same time: no run matches")
 	}
 	given := f.workflow+f.queue+f.groupKey+f.tag+f.idPrefix+f.after+f.before+f.version+f.worker+f.endedAfter+f.endedBefore != "" || len(f.statuses)+len(f.priorities)+len(f.parents) > 0 || f.olderThan > 0 || f.roots || f.held
 	return filter, given, nil

@@ -10,19 +10,19 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-func forkCommand(f *frame) []*cobra.Command {
+func forkCommand(f *globalFlags) []*cobra.Command {
 	var act actFlags
 	var from, newID string
 	var with []string
 	var fromEnd, interruptSteps, dryRun bool
 	cmd := &cobra.Command{
-		Use: "fork ID {--from CALL | --from-end}", GroupID: groupAct, Args: oneRun,
+		Use: "fork ID {--from CALL | --from-end}", GroupID: groupAct, Args: requireOneRun,
 		Short: "Execute a copy of a run anew from a call, in its place or with --new-id as another run",
 		Long: "Execute a copy of a run anew from a call. Without --new-id, the copy is the next generation of the run. With --new-id, it is\n" +
 			"another run, the forked run does not change, and its steps have idempotency keys of their own: they repeat effects.",
 		Example: "  durable fork order-42 --from charge --dry-run\n  durable fork order-42 --from ship --new-id order-42-test --with 'charge=\"paid by hand\"'",
 	}
-	act.add(cmd)
+	act.addTo(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "drop the checkpoint of this call and of all that began after it")
 	flags.BoolVar(&fromEnd, "from-end", false, "keep all checkpoints: only what follows the last call is executed")
@@ -46,7 +46,7 @@ func forkCommand(f *frame) []*cobra.Command {
 			call, value, ok := strings.Cut(text, "=")
 			json := jsontext.Value(value)
 			if !ok || call == "" || json.Compact() != nil {
-				return usage("--with %q is not understood: write CALL=JSON; a text needs quotes of its own: 'charge=\"paid\"'", text)
+				return newUsageError("--with %q is not understood: write CALL=JSON; a text needs quotes of its own: 'charge=\"paid\"'", text)
 			}
 			opts = append(opts, durable.StepValue(call, json))
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// frame is what all commands share: the global flags, and the way to the engine.
-type frame struct {
-	given *durable.Engine  // nil: each command opens a database
-	clock func() time.Time // of this machine
+// globalFlags is what all commands share: the global flags, and the way to the engine.
+type globalFlags struct {
+	givenEngine *durable.Engine  // nil: each command opens a database
+	clock       func() time.Time // of this machine
 
 	url, file, schema string
 	owners            []string
@@ -30,12 +30,12 @@ type frame struct {
 // databaseVariable is the environment variable that names the database.
 const databaseVariable = "DATABASE_URL"
 
-func (f *frame) addGlobalFlags(root *cobra.Command) {
+func (f *globalFlags) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&f.output, "output", "o", formatTable, "output format: "+strings.Join(formats, ", "))
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours; as the environment variable NO_COLOR")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	if f.given != nil {
+	if f.givenEngine != nil {
 		return
 	}
 	flags.StringVar(&f.url, "url", "", "PostgreSQL database, as postgres://user@host/database or key=value text (default: $"+databaseVariable+")")
@@ -47,7 +47,7 @@ func (f *frame) addGlobalFlags(root *cobra.Command) {
 
 // session is one execution of a command.
 type session struct {
-	*frame
+	*globalFlags
 	*printer
 	cmd    *cobra.Command
 	args   []string
@@ -60,21 +60,21 @@ type session struct {
 type action func(ctx context.Context, s *session) error
 
 // withEngine makes the command do the action with an open engine.
-func (f *frame) withEngine(cmd *cobra.Command, do action) *cobra.Command {
+func (f *globalFlags) withEngine(cmd *cobra.Command, do action) *cobra.Command {
 	return f.withoutEngine(cmd, func(ctx context.Context, s *session) (err error) {
 		engine, closeStore, err := f.open(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
-		s.use(ctx, engine)
+		s.useEngine(ctx, engine)
 		return do(ctx, s)
 	})
 }
 
-// use makes the session use the engine, and the time of its database, with which ages and times that are relative to now have to be compared. If the
+// useEngine makes the session use the engine, and the time of its database, with which ages and times that are relative to now have to be compared. If the
 // database cannot be read, the command gets the error.
-func (s *session) use(ctx context.Context, engine *durable.Engine) {
+func (s *session) useEngine(ctx context.Context, engine *durable.Engine) {
 	s.engine = engine
 	if now, err := engine.Now(ctx); err == nil {
 		offset := now.Sub(s.clock())
@@ -83,11 +83,11 @@ func (s *session) use(ctx context.Context, engine *durable.Engine) {
 }
 
 // withoutEngine makes the command do the action without a database.
-func (f *frame) withoutEngine(cmd *cobra.Command, do action) *cobra.Command {
+func (f *globalFlags) withoutEngine(cmd *cobra.Command, do action) *cobra.Command {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usage("%w: write %s", err, cmd.UseLine())
+				return newUsageError("%w: write %s", err, cmd.UseLine())
 			}
 			return nil
 		}
@@ -95,7 +95,7 @@ func (f *frame) withoutEngine(cmd *cobra.Command, do action) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := f.newPrinter(cmd)
 		if err == nil {
-			err = do(cmd.Context(), &session{frame: f, printer: p, cmd: cmd, args: args})
+			err = do(cmd.Context(), &session{globalFlags: f, printer: p, cmd: cmd, args: args})
 			// An interrupted call may return an error of the database that does not wrap the context's.
 			if cmd.Context().Err() != nil && err != nil && !errors.Is(err, context.Canceled) {
 				err = errors.Join(err, context.Cause(cmd.Context()), context.Canceled)
@@ -110,11 +110,11 @@ func (f *frame) withoutEngine(cmd *cobra.Command, do action) *cobra.Command {
 }
 
 // open returns the given engine, or one on the database that the flags or the environment name.
-func (f *frame) open(ctx context.Context, s *session) (*durable.Engine, func() error, error) {
-	if f.given != nil {
-		return f.given, func() error { return nil }, nil
+func (f *globalFlags) open(ctx context.Context, s *session) (*durable.Engine, func() error, error) {
+	if f.givenEngine != nil {
+		return f.givenEngine, func() error { return nil }, nil
 	}
-	target, err := f.target(s)
+	target, err := f.findDatabase(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +131,7 @@ func (f *frame) open(ctx context.Context, s *session) (*durable.Engine, func() e
 
 // openStore opens the database. If migrate is true, missing migrations are applied, and a file that does not exist is created; else
 // a database whose schema is not the one of this code is refused.
-func (f *frame) openStore(ctx context.Context, d database, migrate bool) (durable.Store, error) {
+func (f *globalFlags) openStore(ctx context.Context, d database, migrate bool) (durable.Store, error) {
 	if d.file != "" {
 		if _, err := os.Stat(d.file); errors.Is(err, os.ErrNotExist) && !migrate {
 			return nil, fmt.Errorf("the file %q does not exist: check the path, or create it with durable migrate up", d.file)
@@ -140,7 +140,7 @@ func (f *frame) openStore(ctx context.Context, d database, migrate bool) (durabl
 		if !migrate {
 			sqliteOpts = append(sqliteOpts, sqlite.WithoutMigrations())
 		}
-		return noNil(sqlite.Open(d.file, sqliteOpts...))
+		return storeOrNil(sqlite.Open(d.file, sqliteOpts...))
 	}
 	postgresOpts := []postgres.Option{postgres.Schema(f.schema)}
 	if len(f.owners) > 0 {
@@ -149,11 +149,11 @@ func (f *frame) openStore(ctx context.Context, d database, migrate bool) (durabl
 	if !migrate {
 		postgresOpts = append(postgresOpts, postgres.WithoutMigrations())
 	}
-	return noNil(postgres.Open(ctx, d.url, postgresOpts...))
+	return storeOrNil(postgres.Open(ctx, d.url, postgresOpts...))
 }
 
-// noNil returns a nil interface for a nil pointer.
-func noNil[S durable.Store](store S, err error) (durable.Store, error) {
+// storeOrNil returns a nil interface for a nil pointer.
+func storeOrNil[S durable.Store](store S, err error) (durable.Store, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +163,11 @@ func noNil[S durable.Store](store S, err error) (durable.Store, error) {
 // database is the database of a command. Either field is set.
 type database struct{ url, file string }
 
-// target returns the database that the flags or the environment name.
-func (f *frame) target(s *session) (database, error) {
+// findDatabase returns the database that the flags or the environment name.
+func (f *globalFlags) findDatabase(s *session) (database, error) {
 	switch {
 	case f.url != "" && f.file != "":
-		return database{}, usage("--url and --file both name a database: leave one of them out")
+		return database{}, newUsageError("--url and --file both name a database: leave one of them out")
 	case f.url != "":
 		if hasPassword(f.url) && !s.warnedOfPassword {
 			s.warnedOfPassword = true
@@ -181,7 +181,7 @@ func (f *frame) target(s *session) (database, error) {
 	path, isFile := strings.CutPrefix(value, "sqlite:")
 	switch {
 	case value == "":
-		return database{}, usage("no database is named: use --url, --file or the environment variable %s", databaseVariable)
+		return database{}, newUsageError("no database is named: use --url, --file or the environment variable %s", databaseVariable)
 	case isFile:
 		return database{file: path}, nil
 	}

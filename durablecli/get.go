@@ -15,10 +15,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func getCommand(f *frame) []*cobra.Command {
+func getCommand(f *globalFlags) []*cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
-		Use: "get ID", GroupID: groupLook, Args: oneRun,
+		Use: "get ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show a run: its state, what it waits for, its input and its result",
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended; the exit code is 4 if it did not complete")
@@ -73,7 +73,7 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 			return err
 		}
 	}
-	return s.describe(r, r.ID, func() []field {
+	return s.writeDescription(r, r.ID, func() []field {
 		p := s.printer
 		fields := []field{
 			{label: "ID", text: r.ID, color: bold},
@@ -89,16 +89,16 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 		fields = append(fields,
 			field{label: "Parent", text: r.Parent},
 			field{label: "Call", text: r.Name},
-			field{label: "Detached", text: ifTrue(r.Detached, "yes: it continues when its parent ends")},
+			field{label: "Detached", text: textIf(r.Detached, "yes: it continues when its parent ends")},
 			field{label: "Queue", text: r.Queue},
-			field{label: "Priority", text: ifTrue(r.Priority != 0, fmt.Sprint(r.Priority))},
+			field{label: "Priority", text: textIf(r.Priority != 0, fmt.Sprint(r.Priority))},
 			field{label: "Tags", text: tagLines(r.Tags)},
 			field{label: "Started", text: p.ageAndExact(r.CreatedAt)},
 			field{label: "Executed first", text: p.ageAndExact(r.StartedAt)},
 			field{label: "Ended", text: p.ageAndExact(r.EndedAt)},
 			field{label: "Deadline", text: p.ageAndExact(r.Deadline)},
 			field{label: "Worker", text: r.Owner},
-			field{label: "Claims", text: ifTrue(r.Epoch > 0, fmt.Sprint(r.Epoch))},
+			field{label: "Claims", text: textIf(r.Epoch > 0, fmt.Sprint(r.Epoch))},
 		)
 		for _, m := range r.Progress {
 			fields = append(fields, field{label: "Progress", text: fmt.Sprintf("%s: %d of %d", m.Name, m.Done, m.Total)})
@@ -125,13 +125,13 @@ var toneColors = map[wording.Tone]color{wording.Neutral: plain, wording.Warning:
 
 // waitFields returns what a run waits for and what keeps it.
 func waitFields(p *printer, r *durable.RunInfo) (fields []field) {
-	for _, fact := range wording.Waits(p.now(), r) {
+	for _, fact := range wording.WaitFacts(p.now(), r) {
 		fields = append(fields, field{fact.Label, fact.Text, toneColors[fact.Tone]})
 	}
 	return fields
 }
 
-func ifTrue(condition bool, text string) string {
+func textIf(condition bool, text string) string {
 	if condition {
 		return text
 	}

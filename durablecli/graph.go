@@ -11,10 +11,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func graphCommand(f *frame) []*cobra.Command {
+func graphCommand(f *globalFlags) []*cobra.Command {
 	var mermaid bool
 	cmd := &cobra.Command{
-		Use: "graph ID", GroupID: groupLook, Args: oneRun,
+		Use: "graph ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show the nodes of a run of a graph, what each needs, and their states",
 	}
 	cmd.Flags().BoolVar(&mermaid, "mermaid", false, "write the graph as a Mermaid diagram")
@@ -33,26 +33,26 @@ func graphCommand(f *frame) []*cobra.Command {
 		for _, e := range g.Edges {
 			needs[e.To] = append(needs[e.To], e.From)
 		}
-		return print(s.printer, g.Nodes, func(n *durable.NodeInfo) string { return n.Name }, nodeColumns(s.printer, needs))
+		return printRows(s.printer, g.Nodes, func(n *durable.NodeInfo) string { return n.Name }, nodeColumns(s.printer, needs))
 	})}
 }
 
 func nodeColumns(p *printer, needs map[string][]string) []column[durable.NodeInfo] {
 	type row = durable.NodeInfo
 	return []column[row]{
-		{title: "NODE", keep: true, text: func(n *row) string { return n.Name }},
+		{title: "NODE", isShortenedLast: true, text: func(n *row) string { return n.Name }},
 		{title: "KIND", text: func(n *row) string { return string(n.Kind) }},
-		{title: "STATE", keep: true, text: func(n *row) string { return string(n.State) }, color: func(n *row) color { return nodeColor(n.State) }},
+		{title: "STATE", isShortenedLast: true, text: func(n *row) string { return string(n.State) }, color: func(n *row) color { return nodeColor(n.State) }},
 		{title: "NEEDS", text: func(n *row) string { return strings.Join(needs[n.Name], ", ") }},
-		{title: "ITEMS", right: true, text: func(n *row) string {
+		{title: "ITEMS", alignsRight: true, text: func(n *row) string {
 			if n.Items == nil {
 				return ""
 			}
 			return fmt.Sprintf("%d/%d", n.Items.Completed, n.Items.Total)
 		}},
-		{title: "ATTEMPTS", right: true, text: func(n *row) string { return fmt.Sprint(n.Attempts) }},
+		{title: "ATTEMPTS", alignsRight: true, text: func(n *row) string { return fmt.Sprint(n.Attempts) }},
 		{title: "STARTED", text: func(n *row) string { return p.pastOrExact(n.StartedAt) }},
-		{title: "TOOK", right: true, text: func(n *row) string { return wording.Took(n.StartedAt, n.EndedAt) }},
+		{title: "TOOK", alignsRight: true, text: func(n *row) string { return wording.DurationBetween(n.StartedAt, n.EndedAt) }},
 		{title: "DETAIL", text: func(n *row) string {
 			if n.Err != nil {
 				return n.Err.Error()

@@ -10,15 +10,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func historyCommand(f *frame) []*cobra.Command {
+func historyCommand(f *globalFlags) []*cobra.Command {
 	var generation int
 	history := &cobra.Command{
-		Use: "history ID", GroupID: groupLook, Args: oneRun,
+		Use: "history ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show the checkpoints of a run, in the order in which its calls began",
 	}
 	history.Flags().IntVar(&generation, "generation", 0, "an older generation of the run; see durable generations")
 	generations := &cobra.Command{
-		Use: "generations ID", GroupID: groupLook, Args: oneRun,
+		Use: "generations ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show the executions of a run that was repaired, the oldest first",
 	}
 	return []*cobra.Command{
@@ -31,14 +31,14 @@ func historyCommand(f *frame) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			return print(s.printer, checkpoints, func(c *durable.Checkpoint) string { return c.Name }, checkpointColumns(s.printer))
+			return printRows(s.printer, checkpoints, func(c *durable.Checkpoint) string { return c.Name }, checkpointColumns(s.printer))
 		}),
 		f.withEngine(generations, func(ctx context.Context, s *session) error {
 			all, err := s.engine.Generations(ctx, s.args[0])
 			if err != nil {
 				return err
 			}
-			return print(s.printer, all, func(g *durable.Generation) string { return fmt.Sprint(g.Number) }, generationColumns(s.printer))
+			return printRows(s.printer, all, func(g *durable.Generation) string { return fmt.Sprint(g.Number) }, generationColumns(s.printer))
 		}),
 	}
 }
@@ -46,15 +46,15 @@ func historyCommand(f *frame) []*cobra.Command {
 func checkpointColumns(p *printer) []column[durable.Checkpoint] {
 	type row = durable.Checkpoint
 	return []column[row]{
-		{title: "SEQ", right: true, wide: true, text: func(c *row) string { return fmt.Sprint(c.Seq) }},
-		{title: "NAME", keep: true, text: func(c *row) string { return c.Name }},
+		{title: "SEQ", alignsRight: true, isWideOnly: true, text: func(c *row) string { return fmt.Sprint(c.Seq) }},
+		{title: "NAME", isShortenedLast: true, text: func(c *row) string { return c.Name }},
 		{title: "KIND", text: func(c *row) string { return string(c.Kind) }},
-		{title: "STATUS", keep: true, text: func(c *row) string { return string(c.Status) }, color: func(c *row) color { return checkpointColor(c.Status) }},
-		{title: "ATTEMPTS", right: true, text: func(c *row) string { return fmt.Sprint(c.Attempts) }},
+		{title: "STATUS", isShortenedLast: true, text: func(c *row) string { return string(c.Status) }, color: func(c *row) color { return checkpointColor(c.Status) }},
+		{title: "ATTEMPTS", alignsRight: true, text: func(c *row) string { return fmt.Sprint(c.Attempts) }},
 		{title: "STARTED", text: func(c *row) string { return p.pastOrExact(c.StartedAt) }},
-		{title: "ENDED", wide: true, text: func(c *row) string { return wording.Exact(c.EndedAt) }},
-		{title: "TOOK", right: true, text: func(c *row) string { return wording.Took(c.StartedAt, c.EndedAt) }},
-		{title: "NEXT", text: func(c *row) string { return ifTrue(c.EndedAt.IsZero() && !c.NextAt.IsZero(), p.ageOrExact(c.NextAt)) }},
+		{title: "ENDED", isWideOnly: true, text: func(c *row) string { return wording.ExactTime(c.EndedAt) }},
+		{title: "TOOK", alignsRight: true, text: func(c *row) string { return wording.DurationBetween(c.StartedAt, c.EndedAt) }},
+		{title: "NEXT", text: func(c *row) string { return textIf(c.EndedAt.IsZero() && !c.NextAt.IsZero(), p.ageOrExact(c.NextAt)) }},
 		{title: "RESULT", text: checkpointResult},
 	}
 }
@@ -84,16 +84,16 @@ func checkpointColor(s durable.CheckpointStatus) color {
 func generationColumns(p *printer) []column[durable.Generation] {
 	type row = durable.Generation
 	return []column[row]{
-		{title: "GENERATION", right: true, text: func(g *row) string { return fmt.Sprint(g.Number) }},
-		{title: "STATUS", text: func(g *row) string { return string(g.Status) }, color: func(g *row) color { return statusColor(g.Status) }, keep: true},
-		{title: "STARTED", text: func(g *row) string { return p.pastOrExact(g.StartedAt) }, keep: true},
+		{title: "GENERATION", alignsRight: true, text: func(g *row) string { return fmt.Sprint(g.Number) }},
+		{title: "STATUS", text: func(g *row) string { return string(g.Status) }, color: func(g *row) color { return statusColor(g.Status) }, isShortenedLast: true},
+		{title: "STARTED", text: func(g *row) string { return p.pastOrExact(g.StartedAt) }, isShortenedLast: true},
 		{title: "ENDED", text: func(g *row) string { return p.pastOrExact(g.EndedAt) }},
-		{title: "BY", text: func(g *row) string { return string(g.Verb) + ifTrue(g.From != "", " from "+g.From) }},
+		{title: "BY", text: func(g *row) string { return string(g.Verb) + textIf(g.From != "", " from "+g.From) }},
 		{title: "ACTOR", text: func(g *row) string { return g.Actor }},
 		{title: "REASON", text: func(g *row) string { return g.Reason }},
-		{title: "KEPT", right: true, wide: true, text: func(g *row) string { return fmt.Sprint(g.Kept) }},
-		{title: "DROPPED", right: true, wide: true, text: func(g *row) string { return fmt.Sprint(len(g.Dropped)) }},
-		{title: "VERSION", wide: true, text: func(g *row) string { return g.Version }},
+		{title: "KEPT", alignsRight: true, isWideOnly: true, text: func(g *row) string { return fmt.Sprint(g.Kept) }},
+		{title: "DROPPED", alignsRight: true, isWideOnly: true, text: func(g *row) string { return fmt.Sprint(len(g.Dropped)) }},
+		{title: "VERSION", isWideOnly: true, text: func(g *row) string { return g.Version }},
 		{title: "ERROR", text: func(g *row) string {
 			if g.Err == nil {
 				return ""

@@ -28,19 +28,19 @@ func statement(name string) string {
 	return string(text)
 }
 
-// inspected is a database that is looked at from outside of the library.
-type inspected interface {
+// inspectedDatabase is a database that is looked at from outside of the library.
+type inspectedDatabase interface {
 	// version returns the version of the schema; zero if there is none.
-	version(ctx context.Context) (int, error)
+	schemaVersion(ctx context.Context) (int, error)
 	// now returns the time of the database's clock.
 	now(ctx context.Context) (time.Time, error)
 	// check returns what is wrong, or good, with the database's settings.
-	check(ctx context.Context) ([]finding, error)
+	checkSettings(ctx context.Context) ([]finding, error)
 	close()
 }
 
 // inspect connects to a database.
-func (s *session) inspect(ctx context.Context, d database) (inspected, error) {
+func (s *session) inspect(ctx context.Context, d database) (inspectedDatabase, error) {
 	if d.file != "" {
 		if _, err := os.Stat(d.file); err != nil {
 			return nil, fmt.Errorf("the file %q cannot be read: %w", d.file, err)
@@ -60,16 +60,16 @@ func (s *session) inspect(ctx context.Context, d database) (inspected, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &inspectedPostgres{conn, s.frame}, nil
+	return &inspectedPostgres{conn, s.globalFlags}, nil
 }
 
 // inspectedPostgres implements inspected for a PostgreSQL server.
 type inspectedPostgres struct {
 	conn  *pgx.Conn
-	frame *frame
+	frame *globalFlags
 }
 
-func (p *inspectedPostgres) version(ctx context.Context) (have int, err error) {
+func (p *inspectedPostgres) schemaVersion(ctx context.Context) (have int, err error) {
 	var exists bool
 	table := pgx.Identifier{p.frame.schema, "migration"}.Sanitize()
 	if err := p.conn.QueryRow(ctx, statement("postgres_migrations_exist"), table).Scan(&exists); err != nil || !exists {
@@ -92,7 +92,7 @@ type inspectedSQLite struct {
 	path string
 }
 
-func (q *inspectedSQLite) version(ctx context.Context) (have int, err error) {
+func (q *inspectedSQLite) schemaVersion(ctx context.Context) (have int, err error) {
 	var tables int
 	if err := q.db.QueryRowContext(ctx, statement("sqlite_migrations_exist")).Scan(&tables); err != nil || tables == 0 {
 		return 0, err

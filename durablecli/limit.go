@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-func limitCommand(f *frame) []*cobra.Command {
+func limitCommand(f *globalFlags) []*cobra.Command {
 	show := func(ctx context.Context, s *session, name string) error {
 		limits, err := s.engine.Limits(ctx)
 		return showNamed(s.printer, limits, err, name, limitName, limitColumns())
@@ -26,15 +26,15 @@ func limitCommand(f *frame) []*cobra.Command {
 
 func limitName(l *durable.LimitInfo) string { return l.Name }
 
-func limitSetCommand(f *frame, show func(context.Context, *session, string) error) *cobra.Command {
+func limitSetCommand(f *globalFlags, show func(context.Context, *session, string) error) *cobra.Command {
 	var act actFlags
 	var concurrent int
 	cmd := &cobra.Command{
-		Use: "set NAME", Args: oneName,
+		Use: "set NAME", Args: requireOneName,
 		Short:   "Set bounds of a limit; those that no flag names stay",
 		Example: "  durable limit set bank --concurrent 4 --rate 20/s --reason \"agreed with the bank\"",
 	}
-	act.add(cmd)
+	act.addTo(cmd)
 	cmd.Flags().IntVar(&concurrent, "concurrent", 0, "how many units are held at once; 0: no bound")
 	setRate := rateFlag(cmd, "rate", "burst", "how many units are granted in a period")
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
@@ -43,7 +43,7 @@ func limitSetCommand(f *frame, show func(context.Context, *session, string) erro
 			return err
 		}
 		var bounds durable.LimitBounds
-		if l := find(limits, s.args[0], limitName); l != nil {
+		if l := findByName(limits, s.args[0], limitName); l != nil {
 			bounds = l.LimitBounds
 		}
 		if s.cmd.Flags().Changed("concurrent") {

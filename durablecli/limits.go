@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func limitsCommand(f *frame) []*cobra.Command {
+func limitsCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "limits", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the limits of steps, with what they grant and who waits",
@@ -22,20 +22,20 @@ func limitsCommand(f *frame) []*cobra.Command {
 			return err
 		}
 		if len(limits) == 0 && s.format == formatTable {
-			s.say("there is no limit")
+			s.writeMessage("there is no limit")
 		}
-		return print(s.printer, limits, limitName, limitColumns())
+		return printRows(s.printer, limits, limitName, limitColumns())
 	})}
 }
 
 func limitColumns() []column[durable.LimitInfo] {
 	type row = durable.LimitInfo
 	return []column[row]{
-		{title: "LIMIT", keep: true, text: func(l *row) string { return l.Name }},
-		{title: "HELD", right: true, keep: true, text: func(l *row) string { return fmt.Sprint(l.Held) }},
-		{title: "OFFERED", right: true, wide: true, text: func(l *row) string { return fmt.Sprint(l.Offered) }},
-		{title: "WAITING", right: true, keep: true, text: func(l *row) string { return fmt.Sprint(l.Waiting) }},
-		{title: "BOUNDS", keep: true, text: func(l *row) string { return wording.Bounds(&l.LimitBounds) }},
+		{title: "LIMIT", isShortenedLast: true, text: func(l *row) string { return l.Name }},
+		{title: "HELD", alignsRight: true, isShortenedLast: true, text: func(l *row) string { return fmt.Sprint(l.Held) }},
+		{title: "OFFERED", alignsRight: true, isWideOnly: true, text: func(l *row) string { return fmt.Sprint(l.Offered) }},
+		{title: "WAITING", alignsRight: true, isShortenedLast: true, text: func(l *row) string { return fmt.Sprint(l.Waiting) }},
+		{title: "BOUNDS", isShortenedLast: true, text: func(l *row) string { return wording.LimitBounds(&l.LimitBounds) }},
 		{title: "LONGEST LINES", text: func(l *row) string {
 			var lines []string
 			for _, k := range l.Keys {
@@ -45,9 +45,9 @@ func limitColumns() []column[durable.LimitInfo] {
 			}
 			return strings.Join(lines, ", ")
 		}},
-		{title: "FROM", wide: true, text: func(l *row) string {
+		{title: "FROM", isWideOnly: true, text: func(l *row) string {
 			return wording.SettingsOrigin(l.Set != nil, l.SetBy, l.SetReason, l.DeclaredVersion)
 		}},
-		{title: "LAST CHANGE", wide: true, text: func(l *row) string { return wording.Change(l.LastChange) }},
+		{title: "LAST CHANGE", isWideOnly: true, text: func(l *row) string { return wording.LastChange(l.LastChange) }},
 	}
 }

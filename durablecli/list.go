@@ -14,7 +14,7 @@ import (
 // mostPerPage is the largest durable.Page.
 const mostPerPage = 1000
 
-func listCommand(f *frame) []*cobra.Command {
+func listCommand(f *globalFlags) []*cobra.Command {
 	var flags filterFlags
 	var limit int
 	var cursor string
@@ -27,14 +27,14 @@ func listCommand(f *frame) []*cobra.Command {
 			"  durable list -w checkout --status live --older-than 1d -o wide\n" +
 			"  durable list --tag team.owner=payments -o id | durable cancel --reason \"wrong prices\" -",
 	}
-	flags.add(cmd)
+	flags.addTo(cmd)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "the most runs; 0: all")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "continue after the cursor that the list before ended with")
 	cmd.Flags().BoolVar(&watch, "watch", false, "repeat the list on the terminal until interrupted")
 	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often --watch repeats the list")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if limit < 0 {
-			return usage("--limit is %d: use a positive number, or 0 for all", limit)
+			return newUsageError("--limit is %d: use a positive number, or 0 for all", limit)
 		}
 		show := func(ctx context.Context) error {
 			filter, _, err := flags.filter(s.now())
@@ -45,14 +45,14 @@ func listCommand(f *frame) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := print(s.printer, runs, runID, runColumns(s.printer)); err != nil {
+			if err := printRows(s.printer, runs, runID, runColumns(s.printer)); err != nil {
 				return err
 			}
 			switch {
 			case next != "" && !watch:
-				s.say("more runs match: use --limit, or continue with --cursor %s", next)
+				s.writeMessage("more runs match: use --limit, or continue with --cursor %s", next)
 			case len(runs) == 0 && s.format == formatTable:
-				s.say("no run matches")
+				s.writeMessage("no run matches")
 			}
 			return nil
 		}
@@ -85,16 +85,16 @@ func runID(r *durable.RunInfo) string { return r.ID }
 
 func runColumns(p *printer) []column[durable.RunInfo] {
 	return []column[durable.RunInfo]{
-		{title: "ID", text: runID, keep: true},
-		{title: "RUN ID", wide: true, text: func(r *durable.RunInfo) string { return r.RunID }},
+		{title: "ID", text: runID, isShortenedLast: true},
+		{title: "RUN ID", isWideOnly: true, text: func(r *durable.RunInfo) string { return r.RunID }},
 		{title: "WORKFLOW", text: func(r *durable.RunInfo) string { return r.Workflow }},
-		{title: "STATUS", text: func(r *durable.RunInfo) string { return wording.Status(r) }, color: func(r *durable.RunInfo) color { return statusColor(r.Status) }, keep: true},
-		{title: "QUEUE", wide: true, text: func(r *durable.RunInfo) string { return r.Queue }},
-		{title: "PRIORITY", wide: true, right: true, text: func(r *durable.RunInfo) string { return fmt.Sprint(r.Priority) }},
-		{title: "VERSION", wide: true, text: func(r *durable.RunInfo) string { return r.Version }},
-		{title: "PARENT", wide: true, text: func(r *durable.RunInfo) string { return r.Parent }},
-		{title: "OWNER", wide: true, text: func(r *durable.RunInfo) string { return r.Owner }},
-		{title: "STARTED", keep: true, text: func(r *durable.RunInfo) string { return p.pastOrExact(r.CreatedAt) }},
+		{title: "STATUS", text: func(r *durable.RunInfo) string { return wording.Status(r) }, color: func(r *durable.RunInfo) color { return statusColor(r.Status) }, isShortenedLast: true},
+		{title: "QUEUE", isWideOnly: true, text: func(r *durable.RunInfo) string { return r.Queue }},
+		{title: "PRIORITY", isWideOnly: true, alignsRight: true, text: func(r *durable.RunInfo) string { return fmt.Sprint(r.Priority) }},
+		{title: "VERSION", isWideOnly: true, text: func(r *durable.RunInfo) string { return r.Version }},
+		{title: "PARENT", isWideOnly: true, text: func(r *durable.RunInfo) string { return r.Parent }},
+		{title: "OWNER", isWideOnly: true, text: func(r *durable.RunInfo) string { return r.Owner }},
+		{title: "STARTED", isShortenedLast: true, text: func(r *durable.RunInfo) string { return p.pastOrExact(r.CreatedAt) }},
 		{title: "ENDED", text: func(r *durable.RunInfo) string { return p.pastOrExact(r.EndedAt) }},
 		{title: "DETAIL", text: wording.RunDetail},
 	}
@@ -103,7 +103,7 @@ func runColumns(p *printer) []column[durable.RunInfo] {
 // pastOrExact returns how long ago a time was, or the time itself with -o wide.
 func (p *printer) pastOrExact(t time.Time) string {
 	if p.format == formatWide {
-		return wording.Exact(t)
+		return wording.ExactTime(t)
 	}
 	return p.past(t)
 }
@@ -111,7 +111,7 @@ func (p *printer) pastOrExact(t time.Time) string {
 // ageOrExact is pastOrExact for a time that may be to come.
 func (p *printer) ageOrExact(t time.Time) string {
 	if p.format == formatWide {
-		return wording.Exact(t)
+		return wording.ExactTime(t)
 	}
 	return p.age(t)
 }

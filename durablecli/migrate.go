@@ -19,19 +19,19 @@ type migration struct {
 	State   string // applied or pending
 }
 
-func migrateCommand(f *frame) []*cobra.Command {
-	if f.given != nil {
+func migrateCommand(f *globalFlags) []*cobra.Command {
+	if f.givenEngine != nil {
 		return nil // the program's own store was migrated when it was opened
 	}
 	up := &cobra.Command{Use: "up", Args: cobra.NoArgs, Short: "Apply the pending migrations; a file that does not exist is created"}
 	status := &cobra.Command{Use: "status", Args: cobra.NoArgs, Short: "List the migrations, and which of them the database has"}
 	cmd := nounCommand(f, "migrate", "Show or apply the migrations of the schema", f.withoutEngine(up, migrateUp), f.withoutEngine(status, migrateStatus), migrateSQLCommand(f), grantsCommand(f))
-	cmd.GroupID = groupCare
+	cmd.GroupID = groupMaintain
 	return []*cobra.Command{cmd}
 }
 
 func migrateUp(ctx context.Context, s *session) error {
-	target, err := s.target(s)
+	target, err := s.findDatabase(s)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func migrateUp(ctx context.Context, s *session) error {
 	if err != nil {
 		return &markedError{errDatabase, err}
 	}
-	s.say("the schema is at version %d", len(migrationsOf(target)))
+	s.writeMessage("the schema is at version %d", len(migrationsOf(target)))
 	return store.Close()
 }
 
@@ -64,23 +64,23 @@ func migrateStatus(ctx context.Context, s *session) error {
 		}
 		migrations = append(migrations, migration{m.Version, m.Name, state})
 	}
-	if err := print(s.printer, migrations, func(m *migration) string { return fmt.Sprint(m.Version) }, []column[migration]{
-		{title: "VERSION", right: true, text: func(m *migration) string { return fmt.Sprint(m.Version) }},
+	if err := printRows(s.printer, migrations, func(m *migration) string { return fmt.Sprint(m.Version) }, []column[migration]{
+		{title: "VERSION", alignsRight: true, text: func(m *migration) string { return fmt.Sprint(m.Version) }},
 		{title: "MIGRATION", text: func(m *migration) string { return m.Name }},
-		{title: "STATE", text: func(m *migration) string { return m.State }, color: func(m *migration) color { return ifPainted(m.State == "pending", yellow) }},
+		{title: "STATE", text: func(m *migration) string { return m.State }, color: func(m *migration) color { return colorIf(m.State == "pending", yellow) }},
 	}); err != nil {
 		return err
 	}
 	pending, err := schema.Pending(have, all)
 	if err == nil && len(pending) > 0 {
-		s.say("%s pending: durable migrate up applies them, durable migrate sql writes them", wording.Count(len(pending), "migration is", "migrations are"))
+		s.writeMessage("%s pending: durable migrate up applies them, durable migrate sql writes them", wording.Count(len(pending), "migration is", "migrations are"))
 	}
 	return err
 }
 
 // schemaVersion returns the version of the database's schema, and all migrations for it.
 func (s *session) schemaVersion(ctx context.Context) (int, []schema.Migration, error) {
-	target, err := s.target(s)
+	target, err := s.findDatabase(s)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -89,14 +89,14 @@ func (s *session) schemaVersion(ctx context.Context) (int, []schema.Migration, e
 		return 0, nil, &markedError{errDatabase, err}
 	}
 	defer inspected.close()
-	have, err := inspected.version(ctx)
+	have, err := inspected.schemaVersion(ctx)
 	if err != nil {
 		return 0, nil, &markedError{errDatabase, err}
 	}
 	return have, migrationsOf(target), nil
 }
 
-func migrateSQLCommand(f *frame) *cobra.Command {
+func migrateSQLCommand(f *globalFlags) *cobra.Command {
 	var all string
 	cmd := &cobra.Command{
 		Use: "sql", Args: cobra.NoArgs,
@@ -117,11 +117,11 @@ func migrateSQLCommand(f *frame) *cobra.Command {
 			if have, _, err = s.schemaVersion(ctx); err != nil {
 				return err
 			}
-			if target, err = s.target(s); err != nil {
+			if target, err = s.findDatabase(s); err != nil {
 				return err
 			}
 		default:
-			return usage("--all is %q: use postgres or sqlite", all)
+			return newUsageError("--all is %q: use postgres or sqlite", all)
 		}
 		pending, err := schema.Pending(have, migrationsOf(target))
 		if err != nil {
@@ -133,14 +133,14 @@ func migrateSQLCommand(f *frame) *cobra.Command {
 			}
 		}
 		if len(pending) == 0 {
-			s.say("no migration is pending")
+			s.writeMessage("no migration is pending")
 		}
 		return nil
 	})
 }
 
 // migrationText returns a migration as one transaction for psql or sqlite3.
-func (f *frame) migrationText(d database, m schema.Migration) string {
+func (f *globalFlags) migrationText(d database, m schema.Migration) string {
 	text := m.SQL
 	if d.file != "" {
 		text += fmt.Sprintf("\nINSERT INTO durable_migration (version, name, applied_at) VALUES (%d, '%s', CAST(unixepoch('subsec') * 1000000 AS INTEGER));", m.Version, m.Name)
@@ -154,12 +154,12 @@ func (f *frame) migrationText(d database, m schema.Migration) string {
 }
 
 // withSchema returns SQL for the schema of --schema.
-func (f *frame) withSchema(text string) string {
+func (f *globalFlags) withSchema(text string) string {
 	quoted := pgx.Identifier{f.schema}.Sanitize()
 	return strings.NewReplacer("durable.", quoted+".", "SCHEMA durable", "SCHEMA "+quoted).Replace(text)
 }
 
-func grantsCommand(f *frame) *cobra.Command {
+func grantsCommand(f *globalFlags) *cobra.Command {
 	var names []string
 	for _, role := range schema.Roles() {
 		names = append(names, string(role))
@@ -171,7 +171,7 @@ func grantsCommand(f *frame) *cobra.Command {
 		Example: "  durable migrate grants operator ann | psql shop",
 	}
 	return f.withoutEngine(cmd, func(_ context.Context, s *session) error {
-		text, err := schema.Grants(schema.Role(s.args[0]), s.frame.schema, s.args[1])
+		text, err := schema.Grants(schema.Role(s.args[0]), s.globalFlags.schema, s.args[1])
 		if err != nil {
 			return &markedError{errUsage, err}
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // nounCommand returns the command that has the operations on queues, limits or schedules as subcommands.
-func nounCommand(f *frame, noun, short string, verbs ...*cobra.Command) *cobra.Command {
+func nounCommand(f *globalFlags, noun, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: noun, GroupID: groupAct, Short: short, Args: cobra.ArbitraryArgs}
 	var names []string
 	for _, v := range verbs {
@@ -21,7 +21,7 @@ func nounCommand(f *frame, noun, short string, verbs ...*cobra.Command) *cobra.C
 	}
 	f.withoutEngine(cmd, func(_ context.Context, s *session) error {
 		if len(s.args) > 0 {
-			return usage("unknown command %q for %s: use one of %s", s.args[0], s.cmd.CommandPath(), strings.Join(names, ", "))
+			return newUsageError("unknown command %q for %s: use one of %s", s.args[0], s.cmd.CommandPath(), strings.Join(names, ", "))
 		}
 		return s.cmd.Help()
 	})
@@ -33,16 +33,16 @@ func nounCommand(f *frame, noun, short string, verbs ...*cobra.Command) *cobra.C
 type namedAction func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error
 
 // namedCommand returns a command that changes one queue, limit or schedule. show writes it afterwards; nil: a message is written.
-func (f *frame) namedCommand(name, short string, change namedAction, show func(context.Context, *session, string) error) *cobra.Command {
+func (f *globalFlags) namedCommand(name, short string, change namedAction, show func(context.Context, *session, string) error) *cobra.Command {
 	var act actFlags
-	cmd := &cobra.Command{Use: name + " NAME", Args: oneName, Short: short}
-	act.add(cmd)
+	cmd := &cobra.Command{Use: name + " NAME", Args: requireOneName, Short: short}
+	act.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if err := change(ctx, s.engine, s.args[0], act.options()...); err != nil {
 			return err
 		}
 		if show == nil {
-			s.say("%s was deleted", s.args[0])
+			s.writeMessage("%s was deleted", s.args[0])
 			return nil
 		}
 		return show(ctx, s, s.args[0])
@@ -56,15 +56,15 @@ func showNamed[T any](p *printer, items []T, err error, name string, nameOf func
 	}
 	for i := range items {
 		if nameOf(&items[i]) == name {
-			return print(p, items[i:i+1], nameOf, columns)
+			return printRows(p, items[i:i+1], nameOf, columns)
 		}
 	}
-	p.say("%s has no settings now", name)
+	p.writeMessage("%s has no settings now", name)
 	return nil
 }
 
-// find returns the item with the name; nil if there is none.
-func find[T any](items []T, name string, nameOf func(*T) string) *T {
+// findByName returns the item with the name; nil if there is none.
+func findByName[T any](items []T, name string, nameOf func(*T) string) *T {
 	for i := range items {
 		if nameOf(&items[i]) == name {
 			return &items[i]

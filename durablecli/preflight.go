@@ -16,23 +16,23 @@ import (
 // errDiverged is returned when the code does not fit some live runs.
 var errDiverged = errors.New("the code does not fit some live runs")
 
-func preflightCommand(f *frame) []*cobra.Command {
+func preflightCommand(f *globalFlags) []*cobra.Command {
 	var filter filterFlags
 	var all bool
 	cmd := &cobra.Command{
-		Use: "preflight [FILTER]", GroupID: groupCare, Args: cobra.NoArgs,
+		Use: "preflight [FILTER]", GroupID: groupMaintain, Args: cobra.NoArgs,
 		Short: "Tell which live runs the code of this program does not fit, before it is deployed",
 		Long: "Replay the histories of all live runs, or of those that match the filter, against the workflows of this program. Nothing is\n" +
 			"written or executed. The runs that would be held or would fail are listed, with the call and the reason; the exit code is then 6.\n\n" +
 			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
 		Example: "  shop durable preflight\n  shop durable preflight --workflow checkout --all -o wide",
 	}
-	filter.add(cmd)
+	filter.addTo(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "list the runs that the code fits too")
-	if f.given == nil {
+	if f.givenEngine == nil {
 		cmd.Hidden = true
 		return []*cobra.Command{f.withoutEngine(cmd, func(context.Context, *session) error {
-			return usage("the program durable has no workflows to compare runs with: embed durablecli.Command(engine) in your own program, and call its preflight")
+			return newUsageError("the program durable has no workflows to compare runs with: embed durablecli.Command(engine) in your own program, and call its preflight")
 		})}
 	}
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
@@ -44,7 +44,7 @@ func preflightCommand(f *frame) []*cobra.Command {
 		if err != nil {
 			return err
 		}
-		s.say("%d fit, %d would be held, %d would fail, %d unknown", report.Fit, report.Diverged, report.Failing, report.Unknown)
+		s.writeMessage("%d fit, %d would be held, %d would fail, %d unknown", report.Fit, report.Diverged, report.Failing, report.Unknown)
 		if err := showPreflight(s.printer, report, all); err != nil {
 			return err
 		}
@@ -75,14 +75,14 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 	}
 	type row = durable.PreflightRun
 	if len(rows) > 0 || p.format == formatID {
-		if err := print(p, rows, func(r *row) string { return r.ID }, []column[row]{
-			{title: "ID", keep: true, text: func(r *row) string { return r.ID }},
+		if err := printRows(p, rows, func(r *row) string { return r.ID }, []column[row]{
+			{title: "ID", isShortenedLast: true, text: func(r *row) string { return r.ID }},
 			{title: "WORKFLOW", text: func(r *row) string { return r.Workflow }},
 			{title: "STATUS", text: func(r *row) string { return string(r.Status) }},
-			{title: "VERDICT", keep: true, text: func(r *row) string { text, _ := verdict(r, "held"); return text }, color: func(r *row) color { _, c := verdict(r, "held"); return c }},
+			{title: "VERDICT", isShortenedLast: true, text: func(r *row) string { text, _ := preflightVerdict(r, "held"); return text }, color: func(r *row) color { _, c := preflightVerdict(r, "held"); return c }},
 			{title: "CALL", text: func(r *row) string { return r.Call }},
 			{title: "REASON", text: func(r *row) string { return cmp.Or(r.Reason, r.Err) }},
-			{title: "NEXT", wide: true, text: func(r *row) string { return strings.Join(r.Next, ", ") }},
+			{title: "NEXT", isWideOnly: true, text: func(r *row) string { return strings.Join(r.Next, ", ") }},
 		}); err != nil || p.format == formatID {
 			return err
 		}
@@ -90,18 +90,18 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 	if len(report.Needed) == 0 {
 		return nil
 	}
-	p.say("declared changes that live runs still need:")
+	p.writeMessage("declared changes that live runs still need:")
 	type change = durable.NeededChange
-	return print(p, report.Needed, func(c *change) string { return c.Name }, []column[change]{
-		{title: "CHANGE", keep: true, text: func(c *change) string { return c.Name }},
+	return printRows(p, report.Needed, func(c *change) string { return c.Name }, []column[change]{
+		{title: "CHANGE", isShortenedLast: true, text: func(c *change) string { return c.Name }},
 		{title: "WORKFLOW", text: func(c *change) string { return c.Workflow }},
 		{title: "KIND", text: func(c *change) string { return string(c.Kind) }},
-		{title: "RUNS", right: true, text: func(c *change) string { return fmt.Sprint(c.Runs) }},
+		{title: "RUNS", alignsRight: true, text: func(c *change) string { return fmt.Sprint(c.Runs) }},
 	})
 }
 
-// verdict returns what was found for a run in a word, and its color. diverged is the word for a run that the code does not fit.
-func verdict(r *durable.PreflightRun, diverged string) (string, color) {
+// preflightVerdict returns what was found for a run in a word, and its color. diverged is the word for a run that the code does not fit.
+func preflightVerdict(r *durable.PreflightRun, diverged string) (string, color) {
 	switch {
 	case r.Diverged:
 		return diverged, red

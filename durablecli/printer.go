@@ -34,7 +34,7 @@ type printer struct {
 	now      func() time.Time // what ages are relative to: the time of the database, once it is known
 }
 
-func (f *frame) newPrinter(cmd *cobra.Command) (*printer, error) {
+func (f *globalFlags) newPrinter(cmd *cobra.Command) (*printer, error) {
 	p := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), in: cmd.InOrStdin(), format: f.output, now: f.clock}
 	if isTerminal(p.out) {
 		p.terminal = p.out.(*os.File)
@@ -45,7 +45,7 @@ func (f *frame) newPrinter(cmd *cobra.Command) (*printer, error) {
 			return p, nil
 		}
 	}
-	return nil, usage("the output format %q does not exist: use one of %s", f.output, strings.Join(formats, ", "))
+	return nil, newUsageError("the output format %q does not exist: use one of %s", f.output, strings.Join(formats, ", "))
 }
 
 // isTerminal reports whether a reader or writer is a terminal.
@@ -66,12 +66,12 @@ func (p *printer) size() (width, height int) {
 	return width, height
 }
 
-// say writes a message to standard error.
-func (p *printer) say(format string, args ...any) {
+// writeMessage writes a message to standard error.
+func (p *printer) writeMessage(format string, args ...any) {
 	fmt.Fprintln(p.err, wording.EscapeLines(fmt.Sprintf(format, args...)))
 }
 
-func (p *printer) warn(format string, args ...any) { p.say("warning: "+format, args...) }
+func (p *printer) warn(format string, args ...any) { p.writeMessage("warning: "+format, args...) }
 
 // color is a colour of a terminal, as the parameter of its escape sequence.
 type color string
@@ -102,8 +102,8 @@ func (p *printer) write(text string) error {
 	return nil
 }
 
-// print writes rows in the format of the command. id returns what -o id shows of a row.
-func print[T any](p *printer, rows []T, id func(*T) string, columns []column[T]) error {
+// printRows writes rows in the format of the command. id returns what -o id shows of a row.
+func printRows[T any](p *printer, rows []T, id func(*T) string, columns []column[T]) error {
 	switch p.format {
 	case formatJSON:
 		if rows == nil {
@@ -125,7 +125,7 @@ func print[T any](p *printer, rows []T, id func(*T) string, columns []column[T])
 		}
 		return nil
 	}
-	return p.write(layout(p, rows, columns))
+	return p.write(renderTable(p, rows, columns))
 }
 
 // field is one line of a description.
@@ -135,8 +135,8 @@ type field struct {
 	color color
 }
 
-// describe writes one thing in the format of the command: in a table format, a line for each field.
-func (p *printer) describe(value any, id string, fields func() []field) error {
+// writeDescription writes one thing in the format of the command: in a table format, a line for each field.
+func (p *printer) writeDescription(value any, id string, fields func() []field) error {
 	switch p.format {
 	case formatJSON, formatJSONL:
 		return p.writeJSON(value, p.format == formatJSON)
@@ -165,7 +165,7 @@ func (p *printer) describe(value any, id string, fields func() []field) error {
 
 // writeJSON writes the JSON of a value and a line feed.
 func (p *printer) writeJSON(v any, indent bool) error {
-	text, err := wording.JSON(v, indent)
+	text, err := wording.EncodeJSON(v, indent)
 	if err != nil {
 		return err
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// pruned is the result of a prune.
-type pruned struct {
+// pruneResult is the result of a prune.
+type pruneResult struct {
 	Matched int // root runs that ended longer ago
 	Deleted int // runs, with descendants
 	Refused int // root runs that were not deleted
 }
 
-func pruneCommand(f *frame) []*cobra.Command {
+func pruneCommand(f *globalFlags) []*cobra.Command {
 	var act actFlags
 	var filter filterFlags
 	var olderThan time.Duration
 	var dryRun, yes bool
 	cmd := &cobra.Command{
-		Use: "prune --older-than DURATION", GroupID: groupCare, Args: cobra.NoArgs,
+		Use: "prune --older-than DURATION", GroupID: groupMaintain, Args: cobra.NoArgs,
 		Short: "Delete root runs that ended longer ago than a duration, with everything that is theirs",
 		Long: "Delete root runs that ended longer ago than a duration, with their descendants, steps, signals, tags and generations. This\n" +
 			"cannot be undone. The command tells how many runs match, and asks. For a program that deletes by itself, see Config.Retention.",
 		Example: "  durable prune --older-than 90d --dry-run\n  durable prune --older-than 30d --status completed --workflow report --yes",
 	}
-	act.add(cmd)
+	act.addTo(cmd)
 	flags := cmd.Flags()
 	flags.Var(durationFlag{&olderThan}, "older-than", "how long ago the runs ended at least, such as 12h or 90d")
 	flags.StringVarP(&filter.workflow, "workflow", "w", "", "runs of this workflow")
@@ -41,7 +41,7 @@ func pruneCommand(f *frame) []*cobra.Command {
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if olderThan <= 0 {
-			return usage("--older-than is missing: name how long ago the runs ended at least, as --older-than 90d")
+			return newUsageError("--older-than is missing: name how long ago the runs ended at least, as --older-than 90d")
 		}
 		filter.roots, filter.olderThan = true, olderThan // what ended longer ago was also started longer ago
 		chosen, _, err := filter.filter(s.now())
@@ -53,7 +53,7 @@ func pruneCommand(f *frame) []*cobra.Command {
 			return err
 		}
 		p := pruning{s, chosen, now.Add(-olderThan), act.options()}
-		var result pruned
+		var result pruneResult
 		if dryRun || !yes {
 			err := p.eachPage(ctx, func(ids []string) error { result.Matched += len(ids); return nil })
 			if err != nil || dryRun || result.Matched == 0 {
@@ -62,7 +62,7 @@ func pruneCommand(f *frame) []*cobra.Command {
 			if err := s.confirm(ctx, "delete "+wording.Count(result.Matched, "run", "runs")); err != nil {
 				return err
 			}
-			result = pruned{}
+			result = pruneResult{}
 		}
 		err = p.eachPage(ctx, func(ids []string) error { return p.delete(ctx, ids, &result) })
 		if err == nil && result.Refused > 0 {
@@ -106,21 +106,21 @@ func (p *pruning) eachPage(ctx context.Context, f func(ids []string) error) erro
 }
 
 // delete deletes the runs of a page, several trees per transaction. A refusal of some does not end the prune.
-func (p *pruning) delete(ctx context.Context, ids []string, result *pruned) error {
+func (p *pruning) delete(ctx context.Context, ids []string, result *pruneResult) error {
 	chosen := p.filter // what was retried since is live, and does not match
 	chosen.RunID = ids
 	deleted, err := p.engine.DeleteAll(ctx, chosen, p.options...)
 	result.Matched, result.Deleted, result.Refused = result.Matched+deleted.Matched, result.Deleted+deleted.Deleted, result.Refused+len(deleted.Refused)
 	for _, r := range deleted.Refused {
-		p.say("%s was refused: %v", r.ID, r.Err)
+		p.writeMessage("%s was refused: %v", r.ID, r.Err)
 	}
 	return err
 }
 
-func (s *session) reportPrune(result *pruned) error {
-	return print(s.printer, []pruned{*result}, func(r *pruned) string { return fmt.Sprint(r.Deleted) }, []column[pruned]{
-		{title: "MATCHED", right: true, text: func(r *pruned) string { return fmt.Sprint(r.Matched) }},
-		{title: "DELETED", right: true, text: func(r *pruned) string { return fmt.Sprint(r.Deleted) }},
-		{title: "REFUSED", right: true, text: func(r *pruned) string { return fmt.Sprint(r.Refused) }},
+func (s *session) reportPrune(result *pruneResult) error {
+	return printRows(s.printer, []pruneResult{*result}, func(r *pruneResult) string { return fmt.Sprint(r.Deleted) }, []column[pruneResult]{
+		{title: "MATCHED", alignsRight: true, text: func(r *pruneResult) string { return fmt.Sprint(r.Matched) }},
+		{title: "DELETED", alignsRight: true, text: func(r *pruneResult) string { return fmt.Sprint(r.Deleted) }},
+		{title: "REFUSED", alignsRight: true, text: func(r *pruneResult) string { return fmt.Sprint(r.Refused) }},
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-func queueCommand(f *frame) []*cobra.Command {
+func queueCommand(f *globalFlags) []*cobra.Command {
 	show := func(ctx context.Context, s *session, name string) error {
 		queues, err := s.engine.Queues(ctx)
 		return showNamed(s.printer, queues, err, name, queueName, queueColumns(s.printer))
@@ -32,15 +32,15 @@ func queueCommand(f *frame) []*cobra.Command {
 
 func queueName(q *durable.QueueInfo) string { return q.Name }
 
-func queueSetCommand(f *frame, show func(context.Context, *session, string) error) *cobra.Command {
+func queueSetCommand(f *globalFlags, show func(context.Context, *session, string) error) *cobra.Command {
 	var act actFlags
 	var given durable.QueueSettings
 	cmd := &cobra.Command{
-		Use: "set NAME", Args: oneName,
+		Use: "set NAME", Args: requireOneName,
 		Short:   "Set bounds of a queue, over all workers; those that no flag names stay",
 		Example: "  durable queue set mail --max-executing 8 --rate 100/m --reason \"quota of the provider\"",
 	}
-	act.add(cmd)
+	act.addTo(cmd)
 	flags := cmd.Flags()
 	numbers := map[string]struct {
 		flag *int
@@ -66,7 +66,7 @@ func queueSetCommand(f *frame, show func(context.Context, *session, string) erro
 			return err
 		}
 		var settings durable.QueueSettings
-		if q := find(queues, s.args[0], queueName); q != nil {
+		if q := findByName(queues, s.args[0], queueName); q != nil {
 			settings = q.Settings
 		}
 		for name, n := range numbers {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func queuesCommand(f *frame) []*cobra.Command {
+func queuesCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "queues", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the queues that have settings, with what waits in them",
@@ -22,30 +22,30 @@ func queuesCommand(f *frame) []*cobra.Command {
 			return err
 		}
 		if len(queues) == 0 && s.format == formatTable {
-			s.say("no queue has settings")
+			s.writeMessage("no queue has settings")
 		}
-		return print(s.printer, queues, queueName, queueColumns(s.printer))
+		return printRows(s.printer, queues, queueName, queueColumns(s.printer))
 	})}
 }
 
 func queueColumns(p *printer) []column[durable.QueueInfo] {
 	type row = durable.QueueInfo
 	return []column[row]{
-		{title: "QUEUE", keep: true, text: func(q *row) string { return q.Name }},
-		{title: "WAITING", right: true, keep: true, text: func(q *row) string { return fmt.Sprint(q.Waiting) }},
-		{title: "EXECUTING", right: true, text: func(q *row) string { return fmt.Sprint(q.Executing) }},
-		{title: "IN PROGRESS", right: true, text: func(q *row) string { return fmt.Sprint(q.InProgress) }},
+		{title: "QUEUE", isShortenedLast: true, text: func(q *row) string { return q.Name }},
+		{title: "WAITING", alignsRight: true, isShortenedLast: true, text: func(q *row) string { return fmt.Sprint(q.Waiting) }},
+		{title: "EXECUTING", alignsRight: true, text: func(q *row) string { return fmt.Sprint(q.Executing) }},
+		{title: "IN PROGRESS", alignsRight: true, text: func(q *row) string { return fmt.Sprint(q.InProgress) }},
 		{title: "OLDEST DUE", text: func(q *row) string { return p.pastOrExact(q.OldestDue) }},
-		{title: "STATE", keep: true, text: func(q *row) string { return wording.QueueState(p.now(), q) }, color: func(q *row) color {
+		{title: "STATE", isShortenedLast: true, text: func(q *row) string { return wording.QueueState(p.now(), q) }, color: func(q *row) color {
 			if !q.PausedAt.IsZero() {
 				return yellow
 			}
 			return plain
 		}},
 		{title: "SETTINGS", text: func(q *row) string { return wording.QueueSettings(&q.Settings) }},
-		{title: "FROM", wide: true, text: func(q *row) string {
+		{title: "FROM", isWideOnly: true, text: func(q *row) string {
 			return wording.SettingsOrigin(q.Set != nil, q.SetBy, q.SetReason, q.DeclaredVersion)
 		}},
-		{title: "LAST CHANGE", wide: true, text: func(q *row) string { return wording.Change(q.LastChange) }},
+		{title: "LAST CHANGE", isWideOnly: true, text: func(q *row) string { return wording.LastChange(q.LastChange) }},
 	}
 }

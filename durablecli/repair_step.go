@@ -12,7 +12,7 @@ import (
 // stepRepair repairs one step of a run. Only rerun has no value.
 type stepRepair func(ctx context.Context, e *durable.Engine, id, step string, value jsontext.Value, opts ...durable.ControlOption) (*durable.Repaired, error)
 
-func repairStepCommands(f *frame) []*cobra.Command {
+func repairStepCommands(f *globalFlags) []*cobra.Command {
 	override := repairStepCommand(f, "override ID STEP VALUE", 3, 3, "Replace the value of a step that has succeeded; what began after it is executed again",
 		func(ctx context.Context, e *durable.Engine, id, step string, value jsontext.Value, opts ...durable.ControlOption) (*durable.Repaired, error) {
 			return e.Override(ctx, id, step, value, opts...)
@@ -28,7 +28,7 @@ func repairStepCommands(f *frame) []*cobra.Command {
 	return []*cobra.Command{override, skip, rerun}
 }
 
-func repairStepCommand(f *frame, use string, fewest, most int, short string, repair stepRepair) *cobra.Command {
+func repairStepCommand(f *globalFlags, use string, fewest, most int, short string, repair stepRepair) *cobra.Command {
 	var act actFlags
 	var fromEnd, interruptSteps, dryRun bool
 	cmd := &cobra.Command{
@@ -37,7 +37,7 @@ func repairStepCommand(f *frame, use string, fewest, most int, short string, rep
 		Long: short + ".\n\nThe step is named as durable history shows it. The run may be live: then the command waits until its running steps have\nfinished, unless --interrupt-steps is given. " +
 			"A value is JSON: given as it is, as @FILE, or as - for standard input.",
 	}
-	act.add(cmd)
+	act.addTo(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, and tell what would be done")
 	cmd.Flags().BoolVar(&interruptSteps, "interrupt-steps", false, "interrupt the running steps of a live run instead of waiting for them; they are executed again")
 	if cmd.Name() == "override" {

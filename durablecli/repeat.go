@@ -16,10 +16,10 @@ import (
 // stays, with the error below.
 func (s *session) repeat(ctx context.Context, interval time.Duration, show func(context.Context) error) error {
 	if s.terminal == nil || s.format != formatTable && s.format != formatWide {
-		return usage("a screen that repeats needs a terminal and a table: in a script, call the command again, or use durable events --follow")
+		return newUsageError("a screen that repeats needs a terminal and a table: in a script, call the command again, or use durable events --follow")
 	}
 	if interval <= 0 {
-		return usage("--interval is %v: it must be positive", interval)
+		return newUsageError("--interval is %v: it must be positive", interval)
 	}
 	screen, last := s.out, ""
 	timer := time.NewTimer(0)
@@ -44,16 +44,16 @@ func (s *session) repeat(ctx context.Context, interval time.Duration, show func(
 		default:
 			last = content.String()
 		}
-		if err := s.write(s.frameOf(last)); err != nil {
+		if err := s.write(s.screenText(last)); err != nil {
 			return err
 		}
 		timer.Reset(interval)
 	}
 }
 
-// frameOf returns what draws the content on a screen: as many lines as fit, from the top. Each line is cleared to its end and then
+// screenText returns what draws the content on a screen: as many lines as fit, from the top. Each line is cleared to its end and then
 // everything below, so that the screen does not flicker.
-func (s *session) frameOf(content string) string {
+func (s *session) screenText(content string) string {
 	_, height := s.size()
 	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if room := max(1, height-2); len(lines) > room {

@@ -14,16 +14,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// replayed is what the command replay found for one file.
-type replayed struct {
+// replayRow is what the command replay found for one file.
+type replayRow struct {
 	File string
 	durable.PreflightRun
 }
 
-func replayCommand(f *frame) []*cobra.Command {
+func replayCommand(f *globalFlags) []*cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "replay {FILE... | -}", GroupID: groupCare, Args: cobra.MinimumNArgs(1),
+		Use: "replay {FILE... | -}", GroupID: groupMaintain, Args: cobra.MinimumNArgs(1),
 		Short: "Tell which exported runs the code of this program does not fit",
 		Long: "Replay runs that durable export has written against the workflows of this program. Nothing is written or executed. The runs that\n" +
 			"do not fit, or would fail now, are listed, with the call and the reason; the exit code is then 6. A run that has ended must end in the same way.\n\n" +
@@ -31,14 +31,14 @@ func replayCommand(f *frame) []*cobra.Command {
 		Example: "  shop durable replay testdata/histories/*.json\n  durable export order-42 | ./shop-next durable replay -",
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list the runs that the code fits too")
-	if f.given == nil {
+	if f.givenEngine == nil {
 		cmd.Hidden = true
 		return []*cobra.Command{f.withoutEngine(cmd, func(context.Context, *session) error {
-			return usage("the program durable has no workflows to replay runs with: embed durablecli.Command(engine) in your own program, and call its replay")
+			return newUsageError("the program durable has no workflows to replay runs with: embed durablecli.Command(engine) in your own program, and call its replay")
 		})}
 	}
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
-		var report []replayed
+		var report []replayRow
 		fit, diverged, failing, unknown := 0, 0, 0, 0
 		for _, file := range s.args {
 			document, err := s.readFile(file)
@@ -60,10 +60,10 @@ func replayCommand(f *frame) []*cobra.Command {
 				fit++
 			}
 			if all || run.Diverged || run.Unknown || run.Err != "" {
-				report = append(report, replayed{file, run})
+				report = append(report, replayRow{file, run})
 			}
 		}
-		s.say("%d fit, %d diverge, %d would fail, %d unknown", fit, diverged, failing, unknown)
+		s.writeMessage("%d fit, %d diverge, %d would fail, %d unknown", fit, diverged, failing, unknown)
 		if err := showReplayed(s.printer, report); err != nil {
 			return err
 		}
@@ -86,18 +86,18 @@ func (s *session) readFile(name string) ([]byte, error) {
 	return content, err
 }
 
-func showReplayed(p *printer, rows []replayed) error {
-	type row = replayed
+func showReplayed(p *printer, rows []replayRow) error {
+	type row = replayRow
 	if len(rows) == 0 && p.format == formatTable {
 		return nil
 	}
-	return print(p, rows, func(r *row) string { return r.ID }, []column[row]{
-		{title: "FILE", keep: true, text: func(r *row) string { return r.File }},
-		{title: "ID", keep: true, text: func(r *row) string { return r.ID }},
+	return printRows(p, rows, func(r *row) string { return r.ID }, []column[row]{
+		{title: "FILE", isShortenedLast: true, text: func(r *row) string { return r.File }},
+		{title: "ID", isShortenedLast: true, text: func(r *row) string { return r.ID }},
 		{title: "WORKFLOW", text: func(r *row) string { return r.Workflow }},
 		{title: "STATUS", text: func(r *row) string { return string(r.Status) }},
-		{title: "VERDICT", keep: true, text: func(r *row) string { text, _ := verdict(&r.PreflightRun, "diverges"); return text }, color: func(r *row) color {
-			_, c := verdict(&r.PreflightRun, "diverges")
+		{title: "VERDICT", isShortenedLast: true, text: func(r *row) string { text, _ := preflightVerdict(&r.PreflightRun, "diverges"); return text }, color: func(r *row) color {
+			_, c := preflightVerdict(&r.PreflightRun, "diverges")
 			return c
 		}},
 		{title: "CALL", text: func(r *row) string { return r.Call }},

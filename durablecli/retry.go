@@ -15,7 +15,7 @@ import (
 // errRefused is returned when some runs of a filter were refused, each with its reason in a message.
 var errRefused = errors.New("some runs were refused")
 
-func retryCommand(f *frame) []*cobra.Command {
+func retryCommand(f *globalFlags) []*cobra.Command {
 	var b bulkFlags
 	var from string
 	var fromEnd bool
@@ -26,7 +26,7 @@ func retryCommand(f *frame) []*cobra.Command {
 			"The runs are those with the IDs, those whose IDs standard input has, one a line (-), or the root runs that match the\nfilter. For a filter, the command tells how many runs match, and asks.",
 		Example: "  durable retry order-42 --dry-run\n  durable retry order-42 --from charge --reason \"bank is back\"\n  durable retry --workflow checkout --created-after yesterday",
 	}
-	b.add(cmd)
+	b.addTo(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "drop the checkpoint of this call and of all that began after it")
 	cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep all checkpoints: only what follows the last call is executed again")
 	cmd.MarkFlagsMutuallyExclusive("from", "from-end")
@@ -38,20 +38,20 @@ func retryCommand(f *frame) []*cobra.Command {
 		if fromEnd {
 			opts = append(opts, durable.FromEnd())
 		}
-		v := &verb[durable.RepairedRuns]{
+		v := &bulkOperation[durable.RepairedRuns]{
 			name: "retry",
-			one: func(ctx context.Context, id string, opts ...durable.ControlOption) (durable.RepairedRuns, error) {
+			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (durable.RepairedRuns, error) {
 				repaired, err := s.engine.Retry(ctx, id, opts...)
 				if err != nil {
 					return durable.RepairedRuns{}, err
 				}
 				return durable.RepairedRuns{Matched: 1, Repaired: []*durable.Repaired{repaired}}, nil
 			},
-			all:     s.engine.RetryAll,
-			matched: func(r durable.RepairedRuns) int { return len(r.Repaired) },
-			report:  func(results []durable.RepairedRuns) error { return reportRepairs(s.printer, results) },
+			applyToFilter: s.engine.RetryAll,
+			countMatched:  func(r durable.RepairedRuns) int { return len(r.Repaired) },
+			report:        func(results []durable.RepairedRuns) error { return reportRepairs(s.printer, results) },
 		}
-		return v.do(ctx, s, &b, opts...)
+		return v.execute(ctx, s, &b, opts...)
 	})}
 }
 
@@ -64,20 +64,20 @@ func reportRepairs(p *printer, results []durable.RepairedRuns) error {
 			repaired = append(repaired, *run)
 		}
 		for _, run := range r.Refused {
-			p.say("%s was refused: %v", run.ID, run.Err)
+			p.writeMessage("%s was refused: %v", run.ID, run.Err)
 			refused++
 		}
 	}
 	type row = durable.Repaired
-	err := print(p, repaired, func(r *row) string { return r.ID }, []column[row]{
-		{title: "ID", keep: true, text: func(r *row) string { return r.ID }},
-		{title: "RUN ID", wide: true, text: func(r *row) string { return r.RunID }},
-		{title: "GENERATION", right: true, keep: true, text: func(r *row) string { return fmt.Sprint(r.Generation) }},
-		{title: "KEPT", right: true, text: func(r *row) string { return fmt.Sprint(r.Kept) }},
+	err := printRows(p, repaired, func(r *row) string { return r.ID }, []column[row]{
+		{title: "ID", isShortenedLast: true, text: func(r *row) string { return r.ID }},
+		{title: "RUN ID", isWideOnly: true, text: func(r *row) string { return r.RunID }},
+		{title: "GENERATION", alignsRight: true, isShortenedLast: true, text: func(r *row) string { return fmt.Sprint(r.Generation) }},
+		{title: "KEPT", alignsRight: true, text: func(r *row) string { return fmt.Sprint(r.Kept) }},
 		{title: "EXECUTED AGAIN", text: func(r *row) string { return strings.Join(r.Dropped, ", ") }},
-		{title: "NEW KEYS", wide: true, text: func(r *row) string { return strings.Join(r.Renewed, ", ") }},
-		{title: "CHILDREN", right: true, text: func(r *row) string { return fmt.Sprint(len(r.Children)) }},
-		{title: "CANCELLED", right: true, text: func(r *row) string { return fmt.Sprint(len(r.Cancelled)) }},
+		{title: "NEW KEYS", isWideOnly: true, text: func(r *row) string { return strings.Join(r.Renewed, ", ") }},
+		{title: "CHILDREN", alignsRight: true, text: func(r *row) string { return fmt.Sprint(len(r.Children)) }},
+		{title: "CANCELLED", alignsRight: true, text: func(r *row) string { return fmt.Sprint(len(r.Cancelled)) }},
 	})
 	if refused > 0 {
 		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, wording.Count(refused, "run", "runs")))

@@ -6,18 +6,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneRun is the Args of a command on one run.
-func oneRun(cmd *cobra.Command, args []string) error {
+// requireOneRun is the Args of a command on one run.
+func requireOneRun(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return usage("give the ID or the UUID of one run")
+		return newUsageError("give the ID or the UUID of one run")
 	}
 	return nil
 }
 
-// oneName is the Args of a command on one queue, limit or schedule.
-func oneName(cmd *cobra.Command, args []string) error {
+// requireOneName is the Args of a command on one queue, limit or schedule.
+func requireOneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return usage("give one name")
+		return newUsageError("give one name")
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func scheduleCommand(f *frame) []*cobra.Command {
+func scheduleCommand(f *globalFlags) []*cobra.Command {
 	show := func(ctx context.Context, s *session, name string) error {
 		schedules, err := s.engine.Schedules(ctx)
 		return showNamed(s.printer, schedules, err, name, scheduleName, scheduleColumns(s.printer))
@@ -35,8 +35,8 @@ func scheduleCommand(f *frame) []*cobra.Command {
 
 func scheduleName(i *durable.ScheduleInfo) string { return i.Name }
 
-func triggerCommand(f *frame) *cobra.Command {
-	cmd := &cobra.Command{Use: "trigger NAME", Args: oneName, Short: "Start a run of the schedule now, also if it is paused, and write its ID"}
+func triggerCommand(f *globalFlags) *cobra.Command {
+	cmd := &cobra.Command{Use: "trigger NAME", Args: requireOneName, Short: "Start a run of the schedule now, also if it is paused, and write its ID"}
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		id, err := s.engine.TriggerSchedule(ctx, s.args[0])
 		if err != nil {
@@ -45,14 +45,14 @@ func triggerCommand(f *frame) *cobra.Command {
 		if s.format == formatTable || s.format == formatWide {
 			return s.write(wording.Escape(id) + "\n")
 		}
-		return s.describe(struct{ ID string }{id}, id, nil)
+		return s.writeDescription(struct{ ID string }{id}, id, nil)
 	})
 }
 
-func backfillCommand(f *frame) *cobra.Command {
+func backfillCommand(f *globalFlags) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
-		Use: "backfill NAME", Args: oneName,
+		Use: "backfill NAME", Args: requireOneName,
 		Short:   "Start the runs of the times between --from and --to that have started none",
 		Example: "  durable schedule backfill nightly --from 2026-11-20 --to today",
 	}
@@ -60,7 +60,7 @@ func backfillCommand(f *frame) *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "now", "the time before which the last one lies")
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if from == "" {
-			return usage("--from is missing: name the first time")
+			return newUsageError("--from is missing: name the first time")
 		}
 		first, err := wording.ParseTime(from, s.now())
 		if err != nil {
@@ -71,22 +71,22 @@ func backfillCommand(f *frame) *cobra.Command {
 			return &markedError{errUsage, err}
 		}
 		result, err := s.engine.Backfill(ctx, s.args[0], first, end)
-		s.say("%s of %s started, %d had started before, %d IDs were taken", wording.Count(result.Started, "run", "runs"), s.args[0], result.AlreadyFired, result.IDTaken)
+		s.writeMessage("%s of %s started, %d had started before, %d IDs were taken", wording.Count(result.Started, "run", "runs"), s.args[0], result.AlreadyFired, result.IDTaken)
 		return err
 	})
 }
 
-func scheduleSetCommand(f *frame, show func(context.Context, *session, string) error) *cobra.Command {
+func scheduleSetCommand(f *globalFlags, show func(context.Context, *session, string) error) *cobra.Command {
 	var act actFlags
 	var given durable.Schedule
 	var input, overlap string
 	var tags []string
 	cmd := &cobra.Command{
-		Use: "set NAME", Args: oneName,
+		Use: "set NAME", Args: requireOneName,
 		Short:   "Create or change a schedule; what no flag names stays",
 		Example: "  durable schedule set nightly --cron \"30 2 * * *\" --location Europe/Berlin --workflow report --input '{\"format\": \"pdf\"}'",
 	}
-	act.add(cmd)
+	act.addTo(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&given.Cron, "cron", "", "the times, as a cron expression of five fields")
 	flags.Var(durationFlag{&given.Every}, "every", "the times, as an interval of whole seconds")
@@ -108,7 +108,7 @@ func scheduleSetCommand(f *frame, show func(context.Context, *session, string) e
 			return err
 		}
 		changed := durable.Schedule{Name: s.args[0]}
-		if i := find(schedules, s.args[0], scheduleName); i != nil {
+		if i := findByName(schedules, s.args[0], scheduleName); i != nil {
 			changed = i.Schedule
 		}
 		given.Overlap = durable.Overlap(overlap)

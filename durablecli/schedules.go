@@ -10,14 +10,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func schedulesCommand(f *frame) []*cobra.Command {
+func schedulesCommand(f *globalFlags) []*cobra.Command {
 	list := &cobra.Command{
 		Use: "schedules", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the schedules, with their last and next times",
 	}
 	var limit int
 	fires := &cobra.Command{
-		Use: "fires SCHEDULE", GroupID: groupLook, Args: oneName,
+		Use: "fires SCHEDULE", GroupID: groupLook, Args: requireOneName,
 		Short: "List what happened at the latest times of a schedule, the newest first",
 	}
 	fires.Flags().IntVarP(&limit, "limit", "n", 20, "the most times, up to 1000")
@@ -28,16 +28,16 @@ func schedulesCommand(f *frame) []*cobra.Command {
 				return err
 			}
 			if len(schedules) == 0 && s.format == formatTable {
-				s.say("there is no schedule")
+				s.writeMessage("there is no schedule")
 			}
-			return print(s.printer, schedules, scheduleName, scheduleColumns(s.printer))
+			return printRows(s.printer, schedules, scheduleName, scheduleColumns(s.printer))
 		}),
 		f.withEngine(fires, func(ctx context.Context, s *session) error {
 			all, err := s.engine.ScheduleFires(ctx, s.args[0], durable.Page{Limit: limit})
 			if err != nil {
 				return err
 			}
-			return print(s.printer, all, func(f *durable.ScheduleFire) string { return f.ID }, fireColumns(s.printer))
+			return printRows(s.printer, all, func(f *durable.ScheduleFire) string { return f.ID }, fireColumns(s.printer))
 		}),
 	}
 }
@@ -45,11 +45,11 @@ func schedulesCommand(f *frame) []*cobra.Command {
 func scheduleColumns(p *printer) []column[durable.ScheduleInfo] {
 	type row = durable.ScheduleInfo
 	return []column[row]{
-		{title: "SCHEDULE", keep: true, text: func(i *row) string { return i.Name }},
+		{title: "SCHEDULE", isShortenedLast: true, text: func(i *row) string { return i.Name }},
 		{title: "WORKFLOW", text: func(i *row) string { return i.Schedule.Workflow }},
-		{title: "TIMES", keep: true, text: func(i *row) string { return wording.Times(&i.Schedule) }},
+		{title: "TIMES", isShortenedLast: true, text: func(i *row) string { return wording.ScheduleTimes(&i.Schedule) }},
 		{title: "LAST", text: func(i *row) string { return lastFireText(p, i) }},
-		{title: "NEXT", keep: true, text: func(i *row) string {
+		{title: "NEXT", isShortenedLast: true, text: func(i *row) string {
 			if len(i.Next) == 0 {
 				return "-"
 			}
@@ -59,14 +59,14 @@ func scheduleColumns(p *printer) []column[durable.ScheduleInfo] {
 			if i.Problem != "" {
 				return red
 			}
-			return ifPainted(!i.PausedAt.IsZero(), yellow)
+			return colorIf(!i.PausedAt.IsZero(), yellow)
 		}},
-		{title: "OVERLAP", wide: true, text: func(i *row) string { return string(i.Schedule.Overlap) }},
-		{title: "QUEUE", wide: true, text: func(i *row) string { return i.Schedule.Queue }},
-		{title: "FROM", wide: true, text: func(i *row) string {
+		{title: "OVERLAP", isWideOnly: true, text: func(i *row) string { return string(i.Schedule.Overlap) }},
+		{title: "QUEUE", isWideOnly: true, text: func(i *row) string { return i.Schedule.Queue }},
+		{title: "FROM", isWideOnly: true, text: func(i *row) string {
 			return wording.SettingsOrigin(i.Set != nil, i.SetBy, i.SetReason, i.DeclaredVersion)
 		}},
-		{title: "LAST CHANGE", wide: true, text: func(i *row) string { return wording.Change(i.LastChange) }},
+		{title: "LAST CHANGE", isWideOnly: true, text: func(i *row) string { return wording.LastChange(i.LastChange) }},
 	}
 }
 
@@ -78,7 +78,7 @@ func lastFireText(p *printer, i *durable.ScheduleInfo) string {
 	return p.pastOrExact(last.At) + ": " + cmp.Or(string(last.RunStatus), string(last.Outcome))
 }
 
-func ifPainted(condition bool, c color) color {
+func colorIf(condition bool, c color) color {
 	if condition {
 		return c
 	}
@@ -88,11 +88,11 @@ func ifPainted(condition bool, c color) color {
 func fireColumns(p *printer) []column[durable.ScheduleFire] {
 	type row = durable.ScheduleFire
 	return []column[row]{
-		{title: "TIME", keep: true, text: func(f *row) string { return wording.Exact(f.At) }},
+		{title: "TIME", isShortenedLast: true, text: func(f *row) string { return wording.ExactTime(f.At) }},
 		{title: "KIND", text: func(f *row) string { return string(f.Kind) }},
-		{title: "OUTCOME", keep: true, text: func(f *row) string { return string(f.Outcome) }},
+		{title: "OUTCOME", isShortenedLast: true, text: func(f *row) string { return string(f.Outcome) }},
 		{title: "ID", text: func(f *row) string { return f.ID }},
 		{title: "STATUS", text: func(f *row) string { return string(f.RunStatus) }, color: func(f *row) color { return statusColor(f.RunStatus) }},
-		{title: "DECIDED", wide: true, text: func(f *row) string { return p.pastOrExact(f.FiredAt) }},
+		{title: "DECIDED", isWideOnly: true, text: func(f *row) string { return p.pastOrExact(f.FiredAt) }},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-func signalCommand(f *frame) []*cobra.Command {
+func signalCommand(f *globalFlags) []*cobra.Command {
 	var key string
 	signal := &cobra.Command{
 		Use: "signal ID NAME [PAYLOAD]", GroupID: groupAct, Args: cobra.RangeArgs(2, 3),
@@ -36,7 +36,7 @@ func signalCommand(f *frame) []*cobra.Command {
 			if err := s.engine.Signal(ctx, s.args[0], s.args[1], payload, opts...); err != nil {
 				return err
 			}
-			s.say("signal %q was sent to run %q", s.args[1], s.args[0])
+			s.writeMessage("signal %q was sent to run %q", s.args[1], s.args[0])
 			return nil
 		}),
 		f.withEngine(complete, func(ctx context.Context, s *session) error {
@@ -47,7 +47,7 @@ func signalCommand(f *frame) []*cobra.Command {
 			if err := s.engine.Complete(ctx, s.args[0], value); err != nil {
 				return err
 			}
-			s.say("the wait was completed")
+			s.writeMessage("the wait was completed")
 			return nil
 		}),
 	}

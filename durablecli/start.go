@@ -26,17 +26,17 @@ func (p *printer) payload(what, arg string) (jsontext.Value, error) {
 		}
 	case isFile:
 		if text, err = os.ReadFile(file); err != nil {
-			return nil, usage("read the %s: %w", what, err)
+			return nil, newUsageError("read the %s: %w", what, err)
 		}
 	}
 	v := jsontext.Value(text)
 	if err := v.Compact(); err != nil {
-		return nil, usage("the %s is no JSON: %w; a text needs quotes of its own: '\"text\"'", what, err)
+		return nil, newUsageError("the %s is no JSON: %w; a text needs quotes of its own: '\"text\"'", what, err)
 	}
 	return v, nil
 }
 
-func startCommand(f *frame) []*cobra.Command {
+func startCommand(f *globalFlags) []*cobra.Command {
 	var id, queue, key, singleton string
 	var priority, weight int
 	var delay, timeout, startBy time.Duration
@@ -82,14 +82,14 @@ func startCommand(f *frame) []*cobra.Command {
 			"delay":     func() durable.StartOption { return durable.Delay(delay) },
 			"timeout":   func() durable.StartOption { return durable.Timeout(timeout) },
 			"start-by":  func() durable.StartOption { return durable.StartBy(startBy) },
-			"key":       func() durable.StartOption { return durable.GroupKey(key, weights(weight)...) },
+			"key":       func() durable.StartOption { return durable.GroupKey(key, weightOptions(weight)...) },
 		} {
 			if given(flag) {
 				opts = append(opts, opt())
 			}
 		}
 		if given("weight") && !given("key") {
-			return usage("--weight is for a --key")
+			return newUsageError("--weight is for a --key")
 		}
 		run, err := rawWorkflow(s.args[0]).Start(ctx, s.engine, input, opts...)
 		if err != nil {
@@ -109,7 +109,7 @@ func startCommand(f *frame) []*cobra.Command {
 	})}
 }
 
-func weights(n int) []durable.GroupKeyOption {
+func weightOptions(n int) []durable.GroupKeyOption {
 	if n == 0 {
 		return nil
 	}
@@ -122,7 +122,7 @@ func parseTags(texts []string) (map[string]string, error) {
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if _, twice := tags[key]; !ok || key == "" || twice {
-			return nil, usage("the tag %q is not understood, or given twice: write key=value", text)
+			return nil, newUsageError("the tag %q is not understood, or given twice: write key=value", text)
 		}
 		tags[key] = value
 	}

@@ -11,22 +11,22 @@ import (
 
 // column is one column of a table.
 type column[T any] struct {
-	title string
-	text  func(*T) string
-	color func(*T) color // nil: none
-	wide  bool           // it is shown with -o wide only
-	right bool           // its texts are aligned to the right
-	keep  bool           // it is shortened last, if the terminal is too narrow
+	title           string
+	text            func(*T) string
+	color           func(*T) color // nil: none
+	isWideOnly      bool           // it is shown with -o wide only
+	alignsRight     bool           // its texts are aligned to the right
+	isShortenedLast bool           // it is shortened last, if the terminal is too narrow
 }
 
 const (
-	gap       = "  " // between two columns
-	narrowest = 8    // to which a column is shortened
+	gap            = "  " // between two columns
+	minColumnWidth = 8    // to which a column is shortened
 )
 
-// layout returns the table. On a terminal, lines are not longer than its width, unless -o wide was given: then nothing is left out.
-func layout[T any](p *printer, rows []T, columns []column[T]) string {
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[T]) bool { return c.wide && p.format != formatWide })
+// renderTable returns the table. On a terminal, lines are not longer than its width, unless -o wide was given: then nothing is left out.
+func renderTable[T any](p *printer, rows []T, columns []column[T]) string {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[T]) bool { return c.isWideOnly && p.format != formatWide })
 	cells, widths := make([][]string, 1+len(rows)), make([]int, len(columns))
 	for i := range cells {
 		cells[i] = make([]string, len(columns))
@@ -40,7 +40,7 @@ func layout[T any](p *printer, rows []T, columns []column[T]) string {
 	}
 	limit, _ := p.size()
 	if limit > 0 && p.format != formatWide {
-		shorten(widths, columns, limit)
+		shortenColumns(widths, columns, limit)
 	} else {
 		limit = 0
 	}
@@ -56,7 +56,7 @@ func layout[T any](p *printer, rows []T, columns []column[T]) string {
 				text = runewidth.Truncate(text, max(0, min(widths[j], limit-used-len(space))), "…")
 			}
 			padding := strings.Repeat(" ", max(0, widths[j]-runewidth.StringWidth(text)))
-			if c.right {
+			if c.alignsRight {
 				space, padding = space+padding, ""
 			}
 			if text == "" {
@@ -79,8 +79,8 @@ func layout[T any](p *printer, rows []T, columns []column[T]) string {
 	return b.String()
 }
 
-// shorten makes the widest columns narrower until the table fits into limit characters: first those that need not be kept.
-func shorten[T any](widths []int, columns []column[T], limit int) {
+// shortenColumns makes the widest columns narrower until the table fits into limit characters: first those that need not be kept.
+func shortenColumns[T any](widths []int, columns []column[T], limit int) {
 	excess := (len(widths) - 1) * len(gap)
 	for _, w := range widths {
 		excess += w
@@ -90,7 +90,7 @@ func shorten[T any](widths []int, columns []column[T], limit int) {
 		for excess > 0 {
 			widest := -1
 			for j, c := range columns {
-				if c.keep == keep && widths[j] > narrowest && (widest < 0 || widths[j] > widths[widest]) {
+				if c.isShortenedLast == keep && widths[j] > minColumnWidth && (widest < 0 || widths[j] > widths[widest]) {
 					widest = j
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func topCommand(f *frame) []*cobra.Command {
+func topCommand(f *globalFlags) []*cobra.Command {
 	var interval time.Duration
 	var once bool
 	cmd := &cobra.Command{
@@ -25,7 +25,7 @@ func topCommand(f *frame) []*cobra.Command {
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		switch s.format {
 		case formatID:
-			return usage("top has no IDs: use -o json, or durable list -o id")
+			return newUsageError("top has no IDs: use -o json, or durable list -o id")
 		case formatJSON, formatJSONL:
 			state, err := readTop(ctx, s)
 			if err != nil {
@@ -123,16 +123,16 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 	}
 	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.past(state.OldestDue), " ago") + "\n" +
 		s.paint(faint, "workers     ") + fmt.Sprintf("%d, %d of %d slots used", len(state.Workers), active, capacity) + "\n\n" +
-		layout(s.printer, state.Workers, workerColumns(s.printer))
+		renderTable(s.printer, state.Workers, workerColumns(s.printer))
 	if len(state.Queues) > 0 {
-		text += "\n" + layout(s.printer, state.Queues, queueColumns(s.printer))
+		text += "\n" + renderTable(s.printer, state.Queues, queueColumns(s.printer))
 	}
 	failed, _, err := listRuns(ctx, s.engine, durable.Filter{Status: []durable.Status{durable.StatusFailed, durable.StatusExpired}}, 5, "")
 	if err != nil {
 		return err
 	}
 	if len(failed) > 0 {
-		text += "\n" + s.paint(faint, "started last among those that failed") + "\n" + layout(s.printer, failed, runColumns(s.printer))
+		text += "\n" + s.paint(faint, "started last among those that failed") + "\n" + renderTable(s.printer, failed, runColumns(s.printer))
 	}
 	return s.write(text)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func treeCommand(f *frame) []*cobra.Command {
+func treeCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
-		Use: "tree ID", GroupID: groupLook, Args: oneRun,
+		Use: "tree ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show a run with its children and their children",
 	}
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
@@ -26,7 +26,7 @@ func treeCommand(f *frame) []*cobra.Command {
 		}
 		var lines []treeLine
 		addTree(&lines, root, "", "")
-		return print(s.printer, lines, func(l *treeLine) string { return l.ID }, treeColumns(s.printer))
+		return printRows(s.printer, lines, func(l *treeLine) string { return l.ID }, treeColumns(s.printer))
 	})}
 }
 
@@ -51,7 +51,7 @@ func addTree(lines *[]treeLine, n *durable.RunNode, first, rest string) {
 
 func treeColumns(p *printer) []column[treeLine] {
 	return []column[treeLine]{
-		{title: "RUN", keep: true, text: func(l *treeLine) string {
+		{title: "RUN", isShortenedLast: true, text: func(l *treeLine) string {
 			name := l.Name
 			if name == "" {
 				name = l.ID
@@ -59,10 +59,10 @@ func treeColumns(p *printer) []column[treeLine] {
 			return l.branch + name
 		}},
 		{title: "WORKFLOW", text: func(l *treeLine) string { return l.Workflow }},
-		{title: "STATUS", keep: true, text: func(l *treeLine) string { return wording.Status(&l.RunInfo) }, color: func(l *treeLine) color { return statusColor(l.Status) }},
+		{title: "STATUS", isShortenedLast: true, text: func(l *treeLine) string { return wording.Status(&l.RunInfo) }, color: func(l *treeLine) color { return statusColor(l.Status) }},
 		{title: "STARTED", text: func(l *treeLine) string { return p.pastOrExact(l.CreatedAt) }},
-		{title: "TOOK", right: true, text: func(l *treeLine) string { return wording.Took(l.CreatedAt, l.EndedAt) }},
-		{title: "RUN ID", wide: true, text: func(l *treeLine) string { return l.RunID }},
+		{title: "TOOK", alignsRight: true, text: func(l *treeLine) string { return wording.DurationBetween(l.CreatedAt, l.EndedAt) }},
+		{title: "RUN ID", isWideOnly: true, text: func(l *treeLine) string { return l.RunID }},
 		{title: "DETAIL", text: func(l *treeLine) string { return wording.RunDetail(&l.RunInfo) }},
 	}
 }
@@ -77,14 +77,14 @@ type statusNumber struct {
 // mostCounted bounds the runs that are counted of each status: an exact count of millions would burden the database.
 const mostCounted = 10_000
 
-func countsCommand(f *frame) []*cobra.Command {
+func countsCommand(f *globalFlags) []*cobra.Command {
 	var flags filterFlags
 	cmd := &cobra.Command{
 		Use: "counts [ID]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
 		Short: "Count runs by status: all, those of a filter, or those of one tree",
 		Long:  fmt.Sprintf("Count runs by status. Of each status at most %d runs are counted, unless an ID is given: then the tree of that run is counted exactly.", mostCounted),
 	}
-	flags.add(cmd)
+	flags.addTo(cmd)
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		filter, filtered, err := flags.filter(s.now())
 		if err != nil {
@@ -93,7 +93,7 @@ func countsCommand(f *frame) []*cobra.Command {
 		var numbers []statusNumber
 		switch {
 		case len(s.args) == 1 && filtered:
-			return usage("an ID and a filter are given: leave one of them out")
+			return newUsageError("an ID and a filter are given: leave one of them out")
 		case len(s.args) == 1:
 			counts, err := s.engine.Counts(ctx, s.args[0])
 			if err != nil {
@@ -112,14 +112,14 @@ func countsCommand(f *frame) []*cobra.Command {
 				return err
 			}
 		}
-		return print(s.printer, numbers, func(n *statusNumber) string { return string(n.Status) }, []column[statusNumber]{
+		return printRows(s.printer, numbers, func(n *statusNumber) string { return string(n.Status) }, []column[statusNumber]{
 			{title: "STATUS", text: func(n *statusNumber) string { return string(n.Status) }, color: func(n *statusNumber) color { return statusColor(n.Status) }},
-			{title: "RUNS", right: true, text: (*statusNumber).text},
+			{title: "RUNS", alignsRight: true, text: (*statusNumber).text},
 		})
 	})}
 }
 
-func (n *statusNumber) text() string { return fmt.Sprint(n.Runs) + ifTrue(n.More, "+") }
+func (n *statusNumber) text() string { return fmt.Sprint(n.Runs) + textIf(n.More, "+") }
 
 // countByStatus counts the runs that match the filter, up to most of each status.
 func countByStatus(ctx context.Context, e *durable.Engine, filter durable.Filter, most int) (numbers []statusNumber, err error) {

@@ -20,7 +20,7 @@ const (
 	finishTimeout = 5 * time.Second // how long requests under way may take when the command is interrupted
 )
 
-func uiCommand(f *frame) []*cobra.Command {
+func uiCommand(f *globalFlags) []*cobra.Command {
 	var listen, actor string
 	var hosts []string
 	var readOnly bool
@@ -61,8 +61,8 @@ func (s *session) serveUI(ctx context.Context, listen string, hosts []string, da
 	server := &http.Server{Handler: guard, ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	err = s.write("http://" + listener.Addr().String() + guard.entrance() + "\n")
-	s.say("open this address in a browser; interrupt to end")
+	err = s.write("http://" + listener.Addr().String() + guard.entrancePath() + "\n")
+	s.writeMessage("open this address in a browser; interrupt to end")
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -73,7 +73,7 @@ func (s *session) serveUI(ctx context.Context, listen string, hosts []string, da
 	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	if stopped := server.Shutdown(finish); stopped != nil {
-		s.say("requests were still under way after %s", wording.About(finishTimeout))
+		s.writeMessage("requests were still under way after %s", wording.RoughDuration(finishTimeout))
 		_ = server.Close() // it only fails to close the listener, which Shutdown has closed
 	}
 	if stopped := <-served; !errors.Is(stopped, http.ErrServerClosed) {
@@ -87,10 +87,10 @@ func (s *session) serveUI(ctx context.Context, listen string, hosts []string, da
 func requireLoopback(listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return usage("--listen is %q: write a loopback address with a port, as 127.0.0.1:8080", listen)
+		return newUsageError("--listen is %q: write a loopback address with a port, as 127.0.0.1:8080", listen)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return usage("--listen is %q, which other machines may reach: use 127.0.0.1, and forward the port with ssh -L, or mount ui.Handler behind your own login", listen)
+		return newUsageError("--listen is %q, which other machines may reach: use 127.0.0.1, and forward the port with ssh -L, or mount ui.Handler behind your own login", listen)
 	}
 	return nil
 }

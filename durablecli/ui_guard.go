@@ -35,23 +35,23 @@ func newGuard(addr net.Addr, hosts []string, next http.Handler) *guard {
 	return g
 }
 
-// entrance is the path and query that exchanges the token for the cookie.
-func (g *guard) entrance() string { return "/?" + url.Values{"token": {g.token}}.Encode() }
+// entrancePath is the path and query that exchanges the token for the cookie.
+func (g *guard) entrancePath() string { return "/?" + url.Values{"token": {g.token}}.Encode() }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !g.isOwnHost(r.Host) {
-		refuse(w, http.StatusForbidden, "The dashboard is not served under the name "+r.Host+". Use the address that durable ui wrote, or permit the name with --allow-host.")
+		writeRefusal(w, http.StatusForbidden, "The dashboard is not served under the name "+r.Host+". Use the address that durable ui wrote, or permit the name with --allow-host.")
 		return
 	}
-	if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == "/" && same(given, g.token) {
+	if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == "/" && secretsEqual(given, g.token) {
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Redirect(w, r, "/", http.StatusSeeOther) // the token does not stay in the address
 		return
 	}
-	if cookie, err := r.Cookie(g.cookie); err != nil || !same(cookie.Value, g.secret) {
-		refuse(w, http.StatusUnauthorized, "Open the whole address that durable ui wrote when it was started. An older address is void.")
+	if cookie, err := r.Cookie(g.cookie); err != nil || !secretsEqual(cookie.Value, g.secret) {
+		writeRefusal(w, http.StatusUnauthorized, "Open the whole address that durable ui wrote when it was started. An older address is void.")
 		return
 	}
 	g.next.ServeHTTP(w, r)
@@ -64,11 +64,11 @@ func (g *guard) isOwnHost(host string) bool {
 	return slices.Contains(g.hosts, strings.ToLower(strings.Trim(host, "[]")))
 }
 
-// same compares secrets in a time that does not depend on them.
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+// secretsEqual compares secrets in a time that does not depend on them.
+func secretsEqual(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// refuse writes a page that says why a request is not permitted.
-func refuse(w http.ResponseWriter, status int, text string) {
+// writeRefusal writes a page that says why a request is not permitted.
+func writeRefusal(w http.ResponseWriter, status int, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")

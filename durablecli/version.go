@@ -20,8 +20,8 @@ type versions struct {
 	SchemaSqlite   int // the newest migration for SQLite
 }
 
-func versionCommand(f *frame) []*cobra.Command {
-	cmd := &cobra.Command{Use: "version", GroupID: groupCare, Args: cobra.NoArgs, Short: "Show the versions of the program, of the library and of the schema"}
+func versionCommand(f *globalFlags) []*cobra.Command {
+	cmd := &cobra.Command{Use: "version", GroupID: groupMaintain, Args: cobra.NoArgs, Short: "Show the versions of the program, of the library and of the schema"}
 	return []*cobra.Command{f.withoutEngine(cmd, func(_ context.Context, s *session) error {
 		const module = "github.com/seed8ec063be/durable"
 		v := versions{SchemaPostgres: len(schema.Postgres()), SchemaSqlite: len(schema.SQLite())}
@@ -34,7 +34,7 @@ func versionCommand(f *frame) []*cobra.Command {
 				}
 			}
 		}
-		return s.describe(&v, v.Durable, func() []field {
+		return s.writeDescription(&v, v.Durable, func() []field {
 			return []field{
 				{label: "Program", text: v.Program + " " + v.Version},
 				{label: "durable", text: v.Durable},
@@ -45,10 +45,10 @@ func versionCommand(f *frame) []*cobra.Command {
 	})}
 }
 
-func completionCommand(f *frame) []*cobra.Command {
+func completionCommand(f *globalFlags) []*cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	cmd := &cobra.Command{
-		Use: "completion bash|zsh|fish|powershell", GroupID: groupCare, Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: shells,
+		Use: "completion bash|zsh|fish|powershell", GroupID: groupMaintain, Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: shells,
 		Short:   "Write the script that completes the commands in a shell",
 		Example: "  source <(durable completion bash)",
 	}

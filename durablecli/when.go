@@ -10,7 +10,7 @@ import (
 func (p *printer) age(t time.Time) string { return wording.Age(p.now(), t) }
 
 // past is wording.Past at this moment.
-func (p *printer) past(t time.Time) string { return wording.Past(p.now(), t) }
+func (p *printer) past(t time.Time) string { return wording.PastAge(p.now(), t) }
 
 // ageAndExact is wording.AgeAndExact at this moment.
 func (p *printer) ageAndExact(t time.Time) string { return wording.AgeAndExact(p.now(), t) }
@@ -22,7 +22,7 @@ func (f durationFlag) String() string {
 	if f.d == nil || *f.d == 0 {
 		return ""
 	}
-	return wording.About(*f.d)
+	return wording.RoughDuration(*f.d)
 }
 
 func (f durationFlag) Set(text string) (err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-func workerCommand(f *frame) []*cobra.Command {
+func workerCommand(f *globalFlags) []*cobra.Command {
 	show := func(ctx context.Context, s *session, name string) error {
 		workers, err := s.engine.Workers(ctx)
 		if err != nil {
@@ -63,5 +63,5 @@ func workerID(workers []durable.WorkerInfo, name string) (string, error) {
 	case 1:
 		return ids[0], nil
 	}
-	return "", usage("%d workers have the name %q: give the ID of one of them: %s", len(ids), name, strings.Join(ids, ", "))
+	return "", newUsageError("%d workers have the name %q: give the ID of one of them: %s", len(ids), name, strings.Join(ids, ", "))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-func workersCommand(f *frame) []*cobra.Command {
+func workersCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "workers", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the processes that execute runs, the oldest first",
@@ -24,9 +24,9 @@ func workersCommand(f *frame) []*cobra.Command {
 			return err
 		}
 		if len(workers) == 0 && s.format == formatTable {
-			s.say("no worker lives: runs wait until a process calls Engine.Run")
+			s.writeMessage("no worker lives: runs wait until a process calls Engine.Run")
 		}
-		return print(s.printer, workers, func(w *durable.WorkerInfo) string { return w.ID }, workerColumns(s.printer))
+		return printRows(s.printer, workers, func(w *durable.WorkerInfo) string { return w.ID }, workerColumns(s.printer))
 	})}
 }
 
@@ -36,13 +36,13 @@ const oldHeartbeat = 10 * time.Second
 func workerColumns(p *printer) []column[durable.WorkerInfo] {
 	type row = durable.WorkerInfo
 	return []column[row]{
-		{title: "WORKER", keep: true, text: func(w *row) string { return w.Name }},
-		{title: "ID", wide: true, text: func(w *row) string { return w.ID }},
+		{title: "WORKER", isShortenedLast: true, text: func(w *row) string { return w.Name }},
+		{title: "ID", isWideOnly: true, text: func(w *row) string { return w.ID }},
 		{title: "VERSION", text: func(w *row) string { return w.Version }},
 		{title: "STATE", text: workerState},
-		{title: "ACTIVE", right: true, keep: true, text: func(w *row) string { return fmt.Sprintf("%d/%d", w.Active, w.Capacity) }},
-		{title: "HEARTBEAT", keep: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
-			return ifPainted(p.now().Sub(w.HeartbeatAt) > oldHeartbeat, red)
+		{title: "ACTIVE", alignsRight: true, isShortenedLast: true, text: func(w *row) string { return fmt.Sprintf("%d/%d", w.Active, w.Capacity) }},
+		{title: "HEARTBEAT", isShortenedLast: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
+			return colorIf(p.now().Sub(w.HeartbeatAt) > oldHeartbeat, red)
 		}},
 		{title: "STARTED", text: func(w *row) string { return p.pastOrExact(w.StartedAt) }},
 		{title: "WORKFLOWS", text: func(w *row) string { return namesOrAll(w.Workflows, "more than 500") }},
@@ -57,7 +57,7 @@ func workerState(w *durable.WorkerInfo) string {
 	}
 	text := string(w.State) + ", quiet"
 	if c := w.LastChange; c != nil && (c.By != "" || c.Reason != "") {
-		text += ": " + wording.ByWhom(c.Reason, c.By)
+		text += ": " + wording.ReasonAndActor(c.Reason, c.By)
 	}
 	return text
 }

@@ -78,9 +78,9 @@ func (t *clockTimer) Stop() bool {
 	return true
 }
 
-// state returns the time, the time of the first timer (zero if there is none), and a number that changes whenever the
+// snapshot returns the time, the time of the first timer (zero if there is none), and a number that changes whenever the
 // timers change.
-func (c *manualClock) state() (now, due time.Time, changes uint64) {
+func (c *manualClock) snapshot() (now, due time.Time, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers) > 0 {

@@ -40,7 +40,7 @@ type clockDriver struct {
 	mu               sync.Mutex
 	probes           []*engineProbe
 	waiters          []*clockWaiter
-	frozen           bool
+	isFrozen         bool
 	activeDeliveries int // deliveries whose function has not returned
 
 	deliveries sync.WaitGroup
@@ -70,16 +70,18 @@ type unchangedTimer struct {
 // the version.
 func (s *unchangedTimer) duration(version uint64, now time.Time) time.Duration {
 	if version != s.lastVersion || s.since.IsZero() {
-		s.begin(version, now)
+		s.restart(version, now)
 	}
 	return now.Sub(s.since)
 }
 
-func (s *unchangedTimer) begin(version uint64, now time.Time) { s.lastVersion, s.since = version, now }
+func (s *unchangedTimer) restart(version uint64, now time.Time) {
+	s.lastVersion, s.since = version, now
+}
 
 func newClockDriver(t testing.TB, c *manualClock) *clockDriver {
 	p := &clockDriver{t: t, clock: c, stop: make(chan struct{}), done: make(chan struct{})}
-	go p.run()
+	go p.drive()
 	return p
 }
 
@@ -109,7 +111,7 @@ func (p *clockDriver) remove(n *engineProbe) {
 func (p *clockDriver) setFrozen(frozen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.frozen = frozen
+	p.isFrozen = frozen
 }
 
 // waitForTime makes time pass until the clock reaches the time, or until cond returns true.
@@ -126,11 +128,11 @@ func (p *clockDriver) waitForTime(until time.Time, cond func() bool) error {
 	}
 }
 
-// run is the driver's goroutine.
-func (p *clockDriver) run() {
+// drive is the driver's goroutine.
+func (p *clockDriver) drive() {
 	defer close(p.done)
 	interval := maxPollInterval
-	for p.sleep(interval) {
+	for p.sleepRealTime(interval) {
 		nodes, a, wanted := p.firstWaiter()
 		switch {
 		case !wanted:
@@ -147,8 +149,8 @@ func (p *clockDriver) run() {
 	}
 }
 
-// sleep waits for d of real time. It returns false if the driver was closed.
-func (p *clockDriver) sleep(d time.Duration) bool {
+// sleepRealTime waits for d of real time. It returns false if the driver was closed.
+func (p *clockDriver) sleepRealTime(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -170,23 +172,23 @@ func (p *clockDriver) firstWaiter() (nodes []*engineProbe, a *clockWaiter, wante
 	}
 	for _, n := range nodes {
 		e := n.engine.Load()
-		wanted = wanted || !p.frozen && e != nil && e.AwaitCount() > 0
+		wanted = wanted || !p.isFrozen && e != nil && e.AwaitCallerCount() > 0
 	}
 	return nodes, nil, wanted
 }
 
 // stateVersion returns a number that changes whenever something happens that can make something due.
 func (p *clockDriver) stateVersion(nodes []*engineProbe) uint64 {
-	_, _, v := p.clock.state()
+	_, _, v := p.clock.snapshot()
 	for _, n := range nodes {
 		v += n.writeCalls.Load()
 	}
 	return v
 }
 
-// areIdle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
+// isIdle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
 // certain.
-func (p *clockDriver) areIdle(nodes []*engineProbe) (idle bool, settle time.Duration) {
+func (p *clockDriver) isIdle(nodes []*engineProbe) (idle bool, settle time.Duration) {
 	p.mu.Lock()
 	delivering := p.activeDeliveries > 0
 	p.mu.Unlock()
@@ -207,18 +209,18 @@ func (p *clockDriver) areIdle(nodes []*engineProbe) (idle bool, settle time.Dura
 func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
-	idle, settle := p.areIdle(nodes)
+	idle, settle := p.isIdle(nodes)
 	if !idle {
-		p.quietTimer.begin(version, now)
+		p.quietTimer.restart(version, now)
 		return false
 	}
-	if lasted := p.quietTimer.duration(version, now); !schedulerIdle() && lasted < settle {
+	if lasted := p.quietTimer.duration(version, now); !isSchedulerIdle() && lasted < settle {
 		return false
 	}
 	if parkRuns(nodes) || !p.requestClaims(nodes) {
 		return false
 	}
-	idle, _ = p.areIdle(nodes)
+	idle, _ = p.isIdle(nodes)
 	return idle && p.stateVersion(nodes) == version
 }
 
@@ -239,11 +241,11 @@ func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
 			barriers = append(barriers, newEngineProgress(n, e))
-			e.WakeAll()
+			e.WakeAllLoops()
 		}
 	}
 	for began := time.Now(); slices.ContainsFunc(barriers, engineProgress.isPending); {
-		if time.Since(began) > requestClaimsTimeout || !p.sleep(minPollInterval) {
+		if time.Since(began) > requestClaimsTimeout || !p.sleepRealTime(minPollInterval) {
 			return false
 		}
 	}
@@ -258,7 +260,7 @@ type engineProgress struct {
 	scheduleQueryNumber uint64 // the latest query for due schedules that had begun
 	foldQueryNumber     uint64 // the latest query for due keys that had begun
 	queueCheckNumber    uint64 // the latest look at all queues that had begun
-	checkNumber         uint64 // the number of checks
+	resultCheckNumber   uint64 // the number of checks
 }
 
 func newEngineProgress(n *engineProbe, e *engine.Engine) engineProgress {
@@ -267,7 +269,7 @@ func newEngineProgress(n *engineProbe, e *engine.Engine) engineProgress {
 	b.scheduleQueryNumber, _, _ = n.scheduleState()
 	b.foldQueryNumber, _, _ = n.foldState()
 	b.queueCheckNumber, _ = e.QueueChecks()
-	b.checkNumber, _ = e.ResultChecks()
+	b.resultCheckNumber, _ = e.ResultChecks()
 	return b
 }
 
@@ -288,13 +290,13 @@ func (b engineProgress) isPending() bool {
 		return true
 	}
 	checks, waiting := b.engine.ResultChecks()
-	return waiting && checks <= b.checkNumber
+	return waiting && checks <= b.resultCheckNumber
 }
 
 // nextDueTime returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
 // It returns zero if there is none.
 func (p *clockDriver) nextDueTime(nodes []*engineProbe) (now, next time.Time) {
-	now, next, _ = p.clock.state()
+	now, next, _ = p.clock.snapshot()
 	for _, n := range nodes {
 		for _, due := range n.dueTimes() {
 			if due.Before(now.Add(neverDue)) && (next.IsZero() || due.Before(next)) {
@@ -352,8 +354,8 @@ func (p *clockDriver) startDelivery(f func()) {
 // waitForDeliveries waits until the functions passed to startDelivery have returned.
 func (p *clockDriver) waitForDeliveries() { p.deliveries.Wait() }
 
-// schedulerIdle reports whether the Go scheduler has no runnable goroutine except the calling one.
-func schedulerIdle() bool {
+// isSchedulerIdle reports whether the Go scheduler has no runnable goroutine except the calling one.
+func isSchedulerIdle() bool {
 	s := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}}
 	metrics.Read(s)
 	for i := range s {

@@ -22,7 +22,7 @@ func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 	now, next := p.nextDueTime(nodes)
 	at := now.Format(time.RFC3339)
 	p.mu.Lock()
-	frozen := p.frozen
+	frozen := p.isFrozen
 	p.mu.Unlock()
 	for _, n := range nodes {
 		if q := n.runActivity(); q.BusyRun != "" {

@@ -114,13 +114,13 @@ func (h *crashTest) crashAtWrite(at int) bool {
 // checkTrace compares a run with the one without a crash, and counts the steps that were executed again.
 func (h *crashTest) checkTrace(got *treeTrace, where string) {
 	h.runs++
-	for _, c := range got.reruns {
+	for _, c := range got.rerunSteps {
 		h.reruns++
 		if h.reruns <= maxDifferences {
 			h.t.Errorf("durabletest: %s: step %q, whose checkpoint was committed, was executed again", where, c)
 		}
 	}
-	if got.unknownOutcome {
+	if got.hasUnknownOutcome {
 		h.unknownOutcomes++
 		return
 	}
@@ -196,7 +196,7 @@ func (h *crashTest) runWithCrash(at int, when crashMoment) (*treeTrace, error) {
 // openDatabase opens a fresh database. The returned function closes and removes it.
 func (h *crashTest) openDatabase() (s store.Store, remove func() error, err error) {
 	if h.settings.openStore == nil {
-		return h.template.open()
+		return h.template.openCopy()
 	}
 	own := &cleanupScope{TB: h.t}
 	defer func() {
@@ -260,7 +260,7 @@ func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDrive
 // awaitCancelled waits until the descendants that are being cancelled have ended, since they may still have to execute their
 // compensations.
 func (e *Engine) awaitCancelled(ctx context.Context, s store.Store) error {
-	runs, err := runTree(ctx, s)
+	runs, err := readRunTree(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *simul
 	if err != nil {
 		return err
 	}
-	runs, err := runTree(ctx, s)
+	runs, err := readRunTree(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -13,15 +13,15 @@ import (
 // faster than creating the tables.
 type databaseTemplate struct{ file []byte }
 
-// open creates a database in a temporary folder. The returned function closes and removes it.
-func (m *databaseTemplate) open() (s store.Store, remove func() error, err error) {
+// openCopy creates a database in a temporary folder. The returned function closes and removes it.
+func (m *databaseTemplate) openCopy() (s store.Store, remove func() error, err error) {
 	dir, err := os.MkdirTemp("", "durabletest")
 	if err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, "durable.db")
 	if m.file == nil {
-		err = m.create(path)
+		err = m.createEmpty(path)
 	} else {
 		err = os.WriteFile(path, m.file, 0o600)
 	}
@@ -34,8 +34,8 @@ func (m *databaseTemplate) open() (s store.Store, remove func() error, err error
 	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// create creates an empty database at path and keeps the content of its file.
-func (m *databaseTemplate) create(path string) error {
+// createEmpty creates an empty database at path and keeps the content of its file.
+func (m *databaseTemplate) createEmpty(path string) error {
 	s, err := sqlite.Open(path, sqlite.Synchronous(sqlite.Normal))
 	if err != nil {
 		return err

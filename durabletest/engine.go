@@ -41,7 +41,7 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 	log := &testRecorder{replacements: set.replacements}
 	t.Cleanup(func() { log.failUnused(t) }) // registered first, so that it is called after the engine has stopped
 	var p *clockDriver
-	if !set.realTime {
+	if !set.usesRealTime {
 		p = newClockDriver(t, newClock(set.startTime))
 		t.Cleanup(p.close)
 	}

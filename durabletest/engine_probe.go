@@ -33,7 +33,7 @@ func (n *engineProbe) Probe() engine.TestProbe { return n }
 func (n *engineProbe) Attach(e *engine.Engine) { n.engine.Store(e) }
 
 // Clock implements engine.TestProbe.
-func (n *engineProbe) Clock() engine.Clock {
+func (n *engineProbe) Clock() engine.ManualClock {
 	if n.clock == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (n *engineProbe) runActivity() engine.RunActivity {
 		return engine.RunActivity{}
 	}
 	flying := n.activeCalls.Load() > 0 // read before Rest: a call that ends in between leaves work in memory
-	rest := e.Quiescence()
+	rest := e.RunActivity()
 	if rest.BusyRun == "" && flying {
 		rest.BusyRun = "a call of the database"
 	}

@@ -29,7 +29,7 @@ func (s *observedStore) DueFolds(ctx context.Context, now time.Time, limit int) 
 }
 
 // ChangeFold implements store.Store.
-func (s *observedStore) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+func (s *observedStore) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
 	what := "a start with key " + c.Key.Key
 	if c.SkipLocked {
 		what = "a look at key " + c.Key.Key

@@ -115,13 +115,13 @@ func TestASampleSkipsWhatComesTooSoon(t *testing.T) {
 		must(t, start(durable.ID("first"))) // the same start again
 		e.Advance(39 * time.Second)
 		err := start()
-		skipped, ok := errors.AsType[*durable.SkippedError](err)
-		if !ok || !errors.Is(err, durable.ErrSkipped) || !skipped.Until.Equal(at("2026-11-22T12:01:00Z")) || skipped.Key != "k" || skipped.Workflow != "begun" {
+		skipped, ok := errors.AsType[*durable.ThrottledError](err)
+		if !ok || !errors.Is(err, durable.ErrThrottled) || !skipped.Until.Equal(at("2026-11-22T12:01:00Z")) || skipped.Key != "k" || skipped.Workflow != "begun" {
 			t.Errorf("%+v, %v", skipped, err)
 		}
 		e.Advance(time.Second)
 		must(t, start())
-		if err := start(); !errors.Is(err, durable.ErrSkipped) {
+		if err := start(); !errors.Is(err, durable.ErrThrottled) {
 			t.Error(err)
 		}
 		page, err := e.List(quickly(t), durable.Filter{}, durable.Page{})
@@ -191,7 +191,7 @@ func TestFoldingCallsSurviveACrashAnywhere(t *testing.T) {
 			return "", err
 		}
 		_, err = c.Start("six", begun, "f", durable.Throttle("k", 1, time.Hour))
-		if !errors.Is(err, durable.ErrSkipped) {
+		if !errors.Is(err, durable.ErrThrottled) {
 			return "", fmt.Errorf("not skipped: %w", err)
 		}
 		return fmt.Sprint(one == two, " ", three == four, " ", five != three && five != one && one != three), nil

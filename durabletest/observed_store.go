@@ -49,7 +49,7 @@ func (s *observedStore) callUnlessDead(do func() error) error {
 func (s *observedStore) executeWrite(what string, do func() error) error {
 	return s.callUnlessDead(func() error {
 		defer s.writeCalls.Add(1)
-		return s.process.write(what, do)
+		return s.process.executeWrite(what, do)
 	})
 }
 
@@ -79,7 +79,7 @@ func (s *observedStore) Control(ctx context.Context, o *store.ControlRequest) er
 }
 
 // Fence implements store.RepairStore.
-func (s *observedStore) Fence(ctx context.Context, f *store.Fence) error {
+func (s *observedStore) Fence(ctx context.Context, f *store.FenceRequest) error {
 	return s.executeWrite("the fence of a repair", func() error { return s.Store.Fence(ctx, f) })
 }
 
@@ -89,7 +89,7 @@ func (s *observedStore) Fork(ctx context.Context, f *store.Fork) error {
 }
 
 // Repair implements store.RepairStore.
-func (s *observedStore) Repair(ctx context.Context, r *store.Repair) error {
+func (s *observedStore) Repair(ctx context.Context, r *store.RepairRequest) error {
 	return s.executeWrite(r.Verb, func() error {
 		err := s.Store.Repair(ctx, r)
 		if err == nil {
@@ -129,12 +129,12 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 }
 
 // Renew implements store.Store.
-func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse store.RenewResult, err error) {
+func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (result store.RenewResult, err error) {
 	err = s.callUnlessDead(func() error {
-		pulse, err = s.Store.Renew(ctx, h)
+		result, err = s.Store.Renew(ctx, h)
 		return err
 	})
-	return pulse, err
+	return result, err
 }
 
 // EndLeases implements store.Store.
@@ -148,12 +148,12 @@ func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q s
 }
 
 // Notifications implements store.Store.
-func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, held []store.Lease) (news store.Notifications, err error) {
+func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, held []store.Lease) (notifications store.Notifications, err error) {
 	err = s.callUnlessDead(func() error {
-		news, err = s.Store.Notifications(ctx, worker, held)
+		notifications, err = s.Store.Notifications(ctx, worker, held)
 		return err
 	})
-	return news, err
+	return notifications, err
 }
 
 // Get implements store.Store.
@@ -201,11 +201,11 @@ func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID, known 
 }
 
 // Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
-func (s *observedStore) Listen(ctx context.Context, worker store.UUID, hear func(store.WakeHint)) error {
+func (s *observedStore) Listen(ctx context.Context, worker store.UUID, onHint func(store.WakeHint)) error {
 	if s.process.isDead() {
 		return errProcessCrashed
 	}
-	return s.Store.Listen(ctx, worker, hear)
+	return s.Store.Listen(ctx, worker, onHint)
 }
 
 // claimState returns the numbers of the latest claim that has begun and of the latest that has ended, and the time at

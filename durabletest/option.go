@@ -22,7 +22,7 @@ type testSettings struct {
 	store             store.Store
 	openStore         func(testing.TB) durable.Store // nil: temporary SQLite files
 	startTime         time.Time
-	realTime          bool
+	usesRealTime      bool
 	configFuncs       []func(*durable.Config)
 	workflows         []durable.Definition
 	replacements      []*Replacement
@@ -63,14 +63,14 @@ func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 			t.Fatalf("durabletest: the option %s is given twice: leave one of them out", option)
 		}
 	}
-	if s.realTime && slices.Contains(s.onceOptions, "StartClockAt") {
+	if s.usesRealTime && slices.Contains(s.onceOptions, "StartClockAt") {
 		t.Fatalf("durabletest: the option StartClockAt has no effect together with RealTime: leave one of them out")
 	}
 	return s
 }
 
-// restrict records that only the given functions accept the option.
-func (s *testSettings) restrict(option string, to ...string) {
+// restrictTo records that only the given functions accept the option.
+func (s *testSettings) restrictTo(option string, to ...string) {
 	s.restrictedOptions = append(s.restrictedOptions, restrictedOption{option, to})
 }
 
@@ -80,7 +80,7 @@ func OnStore(s durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.store = s
 		set.onceOptions = append(set.onceOptions, "OnStore")
-		set.restrict("OnStore", "NewWithOptions")
+		set.restrictTo("OnStore", "NewWithOptions")
 	})
 }
 
@@ -94,7 +94,7 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.openStore = open
 		set.onceOptions = append(set.onceOptions, "OnNewStores")
-		set.restrict("OnNewStores", "CrashEverywhere")
+		set.restrictTo("OnNewStores", "CrashEverywhere")
 	})
 }
 
@@ -102,8 +102,8 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 // NewWithOptions accepts it.
 func RealTime() Option {
 	return optionFunc(func(set *testSettings) {
-		set.realTime = true
-		set.restrict("RealTime", "NewWithOptions")
+		set.usesRealTime = true
+		set.restrictTo("RealTime", "NewWithOptions")
 	})
 }
 
@@ -130,7 +130,7 @@ func Workflows(workflows ...durable.Definition) Option {
 func SignalAfter(d time.Duration, name string, payload any) Option {
 	return optionFunc(func(set *testSettings) {
 		set.signals = append(set.signals, delayedSignal{d, name, payload})
-		set.restrict("SignalAfter", "CrashEverywhere")
+		set.restrictTo("SignalAfter", "CrashEverywhere")
 	})
 }
 
@@ -140,6 +140,6 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 func VaryingSteps(names ...string) Option {
 	return optionFunc(func(set *testSettings) {
 		set.varyingSteps = append(set.varyingSteps, names...)
-		set.restrict("VaryingSteps", "CrashEverywhere")
+		set.restrictTo("VaryingSteps", "CrashEverywhere")
 	})
 }

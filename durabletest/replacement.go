@@ -26,7 +26,7 @@ type Replacement struct {
 
 func (r *Replacement) apply(set *testSettings) {
 	set.replacements = append(set.replacements, r)
-	set.restrict("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
+	set.restrictTo("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
 }
 
 func (r *Replacement) matches(c engine.ProbedCall) bool { return matchesName(r.name, c.Name) }
@@ -88,11 +88,11 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 		r.callCount.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
-			return engine.AttemptOutput{}, engine.FailureOf(err)
+			return engine.AttemptOutput{}, engine.FailureFromError(err)
 		}
-		b, err := engine.Encode(v)
+		b, err := engine.EncodeValue(v)
 		if err != nil {
-			f := engine.FailureOf(err)
+			f := engine.FailureFromError(err)
 			f.Permanent = true
 			return engine.AttemptOutput{}, f
 		}
@@ -111,7 +111,7 @@ func FailFirst(name string, n int, err error) *Replacement {
 			return next()
 		}
 		r.callCount.Add(1)
-		return engine.AttemptOutput{}, engine.FailureOf(err)
+		return engine.AttemptOutput{}, engine.FailureFromError(err)
 	}
 	return r
 }

@@ -79,14 +79,14 @@ func (p *replaySession) hasFinished(n *engineProbe) bool {
 	}
 	p.quietChecks++
 	since := time.Since(p.lastCallTime)
-	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond && p.quietChecks > minQuietChecks
+	return since > 5*time.Millisecond && isSchedulerIdle() || since > 200*time.Millisecond && p.quietChecks > minQuietChecks
 }
 
 // replayExport imports the export into a temporary database, executes the run, and compares.
 func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts []Option) (v ReplayResult, err error) {
 	t.Helper()
 	set := newSettings(t, "Replay", opts)
-	s, remove, err := new(databaseTemplate).open()
+	s, remove, err := new(databaseTemplate).openCopy()
 	if err != nil {
 		return v, err
 	}
@@ -106,7 +106,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 			return v, err
 		}
 	}
-	e.probe.engine.Load().WakeAll()
+	e.probe.engine.Load().WakeAllLoops()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	var info *durable.RunInfo
@@ -154,7 +154,7 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 	}
 	start := &store.StartWrite{Run: store.Run{
 		UUID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
-		Status: store.Running, Epoch: importEpoch, Owner: store.OwnedBy(store.NewUUID(0)), Input: compactJSON(x.Run.Input),
+		Status: store.Running, Epoch: importEpoch, Owner: store.ValidNullUUID(store.NewUUID(0)), Input: compactJSON(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(leaseDuration),
 	}}
 	written := &store.Batch{}
@@ -166,13 +166,13 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 			continue // today's code must fail by itself; and a replay executes no step, so it needs no keys
 		}
 		name := naming.ParseDisplay(h.Name)
-		kind, status, ended, known := history.Stored(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)
+		kind, status, ended, known := history.ParseExportedStep(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)
 		if !known {
 			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
 		}
 		row := store.Step{
 			Run: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: importEpoch,
-			Seq: store.SeqOf(int32(h.Seq), h.InOrder), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
+			Seq: store.EncodeSeq(int32(h.Seq), h.InOrder), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
 		if h.Workflow != "" {
 			if row.Failures, err = json.Marshal(&record.Failures{Workflow: h.Workflow}); err != nil {
@@ -210,7 +210,7 @@ func (p *replaySession) placeholderChild(row *store.Step) *store.StartWrite {
 		return nil
 	}
 	return &store.StartWrite{ParentEpoch: importEpoch, Run: store.Run{
-		UUID: id, Name: row.Name, Parent: store.OwnedBy(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
+		UUID: id, Name: row.Name, Parent: store.ValidNullUUID(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
 		Status: store.Pending, Input: []byte("null"), CreatedAt: row.StartedAt, WakeAt: row.StartedAt.Add(leaseDuration),
 	}}
 }

@@ -17,11 +17,11 @@ import (
 
 // treeTrace is what a run and its descendants did, and how they ended.
 type treeTrace struct {
-	crashedWrite   string // describes the write at which the process died; empty if it did not
-	runs           []*runTrace
-	reruns         []string
-	unknownOutcome bool // a step ended with ErrOutcomeUnknown
-	fixedOutputs   map[stepPath][]byte
+	crashedWrite      string // describes the write at which the process died; empty if it did not
+	runs              []*runTrace
+	rerunSteps        []string
+	hasUnknownOutcome bool // a step ended with ErrOutcomeUnknown
+	fixedOutputs      map[stepPath][]byte
 }
 
 // runTrace is one run of a trace.
@@ -36,8 +36,8 @@ type runTrace struct {
 	varyingSteps  map[string]bool
 }
 
-// runTree returns the run of CrashEverywhere and its descendants, parents first.
-func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
+// readRunTree returns the run of CrashEverywhere and its descendants, parents first.
+func readRunTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	found, err := s.Get(ctx, []store.RunRef{{UUIDOrName: crashedID}})
 	if err != nil || found[0] == nil {
 		return nil, err
@@ -56,7 +56,7 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 
 // readTreeTrace reads from the database and from the recorder what the run did.
 func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testRecorder, f *simulatedProcess) (*treeTrace, error) {
-	rows, err := runTree(ctx, s)
+	rows, err := readRunTree(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 				got.fixedOutputs[stepPath{r.path, step.Name}] = step.Output
 			}
 			step.Output, step.Error = neutral(step.Output), neutral(step.Error)
-			got.unknownOutcome = got.unknownOutcome || step.Status == store.StepFailed &&
+			got.hasUnknownOutcome = got.hasUnknownOutcome || step.Status == store.StepFailed &&
 				slices.Contains(record.DecodeFailure(step.Error).Codes, record.CodeOutcomeUnknown)
 		}
 	}
@@ -135,7 +135,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		}
 	}
 	for _, c := range log.reruns {
-		got.reruns = append(got.reruns, naming.Display(c.Name))
+		got.rerunSteps = append(got.rerunSteps, naming.Display(c.Name))
 	}
 	return got, nil
 }
@@ -167,9 +167,9 @@ func (t *treeTrace) choiceHints() (hints []string) {
 	return hints
 }
 
-// inLosingBranch reports whether a step is in a branch that did not win a choice that VaryingSteps names, in r or
+// isInLosingBranch reports whether a step is in a branch that did not win a choice that VaryingSteps names, in r or
 // in got. The calls of such a branch may differ.
-func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
+func (r *runTrace) isInLosingBranch(got *runTrace, name string) bool {
 	for _, t := range []*runTrace{r, got} {
 		for chosen := range t.varyingSteps {
 			step := t.steps[chosen]
@@ -201,7 +201,7 @@ func compareTraces(first, got *treeTrace) string {
 		if i < 0 {
 			return fmt.Sprintf("run %q of workflow %q was not started", r.displayPath, r.run.Workflow)
 		}
-		if diff := r.difference(got.runs[i]); diff != "" {
+		if diff := r.firstDifference(got.runs[i]); diff != "" {
 			if len(first.runs) > 1 {
 				diff = fmt.Sprintf("in run %q: %s", r.displayPath, diff)
 			}
@@ -216,8 +216,8 @@ func compareTraces(first, got *treeTrace) string {
 	return ""
 }
 
-// difference returns a description of the first difference between two runs, or an empty string.
-func (r *runTrace) difference(got *runTrace) string {
+// firstDifference returns a description of the first difference between two runs, or an empty string.
+func (r *runTrace) firstDifference(got *runTrace) string {
 	if !bytes.Equal(r.run.Input, got.run.Input) {
 		return fmt.Sprintf("the run's input is %s, and was %s at first: what its parent gave it differs", formatPayload(got.run.Input), formatPayload(r.run.Input))
 	}
@@ -225,7 +225,7 @@ func (r *runTrace) difference(got *runTrace) string {
 		return diff
 	}
 	for _, name := range r.stepOrder {
-		if r.inLosingBranch(got, name) {
+		if r.isInLosingBranch(got, name) {
 			continue
 		}
 		if diff := r.stepDifference(got, name); diff != "" {
@@ -233,7 +233,7 @@ func (r *runTrace) difference(got *runTrace) string {
 		}
 	}
 	for _, name := range got.stepOrder {
-		if r.inLosingBranch(got, name) {
+		if r.isInLosingBranch(got, name) {
 			continue
 		}
 		if r.steps[name] == nil && got.steps[name] != nil {
@@ -283,7 +283,7 @@ func (r *runTrace) stepDifference(got *runTrace, name string) string {
 func (r *runTrace) callDifference(got *runTrace) string {
 	var longest []engine.ProbedCall
 	for _, x := range r.executions {
-		if x.multiGoroutine {
+		if x.hasManyGoroutines {
 			return ""
 		}
 		if len(x.calls) > len(longest) {
@@ -291,7 +291,7 @@ func (r *runTrace) callDifference(got *runTrace) string {
 		}
 	}
 	for _, x := range got.executions {
-		if x.multiGoroutine {
+		if x.hasManyGoroutines {
 			return ""
 		}
 		for i, c := range x.calls[:min(len(x.calls), len(longest))] {

@@ -36,7 +36,7 @@ func (s *observedStore) DueSchedules(ctx context.Context, now time.Time, limit i
 }
 
 // ChangeSchedule implements store.Store.
-func (s *observedStore) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+func (s *observedStore) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	return s.executeWrite("a change of schedule "+u.Name, func() error { return s.Store.ChangeSchedule(ctx, u) })
 }
 

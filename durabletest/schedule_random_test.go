@@ -63,7 +63,7 @@ func TestScheduleFiresWhatItsTimetableSays(t *testing.T) {
 			}
 			d := time.Duration(r.IntN(5*3600)) * time.Second
 			client.Advance(d)
-			for at := table.After(now); !paused && !at.After(client.Now()); at = table.After(at) {
+			for at := table.NextAfter(now); !paused && !at.After(client.Now()); at = table.NextAfter(at) {
 				expected = append(expected, fmt.Sprint(at.Format(time.RFC3339), " scheduled started"))
 			}
 			now = client.Now()

@@ -41,7 +41,7 @@ type simulatedProcess struct {
 	writeCount    int
 	crashedWrite  string // describes the write at which the process died
 	died          chan struct{}
-	crashed       bool
+	hasCrashed    bool
 	finishedSteps map[stepKey]bool // steps that have an outcome in the database
 }
 
@@ -67,14 +67,14 @@ func (f *simulatedProcess) isDead() bool {
 	}
 }
 
-// write executes one durable write, unless the process dies before it. The text what describes the write in messages.
-func (f *simulatedProcess) write(what string, do func() error) error {
+// executeWrite executes one durable write, unless the process dies before it. The text what describes the write in messages.
+func (f *simulatedProcess) executeWrite(what string, do func() error) error {
 	if f == nil {
 		return do()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.crashed {
+	if f.hasCrashed {
 		return errProcessCrashed
 	}
 	f.writeCount++
@@ -86,7 +86,7 @@ func (f *simulatedProcess) write(what string, do func() error) error {
 	if f.crashWhen != crashBeforeWrite {
 		err = do()
 	}
-	f.crashed = true
+	f.hasCrashed = true
 	close(f.died)
 	if f.crashWhen == crashAfterCommit {
 		return err
@@ -107,13 +107,13 @@ func (f *simulatedProcess) noteFinishedSteps(b *store.Batch) {
 }
 
 // noteRepair records that a repair, or a run that continued as new, dropped steps. The caller holds f.mu.
-func (f *simulatedProcess) noteRepair(r *store.Repair) {
+func (f *simulatedProcess) noteRepair(r *store.RepairRequest) {
 	if f == nil || r.Outcome != store.Written {
 		return
 	}
 	for i := range r.Runs {
 		for key := range f.finishedSteps {
-			if key.run == r.Runs[i].Run && !slices.Contains(r.Runs[i].Keep, key.name) {
+			if key.run == r.Runs[i].Run && !slices.Contains(r.Runs[i].KeptSteps, key.name) {
 				delete(f.finishedSteps, key)
 			}
 		}
@@ -138,7 +138,7 @@ func (f *simulatedProcess) attempt(c engine.ProbedCall, next func() (engine.Atte
 		out, failure = next()
 		return out, failure, again
 	}
-	err := f.write("the transaction of "+naming.Display(c.Name), func() error {
+	err := f.executeWrite("the transaction of "+naming.Display(c.Name), func() error {
 		if out, failure = next(); failure == nil {
 			f.finishedSteps[key] = true
 		}

@@ -20,7 +20,7 @@ func TestFault(t *testing.T) {
 	}{crashBeforeWrite: {1, false}, crashAfterCommit: {2, true}, crashWithoutReply: {2, false}} {
 		f := newProcess(2, when)
 		done := 0
-		write := func() error { return f.write("it", func() error { done++; return nil }) }
+		write := func() error { return f.executeWrite("it", func() error { done++; return nil }) }
 		if err := write(); err != nil || f.isDead() {
 			t.Errorf("crashed %v the second write: the first one returned %v", when, err)
 		}
@@ -51,7 +51,7 @@ func TestFaultNoticesReruns(t *testing.T) {
 	if _, _, again := f.attempt(c, next); !again {
 		t.Error("an attempt after the commit was not noticed")
 	}
-	_ = f.write("it", func() error { return nil })
+	_ = f.executeWrite("it", func() error { return nil })
 	if _, failure, _ := f.attempt(c, next); failure == nil || attempts != 2 {
 		t.Errorf("the dead made an attempt: %d", attempts)
 	}

@@ -27,7 +27,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
 	if p.stuckTimer.duration(version, now) < stuckDelay {
 		return
 	}
-	p.stuckTimer.begin(version, now) // checked again after stuckDelay
+	p.stuckTimer.restart(version, now) // checked again after stuckDelay
 	var waits []engine.AwaitCaller
 	waiting := make(map[string]bool)
 	for _, n := range nodes {
@@ -92,7 +92,7 @@ func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *s
 	var calls []string
 	sight := history.NewView(r, outline.Choices, now)
 	for i := range outline.OpenCalls {
-		if step := &outline.OpenCalls[i]; sight.Waits(step) {
+		if step := &outline.OpenCalls[i]; sight.MayWait(step) {
 			calls = append(calls, fmt.Sprintf("%s %q", step.Kind, naming.Display(step.Name)))
 		}
 	}

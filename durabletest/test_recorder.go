@@ -30,11 +30,11 @@ type testRecorder struct {
 
 // runExecution is one execution of a run, with its durable calls in order.
 type runExecution struct {
-	run            store.UUID
-	epoch          store.Epoch
-	calls          []engine.ProbedCall
-	goroutine      string
-	multiGoroutine bool // several goroutines made calls
+	run               store.UUID
+	epoch             store.Epoch
+	calls             []engine.ProbedCall
+	goroutine         string
+	hasManyGoroutines bool // several goroutines made calls
 }
 
 func (r *testRecorder) onCall(c engine.ProbedCall) {
@@ -62,7 +62,7 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 	if r.replay != nil {
 		r.replay.onCall(c)
 	}
-	x.multiGoroutine = x.multiGoroutine || x.goroutine != self
+	x.hasManyGoroutines = x.hasManyGoroutines || x.goroutine != self
 }
 
 // goroutineID returns the text that begins the calling goroutine's stack, such as "goroutine 7".

@@ -138,7 +138,7 @@ func TestRow01_DeathAtEveryCommit(t *testing.T) {
 			points := []string{"before", "after", "reply"}
 			for n := int64(1); n <= 8; n++ {
 				for i, point := range points {
-					if testsize.All() || (int(n)+len(db.Kind))%len(points) == i { // else each call at one point, another one on each store
+					if testsize.IsFull() || (int(n)+len(db.Kind))%len(points) == i { // else each call at one point, another one on each store
 						each(n, point)
 					}
 				}

@@ -42,7 +42,7 @@ func (s *deadly) Commit(ctx context.Context, b *store.Batch) error {
 	return s.within(func() error { return s.Store.Commit(ctx, b) })
 }
 
-func (s *deadly) AwaitChildEnds(ctx context.Context, w *store.AwaitedChildEnds) error {
+func (s *deadly) AwaitChildEnds(ctx context.Context, w *store.AwaitChildEndsRequest) error {
 	return s.within(func() error { return s.Store.AwaitChildEnds(ctx, w) })
 }
 
@@ -149,7 +149,7 @@ func TestRow58_DeathBetweenTheEndsOfChildren(t *testing.T) {
 					t.Errorf("point %d: the step of a child was executed %d times", point, n)
 				}
 			}
-			if after := tree.EndedAt.Sub(last); after > store.MaxChildEndAge/2 || len(tree.Children) != eachChildren {
+			if after := tree.EndedAt.Sub(last); after > store.MaxParentWakeDelay/2 || len(tree.Children) != eachChildren {
 				t.Errorf("point %d: the parent of %d children ended %v after the last one", point, len(tree.Children), after)
 			} else {
 				longest = max(longest, after)

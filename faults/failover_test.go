@@ -87,7 +87,7 @@ func TestRow39_FrozenPrimaryOfSeveralHosts(t *testing.T) { // alone: it measures
 	const runs, steps = 8, 400
 	primary := ownServer(t)
 	standby := standbyOf(t, primary, "second")
-	must(t, "wait for the standby", primary.Synchronous(bounded(t), "second"))
+	must(t, "wait for the standby", primary.RequireSynchronous(bounded(t), "second"))
 	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
 	l, logged := newLedger(t), &journalled{}
 	w := steady(l, steps, 10*time.Millisecond)

@@ -38,7 +38,7 @@ type fatalFold struct {
 	looks bool // it dies in the look of a worker
 }
 
-func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
 	if c.SkipLocked != f.looks || f.point < 0 {
 		return f.Store.ChangeFold(ctx, c)
 	}
@@ -52,7 +52,7 @@ func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 		return w
 	}
 	err := f.Store.ChangeFold(ctx, c)
-	if err == nil && c.Written != nil {
+	if err == nil && c.AppliedWrite != nil {
 		f.committed()
 	}
 	return err

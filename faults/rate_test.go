@@ -116,7 +116,7 @@ func rateOverAFailover(t *testing.T, burst int) {
 	}
 	stop := runEngine(t, e)
 	further(1, names[:2])
-	must(t, "let the standby see them", primary.CaughtUp(bounded(t), "behind"))
+	must(t, "let the standby see them", primary.WaitUntilCaughtUp(bounded(t), "behind"))
 	must(t, "keep the standby behind", standby.Stop(pgtest.Fast))
 	close(away)
 	further(burst, names)

@@ -20,7 +20,7 @@ type renewTrips struct {
 	ended func()
 }
 
-func (s *renewTrips) Repair(ctx context.Context, r *store.Repair) error {
+func (s *renewTrips) Repair(ctx context.Context, r *store.RepairRequest) error {
 	leave := s.enter()
 	err := s.repairTrips.Repair(ctx, r)
 	leave()

@@ -40,11 +40,11 @@ func (s *repairTrips) ExtendRepairPause(ctx context.Context, run uuid.UUID, unti
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.ExtendRepairPause(ctx, run, until) })
 }
 
-func (s *repairTrips) Fence(ctx context.Context, f *store.Fence) error {
+func (s *repairTrips) Fence(ctx context.Context, f *store.FenceRequest) error {
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.Fence(ctx, f) })
 }
 
-func (s *repairTrips) Repair(ctx context.Context, r *store.Repair) error {
+func (s *repairTrips) Repair(ctx context.Context, r *store.RepairRequest) error {
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.Repair(ctx, r) })
 }
 

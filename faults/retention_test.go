@@ -23,7 +23,7 @@ func deletionOf(ctx context.Context, s durable.Store, root string) (*store.Delet
 		return nil, err
 	}
 	now := time.Now()
-	return &store.DeleteTreesRequest{Now: now, WithEvents: true, Trees: []store.TreeDeletion{
+	return &store.DeleteTreesRequest{Now: now, WithEvents: true, Trees: []store.DeleteTreeRequest{
 		{Root: found[0].UUID, Name: root, Epoch: found[0].Epoch, EndedBefore: now.Add(-time.Hour)},
 	}}, nil
 }
@@ -65,7 +65,7 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 		must(t, "commit", s.Commit(bounded(t), b))
 	}
 	run := store.Run{
-		Name: id, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(uuid.New()), Input: []byte(`""`),
+		Name: id, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.ValidNullUUID(uuid.New()), Input: []byte(`""`),
 		CreatedAt: ended, StartedAt: ended, WakeAt: time.Now().Add(time.Hour),
 	}
 	run.UUID = store.NewUUIDAt(store.ShardOfName(id), ended)
@@ -88,8 +88,8 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 		commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epoch, Status: store.Failed, EndedAt: ended, Now: ended}}})
 	}
 	end(epoch)
-	p := &store.Repair{Request: uuid.New(), Verb: "retry", Now: ended, Runs: []store.RunRepair{{
-		Run: run.UUID, Before: store.RunState{Found: true, Status: store.Failed, Epoch: epoch}, Number: 1, Checkpoints: 1, Keep: []string{"first"},
+	p := &store.RepairRequest{Request: uuid.New(), Verb: "retry", Now: ended, Runs: []store.RunRepair{{
+		Run: run.UUID, Before: store.RunState{Found: true, Status: store.Failed, Epoch: epoch}, Number: 1, Checkpoints: 1, KeptSteps: []string{"first"},
 		Epoch: epoch.Next(7), Status: store.Pending, WakeAt: ended,
 	}}}
 	must(t, "repair", s.Repair(bounded(t), p))

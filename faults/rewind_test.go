@@ -196,7 +196,7 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 	}
 	await(t, "steps of all", all(8))
 	kept := cursorOfEnd(t, e, "kept")
-	must(t, "let the standby see them", primary.CaughtUp(bounded(t), "behind"))
+	must(t, "let the standby see them", primary.WaitUntilCaughtUp(bounded(t), "behind"))
 	must(t, "keep the standby behind", standby.Stop(pgtest.Fast))
 	g.open(t, 21)
 	await(t, "steps of all that the standby lacks", all(25))

@@ -31,7 +31,7 @@ type fatalFiring struct {
 	fatalPoint
 }
 
-func (f *fatalFiring) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+func (f *fatalFiring) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	defer f.enter()()
 	plan := u.Plan
 	u.Plan = func(s store.ScheduleState) *store.ScheduleWrite {
@@ -42,7 +42,7 @@ func (f *fatalFiring) ChangeSchedule(ctx context.Context, u *store.ScheduleChang
 		return w
 	}
 	err := f.Store.ChangeSchedule(ctx, u)
-	if err == nil && u.Written != nil {
+	if err == nil && u.AppliedWrite != nil {
 		f.committed()
 		if f.point > 0 && f.kind == "postgres" {
 			say("passed") // the point is beyond the last statement

@@ -86,7 +86,7 @@ func nothingOfAStranger(t *testing.T, trap, sample string) {
 	t.Parallel()
 	for i, path := range []string{`"$user",public`, "public,pg_catalog"} {
 		for j, mode := range []string{"cache_statement", "cache_describe", "exec"} {
-			if !testsize.All() && j != 2*i { // each path once, in the mode by default and in the simplest
+			if !testsize.IsFull() && j != 2*i { // each path once, in the mode by default and in the simplest
 				continue
 			}
 			t.Run(path+" "+mode, func(t *testing.T) {

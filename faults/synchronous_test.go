@@ -18,7 +18,7 @@ func TestRow37_SynchronousStandbyAway(t *testing.T) {
 	const runs, steps = 6, 45
 	primary := ownServer(t)
 	standby := standbyOf(t, primary, "second")
-	must(t, "wait for the standby", primary.Synchronous(bounded(t), "second"))
+	must(t, "wait for the standby", primary.RequireSynchronous(bounded(t), "second"))
 	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
 	l, logged := newLedger(t), &journalled{}
 	w := drawn("drawn", l, steps, 5*time.Millisecond)

@@ -45,7 +45,7 @@ func run(ctx context.Context, word string) error {
 	chosen := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !strings.Contains(m.name, word) })
 	for _, m := range chosen {
 		for _, p := range m.places {
-			if _, _, err := p.mutated(root); err != nil {
+			if _, _, err := p.mutatedText(root); err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
 		}
@@ -58,12 +58,12 @@ func run(ctx context.Context, word string) error {
 	if err := copyTree(root, tree); err != nil {
 		return err
 	}
-	if err := sound(ctx, tree, chosen); err != nil {
+	if err := checkUnchangedTree(ctx, tree, chosen); err != nil {
 		return err
 	}
 	killed := 0
 	for _, m := range chosen {
-		if m.try(ctx, tree) {
+		if m.isDetected(ctx, tree) {
 			killed++
 		}
 		if ctx.Err() != nil {
@@ -77,13 +77,13 @@ func run(ctx context.Context, word string) error {
 	return nil
 }
 
-// sound runs the tests on the unchanged copy. A test that fails there cannot detect a mutant.
-func sound(ctx context.Context, tree string, chosen []mutant) error {
+// checkUnchangedTree runs the tests on the unchanged copy. A test that fails there cannot detect a mutant.
+func checkUnchangedTree(ctx context.Context, tree string, chosen []mutant) error {
 	var done []test
 	for _, m := range chosen {
 		for _, p := range m.places {
-			tests := []test{p.by}
-			if t, ok := p.valid(); ok {
+			tests := []test{p.detectingTest}
+			if t, ok := p.validityTest(); ok {
 				tests = append(tests, t)
 			}
 			for _, t := range tests {
@@ -103,19 +103,19 @@ func sound(ctx context.Context, tree string, chosen []mutant) error {
 	return nil
 }
 
-// try reports whether the tests detected the mutant in each of its places.
-func (m *mutant) try(ctx context.Context, tree string) bool {
+// isDetected reports whether the tests detected the mutant in each of its places.
+func (m *mutant) isDetected(ctx context.Context, tree string) bool {
 	all := true
 	for _, p := range m.places {
 		began := time.Now()
-		by, output, err := p.kill(ctx, tree)
+		by, output, err := p.checkDetected(ctx, tree)
 		switch {
 		case ctx.Err() != nil:
 			return false
 		case err != nil:
 			fmt.Printf("%-33s %-30s ERROR: %v\n", m.name, p.file, err)
 		case by == "":
-			fmt.Printf("%-33s %-30s LIVES: %s -run %q passes\n%s", m.name, p.file, p.by.pkg, p.by.name, output)
+			fmt.Printf("%-33s %-30s LIVES: %s -run %q passes\n%s", m.name, p.file, p.detectingTest.pkg, p.detectingTest.name, output)
 		default:
 			fmt.Printf("%-33s %-30s caught by %s (%.0f s)\n", m.name, p.file, by, time.Since(began).Seconds())
 		}
@@ -124,10 +124,10 @@ func (m *mutant) try(ctx context.Context, tree string) bool {
 	return all
 }
 
-// kill applies the change, runs the test that should fail, and reverts the change. It returns the name
+// checkDetected applies the change, runs the test that should fail, and reverts the change. It returns the name
 // of the test that failed.
-func (p *place) kill(ctx context.Context, tree string) (by, output string, err error) {
-	was, now, err := p.mutated(tree)
+func (p *place) checkDetected(ctx context.Context, tree string) (by, output string, err error) {
+	was, now, err := p.mutatedText(tree)
 	if err != nil {
 		return "", "", err
 	}
@@ -142,7 +142,7 @@ func (p *place) kill(ctx context.Context, tree string) (by, output string, err e
 // test runs the test that should detect the change. It returns an error if the changed file is not a
 // valid program or statement.
 func (p *place) test(ctx context.Context, tree string) (by, output string, err error) {
-	if t, ok := p.valid(); ok {
+	if t, ok := p.validityTest(); ok {
 		switch failed, output, err := t.run(ctx, tree); {
 		case err != nil:
 			return "", output, err
@@ -150,11 +150,11 @@ func (p *place) test(ctx context.Context, tree string) (by, output string, err e
 			return "", output, fmt.Errorf("what was changed is no statement any more, so the mutant must be written anew:\n%s", output)
 		}
 	}
-	return p.by.run(ctx, tree)
+	return p.detectingTest.run(ctx, tree)
 }
 
-// mutated returns the text of the file without and with the change.
-func (p *place) mutated(tree string) (was, now []byte, err error) {
+// mutatedText returns the text of the file without and with the change.
+func (p *place) mutatedText(tree string) (was, now []byte, err error) {
 	was, err = os.ReadFile(filepath.Join(tree, p.file))
 	if err != nil {
 		return nil, nil, err
@@ -169,7 +169,7 @@ func (p *place) mutated(tree string) (was, now []byte, err error) {
 	return was, now, nil
 }
 
-var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+var failedTestPattern = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // run returns the innermost test that failed, or an empty text if none failed.
 func (t *test) run(ctx context.Context, tree string) (failed, output string, err error) {
@@ -189,7 +189,7 @@ func (t *test) run(ctx context.Context, tree string) (failed, output string, err
 	case !errors.As(err, &exit):
 		return "", output, err
 	}
-	for _, m := range failure.FindAllStringSubmatch(output, -1) {
+	for _, m := range failedTestPattern.FindAllStringSubmatch(output, -1) {
 		if strings.HasPrefix(m[1], failed) {
 			failed = m[1]
 		}

@@ -26,7 +26,7 @@ func TestEveryMutantApplies(t *testing.T) {
 			t.Errorf("%s: it changes nothing", m.name)
 		}
 		for _, p := range m.places {
-			if _, _, err := p.mutated(root); err != nil {
+			if _, _, err := p.mutatedText(root); err != nil {
 				t.Errorf("%s: %v", m.name, err)
 			}
 		}
@@ -50,7 +50,7 @@ func TestEveryMutantOfAProgramCompiles(t *testing.T) {
 	for len(byFile) > 0 {
 		folder, replaced, packages := t.TempDir(), make(map[string]string), []string{"build", "-overlay", "overlay.json"}
 		for file, places := range byFile {
-			_, now, err := places[0].mutated(root)
+			_, now, err := places[0].mutatedText(root)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestTheTestsOfValidStatementsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder, by := range valid {
+	for folder, by := range validityTests {
 		files, err := filepath.Glob(filepath.Join(root, by.pkg, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -160,14 +160,14 @@ func writeGuarded(t *testing.T) (tree string) {
 func TestWhatIsNoMutantIsNotKilled(t *testing.T) {
 	tree := writeGuarded(t)
 	for what, p := range map[string]place{
-		"a mutant of the program":   {"sqlite/guard.go", sqlite("/^run$"), []change{{"n == 2", "n > 0"}}},
-		"a mutant of the statement": {"sqlite/sql/guard.sql", sqlite("/^run$"), []change{{"status = 2 AND ", ""}}},
-		"no program":                {"sqlite/guard.go", sqlite("/^run$"), []change{{"n == 2", "nothing"}}},
-		"no SQL":                    {"sqlite/sql/guard.sql", sqlite("/^run$"), []change{{"status = 2", "status = = 2"}}},
+		"a mutant of the program":   {"sqlite/guard.go", sqliteTest("/^run$"), []change{{"n == 2", "n > 0"}}},
+		"a mutant of the statement": {"sqlite/sql/guard.sql", sqliteTest("/^run$"), []change{{"status = 2 AND ", ""}}},
+		"no program":                {"sqlite/guard.go", sqliteTest("/^run$"), []change{{"n == 2", "nothing"}}},
+		"no SQL":                    {"sqlite/sql/guard.sql", sqliteTest("/^run$"), []change{{"status = 2", "status = = 2"}}},
 		"no test":                   {"sqlite/sql/guard.sql", test{"./sqlite", "TestThatIsNot"}, []change{{"status = 2 AND ", ""}}},
-		"no text":                   {"sqlite/sql/guard.sql", sqlite("/^run$"), []change{{"a text that is not there", ""}}},
+		"no text":                   {"sqlite/sql/guard.sql", sqliteTest("/^run$"), []change{{"a text that is not there", ""}}},
 	} {
-		by, output, err := p.kill(t.Context(), tree)
+		by, output, err := p.checkDetected(t.Context(), tree)
 		if strings.HasPrefix(what, "a mutant") {
 			if err != nil || by != "TestConformance/run" {
 				t.Errorf("%s: got %q, %v, want the failed test:\n%s", what, by, err, output)

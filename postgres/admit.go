@@ -17,13 +17,13 @@ import (
 // trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
 // one reads the line and the keys, one writes, and one commits.
 func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
-	a.QueueLocked, a.More, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
+	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnseenRuns(ctx, a.Queue)
 	if err != nil {
 		return err
 	}
 	found, takesBack := true, false
-	if !a.Hinted {
+	if !a.WorkIsCertain {
 		var q *store.QueueState
 		if q, found, err = s.readQueueSummary(ctx, a, strays); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		if err := s.readRunsInLine(ask, q); err != nil {
 			return err
 		}
-		plan := q.Plan(s.rewindDetector.timelineText(), a.Lease)
+		plan := q.Plan(s.rewindDetector.timelineText(), a.CloseAfterRewind)
 		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
 		a.CopyResults(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
@@ -114,7 +114,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 		}
 		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found,
 			pgTime(q.Now.Add(-store.UnclaimedAfter)), takesBack)
-		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
+		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
 	}, func(res statementResults) error {
 		if found {
 			err := eachRow(res, func(rows pgx.Rows) error {
@@ -145,7 +145,9 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 		for _, runs := range kinds {
 			q.AddRuns(runs)
 		}
-		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.NextDueAt)) })
+		return eachRow(res, func(rows pgx.Rows) error {
+			return rows.Scan((*intValue)(&q.AdmittedNotClaimed), (*timeValue)(&q.NextDueAt))
+		})
 	})
 	return busy, err
 }
@@ -156,15 +158,15 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 	room := q.MaxRunsToReadInLine()
 	line := newWaitingRunsReader(q, room, spareRunsToRead)
 	var look []string
-	keys := queueKeyReader{q: q, names: q.KeysOfRuns(nil)}
-	started := q.StartedRuns()
+	keys := queueKeyReader{q: q, names: q.KeysToRead(nil)}
+	started := q.DueExecutedRuns()
 	err := ask("read the line of a queue", func(batch *pgx.Batch) {
 		if len(started) > 0 {
 			batch.Queue(s.statements.admitRunsEnding, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
 		if q.HasRate() {
-			batch.Queue(s.statements.admitUnclaimedByKey, q.Name, pgTime(q.Now.Add(-store.ClaimTime)), int32(store.MaxAdmitted))
+			batch.Queue(s.statements.admitUnclaimedByKey, q.Name, pgTime(q.Now.Add(-store.ClaimTime)), int32(store.MaxAdmittedNotClaimed))
 		}
 		s.addRunsInLineRead(batch, line)
 		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
@@ -186,7 +188,7 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 				return err
 			}
 		}
-		err := line.read(res)
+		err := line.readRuns(res)
 		if err != nil {
 			return err
 		}
@@ -197,24 +199,24 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 		if err != nil {
 			return err
 		}
-		return keys.read(res)
+		return keys.readKeys(res)
 	})
 	if err == nil && line.isShort(room) {
 		line = newWaitingRunsReader(q, room, maxLockedRunsToSkip)
-		err = ask("read more of the line of a queue", func(batch *pgx.Batch) { s.addRunsInLineRead(batch, line) }, line.read)
+		err = ask("read more of the line of a queue", func(batch *pgx.Batch) { s.addRunsInLineRead(batch, line) }, line.readRuns)
 	}
 	if err != nil {
 		return err
 	}
 	line.add()
-	more := queueKeyReader{q: q, names: slices.DeleteFunc(q.KeysOfRuns(look), func(name string) bool {
+	more := queueKeyReader{q: q, names: slices.DeleteFunc(q.KeysToRead(look), func(name string) bool {
 		_, known := slices.BinarySearch(keys.names, name)
 		return known
 	})}
 	if len(more.names) == 0 {
 		return nil
 	}
-	return ask("read keys of a queue", func(batch *pgx.Batch) { s.addQueueKeyReads(batch, &more) }, more.read)
+	return ask("read keys of a queue", func(batch *pgx.Batch) { s.addQueueKeyReads(batch, &more) }, more.readKeys)
 }
 
 const (
@@ -224,7 +226,7 @@ const (
 )
 
 var (
-	rangesBegun = boolArray{waitingRunsRangeCount, func(i int) bool { return store.WaitingRunsRanges[i].Begun }}
+	rangesBegun = boolArray{waitingRunsRangeCount, func(i int) bool { return store.WaitingRunsRanges[i].HasBegun }}
 	rangesRoot  = boolArray{waitingRunsRangeCount, func(i int) bool { return store.WaitingRunsRanges[i].Root }}
 )
 
@@ -249,7 +251,7 @@ func (s *database) addRunsInLineRead(batch *pgx.Batch, l *waitingRunsReader) {
 	batch.Queue(s.statements.admitRunsInLine, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
 }
 
-func (l *waitingRunsReader) read(res statementResults) error {
+func (l *waitingRunsReader) readRuns(res statementResults) error {
 	return eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		r, mine, err := scanAdmissionRun(rows, l.q, &ordinal)
@@ -302,8 +304,8 @@ func (s *database) addQueueKeyReads(batch *pgx.Batch, k *queueKeyReader) {
 	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 }
 
-// read reads the results of the statements of addQueueKeyReads.
-func (k *queueKeyReader) read(res statementResults) error {
+// readKeys reads the results of the statements of addQueueKeyReads.
+func (k *queueKeyReader) readKeys(res statementResults) error {
 	if len(k.names) == 0 {
 		return nil
 	}
@@ -369,11 +371,11 @@ func (s *admissionRunRow) scanTargets(r *store.AdmissionRun) []any {
 
 // fillRun sets the fields of the run from the scanned columns.
 func (s *admissionRunRow) fillRun(r *store.AdmissionRun) {
-	r.Admission, r.Started, r.Status, r.Control = store.Admission(s.admission.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
+	r.Admission, r.WasExecuted, r.Status, r.Control = store.Admission(s.admission.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
 	r.Weight = 1
 	if r.HasPlace = s.key.Valid; r.HasPlace {
 		r.Key, r.Weight, r.Priority, r.State = s.key.String, s.weight.Int32, s.priority.Int16, store.PlaceState(s.state.Int16)
-		r.Root, r.Begun, r.Turn = s.root.Bool, s.begun.Bool, s.turn.Int64
+		r.Root, r.HasBegun, r.Turn = s.root.Bool, s.begun.Bool, s.turn.Int64
 	}
 }
 

@@ -25,11 +25,11 @@ func (s *database) lanesWithUnseenRuns(ctx context.Context, queue string) ([]sto
 
 // readUnclaimedByKey reads the result of admit_unclaimed_by_key.sql.
 func readUnclaimedByKey(res statementResults, q *store.QueueState) error {
-	q.Unclaimed = make(map[string]int)
+	q.UnclaimedByKey = make(map[string]int)
 	return eachRow(res, func(rows pgx.Rows) error {
 		var key string
 		err := rows.Scan(&key)
-		q.Unclaimed[key]++
+		q.UnclaimedByKey[key]++
 		return err
 	})
 }

@@ -26,7 +26,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 		keys = nil
 	}
 	deletes := found && len(plan.DeleteKeys) > 0
-	ends := found && q.Deleted && !plan.More
+	ends := found && q.Deleted && !plan.HasMoreWork
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
 			batch.Queue(s.statements.admitRunUpdate, admittedArgs(runs)...)
@@ -35,7 +35,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitPlaceUpsert, placeArgs(q.Name, placed)...)
 		}
 		if len(ended) > 0 {
-			batch.Queue(s.statements.admitPlaceDelete, seenKeys(ended)...)
+			batch.Queue(s.statements.admitPlaceDelete, admissionRunKeyArgs(ended)...)
 		}
 		if len(keys) > 0 {
 			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, keys)...)
@@ -128,15 +128,15 @@ func expectReturned(res statementResults, what string, n int) error {
 
 func admittedArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
-	return append(seenKeys(runs),
+	return append(admissionRunKeyArgs(runs),
 		int2Array{n, func(i int) int16 { return int16(runs[i].Admission) }},
 		int2Array{n, func(i int) int16 { return int16(runs[i].Status) }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].WakeAt }},
 	)
 }
 
-// seenKeys returns the first parameters of the statements about runs.
-func seenKeys(runs []store.AdmissionRun) []any {
+// admissionRunKeyArgs returns the first parameters of the statements about runs.
+func admissionRunKeyArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return append(make([]any, 0, 12),
 		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
@@ -146,14 +146,14 @@ func seenKeys(runs []store.AdmissionRun) []any {
 
 func placeArgs(queue string, runs []store.AdmissionRun) []any {
 	n := len(runs)
-	return append(seenKeys(runs),
+	return append(admissionRunKeyArgs(runs),
 		queue,
 		textArray{n, func(i int) *string { return &runs[i].Key }},
 		int4Array{n, func(i int) int32 { return runs[i].Weight }},
 		int2Array{n, func(i int) int16 { return runs[i].Priority }},
 		int2Array{n, func(i int) int16 { return int16(runs[i].State) }},
 		boolArray{n, func(i int) bool { return runs[i].Root }},
-		boolArray{n, func(i int) bool { return runs[i].Begun }},
+		boolArray{n, func(i int) bool { return runs[i].HasBegun }},
 		int8Array{n, func(i int) int64 { return runs[i].Turn }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].ArrivedAt }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].StartBy }},

@@ -60,7 +60,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	if len(starts) == 0 {
 		return nil
 	}
-	w := &sortedBatch{newMayExist: true} // so that an existing row is no error, which would abort the caller's transaction
+	w := &sortedBatch{newRowsMayExist: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.addBatch(&store.Batch{Starts: starts})
 	ask := s.roundTripInUserTx(ctx, tx)
 	var took changedRowCounts

@@ -9,14 +9,14 @@ import (
 )
 
 // AwaitChildEnds implements store.Store.
-func (s *database) AwaitChildEnds(ctx context.Context, w *store.AwaitedChildEnds) error {
-	w.Outcome, w.Counted = store.Fenced, 0
+func (s *database) AwaitChildEnds(ctx context.Context, w *store.AwaitChildEndsRequest) error {
+	w.Outcome, w.CountedEnds = store.Fenced, 0
 	return s.runBatch(ctx, s.enginePool, "await ends of children", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.childEndsAwait, store.ShardOf(w.Run), pgUUID(w.Run), w.Epoch.Number(), w.Name, int32(w.Awaited))
+		batch.Queue(s.statements.childEndsAwait, store.ShardOf(w.Run), pgUUID(w.Run), w.Epoch.Number(), w.Name, int32(w.EndsToAwait))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			w.Outcome = store.Written
-			return rows.Scan(&w.Counted)
+			return rows.Scan(&w.CountedEnds)
 		})
 	})
 }

@@ -27,13 +27,13 @@ var errNotAtHome = errors.New("the schema lies on another node of the Citus, to 
 // errSchemaMoved is returned for a new connection to the former home of the schema.
 var errSchemaMoved = errors.New("the schema was moved to another node of the Citus")
 
-// citus is what a store knows of the Citus that it is connected to. The zero value is a server without Citus, or one on which the
+// citusLocation is what a store knows of the Citus that it is connected to. The zero value is a server without Citus, or one on which the
 // schema is undistributed.
-type citus struct {
+type citusLocation struct {
 	mu      sync.Mutex
 	sharded bool // the schema lies on one node
 	home    nodeAddress
-	stay    context.Context // ends when the schema moves; nil until somebody needs it
+	homeCtx context.Context // ends when the schema moves; nil until somebody needs it
 	endStay context.CancelFunc
 }
 
@@ -45,30 +45,30 @@ type nodeAddress struct {
 
 func (a nodeAddress) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
 
-// placement is how Citus has distributed the schema.
-type placement struct {
+// schemaPlacement is how Citus has distributed the schema.
+type schemaPlacement struct {
 	sharded bool // false: it is undistributed, and in this database
-	here    bool
+	isHere  bool
 	node    nodeAddress
 }
 
 // isSharded reports whether the schema lies on one node of several.
-func (c *citus) isSharded() bool {
+func (c *citusLocation) isSharded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sharded
 }
 
 // planMode returns the plan_cache_mode of the engine's sessions. Citus cannot make a generic plan of every statement.
-func (c *citus) planMode() string {
+func (c *citusLocation) planMode() string {
 	if c.isSharded() {
 		return "auto"
 	}
 	return "force_generic_plan"
 }
 
-// direct makes a new connection lead to the home of the schema, and otherwise to where it would have led.
-func (c *citus) direct(cfg *pgx.ConnConfig) {
+// directConn makes a new connection lead to the home of the schema, and otherwise to where it would have led.
+func (c *citusLocation) directConn(cfg *pgx.ConnConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.sharded || c.home == (nodeAddress{cfg.Host, cfg.Port}) {
@@ -83,26 +83,26 @@ func (c *citus) direct(cfg *pgx.ConnConfig) {
 	cfg.Host, cfg.Port = c.home.host, c.home.port
 }
 
-// record records a placement, and reports whether the schema has moved.
-func (c *citus) record(p placement) (moved bool) {
+// recordPlacement records a placement, and reports whether the schema has moved.
+func (c *citusLocation) recordPlacement(p schemaPlacement) (moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	moved = p.sharded != c.sharded || p.node != c.home
 	c.sharded, c.home = p.sharded, p.node
-	if moved && c.stay != nil {
+	if moved && c.homeCtx != nil {
 		c.endStay()
-		c.stay = nil
+		c.homeCtx = nil
 	}
 	return moved
 }
 
-// stayContext returns a context that ends with ctx, or when the schema moves.
-func (c *citus) stayContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// homeContext returns a context that ends with ctx, or when the schema moves.
+func (c *citusLocation) homeContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
-	if c.stay == nil {
-		c.stay, c.endStay = context.WithCancel(context.Background())
+	if c.homeCtx == nil {
+		c.homeCtx, c.endStay = context.WithCancel(context.Background())
 	}
-	stay := c.stay
+	stay := c.homeCtx
 	c.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(stay, cancel)
@@ -113,30 +113,30 @@ func (c *citus) stayContext(ctx context.Context) (context.Context, context.Cance
 }
 
 // notAtHomeError returns the error of a call that only the home can execute.
-func (c *citus) notAtHomeError() error {
+func (c *citusLocation) notAtHomeError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Errorf("%w: %w: let this process connect to %v", store.ErrUnavailable, errNotAtHome, c.home)
 }
 
 // readPlacement reads how the Citus behind a connection has distributed the schema.
-func (s *database) readPlacement(ctx context.Context, conn *pgx.Conn) (placement, error) {
+func (s *database) readPlacement(ctx context.Context, conn *pgx.Conn) (schemaPlacement, error) {
 	p, err := s.scanPlacement(conn.QueryRow(ctx, s.statements.citusHome, pgx.QueryExecModeExec))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return placement{}, nil
+		return schemaPlacement{}, nil
 	}
 	return p, err
 }
 
 // scanPlacement scans a row of citus_home.sql.
-func (s *database) scanPlacement(row pgx.Row) (p placement, err error) {
+func (s *database) scanPlacement(row pgx.Row) (p schemaPlacement, err error) {
 	var method string
 	var port int32
-	if err := row.Scan(&method, &p.here, &p.node.host, &port); err != nil {
-		return placement{}, err
+	if err := row.Scan(&method, &p.isHere, &p.node.host, &port); err != nil {
+		return schemaPlacement{}, err
 	}
 	if method != "n" {
-		return placement{}, fmt.Errorf("%w: Citus has distributed the tables of the schema %q: undistribute them, or let Citus keep the whole schema on one node, with citus.enable_schema_based_sharding", durable.ErrInvalidConfig, s.schema)
+		return schemaPlacement{}, fmt.Errorf("%w: Citus has distributed the tables of the schema %q: undistribute them, or let Citus keep the whole schema on one node, with citus.enable_schema_based_sharding", durable.ErrInvalidConfig, s.schema)
 	}
 	p.sharded, p.node.port = true, uint16(port)
 	return p, nil
@@ -145,12 +145,12 @@ func (s *database) scanPlacement(row pgx.Row) (p placement, err error) {
 // findHome finds the home of the schema when the store is opened. Each heartbeat checks it. If the schema has moved, the present
 // connections are closed as soon as they are released.
 func (s *database) findHome(ctx context.Context) error {
-	conn, err := s.acquire(ctx, s.enginePool)
+	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
 	}
 	p, err := s.readPlacement(ctx, conn.Conn())
-	s.release(s.enginePool, conn)
+	s.releaseConn(s.enginePool, conn)
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
 	}
@@ -160,8 +160,8 @@ func (s *database) findHome(ctx context.Context) error {
 
 // followHome records a placement. If the schema has moved, the present connections are closed, and the position in the history of the
 // database is that of another server from now on. It reports whether the schema has moved.
-func (s *database) followHome(p placement) (moved bool) {
-	if !s.citus.record(p) {
+func (s *database) followHome(p schemaPlacement) (moved bool) {
+	if !s.citus.recordPlacement(p) {
 		return false
 	}
 	s.rewindDetector.forgetPosition()
@@ -184,7 +184,7 @@ func (s *database) checkHome(ctx context.Context, conn *pgx.Conn) error {
 	if s.followHome(p) {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, errSchemaMoved)
 	}
-	if !p.here {
+	if !p.isHere {
 		conn.PgConn().CustomData()[awayKey] = true
 	}
 	return nil
@@ -213,31 +213,31 @@ func (s *database) checkUserConnAtHome(ctx context.Context, conn *pgx.Conn) erro
 	if err != nil {
 		return s.wrapError(ctx, "look where the schema is", err)
 	}
-	if p.sharded && !p.here {
+	if p.sharded && !p.isHere {
 		return fmt.Errorf("postgres: begin: %w: %w", store.ErrRejected, &AwayFromHomeError{Schema: s.schema, Home: p.node.String()})
 	}
 	return nil
 }
 
-// isAway reports whether a connection leads to a node that is not the home of the schema.
-func isAway(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[awayKey] != nil }
+// isOnOtherNode reports whether a connection leads to a node that is not the home of the schema.
+func isOnOtherNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[awayKey] != nil }
 
 // runBatchAtHome is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
 // transaction, after the statements have locked the tables that a move would have to lock.
 func (s *database) runBatchAtHome(ctx context.Context, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-	conn, err := s.acquire(ctx, s.enginePool)
+	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)
 	}
-	defer s.release(s.enginePool, conn)
-	if isAway(conn.Conn()) {
+	defer s.releaseConn(s.enginePool, conn)
+	if isOnOtherNode(conn.Conn()) {
 		_ = conn.Conn().Close(ctx) // the next connection may lead to the home
 		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
 	}
 	if !s.citus.isSharded() {
 		return s.runBatchOn(ctx, conn, what, fill, read)
 	}
-	var p placement
+	var p schemaPlacement
 	err = s.runBatchOn(ctx, conn, what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.statements.citusHome)
@@ -254,7 +254,7 @@ func (s *database) runBatchAtHome(ctx context.Context, what string, fill func(*p
 		return err
 	}
 	s.followHome(p)
-	if !p.here {
+	if !p.isHere {
 		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
 	}
 	return nil

@@ -320,7 +320,7 @@ func TestStatementsKeepTheRulesOfCitus(t *testing.T) {
 		if slices.Contains(unprepared, e.Name()) {
 			continue
 		}
-		found := rules.check(t, conn, statement(e.Name(), DefaultSchema))
+		found := rules.check(t, conn, statementText(e.Name(), DefaultSchema))
 		for _, breach := range found {
 			if !slices.Contains(allowed[breach], e.Name()) {
 				t.Errorf("%s: %s", e.Name(), breach)

@@ -20,11 +20,11 @@ func TestCitusRenewsWithoutTheEnginePool(t *testing.T) {
 	execAt(t, at, fakeCitus, placed(1, addressIn(t, at)))
 	s := openAt(t, at)
 	for range engineConns {
-		conn, err := s.acquire(t.Context(), s.enginePool)
+		conn, err := s.acquireConn(t.Context(), s.enginePool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.release(s.enginePool, conn)
+		defer s.releaseConn(s.enginePool, conn)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -100,7 +100,7 @@ func TestTenantsReconnectOnceAfterAPromotion(t *testing.T) {
 		l := &s.rewindDetector
 		l.mu.Lock()
 		l.position.timeline += 7 // the server goes back from there
-		l.lastSuccess.Store(0)
+		l.lastReplyAt.Store(0)
 		l.mu.Unlock()
 	}
 	opened := first.enginePool.Stat().NewConnsCount()

@@ -263,7 +263,7 @@ func TestSplitStatements(t *testing.T) {
 func TestConformanceOnCitus(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		h := fnv.New32a()
-		if _, _ = io.WriteString(h, t.Name()); h.Sum32()%10 != 0 && !testsize.All() {
+		if _, _ = io.WriteString(h, t.Name()); h.Sum32()%10 != 0 && !testsize.IsFull() {
 			t.Skipf("one test of ten, unless %s=all", testsize.Variable)
 		}
 		reserve(t)

@@ -54,7 +54,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
 	arrival := time.Time{} // NULL: the claim takes no runs of other versions
 	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueRules, q.Versions)
-	if plan.foreign {
+	if plan.hasOtherVersions {
 		arrival = q.Versions.LatestArrival()
 	}
 	place := make(map[uuid.UUID]int)
@@ -203,7 +203,7 @@ func (s *database) awaitWriters(ctx context.Context) error {
 			return err
 		}
 		if blind {
-			if !sleep(ctx, min(unseenWriterWait, patience)) {
+			if !sleepCtx(ctx, min(unseenWriterWait, patience)) {
 				return context.Cause(ctx)
 			}
 			return nil

@@ -41,7 +41,7 @@ type knownLane struct {
 type claimLanes struct {
 	gapStarts, gapEnds []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
 	claimable          []store.ClaimLane // from which the claim may take runs, in the order of the claim
-	foreign            bool              // some of them have runs of other versions
+	hasOtherVersions   bool              // some of them have runs of other versions
 	nextLanes          []store.ClaimLane // for each of them, the lane of its runs when they are claimed
 	nextVersions       []string          // and their version; empty: each keeps its own
 	onlyStarted        []bool            // for each of them, whether the claim takes only runs that were executed before
@@ -72,7 +72,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.OnlyStartedRuns(k.lane, k.queue))
 		lane, version := versions.LaneAfterClaim(k.lane, k.queue, k.workflow, k.version, k.diverged, k.priority)
 		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
-		p.foreign = p.foreign || versions.IsForeign(k.version)
+		p.hasOtherVersions = p.hasOtherVersions || versions.IsForeign(k.version)
 	}
 	return p
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // changedRowCounts holds the number of rows that each section changed.
-type changedRowCounts struct{ starts, fresh, known, signals, runs int64 }
+type changedRowCounts struct{ starts, newSteps, existingSteps, signals, runs int64 }
 
 // If a start becomes due later than maxNotifiedDelay after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
@@ -33,7 +33,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	defer func() { done(&err) }()
 	whole, era := b, s.rewindDetector.rewindCount.Load()
 	for try := 1; ; try++ {
-		left, err := s.commit(ctx, b)
+		left, err := s.commitOnce(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ func newBatchWithMarkers(b *store.Batch, starts []*store.StartWrite) *store.Batc
 	return again
 }
 
-// commit writes the batch in one transaction, and returns the starts that have to be retried.
-func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.StartWrite, err error) {
+// commitOnce writes the batch in one transaction, and returns the starts that have to be retried.
+func (s *database) commitOnce(ctx context.Context, b *store.Batch) (left []*store.StartWrite, err error) {
 	w := s.batchPool.Get().(*sortedBatch)
 	defer func() {
 		w.clear()
@@ -75,7 +75,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 			func(res statementResults) error { return w.readRowCounts(res, &took) })
 	}
 	if err = write(); isUniqueViolation(err) { // everything was rolled back
-		w.newMayExist = true
+		w.newRowsMayExist = true
 		err = write()
 	}
 	if err != nil {
@@ -93,11 +93,11 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.runsLockForBatch, lockArgs(w.runsToLock)...)
 	}
 	switch {
-	case len(w.starts) == 1 && w.allIDsGenerated && !w.newMayExist && s.writesSingles():
+	case len(w.starts) == 1 && w.allIDsGenerated && !w.newRowsMayExist && s.hasSingleItemStatements():
 		batch.Queue(s.statements.runInsertGeneratedID, startValues(w.starts[0])...)
-	case w.allIDsGenerated && !w.newMayExist:
+	case w.allIDsGenerated && !w.newRowsMayExist:
 		batch.Queue(s.statements.runInsertGeneratedIds, startArgs(w.starts)...)
-	case len(w.starts) == 1 && w.startsArePlainRoots && s.writesSingles():
+	case len(w.starts) == 1 && w.startsArePlainRoots && s.hasSingleItemStatements():
 		batch.Queue(s.statements.runInsertOne, startValues(w.starts[0])...)
 	case w.startsArePlainRoots:
 		batch.Queue(s.statements.runInsert, startArgs(w.starts)...)
@@ -105,9 +105,9 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		s.addStartsOfAnyKind(batch, w)
 	}
 	switch {
-	case len(w.newSteps) > 0 && w.newMayExist:
+	case len(w.newSteps) > 0 && w.newRowsMayExist:
 		batch.Queue(s.statements.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
-	case len(w.newSteps) == 1 && s.writesSingles():
+	case len(w.newSteps) == 1 && s.hasSingleItemStatements():
 		batch.Queue(s.statements.stepInsertOne, stepValues(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
 	case len(w.newSteps) > 0:
 		batch.Queue(s.statements.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
@@ -122,7 +122,7 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.signalInsert, signalArgs(w.signals)...)
 	}
 	switch {
-	case len(w.ownershipEnds) == 1 && w.allFinish && s.writesSingles():
+	case len(w.ownershipEnds) == 1 && w.allFinish && s.hasSingleItemStatements():
 		batch.Queue(s.statements.runFinishOne, runFinishValues(w.ownershipEnds[0])...)
 	case len(w.ownershipEnds) > 0 && w.allFinish:
 		batch.Queue(s.statements.runFinish, runFinishArgs(w.ownershipEnds)...)
@@ -131,11 +131,11 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 	for _, item := range w.holds {
 		if d := item.Divergence; d != nil {
-			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason,
+			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*ownershipEndTime(item)), item.Reason,
 				nullText(&item.Trace), d.Version, pgTime(d.At), d.Call, d.Detail)
 			continue
 		}
-		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace), item.Uncounted)
+		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*ownershipEndTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace), item.Uncounted)
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.statements.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
@@ -148,9 +148,9 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 }
 
-// writesSingles reports whether a section of one item has a statement of its own. It is false only in a test of the statements
+// hasSingleItemStatements reports whether a section of one item has a statement of its own. It is false only in a test of the statements
 // for many items.
-func (s *database) writesSingles() bool { return s.statements.stepInsertOne != "" }
+func (s *database) hasSingleItemStatements() bool { return s.statements.stepInsertOne != "" }
 
 // addStartsOfAnyKind adds the starts of any kind.
 func (s *database) addStartsOfAnyKind(batch *pgx.Batch, w *sortedBatch) {
@@ -174,8 +174,8 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 	}{
 		{len(w.runsToLock), nil},
 		{len(w.starts), &took.starts},
-		{len(w.newSteps), &took.fresh},
-		{len(w.existingSteps), &took.known},
+		{len(w.newSteps), &took.newSteps},
+		{len(w.existingSteps), &took.existingSteps},
 	} {
 		if err := readRowCount(res, section.items, section.took); err != nil {
 			return err
@@ -249,7 +249,7 @@ func (s *database) resolveOutcomes(ctx context.Context, w *sortedBatch, took cha
 	} else if left, err = s.resolveStarts(ask, w.starts); err != nil {
 		return nil, err
 	}
-	if err := s.resolveSteps(ask, slices.Concat(markWrittenUnlessMissed(w.newSteps, took.fresh), markWrittenUnlessMissed(w.existingSteps, took.known))); err != nil {
+	if err := s.resolveSteps(ask, slices.Concat(markWrittenUnlessMissed(w.newSteps, took.newSteps), markWrittenUnlessMissed(w.existingSteps, took.existingSteps))); err != nil {
 		return nil, err
 	}
 	if err := s.resolveReceives(ask, w.receives); err != nil {

@@ -69,7 +69,7 @@ func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 			s.statements.runsLockForBatch, s.statements.runInsertAny, s.statements.stepInsertOne, s.statements.stepUpdate,
 			s.statements.signalReceive, s.statements.signalInsert, s.statements.runFinish, s.statements.runWake, s.statements.notify,
 		}},
-		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, CountedBy: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
+		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, CountingCall: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
 			s.statements.runsLockForBatch, s.statements.runFinishOne, s.statements.runCountChildEnds,
 		}},
 		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsertOne}},

@@ -39,7 +39,7 @@ func modeOf(t *testing.T) string {
 // each of pgx's modes; otherwise each of its tests is executed in one of them.
 func TestConformance(t *testing.T) {
 	l := newLender(t)
-	if !testsize.All() {
+	if !testsize.IsFull() {
 		storetest.Run(t, func(t *testing.T) store.Store { return l.lend(t, modeOf(t), 1)[0] })
 		return
 	}
@@ -55,7 +55,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfMany(t *testing.T) {
 	l := newLender(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
-		if h := fnv.New32a(); !testsize.All() {
+		if h := fnv.New32a(); !testsize.IsFull() {
 			if _, _ = io.WriteString(h, t.Name()); h.Sum32()%10 != 0 {
 				t.Skipf("one test of ten, unless %s=all", testsize.Variable)
 			}
@@ -74,7 +74,7 @@ var needFacts = []string{
 
 func TestConformancePair(t *testing.T) {
 	l := newLender(t)
-	if !testsize.All() {
+	if !testsize.IsFull() {
 		storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
 			if slices.Contains(needFacts, path.Base(t.Name())) {
 				pgtest.NeedLocalFacts(t)

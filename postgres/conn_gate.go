@@ -29,35 +29,35 @@ const (
 type connGate struct {
 	max int
 
-	mu          sync.Mutex
-	bound       int
-	inUse       int
-	changedAt   time.Time     // when inUse changed
-	used        time.Duration // the sum of the times for which connections were in use since computedAt
-	judgedAt    time.Time
-	frozenUntil time.Time
-	countedFrom time.Time       // when the present interval of connBusyTime began
-	calls       int             // that began in it
-	busy        bool            // the interval before it had connBusyCalls calls, and ended when it began
-	waiting     []chan struct{} // closed when the call may use the pool; in the order of arrival
+	mu             sync.Mutex
+	bound          int
+	inUse          int
+	changedAt      time.Time     // when inUse changed
+	usedTime       time.Duration // the sum of the times for which connections were in use since computedAt
+	boundCheckedAt time.Time
+	frozenUntil    time.Time
+	countedFrom    time.Time       // when the present interval of connBusyTime began
+	calls          int             // that began in it
+	wasBusy        bool            // the interval before it had connBusyCalls calls, and ended when it began
+	waiting        []chan struct{} // closed when the call may use the pool; in the order of arrival
 }
 
 func newConnGate(most int) *connGate {
 	now := time.Now()
-	return &connGate{max: most, bound: 1, changedAt: now, judgedAt: now}
+	return &connGate{max: most, bound: 1, changedAt: now, boundCheckedAt: now}
 }
 
-// enter waits until the caller may use the pool. After nil, the caller must call leave. A nil gate bounds nothing.
-func (g *connGate) enter(ctx context.Context) error {
+// acquireSlot waits until the caller may use the pool. After nil, the caller must call leave. A nil gate bounds nothing.
+func (g *connGate) acquireSlot(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
 	g.mu.Lock()
 	if g.countCall() && g.inUse >= g.bound {
-		g.grow()
+		g.raiseBound()
 	}
 	if g.inUse < g.bound && len(g.waiting) == 0 {
-		g.use(1)
+		g.countUse(1)
 		g.mu.Unlock()
 		return nil
 	}
@@ -72,7 +72,7 @@ func (g *connGate) enter(ctx context.Context) error {
 			return nil
 		case <-patience.C:
 			g.mu.Lock()
-			g.grow()
+			g.raiseBound()
 			g.mu.Unlock()
 			patience.Reset(connGrowWait)
 		case <-ctx.Done():
@@ -83,30 +83,30 @@ func (g *connGate) enter(ctx context.Context) error {
 			}
 			g.mu.Unlock()
 			if i < 0 {
-				g.leave()
+				g.releaseSlot()
 			}
 			return ctx.Err()
 		}
 	}
 }
 
-// leave ends what enter began.
-func (g *connGate) leave() {
+// releaseSlot ends what enter began.
+func (g *connGate) releaseSlot() {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.use(-1)
-	g.admit()
+	g.countUse(-1)
+	g.admitWaiting()
 }
 
-// admit lets calls in up to the bound. g.mu is held.
-func (g *connGate) admit() {
+// admitWaiting lets calls in up to the bound. g.mu is held.
+func (g *connGate) admitWaiting() {
 	for len(g.waiting) > 0 && g.inUse < g.bound {
 		close(g.waiting[0])
 		g.waiting = slices.Delete(g.waiting, 0, 1)
-		g.use(1)
+		g.countUse(1)
 	}
 }
 
@@ -114,37 +114,37 @@ func (g *connGate) admit() {
 func (g *connGate) countCall() bool {
 	now := time.Now()
 	if elapsed := now.Sub(g.countedFrom); elapsed >= connBusyTime {
-		g.busy = g.calls >= connBusyCalls && elapsed < 2*connBusyTime
+		g.wasBusy = g.calls >= connBusyCalls && elapsed < 2*connBusyTime
 		g.countedFrom, g.calls = now, 0
 	}
 	g.calls++
-	return g.busy || g.calls >= connBusyCalls
+	return g.wasBusy || g.calls >= connBusyCalls
 }
 
-// grow raises the bound by one. g.mu is held.
-func (g *connGate) grow() {
+// raiseBound raises the bound by one. g.mu is held.
+func (g *connGate) raiseBound() {
 	if g.bound < g.max && time.Now().After(g.frozenUntil) {
 		g.bound++
-		g.admit()
+		g.admitWaiting()
 	}
 }
 
-// use changes how many calls use the pool. Once in connShrinkInterval it lowers the bound to twice the mean number of calls since the
+// countUse changes how many calls use the pool. Once in connShrinkInterval it lowers the bound to twice the mean number of calls since the
 // last time. g.mu is held.
-func (g *connGate) use(change int) {
+func (g *connGate) countUse(change int) {
 	now := time.Now()
-	g.used += time.Duration(g.inUse) * now.Sub(g.changedAt)
+	g.usedTime += time.Duration(g.inUse) * now.Sub(g.changedAt)
 	g.changedAt = now
 	g.inUse += change
-	if window := now.Sub(g.judgedAt); window >= connShrinkInterval {
-		needed := int(math.Ceil(2*float64(g.used)/float64(window) + 0.5))
+	if window := now.Sub(g.boundCheckedAt); window >= connShrinkInterval {
+		needed := int(math.Ceil(2*float64(g.usedTime)/float64(window) + 0.5))
 		g.bound = max(1, min(g.bound, needed))
-		g.used, g.judgedAt = 0, now
+		g.usedTime, g.boundCheckedAt = 0, now
 	}
 }
 
-// freeze keeps the bound at the number of connections that there are, because the server has refused a further one.
-func (g *connGate) freeze(conns int) {
+// freezeBound keeps the bound at the number of connections that there are, because the server has refused a further one.
+func (g *connGate) freezeBound(conns int) {
 	if g == nil {
 		return
 	}

@@ -22,7 +22,7 @@ func TestConnGateGrowsWhileCallsWait(t *testing.T) {
 		g := newConnGate(3)
 		began := time.Now()
 		for i := range 3 {
-			if err := g.enter(t.Context()); err != nil {
+			if err := g.acquireSlot(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took != time.Duration(i)*connGrowWait {
@@ -31,13 +31,13 @@ func TestConnGateGrowsWhileCallsWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := g.acquireSlot(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("a fourth call was admitted: %v", err)
 		}
 		admitted := make(chan error)
-		go func() { admitted <- g.enter(t.Context()) }()
+		go func() { admitted <- g.acquireSlot(t.Context()) }()
 		synctest.Wait()
-		g.leave()
+		g.releaseSlot()
 		if err := <-admitted; err != nil || g.inUse != 3 {
 			t.Errorf("the next call got %v; %d calls are in", err, g.inUse)
 		}
@@ -51,13 +51,13 @@ func TestConnGateGrowsAtOnceWhileBusy(t *testing.T) {
 		hurried := func() {
 			t.Helper()
 			began := time.Now()
-			if err := g.enter(t.Context()); err != nil || time.Since(began) != 0 {
+			if err := g.acquireSlot(t.Context()); err != nil || time.Since(began) != 0 {
 				t.Fatalf("a call was admitted after %v: %v", time.Since(began), err)
 			}
 		}
 		for range connBusyCalls {
 			hurried()
-			g.leave()
+			g.releaseSlot()
 			time.Sleep(connBusyTime / connBusyCalls)
 		}
 		for range 3 {
@@ -65,20 +65,20 @@ func TestConnGateGrowsAtOnceWhileBusy(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := g.acquireSlot(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("a fourth call was admitted: %v", err)
 		}
 		for range 3 {
-			g.leave()
+			g.releaseSlot()
 		}
 		for g.bound > 1 {
 			time.Sleep(connShrinkInterval)
 			hurried()
-			g.leave()
+			g.releaseSlot()
 		}
 		hurried()
 		began := time.Now()
-		if err := g.enter(t.Context()); err != nil || time.Since(began) != connGrowWait {
+		if err := g.acquireSlot(t.Context()); err != nil || time.Since(began) != connGrowWait {
 			t.Fatalf("after a rest, a call was admitted after %v: %v", time.Since(began), err)
 		}
 	})
@@ -89,23 +89,23 @@ func TestConnGateShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newConnGate(3)
 		for range 3 {
-			if err := g.enter(t.Context()); err != nil {
+			if err := g.acquireSlot(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(2 * connShrinkInterval)
-		g.leave()
+		g.releaseSlot()
 		if g.bound != 3 {
 			t.Errorf("a bound of %d while all connections were in use", g.bound)
 		}
-		g.leave()
-		g.leave()
+		g.releaseSlot()
+		g.releaseSlot()
 		for range 3 {
 			time.Sleep(connShrinkInterval)
-			if err := g.enter(t.Context()); err != nil {
+			if err := g.acquireSlot(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			g.leave()
+			g.releaseSlot()
 		}
 		if g.bound != 1 || g.inUse != 0 {
 			t.Errorf("a bound of %d without load, %d calls are in", g.bound, g.inUse)
@@ -118,14 +118,14 @@ func TestConnGateFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newConnGate(3)
 		for range 2 {
-			if err := g.enter(t.Context()); err != nil {
+			if err := g.acquireSlot(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		g.leave()
-		g.freeze(1)
+		g.releaseSlot()
+		g.freezeBound(1)
 		began := time.Now()
-		if err := g.enter(t.Context()); err != nil {
+		if err := g.acquireSlot(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took < connFreezeTime || took > connFreezeTime+2*connGrowWait {
@@ -175,16 +175,16 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 	if s.engineGate.inUse != 0 {
 		t.Errorf("%d connections count as used after all calls", s.engineGate.inUse)
 	}
-	if warning := s.noConnections.take(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
+	if warning := s.noConnections.takeText(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
 		t.Errorf("what is logged: %q", warning)
 	}
-	if _, err := s.dial(t.Context()); !hasSQLState(err, stateTooManyConns) {
+	if _, err := s.dialSession(t.Context()); !hasSQLState(err, stateTooManyConns) {
 		t.Fatalf("a session to listen: %v", err)
 	}
-	if warning := s.noConnections.take(time.Now()); warning != "" {
+	if warning := s.noConnections.takeText(time.Now()); warning != "" {
 		t.Errorf("within the same minute: %q", warning)
 	}
-	if warning := s.noConnections.take(time.Now().Add(connWarningInterval)); !strings.Contains(warning, "no session listens") {
+	if warning := s.noConnections.takeText(time.Now().Add(connWarningInterval)); !strings.Contains(warning, "no session listens") {
 		t.Errorf("after a minute: %q", warning)
 	}
 	s.heartbeatPool.Reset()

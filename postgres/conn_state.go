@@ -17,13 +17,13 @@ import (
 // these buffers for every pipeline and grow them by doubling, which was half of all bytes that a busy
 // process allocated.
 type connState struct {
-	eras        map[*rewindDetector]uint64 // of the database, for each store that has used the connection; see rewind_detector.go
-	framed      bool                       // pipelines contain BEGIN and COMMIT, because a Citus stands between
-	traced      bool                       // pgx traces only batches of its own, so those are used
-	prepared    map[string]*preparedStatement
-	encodedArgs []byte // the arguments of one statement
-	argValues   [][]byte
-	writeBuffer reusedBuffer // the messages of one pipeline
+	eras             map[*rewindDetector]uint64 // of the database, for each store that has used the connection; see rewind_detector.go
+	sendsBeginCommit bool                       // pipelines contain BEGIN and COMMIT, because a Citus stands between
+	traced           bool                       // pgx traces only batches of its own, so those are used
+	prepared         map[string]*preparedStatement
+	encodedArgs      []byte // the arguments of one statement
+	argValues        [][]byte
+	writeBuffer      reusedBuffer // the messages of one pipeline
 }
 
 // preparedStatement is a prepared statement of one connection.

@@ -16,15 +16,15 @@ type connWarning struct {
 	takenAt time.Time
 }
 
-// note records that the server has refused a connection, and what follows from that.
-func (w *connWarning) note(consequence string) {
+// recordRefusal records that the server has refused a connection, and what follows from that.
+func (w *connWarning) recordRefusal(consequence string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text = "the server has no connection left: " + consequence + "; raise max_connections, or let fewer workers or smaller pools use it"
 }
 
-// take returns the warning, or an empty text if there is none or one was taken within connWarningInterval.
-func (w *connWarning) take(now time.Time) string {
+// takeText returns the warning, or an empty text if there is none or one was taken within connWarningInterval.
+func (w *connWarning) takeText(now time.Time) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.text == "" || !w.takenAt.IsZero() && now.Sub(w.takenAt) < connWarningInterval {

@@ -120,6 +120,6 @@ func controlApplyArgs(o *store.ControlRequest, items []store.ControlChange, chan
 		pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel,
 		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Before.Owner) }},
 		boolArray{n, func(i int) bool { return items[i].Detached }},
-		int64(store.FoldLane),
+		int64(store.UnreleasedLane),
 	}
 }

@@ -65,7 +65,7 @@ func (s *database) FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (row *st
 }
 
 // ChangeFold implements store.FoldStore.
-func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+func (s *database) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
 	return retryUnavailable(ctx, func() error {
 		return s.runTransaction(ctx, "change a key", foldLockTimeout, func(ask roundTripFunc) error { return s.changeFold(ask, c) })
 	})
@@ -73,7 +73,7 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 
 // foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
-func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) error {
+func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChangeRequest) error {
 	return s.changeFold(s.roundTripWithSyncCommit(s.roundTripInUserTx(ctx, tx)), c)
 }
 
@@ -81,7 +81,7 @@ func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) e
 var errFoldCreated = errors.New("the row exists by now")
 
 // changeFold makes one try. If the row was created meanwhile, it plans again with that row.
-func (s *database) changeFold(ask roundTripFunc, c *store.FoldChange) error {
+func (s *database) changeFold(ask roundTripFunc, c *store.FoldChangeRequest) error {
 	for try := 1; ; try++ {
 		err := s.tryFold(ask, c)
 		if !errors.Is(err, errFoldCreated) {
@@ -93,8 +93,8 @@ func (s *database) changeFold(ask roundTripFunc, c *store.FoldChange) error {
 	}
 }
 
-func (s *database) tryFold(ask roundTripFunc, c *store.FoldChange) error {
-	c.Written = nil
+func (s *database) tryFold(ask roundTripFunc, c *store.FoldChangeRequest) error {
+	c.AppliedWrite = nil
 	state, err := s.readFold(ask, c)
 	if err != nil || state.Row == nil && c.SkipLocked {
 		return err
@@ -116,12 +116,12 @@ func (s *database) tryFold(ask roundTripFunc, c *store.FoldChange) error {
 			return err
 		}
 	}
-	c.Written = w
+	c.AppliedWrite = w
 	return nil
 }
 
 // readFold locks the row, and reads it and what Plan decides about.
-func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store.FoldState, err error) {
+func (s *database) readFold(ask roundTripFunc, c *store.FoldChangeRequest) (state store.FoldState, err error) {
 	lock := s.statements.startFoldKeyLock
 	if c.SkipLocked {
 		lock = s.statements.startFoldKeyTryLock
@@ -151,10 +151,10 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 			return err
 		})
 	})
-	if err != nil || state.Row == nil || c.Runs == nil {
+	if err != nil || state.Row == nil || c.RunsToRead == nil {
 		return state, err
 	}
-	runs := c.Runs(state.Row)
+	runs := c.RunsToRead(state.Row)
 	if len(runs) == 0 {
 		return state, nil
 	}
@@ -172,7 +172,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChange) (state store
 }
 
 // writeFold writes or deletes the row, which this transaction has locked if it was found.
-func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.FoldWrite, found bool) error {
+func (s *database) writeFold(ask roundTripFunc, c *store.FoldChangeRequest, w *store.FoldWrite, found bool) error {
 	args, statement := foldKey(c.Key), s.statements.startFoldKeyDelete
 	if !w.Delete {
 		row := &w.Row
@@ -202,7 +202,7 @@ func (s *database) writeFold(ask roundTripFunc, c *store.FoldChange, w *store.Fo
 
 // startFolded inserts the run of a start that folds, and sets its outcome.
 func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error {
-	w := &sortedBatch{newMayExist: true}
+	w := &sortedBatch{newRowsMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{item}})
 	w.notifyWorkers = w.notifyWorkers && !item.Run.Unreleased
 	var took changedRowCounts

@@ -17,7 +17,7 @@ func (s *database) Fork(ctx context.Context, f *store.Fork) error {
 }
 
 func (s *database) tryFork(ask roundTripFunc, f *store.Fork) error {
-	w := &sortedBatch{newMayExist: true}
+	w := &sortedBatch{newRowsMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{f.Start}})
 	var took changedRowCounts
 	err := ask("start a run", func(batch *pgx.Batch) { s.addStatements(batch, w) }, func(res statementResults) error { return w.readRowCounts(res, &took) })

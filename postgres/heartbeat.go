@@ -45,7 +45,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	var at logPosition
 	floor := s.rewindDetector.lastPosition()
-	var home placement
+	var home schemaPlacement
 	var homeErr error
 	sharded := s.citus.isSharded()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
@@ -124,11 +124,11 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 // checkPositionWith calls checkPosition with a connection of the pool. It acquires the connection first: a connection that has to be
 // opened is checked too, and would wait for ever for the check that waits for it.
 func (s *database) checkPositionWith(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenPosition) error {
-	conn, err := s.acquire(ctx, pool)
+	conn, err := s.acquireConn(ctx, pool)
 	if err != nil {
 		return s.wrapError(ctx, "look where the database is", err)
 	}
-	defer s.release(pool, conn)
+	defer s.releaseConn(pool, conn)
 	return s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatchOn(ctx, conn, what, fill, read)
 	})

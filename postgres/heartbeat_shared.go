@@ -166,5 +166,5 @@ func (s *database) readHeartbeat(res statementResults, result *store.RenewResult
 // completeHeartbeat adds to a result what the store has noticed. The caller does so last, because a result with an error is dropped.
 func (s *database) completeHeartbeat(result *store.RenewResult) {
 	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
-	result.Warning = s.noConnections.take(time.Now())
+	result.Warning = s.noConnections.takeText(time.Now())
 }

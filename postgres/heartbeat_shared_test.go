@@ -70,7 +70,7 @@ func TestHeartbeatsShareATransaction(t *testing.T) {
 	if _, err := stores[1].Renew(t.Context(), beats[1]); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := stores[1].QuietWorker(t.Context(), store.WorkerQuiet{Worker: beats[1].Worker.ID, Now: now(t, first), By: "ann"}); err != nil || !found {
+	if found, err := stores[1].QuietWorker(t.Context(), store.QuietWorkerRequest{Worker: beats[1].Worker.ID, Now: now(t, first), Actor: "ann"}); err != nil || !found {
 		t.Fatal(found, err)
 	}
 	before := now(t, first)

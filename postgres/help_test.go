@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // no goroutine behind.
 func besideOthers(t *testing.T) {
 	t.Helper()
-	if testsize.All() {
+	if testsize.IsFull() {
 		leaktest.Test(t)
 		return
 	}

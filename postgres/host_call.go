@@ -19,8 +19,8 @@ const maxFlushTimeout = 30 * time.Second
 // errSilent is the cause of a flush that ended because its host did not reply in time.
 var errSilent = errors.New("the host did not reply in time")
 
-// errMoved is the cause of a call that was cancelled because another host takes writes now.
-var errMoved = errors.New("another host takes writes now")
+// errHostChanged is the cause of a call that was cancelled because another host takes writes now.
+var errHostChanged = errors.New("another host takes writes now")
 
 // hostCall is an operation in progress on a host.
 type hostCall struct {
@@ -31,9 +31,9 @@ type hostCall struct {
 	wasSilent    bool        // it had no reply for searchAfterSilence
 }
 
-// hostMovedError returns the error of a call that was cancelled because another host takes writes now.
-func hostMovedError(err error) error {
-	return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errMoved, err)
+// hostChangedError returns the error of a call that was cancelled because another host takes writes now.
+func hostChangedError(err error) error {
+	return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errHostChanged, err)
 }
 
 // trackCall registers a call on a host. The returned context ends when another host takes writes. A long

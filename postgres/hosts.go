@@ -114,8 +114,8 @@ func hostsOf(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
 	return groups
 }
 
-// addressesOf returns the name of a host for errors.
-func addressesOf(group []*pgconn.FallbackConfig) string {
+// formatHostNames returns the name of a host for errors.
+func formatHostNames(group []*pgconn.FallbackConfig) string {
 	return net.JoinHostPort(group[0].Host, strconv.Itoa(int(group[0].Port)))
 }
 
@@ -193,9 +193,9 @@ func (h *hostSelector) startSearch(cfg *pgx.ConnConfig, first string) *hostSearc
 	return s
 }
 
-// discardResult discards the result of the last search if a connection to the host that it found has failed with err, and
+// discardSearchResult discards the result of the last search if a connection to the host that it found has failed with err, and
 // reports whether a new search may find another host.
-func (h *hostSelector) discardResult(err error) bool {
+func (h *hostSelector) discardSearchResult(err error) bool {
 	var failed *pgconn.ConnectError
 	if h == nil || !errors.As(err, &failed) || isPermanentRefusal(err) {
 		return false
@@ -232,11 +232,11 @@ func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first strin
 	var tries sync.WaitGroup
 	for i, group := range groups {
 		head := time.Duration(i) * hostTryInterval
-		if first != "" && addressesOf(group) != first { // the first host may only be busy
+		if first != "" && formatHostNames(group) != first { // the first host may only be busy
 			head += 2 * hostTryInterval
 		}
 		tries.Go(func() {
-			for wait, pause := firstHostRetryDelay, head; sleep(ctx, pause); wait = min(2*wait, maxHostRetryDelay) {
+			for wait, pause := firstHostRetryDelay, head; sleepCtx(ctx, pause); wait = min(2*wait, maxHostRetryDelay) {
 				pause = wait
 				where, err := dialHost(ctx, cfg, group)
 				select {
@@ -274,12 +274,12 @@ func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first strin
 		return
 	}
 	left := h.currentAddress != "" && h.currentAddress != s.address
-	h.currentAddress, h.name = s.address, addressesOf(s.found)
+	h.currentAddress, h.name = s.address, formatHostNames(s.found)
 	for c := range h.openCalls {
 		if c.address != s.address && (c.address != "" || c.wasSilent) {
 			left = left || c.address != ""
 			c.hostChanged.Store(true)
-			c.cancel(errMoved)
+			c.cancel(errHostChanged)
 		}
 	}
 	if left {
@@ -302,9 +302,9 @@ func noHostError(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	err := errors.New("no host takes writes")
 	for i, group := range groups {
 		if causes[i] == nil {
-			err = fmt.Errorf("%w; %s does not reply", err, addressesOf(group))
+			err = fmt.Errorf("%w; %s does not reply", err, formatHostNames(group))
 		} else {
-			err = fmt.Errorf("%w; %s: %w", err, addressesOf(group), causes[i])
+			err = fmt.Errorf("%w; %s: %w", err, formatHostNames(group), causes[i])
 		}
 	}
 	return err
@@ -356,8 +356,8 @@ func (h *hostSelector) close() {
 	h.searches.Wait()
 }
 
-// sleep waits for d, and reports whether ctx is still active then.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepCtx waits for d, and reports whether ctx is still active then.
+func sleepCtx(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -18,7 +18,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) 
 		if c.Declare {
 			batch.Queue(s.statements.limitDeclare, s.declareArgs(&c)...)
 		} else {
-			batch.Queue(s.statements.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.LastChange().Text())...)
+			batch.Queue(s.statements.limitSet, append(boundArgs(&c), nullText(&c.Actor), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.LastChange().Text())...)
 		}
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
@@ -37,18 +37,18 @@ func (s *database) declareArgs(c *store.LimitChangeRequest) []any {
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
-	return s.changeLimit(ctx, "delete a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDelete, name) })
+	return s.execOnLimitRow(ctx, "delete a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDelete, name) })
 }
 
 // ResetLimit implements store.LimitStore.
 func (s *database) ResetLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.changeLimit(ctx, "reset a limit", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.limitReset, c.Name, c.Change(store.OperatorReset).Text())
+	return s.execOnLimitRow(ctx, "reset a limit", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.limitReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
 	})
 }
 
-// changeLimit executes a statement that returns the name of the limit that it has changed, and reports whether there was one.
-func (s *database) changeLimit(ctx context.Context, what string, fill func(*pgx.Batch)) (found bool, err error) {
+// execOnLimitRow executes a statement that returns the name of the limit that it has changed, and reports whether there was one.
+func (s *database) execOnLimitRow(ctx context.Context, what string, fill func(*pgx.Batch)) (found bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
@@ -84,7 +84,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 	if err != nil {
 		return nil, err
 	}
-	return store.LimitsInUse(limits, use), nil
+	return store.AddLimitUse(limits, use), nil
 }
 
 func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
@@ -132,8 +132,8 @@ func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimi
 	return lines, err
 }
 
-// PermitsOf implements store.LimitStore.
-func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
+// RunPermits implements store.LimitStore.
+func (s *database) RunPermits(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.permitsOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {

@@ -37,7 +37,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		} else {
 			sql, args = s.statements.runsListByParent, append(args, uuidsWithShards(f.Parents)...)
 		}
-	case f.Held:
+	case f.OnlyHeld:
 		sql, args = s.statements.runsListHeld, append(args, f.Tag.Key, f.Tag.Value)
 	case f.Failure.Workflow != "":
 		sql, args = s.statements.runsListByFailure, append(args, f.Tag.Key, f.Tag.Value, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
@@ -70,8 +70,8 @@ func ownerArg(f *store.Filter) *uuid.UUID {
 	return &f.Owner
 }
 
-// Search implements store.OverviewStore.
-func (s *database) Search(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
+// SearchRuns implements store.OverviewStore.
+func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
 	if before == (uuid.UUID{}) {
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
@@ -141,8 +141,8 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 	return runs, nil
 }
 
-// Counts implements store.Store.
-func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
+// TreeCounts implements store.Store.
+func (s *database) TreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runTreeCounts, store.ShardOf(run), pgUUID(run), pgTime(now))

@@ -23,9 +23,9 @@ const (
 	poolerReconnectDelay = 5 * time.Minute // wait before a session behind a pooler is tried again
 )
 
-// errPooled is returned when a pooler shares the session with other clients, so that neither
+// errSessionShared is returned when a pooler shares the session with other clients, so that neither
 // notifications nor session locks work in it.
-var errPooled = errors.New("a pooler is in between that shares sessions")
+var errSessionShared = errors.New("a pooler is in between that shares sessions")
 
 // Listen implements store.Store with a connection of its own, or with one that all further workers of this process share. On this
 // connection it receives notifications, and holds a lock that the server releases as soon as this process dies; other workers
@@ -40,7 +40,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 	}
 	s.activeListeners.Add(1)
 	s.listeners++
-	shared := s.isSibling || s.listeners > 1 && !s.onCitus
+	shared := s.isFromOpenSchema || s.listeners > 1 && !s.onCitus
 	s.mu.Unlock()
 	defer s.stopListening()
 	outer := ctx
@@ -49,7 +49,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 	defer context.AfterFunc(s.storeCtx, cancel)()
 
 	if shared && !s.withoutListen {
-		s.session.serve(ctx, &sessionMember{s: s, worker: worker, onHint: onHint})
+		s.session.serveMember(ctx, &sessionMember{s: s, worker: worker, onHint: onHint})
 		if outer.Err() == nil {
 			return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 		}
@@ -66,7 +66,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 		began := time.Now()
 		err := s.listenUntilFailure(ctx, worker, onHint)
 		switch {
-		case errors.Is(err, errPooled):
+		case errors.Is(err, errSessionShared):
 			wait = poolerReconnectDelay
 		case time.Since(began) > maxReconnectDelay || wait > maxReconnectDelay:
 			wait = firstReconnectDelay // the session worked for a while: reconnect soon
@@ -97,7 +97,7 @@ func (s *database) stopListening() {
 // listenUntilFailure connects, listens, and holds the presence lock until the session ends. It never returns nil.
 func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onHint func(store.WakeHint)) error {
 	heard := func(payload string) { sendHint(payload, worker, onHint) }
-	conn, err := s.dial(ctx)
+	conn, err := s.dialSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,18 +113,18 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onH
 	defer leave()
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), true)
 	defer landed()
-	ctx, stay := s.citus.stayContext(ctx)
+	ctx, stay := s.citus.homeContext(ctx)
 	defer stay()
 	if err := s.checkHome(ctx, conn); err != nil {
 		return err
 	}
-	if isAway(conn) {
+	if isOnOtherNode(conn) {
 		return s.citus.notAtHomeError()
 	}
-	if err := s.listen(ctx, conn, heard); err != nil {
+	if err := s.subscribe(ctx, conn, heard); err != nil {
 		return err
 	}
-	defer s.forgetPresenceLock(outer, worker) // also after an error: the lock may be taken or recorded
+	defer s.clearPresenceLock(outer, worker) // also after an error: the lock may be taken or recorded
 	if err := s.takePresenceLock(ctx, conn, worker); err != nil {
 		return err
 	}
@@ -162,20 +162,20 @@ func sendHint(payload string, worker uuid.UUID, onHint func(store.WakeHint)) {
 	}
 }
 
-// dial opens the session. In it listen_session_settings.sql makes the server probe for a dead client; otherwise the
+// dialSession opens the session. In it listen_session_settings.sql makes the server probe for a dead client; otherwise the
 // server would hold the lock of a machine that lost power for hours.
-func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
+func (s *database) dialSession(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := s.connectListener(ctx)
 	if hasSQLState(err, stateTooManyConns) {
-		s.noConnections.note("no session listens, so workers poll, and a dead worker is noticed when its leases end")
+		s.noConnections.recordRefusal("no session listens, so workers poll, and a dead worker is noticed when its leases end")
 	}
 	return conn, err
 }
 
-// listen subscribes to the channel. It returns errPooled if its own notification does not arrive.
-func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
+// subscribe subscribes to the channel. It returns errSessionShared if its own notification does not arrive.
+func (s *database) subscribe(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+listenProbeTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, s.statements.listen, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -200,7 +200,7 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 		case err == nil:
 			heard(n.Payload)
 		case patience.Err() != nil && ctx.Err() == nil:
-			return errPooled
+			return errSessionShared
 		default:
 			return err
 		}
@@ -215,7 +215,7 @@ type presenceLock struct {
 
 // takePresenceLock takes the presence lock and records it in the worker's row. A lock timeout means that the
 // server still keeps a dead session of this worker; Listen then reconnects and tries again. After an error the caller calls
-// forgetPresenceLock, because heartbeats record the lock too.
+// clearPresenceLock, because heartbeats record the lock too.
 func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -231,10 +231,10 @@ func (s *database) takePresenceLock(ctx context.Context, conn *pgx.Conn, worker 
 	return s.recordPresenceLock(ctx, worker, held)
 }
 
-// forgetPresenceLock is called after the session has ended or failed to take the lock. If the worker continues, forgetPresenceLock
+// clearPresenceLock is called after the session has ended or failed to take the lock. If the worker continues, clearPresenceLock
 // removes the record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has ended, the worker
 // stops, and the record stays.
-func (s *database) forgetPresenceLock(ctx context.Context, worker uuid.UUID) {
+func (s *database) clearPresenceLock(ctx context.Context, worker uuid.UUID) {
 	held := s.presenceLockOf(worker)
 	s.setPresenceLock(worker, presenceLock{})
 	if ctx.Err() != nil || held == (presenceLock{}) {
@@ -294,10 +294,10 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 // DeadWorkers implements store.Store. A worker whose session has just ended may reconnect in a moment. So the
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
-	if !s.isSibling {
+	if !s.isFromOpenSchema {
 		return s.queryPeers(ctx, self, known)
 	}
-	view, valid, err := s.sharedPeers(ctx, self)
+	view, valid, err := s.cachedPeers(ctx, self)
 	if err == nil && (!valid || len(known) > 0) {
 		view.peers, err = s.queryPeers(ctx, self, known)
 	}
@@ -305,7 +305,7 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 		return store.Peers{}, err
 	}
 	s.keepPeers(view)
-	view.peers.Siblings = max(0, s.session.count()-1)
+	view.peers.WorkersSharingConns = max(0, s.session.count()-1)
 	return view.peers, nil
 }
 
@@ -313,7 +313,7 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 func (s *database) queryPeers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
 	var peers store.Peers
 	err := s.runBatchAtHome(ctx, "look for dead workers", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.MaxNeighbours))
+		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.DeadWorkerCheckCount))
 	},
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
@@ -323,7 +323,7 @@ func (s *database) queryPeers(ctx context.Context, self uuid.UUID, known []uuid.
 				if id.Valid {
 					peers.Dead = append(peers.Dead, id.Bytes)
 				} else {
-					peers.Live, peers.Before = int(live), int(before)
+					peers.Live, peers.LiveWithLowerID = int(live), int(before)
 				}
 				return err
 			})

@@ -95,7 +95,7 @@ func TestATenantThatFailsDoesNotEndTheSession(t *testing.T) {
 	third.hinted(t, store.HintClaim)
 	third.hinted(t, store.HintNotification)
 	held := tenants[2].presenceLockOf(whole)
-	for tenants[0].session.failures(dropped) < 3 { // it is tried again
+	for tenants[0].session.failureCount(dropped) < 3 { // it is tried again
 		if held == (presenceLock{}) || held != tenants[2].presenceLockOf(whole) || !claimsPresence(t, tenants[2], whole) {
 			t.Fatal("the failure of one tenant has ended the session of another")
 		}
@@ -203,11 +203,11 @@ func TestALookThatHangsKeepsNoTenantFromStopping(t *testing.T) {
 	leaktest.Test(t)
 	_, tenants := openTenants(t, migratedURL(t), 2)
 	for range engineConns {
-		conn, err := tenants[0].acquire(t.Context(), tenants[0].enginePool)
+		conn, err := tenants[0].acquireConn(t.Context(), tenants[0].enginePool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tenants[0].release(tenants[0].enginePool, conn)
+		defer tenants[0].releaseConn(tenants[0].enginePool, conn)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	looks := make(chan error, 2)

@@ -11,13 +11,13 @@ import (
 
 // sessionMember is a call of Listen. The mutex of the session guards attached, leaving and failed.
 type sessionMember struct {
-	s        *database
-	worker   uuid.UUID
-	onHint   func(store.WakeHint)
-	attached bool          // the session has begun to listen and to take the lock for it
-	leaving  bool          // the call of Listen ends
-	failed   int           // how often in succession the session could not be used for this member alone
-	released chan struct{} // closed when the session holds nothing for it any more
+	s            *database
+	worker       uuid.UUID
+	onHint       func(store.WakeHint)
+	attached     bool          // the session has begun to listen and to take the lock for it
+	leaving      bool          // the call of Listen ends
+	failureCount int           // how often in succession the session could not be used for this member alone
+	released     chan struct{} // closed when the session holds nothing for it any more
 
 	retryAt   time.Time // after a failure; only for the goroutine
 	listening bool      // it has received HintListenBegan; likewise
@@ -34,21 +34,21 @@ func (h *sharedSession) firstMember() *sessionMember {
 	return h.members[0]
 }
 
-// wake makes the goroutine look at the members again. h.mu is held.
-func (h *sharedSession) wake() {
+// interruptWait makes the goroutine look at the members again. h.mu is held.
+func (h *sharedSession) interruptWait() {
 	if h.interrupt != nil {
 		h.interrupt()
 	}
 }
 
-// remove ends the membership of m. h.mu is held.
-func (h *sharedSession) remove(m *sessionMember) {
+// removeMember ends the membership of m. h.mu is held.
+func (h *sharedSession) removeMember(m *sessionMember) {
 	h.members = slices.DeleteFunc(h.members, func(other *sessionMember) bool { return other == m })
 	close(m.released)
 }
 
-// next returns a member that leaves, or one that is to be attached now, or nil.
-func (h *sharedSession) next() (m *sessionMember, leaving bool) {
+// nextMember returns a member that leaves, or one that is to be attached now, or nil.
+func (h *sharedSession) nextMember() (m *sessionMember, leaving bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var joining *sessionMember
@@ -78,13 +78,13 @@ func (h *sharedSession) firstRetry() (at time.Time) {
 	return at
 }
 
-// failures returns how often in succession the worker could not be attached.
-func (h *sharedSession) failures(worker uuid.UUID) int {
+// failureCount returns how often in succession the worker could not be attached.
+func (h *sharedSession) failureCount(worker uuid.UUID) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range h.members {
 		if m.worker == worker {
-			return m.failed
+			return m.failureCount
 		}
 	}
 	return 0

@@ -28,8 +28,8 @@ type sharedSession struct {
 // has passed, the session ends.
 const sessionCallTimeout = 3 * time.Second
 
-// serve makes m a member until ctx ends, and returns when the session holds nothing for it any more.
-func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
+// serveMember makes m a member until ctx ends, and returns when the session holds nothing for it any more.
+func (h *sharedSession) serveMember(ctx context.Context, m *sessionMember) {
 	m.released = make(chan struct{})
 	h.mu.Lock()
 	if h.members = append(h.members, m); h.cancel == nil {
@@ -43,18 +43,18 @@ func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
 			var session context.Context
 			session, h.cancel = context.WithCancel(context.Background())
 			h.done = make(chan struct{})
-			go h.run(session, m.s.sharedConns, h.done)
+			go h.keepOpen(session, m.s.sharedConns, h.done)
 		}
 	}
-	h.wake()
+	h.interruptWait()
 	h.mu.Unlock()
 	<-ctx.Done()
 	h.mu.Lock()
 	m.leaving = true
 	if !m.attached {
-		h.remove(m)
+		h.removeMember(m)
 	}
-	h.wake()
+	h.interruptWait()
 	h.mu.Unlock()
 	<-m.released
 	h.mu.Lock()
@@ -72,31 +72,31 @@ func (h *sharedSession) serve(ctx context.Context, m *sessionMember) {
 	}
 }
 
-// run keeps a session until ctx ends.
-func (h *sharedSession) run(ctx context.Context, sv *sharedConns, done chan struct{}) {
+// keepOpen keeps a session until ctx ends.
+func (h *sharedSession) keepOpen(ctx context.Context, sv *sharedConns, done chan struct{}) {
 	defer close(done)
 	for wait := firstReconnectDelay; ctx.Err() == nil; {
 		began := time.Now()
-		err := h.runOnce(ctx)
+		err := h.serveUntilBroken(ctx)
 		switch {
-		case errors.Is(err, errPooled):
+		case errors.Is(err, errSessionShared):
 			wait = poolerReconnectDelay
 		case time.Since(began) > maxReconnectDelay || wait > maxReconnectDelay:
 			wait = firstReconnectDelay
 		default:
 			wait = min(2*wait, maxReconnectDelay)
 		}
-		sleep(ctx, wait/2+rand.N(wait/2))
+		sleepCtx(ctx, wait/2+rand.N(wait/2))
 	}
 }
 
-// runOnce opens a session and serves the members in it until it breaks or ctx ends.
-func (h *sharedSession) runOnce(ctx context.Context) error {
+// serveUntilBroken opens a session and serves the members in it until it breaks or ctx ends.
+func (h *sharedSession) serveUntilBroken(ctx context.Context) error {
 	m := h.firstMember()
 	if m == nil {
 		return nil
 	}
-	conn, err := m.s.dial(ctx)
+	conn, err := m.s.dialSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,9 @@ func (h *sharedSession) runOnce(ctx context.Context) error {
 		h.mu.Lock()
 		h.interrupt = stop
 		h.mu.Unlock()
-		retryAt, err := h.update(session, cancel, conn, &proven)
+		retryAt, err := h.updateMembers(session, cancel, conn, &proven)
 		if err == nil {
-			err = h.await(session, waiting, retryAt, conn)
+			err = h.awaitNotification(session, waiting, retryAt, conn)
 		}
 		stop()
 		if err != nil {
@@ -127,36 +127,36 @@ func (h *sharedSession) runOnce(ctx context.Context) error {
 	}
 }
 
-// update releases the members that leave and attaches new ones. A member that cannot be attached fails alone, and retryAt is when the
+// updateMembers releases the members that leave and attaches new ones. A member that cannot be attached fails alone, and retryAt is when the
 // first of these is tried again. update returns an error if the session has ended.
-func (h *sharedSession) update(ctx context.Context, end func(), conn *pgx.Conn, proven *bool) (retryAt time.Time, err error) {
+func (h *sharedSession) updateMembers(ctx context.Context, end func(), conn *pgx.Conn, proven *bool) (retryAt time.Time, err error) {
 	for {
-		m, leaving := h.next()
+		m, leaving := h.nextMember()
 		if m == nil {
 			return h.firstRetry(), nil
 		}
 		if leaving {
-			if err := h.detach(ctx, conn, m); err != nil {
+			if err := h.detachMember(ctx, conn, m); err != nil {
 				return time.Time{}, err
 			}
 			continue
 		}
-		err := h.attach(ctx, end, conn, m, *proven)
+		err := h.attachMember(ctx, end, conn, m, *proven)
 		switch {
 		case err == nil:
 			*proven = true
-		case ctx.Err() != nil || conn.IsClosed() || errors.Is(err, errPooled):
+		case ctx.Err() != nil || conn.IsClosed() || errors.Is(err, errSessionShared):
 			return time.Time{}, err
 		default:
-			if err := h.fail(ctx, conn, m); err != nil {
+			if err := h.recordAttachFailure(ctx, conn, m); err != nil {
 				return time.Time{}, err
 			}
 		}
 	}
 }
 
-// attach listens to the channel of a member's schema, and takes its presence lock. The first one proves that notifications arrive.
-func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, m *sessionMember, proven bool) error {
+// attachMember listens to the channel of a member's schema, and takes its presence lock. The first one proves that notifications arrive.
+func (h *sharedSession) attachMember(ctx context.Context, end func(), conn *pgx.Conn, m *sessionMember, proven bool) error {
 	era, leave := m.s.rewindDetector.timelineContext(ctx)
 	stop := context.AfterFunc(era, end) // the database has gone back: this session belongs to its former history
 	m.unwatch = func() {
@@ -167,7 +167,7 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 	if proven {
 		err = callInSession(ctx, conn, m.s.statements.listen, pgx.QueryExecModeSimpleProtocol)
 	} else {
-		err = m.s.listen(ctx, conn, func(string) {}) // the hints below make the member query everything
+		err = m.s.subscribe(ctx, conn, func(string) {}) // the hints below make the member query everything
 	}
 	if err == nil {
 		err = m.s.takePresenceLock(ctx, conn, m.worker)
@@ -176,7 +176,7 @@ func (h *sharedSession) attach(ctx context.Context, end func(), conn *pgx.Conn, 
 		return err
 	}
 	h.mu.Lock()
-	m.failed = 0
+	m.failureCount = 0
 	h.mu.Unlock()
 	m.retryAt = time.Time{}
 	m.listening = true
@@ -195,25 +195,25 @@ func callInSession(ctx context.Context, conn *pgx.Conn, sql string, args ...any)
 	return err
 }
 
-// fail releases what the session holds for a member that could not be attached. It is tried again after a while.
-func (h *sharedSession) fail(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
-	m.s.forgetPresenceLock(ctx, m.worker)
-	if err := h.letGo(ctx, conn, m); err != nil {
+// recordAttachFailure releases what the session holds for a member that could not be attached. It is tried again after a while.
+func (h *sharedSession) recordAttachFailure(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+	m.s.clearPresenceLock(ctx, m.worker)
+	if err := h.releaseMember(ctx, conn, m); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wait := min(firstReconnectDelay<<min(m.failed, 10), maxReconnectDelay)
+	wait := min(firstReconnectDelay<<min(m.failureCount, 10), maxReconnectDelay)
 	m.retryAt = time.Now().Add(wait/2 + rand.N(wait/2))
-	m.failed++
+	m.failureCount++
 	if m.attached = false; m.leaving {
-		h.remove(m)
+		h.removeMember(m)
 	}
 	return nil
 }
 
-// letGo ends what the session does for a member.
-func (h *sharedSession) letGo(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+// releaseMember ends what the session does for a member.
+func (h *sharedSession) releaseMember(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
 	if m.unwatch != nil {
 		m.unwatch()
 		m.unwatch = nil
@@ -229,9 +229,9 @@ func (h *sharedSession) letGo(ctx context.Context, conn *pgx.Conn, m *sessionMem
 	return callInSession(ctx, conn, m.s.statements.presenceUnlock, pgx.QueryExecModeExec, pgUUID(m.worker))
 }
 
-// detach releases what the session holds for a member that leaves.
-func (h *sharedSession) detach(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
-	if err := h.letGo(ctx, conn, m); err != nil {
+// detachMember releases what the session holds for a member that leaves.
+func (h *sharedSession) detachMember(ctx context.Context, conn *pgx.Conn, m *sessionMember) error {
+	if err := h.releaseMember(ctx, conn, m); err != nil {
 		return err
 	}
 	m.s.setPresenceLock(m.worker, presenceLock{})
@@ -241,11 +241,11 @@ func (h *sharedSession) detach(ctx context.Context, conn *pgx.Conn, m *sessionMe
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.remove(m)
+	h.removeMember(m)
 	return nil
 }
 
-// detachAll is called after the session has ended. The records of the locks are removed, as in forgetPresenceLock, before another
+// detachAll is called after the session has ended. The records of the locks are removed, as in clearPresenceLock, before another
 // session begins.
 func (h *sharedSession) detachAll(ctx context.Context) {
 	h.mu.Lock()
@@ -262,21 +262,21 @@ func (h *sharedSession) detachAll(ctx context.Context) {
 			m.listening = false
 			m.onHint(store.HintListenLost)
 		}
-		records.Go(func() { m.s.forgetPresenceLock(ctx, m.worker) })
+		records.Go(func() { m.s.clearPresenceLock(ctx, m.worker) })
 	}
 	records.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range members {
 		if m.attached = false; m.leaving {
-			h.remove(m)
+			h.removeMember(m)
 		}
 	}
 }
 
-// await waits for one notification and passes it on. It returns nil if waiting is cancelled, or at retryAt if that is not zero. If none
+// awaitNotification waits for one notification and passes it on. It returns nil if waiting is cancelled, or at retryAt if that is not zero. If none
 // arrives within pingInterval, it pings the server.
-func (h *sharedSession) await(ctx, waiting context.Context, retryAt time.Time, conn *pgx.Conn) error {
+func (h *sharedSession) awaitNotification(ctx, waiting context.Context, retryAt time.Time, conn *pgx.Conn) error {
 	if !retryAt.IsZero() {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithDeadline(waiting, retryAt)
@@ -287,7 +287,7 @@ func (h *sharedSession) await(ctx, waiting context.Context, retryAt time.Time, c
 	n, err := conn.WaitForNotification(quiet)
 	switch {
 	case err == nil:
-		h.pass(n)
+		h.passNotification(n)
 		return nil
 	case ctx.Err() != nil || quiet.Err() == nil || conn.IsClosed():
 		return err
@@ -299,8 +299,8 @@ func (h *sharedSession) await(ctx, waiting context.Context, retryAt time.Time, c
 	return conn.Ping(alive)
 }
 
-// pass passes a notification to the members of its schema.
-func (h *sharedSession) pass(n *pgconn.Notification) {
+// passNotification passes a notification to the members of its schema.
+func (h *sharedSession) passNotification(n *pgconn.Notification) {
 	h.mu.Lock()
 	members := slices.Clone(h.members)
 	h.mu.Unlock()

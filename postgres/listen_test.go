@@ -225,12 +225,12 @@ func TestListenWithoutASession(t *testing.T) {
 	}
 }
 
-// TestNeighbours checks that a query checks the next store.MaxNeighbours workers in the order of their IDs and those that the caller
+// TestNeighbours checks that a query checks the next store.DeadWorkerCheckCount workers in the order of their IDs and those that the caller
 // knows to be dead, and counts the others.
 func TestNeighbours(t *testing.T) {
 	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
-	const workers = store.MaxNeighbours + 8
+	const workers = store.DeadWorkerCheckCount + 8
 	at := now(t, s)
 	var ids []uuid.UUID
 	for i := range workers {
@@ -249,13 +249,13 @@ func TestNeighbours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if peers.Live != workers-1 || peers.Before != 10 {
-		t.Errorf("%d others, %d of them before", peers.Live, peers.Before)
+	if peers.Live != workers-1 || peers.LiveWithLowerID != 10 {
+		t.Errorf("%d others, %d of them before", peers.Live, peers.LiveWithLowerID)
 	}
-	want := append(slices.Clone(ids[11:]), ids[:store.MaxNeighbours-(workers-11)]...)
+	want := append(slices.Clone(ids[11:]), ids[:store.DeadWorkerCheckCount-(workers-11)]...)
 	known := sortedUUIDs(want)
 	if !slices.Equal(sortedUUIDs(peers.Dead), known) {
-		t.Errorf("dead: %v, want the next %d", peers.Dead, store.MaxNeighbours)
+		t.Errorf("dead: %v, want the next %d", peers.Dead, store.DeadWorkerCheckCount)
 	}
 	if peers, err = s.DeadWorkers(t.Context(), self, known); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	if pending, err := schema.Pending(have, all); err != nil || len(pending) == 0 {
 		return s.withSchemaName(err) // the usual start takes no lock
 	}
-	if err := s.migrate(ctx, all); err != nil {
+	if err := s.migrateSchema(ctx, all); err != nil {
 		return err
 	}
 	_, err = s.schemaVersion(ctx) // on a Citus it finds the home of the schema that is new
@@ -80,10 +80,10 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 // maxMigrationTries is how often a migration is tried where several processes cannot take turns.
 const maxMigrationTries = 5
 
-// migrate applies the missing migrations in one transaction. If several processes call it, one of them
+// migrateSchema applies the missing migrations in one transaction. If several processes call it, one of them
 // applies the migrations, and the others find them applied. A lock lets one of them begin. Where it lets all begin, one
 // commits, and the others, which fail because what they create exists, begin again.
-func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
+func (s *database) migrateSchema(ctx context.Context, all []schema.Migration) error {
 	for try := 1; ; try++ {
 		err := s.migrateOnce(ctx, all)
 		if !hasSQLState(err, "23505", "42P06", "42P07", "42710") || try == maxMigrationTries {

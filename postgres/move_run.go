@@ -9,13 +9,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// requeueLockTimeout bounds the wait for the rows of a queue and of a run. Engines retry, so that an open
+// moveRunLockTimeout bounds the wait for the rows of a queue and of a run. Engines retry, so that an open
 // transaction that has locked the run delays the admissions of its queue only for a short time.
-const requeueLockTimeout = "100ms"
+const moveRunLockTimeout = "100ms"
 
 // MoveRun implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
-func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
-	return s.runTransaction(ctx, "requeue a run", requeueLockTimeout, func(ask roundTripFunc) error {
+func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
+	return s.runTransaction(ctx, "requeue a run", moveRunLockTimeout, func(ask roundTripFunc) error {
 		q, found, err := s.readQueueMove(ask, m)
 		if err != nil {
 			return err
@@ -29,7 +29,7 @@ func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
 }
 
 // readQueueMove locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
-func (s *database) readQueueMove(ask roundTripFunc, m *store.QueueMove) (q *store.QueueState, found *store.QueueMoveRun, err error) {
+func (s *database) readQueueMove(ask roundTripFunc, m *store.MoveRunRequest) (q *store.QueueState, found *store.QueueMoveRun, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""
 	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.statements.queueMoveRunQueueRead, run...) }, func(res statementResults) error {
@@ -90,7 +90,7 @@ func scanQueueMove(rows pgx.Rows) (*store.QueueMoveRun, error) {
 }
 
 // writeQueueMove writes what the plan has decided.
-func (s *database) writeQueueMove(ask roundTripFunc, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
+func (s *database) writeQueueMove(ask roundTripFunc, m *store.MoveRunRequest, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
 	n := len(plan.Events)
 	return ask("requeue a run", func(batch *pgx.Batch) {
@@ -99,7 +99,7 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.QueueMove, q *stor
 			int2Array{n, func(i int) int16 { return int16(plan.Events[i].Type) }},
 			textArray{n, func(i int) *string { return &plan.Events[i].Old }}, textArray{n, func(i int) *string { return &plan.Events[i].New }})
 		if plan.HasPlace {
-			batch.Queue(s.statements.queueMovePlaceWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Key, r.Weight, r.Priority, int16(r.State), r.Root, r.Begun, r.Turn,
+			batch.Queue(s.statements.queueMovePlaceWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Key, r.Weight, r.Priority, int16(r.State), r.Root, r.HasBegun, r.Turn,
 				pgTime(r.ArrivedAt), pgTime(r.StartBy))
 		}
 		if plan.Key != nil {

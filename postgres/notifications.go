@@ -18,7 +18,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	}
 	known := make(map[uuid.UUID]time.Time, len(held))
 	for _, l := range held {
-		known[l.Run] = l.Deadline
+		known[l.Run] = l.RunDeadline
 	}
 	err := s.runBatch(ctx, s.enginePool, "look for news", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.notifications, notificationArgs(held, worker)...)
@@ -32,9 +32,9 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 			if err != nil {
 				return err
 			}
-			lease := store.Lease{Run: asked.Run, Epoch: asked.Epoch, Deadline: deadline}
+			lease := store.Lease{Run: asked.Run, Epoch: asked.Epoch, RunDeadline: deadline}
 			if status.IsTerminal() {
-				news.Ended = append(news.Ended, lease)
+				news.EndedLeases = append(news.EndedLeases, lease)
 				return nil
 			}
 			if !deadline.Equal(known[asked.Run]) {
@@ -52,6 +52,6 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	if err != nil {
 		return store.Notifications{}, err
 	}
-	s.rewindDetector.removeEndedRuns(news.Ended)
+	s.rewindDetector.removeEndedRuns(news.EndedLeases)
 	return news, nil
 }

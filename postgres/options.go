@@ -22,17 +22,17 @@ type openOptions struct {
 	allowAsyncCommit bool
 	withoutListen    bool
 	trustedOwners    []string
-	seen             map[string]bool
-	userConfig       *pgxpool.Config        // of the user's pool, if Open creates it
-	followHome       *atomic.Pointer[citus] // of the store, for that pool
+	givenOptions     map[string]bool
+	userConfig       *pgxpool.Config                // of the user's pool, if Open creates it
+	homeToFollow     *atomic.Pointer[citusLocation] // of the store, for that pool
 }
 
 // addOption returns an error if the option was given before.
 func (o *openOptions) addOption(option string) error {
-	if o.seen[option] {
+	if o.givenOptions[option] {
 		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
-	o.seen[option] = true
+	o.givenOptions[option] = true
 	return nil
 }
 
@@ -98,7 +98,7 @@ func OwnedBy(roles ...string) Option {
 }
 
 func newOptions(opts []Option) (openOptions, error) {
-	o := openOptions{schema: DefaultSchema, migrate: true, seen: make(map[string]bool)}
+	o := openOptions{schema: DefaultSchema, migrate: true, givenOptions: make(map[string]bool)}
 	for i, opt := range opts {
 		if opt == nil {
 			return o, fmt.Errorf("postgres: %w: the Option at place %d of %d is nil: leave it out", durable.ErrInvalidConfig, i+1, len(opts))

@@ -74,7 +74,7 @@ func TestOrder(t *testing.T) {
 		if got := row(t, s, below.Run.UUID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
 			t.Errorf("the cancelled run is %+v", got)
 		}
-		counts, err := s.Counts(t.Context(), root.UUID, time.Now())
+		counts, err := s.TreeCounts(t.Context(), root.UUID, time.Now())
 		if err != nil || counts.RunsByStatus[store.Cancelled] != 1 || counts.RunsByStatus[store.Running] != 1 || counts.RunsByStatus[store.Pending] != 3 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}

@@ -26,8 +26,8 @@ func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.C
 	return all, err
 }
 
-// AreExecuted implements store.Store.
-func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow) ([]bool, error) {
+// HaveLiveWorkers implements store.Store.
+func (s *database) HaveLiveWorkers(ctx context.Context, pairs []store.QueueWorkflow) ([]bool, error) {
 	executed := make([]bool, len(pairs))
 	if len(pairs) == 0 {
 		return executed, nil

@@ -145,7 +145,7 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 
 // recordRepaired records the next generations that a repair, which was begun in the given era, has made of held runs. They count as
 // acknowledged if it returns nil. It may be called again for a repair that was repeated.
-func (l *rewindDetector) recordRepaired(era uint64, r *store.Repair) error {
+func (l *rewindDetector) recordRepaired(era uint64, r *store.RepairRequest) error {
 	if !l.positionKnown.Load() {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (l *rewindDetector) recordRepaired(era uint64, r *store.Repair) error {
 		name := h.name
 		l.removeHeldRun(run.Run, h.epoch)
 		if run.Status == store.Running && run.Owner.Valid {
-			l.addHeldRun(&store.Run{UUID: run.Run, Name: name, Epoch: run.Epoch}).addHistory(run.Write)
+			l.addHeldRun(&store.Run{UUID: run.Run, Name: name, Epoch: run.Epoch}).addHistory(run.NewSteps)
 		}
 	}
 	return nil

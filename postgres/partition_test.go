@@ -78,7 +78,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"signal_insert.sql", signalArgs(sent)},
 		{"signal_not_stored_reasons.sql", signalKeys(sent)},
 		{"run_wake.sql", append(wakeArgs([]wakeReason{{run: run.UUID, at: at}}), "channel")},
-		{"run_count_child_ends.sql", append(countArgs([]wakeReason{{run: run.UUID, child: uuid.NullUUID{UUID: run.UUID, Valid: true}, by: "kids", at: at}}), "channel")},
+		{"run_count_child_ends.sql", append(countArgs([]wakeReason{{run: run.UUID, child: uuid.NullUUID{UUID: run.UUID, Valid: true}, countedBy: "kids", at: at}}), "channel")},
 		{"child_ends_await.sql", append(key[:2:2], epochAt(1).Number(), "kids", int32(1))},
 		{"control_run_tree_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"control_run_tree_read.sql", lockArgs([]uuid.UUID{run.UUID})},
@@ -146,7 +146,7 @@ func ours(t *testing.T, s *database) *pgx.Conn {
 // statementIn prepares the statement of a file and returns its EXECUTE with n placeholders.
 func statementIn(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
 	t.Helper()
-	text := statement(file, DefaultSchema)
+	text := statementText(file, DefaultSchema)
 	var params []string
 	for i := 1; strings.Contains(text, "$"+strconv.Itoa(i)+"::"); i++ {
 		params = append(params, value(i))

@@ -41,7 +41,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 			if round == maxOfferRounds {
 				return nil
 			}
-			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // the requests have their outcomes
+			again = &store.PermitBatch{Now: b.Now, CloseAfterRewind: b.CloseAfterRewind} // the requests have their outcomes
 			err = ask("read lines", func(batch *pgx.Batch) { s.addLimitKeyReads(batch, again, r) }, func(res statementResults) error { return r.readLimitKeys(res, again) })
 			if err != nil {
 				return err
@@ -95,7 +95,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	err := ask("lock lines", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.limitKeyLock, r.limitNameArray(), r.keyArray(), pgTime(b.Now), timeline)
 		if len(unseen) > 0 {
-			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.Lease.Microseconds())
+			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.CloseAfterRewind.Microseconds())
 		}
 		if len(b.Returns) > 0 {
 			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
@@ -183,7 +183,7 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 		var status, control pgtype.Int2
 		err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
 			&p.MissedOffer, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
-			&status, (*epochValue)(&p.RunState.Epoch), &control, (*timeValue)(&p.Lease))
+			&status, (*epochValue)(&p.RunState.Epoch), &control, (*timeValue)(&p.LeaseUntil))
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 			return err
 		}
 		a := b.Requests[ordinal-1]
-		r.requesting.Runs[a.Run] = store.RequestingRun{RunState: runState(status, epoch, control), Lease: lease}
+		r.requesting.Runs[a.Run] = store.RequestingRun{RunState: runState(status, epoch, control), LeaseUntil: lease}
 		if p.limit.Valid {
 			r.requesting.HeldPermits[a] = p.permit(a.Run, a.Step)
 		}
@@ -235,7 +235,7 @@ func (s *database) writePermits(
 	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit
 	for i := range plans {
-		gone, written, offers = append(gone, plans[i].Delete...), append(written, plans[i].Write...), append(offers, plans[i].Offer...)
+		gone, written, offers = append(gone, plans[i].ToDelete...), append(written, plans[i].ToWrite...), append(offers, plans[i].ToOffer...)
 	}
 	n := len(lines)
 	err = ask("write permits", func(batch *pgx.Batch) {

@@ -31,7 +31,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
 		// The clock's resolution may give two asks one time: the first in line is the one with the smaller place.
 		first, next := asks[1], asks[2]
-		if places, err := s.PermitsOf(t.Context(), first.Run); err != nil || len(places) != 1 {
+		if places, err := s.RunPermits(t.Context(), first.Run); err != nil || len(places) != 1 {
 			t.Fatal(places, err)
 		} else if places[0].Before != 0 {
 			first, next = next, first
@@ -44,7 +44,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		if err := s.Permits(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		places, err := s.PermitsOf(t.Context(), next.Run)
+		places, err := s.RunPermits(t.Context(), next.Run)
 		if err != nil || len(places) != 1 || places[0].Status != store.PermitOffered {
 			t.Errorf("behind a locked run: %+v, %v, want an offer", places, err)
 		}

@@ -23,11 +23,11 @@ var errRolledBack = errors.New("the server rolled the transaction back")
 // and read takes their results in order. If runBatch returns nil, everything is durable. An error of read
 // ends the reading, but does not roll back the transaction.
 func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-	conn, err := s.acquire(ctx, pool)
+	conn, err := s.acquireConn(ctx, pool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)
 	}
-	defer s.release(pool, conn)
+	defer s.releaseConn(pool, conn)
 	return s.runBatchOn(ctx, conn, what, fill, read)
 }
 
@@ -38,7 +38,7 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 	var batch pgx.Batch
 	fill(&batch)
 	var err error
-	if own := connStateOf(conn.Conn()); own != nil && own.framed {
+	if own := connStateOf(conn.Conn()); own != nil && own.sendsBeginCommit {
 		var framing pgx.Batch
 		framing.Queue(beginSQL)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
@@ -72,7 +72,7 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 		err = errRewound
 	}
 	if landed() && err != nil {
-		err = hostMovedError(err)
+		err = hostChangedError(err)
 	}
 	return s.wrapError(outer, what, err)
 }
@@ -85,16 +85,16 @@ func (s *database) connGateOf(pool *pgxpool.Pool) *connGate {
 	return nil
 }
 
-// release returns a connection of acquire to its pool.
-func (s *database) release(pool *pgxpool.Pool, conn *pgxpool.Conn) {
+// releaseConn returns a connection of acquire to its pool.
+func (s *database) releaseConn(pool *pgxpool.Pool, conn *pgxpool.Conn) {
 	conn.Release()
-	s.connGateOf(pool).leave()
+	s.connGateOf(pool).releaseSlot()
 	s.endCall(pool)
 }
 
-// acquire takes a connection of the pool. While the server has no connection left for the pool, acquire waits for one that the pool
+// acquireConn takes a connection of the pool. While the server has no connection left for the pool, acquire waits for one that the pool
 // has, if there is one.
-func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, err error) {
+func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, err error) {
 	if err := s.beginCall(pool); err != nil {
 		return nil, err
 	}
@@ -105,27 +105,27 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpo
 	}()
 	gate := s.connGateOf(pool)
 	for {
-		if err := gate.enter(ctx); err != nil {
+		if err := gate.acquireSlot(ctx); err != nil {
 			return nil, err
 		}
 		conn, err = s.acquireInGate(ctx, pool)
 		if err == nil {
 			return conn, nil
 		}
-		gate.leave()
+		gate.releaseSlot()
 		stat := pool.Stat()
 		open := int(stat.AcquiredConns() + stat.IdleConns())
 		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
 			return nil, err
 		}
-		gate.freeze(open)
-		s.noConnections.note("for a minute calls share the connections that there are")
+		gate.freezeBound(open)
+		s.noConnections.recordRefusal("for a minute calls share the connections that there are")
 	}
 }
 
-// admitIfOwn calls admitConn for a connection of the engine. After an error the connection is closed.
-func (s *database) admitIfOwn(ctx context.Context, pool *pgxpool.Pool, conn *pgxpool.Conn) error {
-	if !s.isSibling || pool == s.userPool {
+// admitEngineConn calls admitConn for a connection of the engine. After an error the connection is closed.
+func (s *database) admitEngineConn(ctx context.Context, pool *pgxpool.Pool, conn *pgxpool.Conn) error {
+	if !s.isFromOpenSchema || pool == s.userPool {
 		return nil
 	}
 	err := s.admitConn(ctx, conn.Conn())
@@ -166,7 +166,7 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 		conn, err := pool.Acquire(waiting)
 		again := over()
 		if err != nil && !again && !retried {
-			again, retried = s.hosts.discardResult(err), true
+			again, retried = s.hosts.discardSearchResult(err), true
 		}
 		if err != nil && (!again || ctx.Err() != nil) {
 			return nil, err
@@ -174,7 +174,7 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 		if err != nil {
 			continue
 		}
-		if err := s.admitIfOwn(ctx, pool, conn); err != nil {
+		if err := s.admitEngineConn(ctx, pool, conn); err != nil {
 			return nil, err
 		}
 		if s.isInCurrentEra(conn.Conn()) {

@@ -63,7 +63,7 @@ func (s *database) engineConfig() *pgxpool.Config {
 				return err
 			}
 		}
-		s.citus.direct(one)
+		s.citus.directConn(one)
 		return nil
 	}
 	return cfg
@@ -131,7 +131,7 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 				return err
 			}
 		}
-		conn.PgConn().CustomData()[sessionKey] = &connState{eras: eras, framed: s.citus.isSharded(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
+		conn.PgConn().CustomData()[sessionKey] = &connState{eras: eras, sendsBeginCommit: s.citus.isSharded(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 			}
 			worker := uuid.New()
 			err = s.listenUntilFailure(t.Context(), worker, func(store.WakeHint) {})
-			if !errors.Is(err, errPooled) || !s.presenceLockOf(worker).takenAt.IsZero() {
+			if !errors.Is(err, errSessionShared) || !s.presenceLockOf(worker).takenAt.IsZero() {
 				t.Errorf("attendance ended with %v", err)
 			}
 			err = s.enginePool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {

@@ -26,7 +26,7 @@ type database struct {
 	schema     string
 	statements statements
 	*sharedConns
-	isSibling        bool // OpenSchema returned it
+	isFromOpenSchema bool // OpenSchema returned it
 	onCitus          bool
 	allowAsyncCommit bool                                     // see AllowAsyncCommit
 	withoutListen    bool                                     // see WithoutListen
@@ -46,7 +46,7 @@ type database struct {
 	listeners        int            // how many there are
 	activeCalls      sync.WaitGroup // that use the engine's connections; likewise
 	rewindDetector   rewindDetector
-	citus            citus
+	citus            citusLocation
 	limitsOnTimeline limitsOnTimeline
 	knownLanes       knownLanes
 	presenceLocks    map[uuid.UUID]presenceLock // the presence locks of this process's workers
@@ -73,17 +73,17 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx supports no other encoding
-	return openWithPool(ctx, cfg, o)
+	return openFromConfig(ctx, cfg, o)
 }
 
-// openWithPool opens a store with a pool of its own for the user, which on a Citus leads to the home of the schema too.
-func openWithPool(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*database, error) {
+// openFromConfig opens a store with a pool of its own for the user, which on a Citus leads to the home of the schema too.
+func openFromConfig(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*database, error) {
 	o.userConfig = cfg.Copy()
-	o.followHome = new(atomic.Pointer[citus])
-	home := o.followHome
+	o.homeToFollow = new(atomic.Pointer[citusLocation])
+	home := o.homeToFollow
 	cfg.BeforeConnect = func(_ context.Context, one *pgx.ConnConfig) error {
 		if c := home.Load(); c != nil {
-			c.direct(one)
+			c.directConn(one)
 		}
 		return nil
 	}
@@ -94,7 +94,7 @@ func openWithPool(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*dat
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make a pool: %w", err)
 	}
-	s, err := newStore(ctx, pool, several, true, o)
+	s, err := newDatabaseWithPool(ctx, pool, several, true, o)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -113,16 +113,16 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	return newStore(ctx, pool, hostsOrNil(pool.Config()), false, o)
+	return newDatabaseWithPool(ctx, pool, hostsOrNil(pool.Config()), false, o)
 }
 
-// newStore creates a database with the user's pool. If owned is true, Close closes the pool.
-func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
+// newDatabaseWithPool creates a database with the user's pool. If owned is true, Close closes the pool.
+func newDatabaseWithPool(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
 	sv := &sharedConns{userPool: user, ownsUserPool: owned, hosts: several, stores: 1, heartbeats: sharedHeartbeats{phase: rand.N(maxHeartbeatPhase)}}
-	sv.sight.looking = make(chan struct{}, 1)
+	sv.presenceView.readSemaphore = make(chan struct{}, 1)
 	sv.userConfig = o.userConfig
 	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())
-	s := newDatabaseOn(sv, o)
+	s := newDatabaseOnConns(sv, o)
 	several.allowSearches(sv.lifeCtx, sv.reconnect)
 	if err := s.openPools(ctx); err != nil {
 		s.endStoreCtx()
@@ -139,14 +139,14 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hostSelector, ow
 	return s, nil
 }
 
-// newDatabaseOn creates a database on a server.
-func newDatabaseOn(sv *sharedConns, o openOptions) *database {
+// newDatabaseOnConns creates a database on a server.
+func newDatabaseOnConns(sv *sharedConns, o openOptions) *database {
 	s := &database{
 		sharedConns: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
 		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]peersView), userEraKey: eraKey + "." + o.schema,
 	}
-	if o.followHome != nil {
-		o.followHome.Store(&s.citus)
+	if o.homeToFollow != nil {
+		o.homeToFollow.Store(&s.citus)
 	}
 	s.batchPool.New = func() any { return new(sortedBatch) }
 	s.storeCtx, s.endStoreCtx = context.WithCancel(sv.lifeCtx)

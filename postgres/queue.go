@@ -32,11 +32,11 @@ func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err err
 // ChangeQueue implements store.QueueStore.
 func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) error {
 	// A declaration may change nothing, because a newer version has declared the queue.
-	_, err := s.changeQueue(ctx, "change a queue", func(batch *pgx.Batch) {
+	_, err := s.execOnQueueRow(ctx, "change a queue", func(batch *pgx.Batch) {
 		if c.Declare {
 			batch.Queue(s.statements.queueDeclare, c.Name, c.Settings.Text(), c.Version, pgTime(c.Now))
 		} else {
-			batch.Queue(s.statements.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now), c.LastChange().Text())
+			batch.Queue(s.statements.queueSet, c.Name, c.Settings.Text(), nullText(&c.Actor), nullText(&c.Reason), pgTime(c.Now), c.LastChange().Text())
 		}
 	})
 	return err
@@ -45,30 +45,30 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (bool, error) {
 	if p.Resume {
-		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name, p.LastChange().Text()) })
+		return s.execOnQueueRow(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name, p.LastChange().Text()) })
 	}
-	return s.changeQueue(ctx, "pause a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), nullText(&p.By), nullText(&p.Reason), p.LastChange().Text())
+	return s.execOnQueueRow(ctx, "pause a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), nullText(&p.Actor), nullText(&p.Reason), p.LastChange().Text())
 	})
 }
 
 // DeleteQueue implements store.QueueStore.
 func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queueDelete, c.Name, c.Change(store.OperatorDelete).Text())
+	return s.execOnQueueRow(ctx, "delete a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.queueDelete, c.Name, c.RecordedChange(store.OperatorDelete).Text())
 	})
 }
 
 // ResetQueue implements store.QueueStore.
 func (s *database) ResetQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.changeQueue(ctx, "reset a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queueReset, c.Name, c.Change(store.OperatorReset).Text())
+	return s.execOnQueueRow(ctx, "reset a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.queueReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
 	})
 }
 
-// changeQueue executes a statement that returns the names of the rows that it has changed, and notifies the
+// execOnQueueRow executes a statement that returns the names of the rows that it has changed, and notifies the
 // engines. It reports whether there was one.
-func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
+func (s *database) execOnQueueRow(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), queuesPayload)
@@ -130,8 +130,8 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 	return q, q.Decode(declared.String, set.String)
 }
 
-// Depth implements store.QueueStore.
-func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
+// QueueDepth implements store.QueueStore.
+func (s *database) QueueDepth(ctx context.Context, queue string, most int) (n int, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueDepth, queue, int32(most)) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
@@ -139,8 +139,8 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 	return min(n, most), err
 }
 
-// PlaceOf implements store.QueueStore.
-func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
+// QueuedRun implements store.QueueStore.
+func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queuePlaceOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
 	}, func(res statementResults) error {
@@ -148,7 +148,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 		return eachRow(res, func(rows pgx.Rows) error {
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{Run: run}}
 			var admission pgtype.Int2
-			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.Begun, &place.Turn,
+			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.HasBegun, &place.Turn,
 				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &admission, (*intValue)(&place.Before))
 			place.Admission = store.Admission(admission.Int16)
 			return err
@@ -160,8 +160,8 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 	return place, err
 }
 
-// StartByKept implements store.QueueStore.
-func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
+// ClearStartBy implements store.QueueStore.
+func (s *database) ClearStartBy(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.startByDeadlineMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
 	}, func(res statementResults) error {

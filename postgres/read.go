@@ -82,7 +82,7 @@ func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.P
 			int2Array{n, func(i int) int16 { return refs[i].Shard() }},
 			uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
 			textArray{n, func(i int) *string { return &refs[i].UUIDOrName }},
-			with&store.WithInput != 0, with&store.WithOutcome != 0)
+			with&store.WithInput != 0, with&store.WithOutputAndError != 0)
 	}, func(res statementResults) error {
 		var ordinal int64
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -192,7 +192,7 @@ func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, 
 // the rest.
 func addStepToHistory(c *store.ClaimedRun, step store.Step, rest bool) {
 	if rest {
-		c.UnreadHistory = store.UnreadHistory{Exists: true, FirstName: step.Name}
+		c.UnreadHistory = store.UnreadHistory{Exists: true, FirstStepName: step.Name}
 	} else {
 		c.History = append(c.History, step)
 	}

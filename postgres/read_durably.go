@@ -34,8 +34,8 @@ func (s *database) durableRoundTrip(ctx context.Context) roundTripFunc {
 	}
 }
 
-// awaitDurable waits until everything that was visible before is on disk and on the synchronous standbys.
-func (s *database) awaitDurable(ctx context.Context) error {
+// awaitStandbys waits until everything that was visible before is on disk and on the synchronous standbys.
+func (s *database) awaitStandbys(ctx context.Context) error {
 	return s.readDurably(s.roundTripOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
 }
 

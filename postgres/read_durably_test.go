@@ -49,7 +49,7 @@ func newLonely(t *testing.T) *lonely {
 // standby requires a standby that is absent, or, with an empty name, none.
 func (l *lonely) standby(names ...string) {
 	l.Helper()
-	if err := l.server.Synchronous(l.Context(), names...); err != nil {
+	if err := l.server.RequireSynchronous(l.Context(), names...); err != nil {
 		l.Fatal(err)
 	}
 	for _, pool := range []*pgxpool.Pool{l.s.enginePool, l.s.heartbeatPool, l.s.userPool} { // each session reloads its settings by itself

@@ -14,7 +14,7 @@ import (
 )
 
 // Fence implements store.RepairStore.
-func (s *database) Fence(ctx context.Context, f *store.Fence) error {
+func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
 	err := retryUnavailable(ctx, func() error {
 		return s.runTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFence(ask, f) })
 	})
@@ -24,11 +24,11 @@ func (s *database) Fence(ctx context.Context, f *store.Fence) error {
 	return err
 }
 
-func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
+func (s *database) tryFence(ask roundTripFunc, f *store.FenceRequest) error {
 	f.Outcome = store.Fenced
 	err := ask("fence a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.repairFence, store.ShardOf(f.Run), pgUUID(f.Run), int16(f.Before.Status), f.Before.Epoch.Number(), int16(f.Before.Control),
-			f.After().Number(), pgTime(f.Now), nullText(&f.Reason), nullText(&f.Actor))
+			f.EpochAfterFence().Number(), pgTime(f.Now), nullText(&f.Reason), nullText(&f.Actor))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			f.Outcome = store.Written
@@ -40,13 +40,13 @@ func (s *database) tryFence(ask roundTripFunc, f *store.Fence) error {
 	}
 	states, _, err := s.readRunsToRepair(ask, []uuid.UUID{f.Run}, nil)
 	f.RunState = states[f.Run]
-	f.Outcome = f.Decide(f.RunState)
+	f.Outcome = f.OutcomeFromState(f.RunState)
 	return err
 }
 
 // Repair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
 // escape a control request for a run above it. A run that continues is live, so such a request finds it without that.
-func (s *database) Repair(ctx context.Context, r *store.Repair) error {
+func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
 	var gone []store.Lease
 	err := retryUnavailable(ctx, func() error {
 		era := s.rewindDetector.rewindCount.Load()
@@ -67,10 +67,10 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 }
 
 // tryRepair repairs the runs in one transaction. If they are not as the repair says, it returns the ownerships among them that are over.
-func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) (gone []store.Lease, err error) {
+func (s *database) tryRepair(ask roundTripFunc, r *store.RepairRequest) (gone []store.Lease, err error) {
 	runs := r.UUIDs()
 	err = ask("lock runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairLock, append(lockArgs(runs), !r.Runs[0].Continues)...)
+		batch.Queue(s.statements.repairLock, append(lockArgs(runs), !r.Runs[0].ContinuesAsNew)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
@@ -81,7 +81,7 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) (gone []store.L
 	if err != nil {
 		return nil, err
 	}
-	if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
+	if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 		return lostOwnerships(r, states), nil
 	}
 	if r.Cancel != nil {
@@ -106,7 +106,7 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.Repair) (gone []store.L
 }
 
 // lostOwnerships returns the runs of a repair that were owned when it was planned, and are so no longer.
-func lostOwnerships(r *store.Repair, states map[uuid.UUID]store.RunState) (gone []store.Lease) {
+func lostOwnerships(r *store.RepairRequest, states map[uuid.UUID]store.RunState) (gone []store.Lease) {
 	for i := range r.Runs {
 		if run := &r.Runs[i]; r.Outcome == store.Fenced && run.Before.Status == store.Running && !states[run.Run].IsOwnedAt(run.Before.Epoch) {
 			gone = append(gone, store.Lease{Run: run.Run, Epoch: run.Before.Epoch})
@@ -116,7 +116,7 @@ func lostOwnerships(r *store.Repair, states map[uuid.UUID]store.RunState) (gone 
 }
 
 // readRunsToRepair returns the states of the runs, and whether the repair r has been applied before. r may be nil.
-func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *store.Repair) (states map[uuid.UUID]store.RunState, done bool, err error) {
+func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *store.RepairRequest) (states map[uuid.UUID]store.RunState, done bool, err error) {
 	var first, request uuid.UUID
 	var number int32
 	if r != nil {
@@ -141,34 +141,34 @@ func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *stor
 
 // repairRun writes the next generation of one run, which is locked. It returns ErrRepairOutdated if a row is not as the
 // repair says.
-func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunRepair) error {
+func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *store.RunRepair) error {
 	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.Archive())
 	return ask("repair a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.repairGenerationInsert, shard, id, run.Number, archive, pgUUID(r.Request), pgTime(r.Now), r.Verb, nullText(&r.Actor), nullText(&r.Reason),
 			nullText(&run.From), run.Detail)
 		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
-		if len(run.Keep) > 0 {
-			batch.Queue(s.statements.repairStepsKeep, shard, id, archive, run.Epoch.Number(), textArray{len(run.Keep), func(i int) *string { return &run.Keep[i] }})
+		if len(run.KeptSteps) > 0 {
+			batch.Queue(s.statements.repairStepsKeep, shard, id, archive, run.Epoch.Number(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }})
 		}
-		if len(run.Write) > 0 {
-			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(run.Write)...)...)
+		if len(run.NewSteps) > 0 {
+			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(run.NewSteps)...)...)
 		}
 		switch {
-		case run.Continues:
+		case run.ContinuesAsNew:
 			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, nil)
-		case len(run.Detach) > 0:
-			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, newUUIDArray(run.Detach))
+		case len(run.DetachedChildren) > 0:
+			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, newUUIDArray(run.DetachedChildren))
 		}
-		if len(run.Release) > 0 {
-			batch.Queue(s.statements.repairSignalsRelease, shard, id, textArray{len(run.Release), func(i int) *string { return &run.Release[i] }})
+		if len(run.ReleasedReceivers) > 0 {
+			batch.Queue(s.statements.repairSignalsRelease, shard, id, textArray{len(run.ReleasedReceivers), func(i int) *string { return &run.ReleasedReceivers[i] }})
 		}
 		batch.Queue(s.statements.repairRun, shard, id, int16(run.Before.Status), run.Before.Epoch.Number(), int16(run.Before.Control),
-			run.Epoch.Number(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.Progress),
+			run.Epoch.Number(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.TerminalSteps),
 			pgTime(r.Now), nullText(&r.Actor), nullText(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1),
-			pgNullUUID(run.Owner), run.Continues, run.Input, int16(r.EventType()))
+			pgNullUUID(run.Owner), run.ContinuesAsNew, run.Input, int16(r.EventType()))
 	}, func(res statementResults) error {
 		outdated := expectReturned(res, "generations", 1)
-		if outdated == nil && run.Continues {
+		if outdated == nil && run.ContinuesAsNew {
 			outdated = readRowCount(res, 1, nil)
 		}
 		for _, of := range []struct {
@@ -176,20 +176,20 @@ func (s *database) repairRun(ask roundTripFunc, r *store.Repair, run *store.RunR
 			n    int
 			sent bool
 		}{
-			{"checkpoints", run.Checkpoints, !run.Continues},
-			{"kept checkpoints", len(run.Keep), len(run.Keep) > 0},
-			{"further checkpoints", len(run.Write), len(run.Write) > 0},
-			{"children", len(run.Detach), len(run.Detach) > 0},
+			{"checkpoints", run.Checkpoints, !run.ContinuesAsNew},
+			{"kept checkpoints", len(run.KeptSteps), len(run.KeptSteps) > 0},
+			{"further checkpoints", len(run.NewSteps), len(run.NewSteps) > 0},
+			{"children", len(run.DetachedChildren), len(run.DetachedChildren) > 0},
 		} {
 			if outdated == nil && of.sent {
 				outdated = expectChangedRows(res, of.what, of.n)
 			}
 		}
-		if outdated == nil && run.Continues {
+		if outdated == nil && run.ContinuesAsNew {
 			outdated = readRowCount(res, 1, nil)
 		}
-		if outdated == nil && len(run.Release) > 0 {
-			outdated = readRowCount(res, len(run.Release), nil)
+		if outdated == nil && len(run.ReleasedReceivers) > 0 {
+			outdated = readRowCount(res, len(run.ReleasedReceivers), nil)
 		}
 		if outdated == nil {
 			outdated = expectReturned(res, "runs", 1)
@@ -223,7 +223,7 @@ func repairedStepArgs(items []store.Step) []any {
 // Generations implements store.RepairStore.
 func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) (all []store.Generation, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), with&store.WithInput != 0, with&store.WithOutcome != 0)
+		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), with&store.WithInput != 0, with&store.WithOutputAndError != 0)
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -114,7 +114,7 @@ func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) 
 	if err != nil {
 		return nil, err
 	}
-	second = &sortedBatch{despiteControl: true, newMayExist: true}
+	second = &sortedBatch{despiteControl: true, newRowsMayExist: true}
 	for i, item := range items {
 		run, row := states[i].runState, states[i].row
 		item.RunState, item.Recorded = run, nil

@@ -79,7 +79,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 		return err
 	}
 	var runs, all []uuid.UUID
-	var withEvents []*store.TreeDeletion
+	var withEvents []*store.DeleteTreeRequest
 	for i := range d.Trees {
 		plan := d.Trees[i].Plan(nodes, d.Now, func(id uuid.UUID) bool { return locked[id] })
 		runs = append(runs, plan.Runs...)
@@ -120,7 +120,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 }
 
 // deletionEventArgs returns the parameters of retention_event_insert.sql.
-func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.TreeDeletion) []any {
+func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.DeleteTreeRequest) []any {
 	n := len(withEvents)
 	return []any{
 		pgTime(d.Now),

@@ -54,8 +54,8 @@ const searchTimeout = 30 * time.Second
 // earlier state during the call.
 var errRewound = errors.New("the database went on from another point of its history meanwhile")
 
-// errSuperseded is returned for a server that was the primary before another one was promoted.
-var errSuperseded = errors.New("the server is an old primary: another one has been promoted")
+// errOldPrimary is returned for a server that was the primary before another one was promoted.
+var errOldPrimary = errors.New("the server is an old primary: another one has been promoted")
 
 // rewindDetector records the database's position in its history and the acknowledged checkpoints of held runs,
 // which are the runs that this process owns. A new era begins whenever the database goes back. The
@@ -65,26 +65,26 @@ type rewindDetector struct {
 	positionKnown atomic.Bool
 	withoutPooler atomic.Bool   // no pooler shares the store's sessions
 	rewindCount   atomic.Uint64 // how often the database has gone back
-	lastSuccess   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
+	lastReplyAt   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
 
 	mu            sync.Mutex
 	position      logPosition
 	heldRuns      map[uuid.UUID]*ownedRunHistory
 	spareHeldRuns []*ownedRunHistory // see maxSpareRuns
 	rewinds       []store.Rewind
-	era           context.Context // ends when the database goes back
+	eraCtx        context.Context // ends when the database goes back
 	endEra        context.CancelFunc
 }
 
 func (l *rewindDetector) init() {
 	l.heldRuns = make(map[uuid.UUID]*ownedRunHistory)
-	l.era, l.endEra = context.WithCancel(context.Background())
+	l.eraCtx, l.endEra = context.WithCancel(context.Background())
 }
 
 // timelineContext returns a context that ends with ctx, or when the database goes back.
 func (l *rewindDetector) timelineContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
-	era := l.era
+	era := l.eraCtx
 	l.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(era, cancel)
@@ -107,7 +107,7 @@ func (l *rewindDetector) timelineText() string {
 // noteReply records that the database has replied.
 func (l *rewindDetector) noteReply() {
 	if l.positionKnown.Load() {
-		l.lastSuccess.Store(time.Now().UnixNano())
+		l.lastReplyAt.Store(time.Now().UnixNano())
 	}
 }
 
@@ -117,11 +117,11 @@ func isLogPositionUnavailable(err error) bool { return hasSQLState(err, "42883",
 // probeTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
 // would fail.
 func (s *database) probeTimeline(ctx context.Context) {
-	conn, err := s.acquire(ctx, s.enginePool)
+	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return // the next call returns the error
 	}
-	defer s.release(s.enginePool, conn)
+	defer s.releaseConn(s.enginePool, conn)
 	var name pgtype.Text
 	err = conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec).Scan(&name, nil)
 	s.rewindDetector.disabled = isLogPositionUnavailable(err)
@@ -224,7 +224,7 @@ func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) error {
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), false)
 	era, err := s.detectRewindOnConn(ctx, conn)
 	if landed() && err != nil {
-		err = hostMovedError(err)
+		err = hostChangedError(err)
 	}
 	if err == nil {
 		own.eras[&s.rewindDetector] = era
@@ -235,7 +235,7 @@ func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) error {
 // acquireUserConn takes a connection of the user's pool that belongs to the current era.
 func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
-		conn, err := s.acquire(ctx, s.userPool)
+		conn, err := s.acquireConn(ctx, s.userPool)
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +275,7 @@ func (l *rewindDetector) advancePosition(at logPosition, floor seenPosition) {
 	defer l.mu.Unlock()
 	if floor.era == l.rewindCount.Load() && at.timeline != 0 && at.timeline == l.position.timeline {
 		l.position.position = max(l.position.position, at.position)
-		l.lastSuccess.Store(time.Now().UnixNano())
+		l.lastReplyAt.Store(time.Now().UnixNano())
 	}
 }
 
@@ -295,8 +295,8 @@ func (s *database) checkPosition(ctx context.Context, at logPosition, floor seen
 	was := l.position
 	switch {
 	case was.timeline == 0:
-	case at.timeline < was.timeline && time.Since(time.Unix(0, l.lastSuccess.Load())) < refuseOldPrimaryFor:
-		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errSuperseded, at, was)
+	case at.timeline < was.timeline && time.Since(time.Unix(0, l.lastReplyAt.Load())) < refuseOldPrimaryFor:
+		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errOldPrimary, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
 		rewind := store.Rewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.heldRuns)}
 		lost, err := s.findLostRuns(ctx, ask)
@@ -308,14 +308,14 @@ func (s *database) checkPosition(ctx context.Context, at logPosition, floor seen
 		}
 		l.rewindCount.Add(1)
 		l.endEra()
-		l.era, l.endEra = context.WithCancel(context.Background())
+		l.eraCtx, l.endEra = context.WithCancel(context.Background())
 		l.position = at
 		s.reconnectAfterRewind(was, at)
 	}
 	if l.position.timeline != at.timeline || l.position.position < at.position {
 		l.position = at
 	}
-	l.lastSuccess.Store(time.Now().UnixNano())
+	l.lastReplyAt.Store(time.Now().UnixNano())
 	l.positionKnown.Store(true)
 	return nil
 }

@@ -115,10 +115,10 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := func(p logPosition) logPosition { return logPosition{p.timeline - 1, p.position + 1000} }
-	if err := goneBack(t, s, old); !errors.Is(err, errSuperseded) || !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("got %v, want %v", err, errSuperseded)
+	if err := goneBack(t, s, old); !errors.Is(err, errOldPrimary) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, errOldPrimary)
 	}
-	s.rewindDetector.lastSuccess.Store(time.Now().Add(-2 * refuseOldPrimaryFor).UnixNano())
+	s.rewindDetector.lastReplyAt.Store(time.Now().Add(-2 * refuseOldPrimaryFor).UnixNano())
 	before := s.rewindDetector.lastPosition()
 	now(t, s) // on a new connection to the server, which is still on the old timeline: it is the only one left
 	if at := s.rewindDetector.lastPosition(); at.timeline != before.timeline-1 || at.era != before.era+1 {

@@ -20,20 +20,20 @@ func doneAt(run uuid.UUID, name string, count int32, now time.Time) *store.StepW
 
 // nextGeneration returns the repair with which a running run at epoch 1 begins its second generation, at epoch 2. The run
 // continues as new, or retries itself.
-func nextGeneration(r store.Run, continues bool, now time.Time) *store.Repair {
+func nextGeneration(r store.Run, continues bool, now time.Time) *store.RepairRequest {
 	renewal := doneAt(r.UUID, "renewal", 2, now).Step
 	renewal.Kind = store.KindRenewal
 	run := store.RunRepair{
-		Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, Number: 1, Continues: continues,
-		Write: []store.Step{renewal}, Progress: 1, Epoch: epochAt(2), WakeAt: now.Add(time.Minute),
+		Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, Number: 1, ContinuesAsNew: continues,
+		NewSteps: []store.Step{renewal}, TerminalSteps: 1, Epoch: epochAt(2), WakeAt: now.Add(time.Minute),
 	}
 	if run.Status = store.Waiting; continues {
 		run.Status, run.Owner, run.Input = store.Running, r.Owner, []byte("{}")
 	}
-	return &store.Repair{Request: uuid.New(), Verb: "next", Now: now, Runs: []store.RunRepair{run}}
+	return &store.RepairRequest{Request: uuid.New(), Verb: "next", Now: now, Runs: []store.RunRepair{run}}
 }
 
-func repairRuns(t *testing.T, s *database, r *store.Repair) {
+func repairRuns(t *testing.T, s *database, r *store.RepairRequest) {
 	t.Helper()
 	if err := s.Repair(t.Context(), r); err != nil || r.Outcome != store.Written {
 		t.Fatalf("the repair: outcome %d, %v", r.Outcome, err)
@@ -161,7 +161,7 @@ func TestATerminatedRunIsHeldNoLonger(t *testing.T) {
 	}
 	order(t, s, &store.ControlRequest{Verb: store.VerbTerminate, Runs: []uuid.UUID{runs[0].UUID, runs[1].UUID, runs[2].UUID, runs[3].UUID, runs[4].UUID}})
 	news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: runs[0].UUID, Epoch: runs[0].Epoch}, {Run: runs[5].UUID, Epoch: runs[5].Epoch}})
-	if err != nil || len(news.Ended) != 1 {
+	if err != nil || len(news.EndedLeases) != 1 {
 		t.Fatalf("the news: %+v, %v", news, err)
 	}
 	b := &store.Batch{

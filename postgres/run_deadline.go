@@ -11,11 +11,11 @@ import (
 )
 
 // SetDeadline implements store.Store.
-func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
+func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeRequest) error {
 	return retryUnavailable(ctx, func() error { return s.setDeadline(ctx, d) })
 }
 
-func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {
+func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChangeRequest) error {
 	d.Outcome, d.RunState = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema))
@@ -42,5 +42,5 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 
 // notificationArgs returns the parameters of notifications.sql.
 func notificationArgs(items []store.Lease, owner uuid.UUID) []any {
-	return append(leaseArgs(items, owner), timeArray{len(items), func(i int) *time.Time { return &items[i].Deadline }})
+	return append(leaseArgs(items, owner), timeArray{len(items), func(i int) *time.Time { return &items[i].RunDeadline }})
 }

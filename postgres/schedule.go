@@ -92,15 +92,15 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 }
 
 // ChangeSchedule implements store.ScheduleStore.
-func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	return retryUnavailable(ctx, func() error {
-		u.Found, u.Written = false, nil
+		u.Found, u.AppliedWrite = false, nil
 		return s.runTransaction(ctx, "change a schedule", controlLockTimeout, func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
 	})
 }
 
 // changeSchedule makes one try.
-func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChange) error {
+func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequest) error {
 	state := store.ScheduleState{}
 	lock := s.statements.scheduleLock
 	if u.SkipLocked {
@@ -126,16 +126,16 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChange) er
 	if err := s.writeSchedule(ask, u, w); err != nil {
 		return err
 	}
-	u.Written = w
+	u.AppliedWrite = w
 	return nil
 }
 
 // readScheduleState reads which of the times have been fired, and the state of the last run.
-func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange, state *store.ScheduleState) error {
+func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeRequest, state *store.ScheduleState) error {
 	row := state.Row
 	var times, hours []time.Time
-	if u.Times != nil {
-		times = u.Times(row)
+	if u.TimesToDecide != nil {
+		times = u.TimesToDecide(row)
 	}
 	for _, at := range times {
 		if hour, _ := store.BitOfFireTime(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
@@ -145,7 +145,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 	if len(times) == 0 && !row.LastRun.Valid {
 		return nil
 	}
-	state.Fired = make(map[time.Time]bool)
+	state.FiredTimes = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleLastRunState, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
 		batch.Queue(s.statements.scheduleFiresByTime, append(scheduleKey(row.Name), newTimeArray(times))...)
@@ -160,7 +160,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 		err = eachRow(res, func(rows pgx.Rows) error {
 			var at time.Time
 			err := rows.Scan((*timeValue)(&at))
-			state.Fired[at] = true
+			state.FiredTimes[at] = true
 			return err
 		})
 		if err != nil {
@@ -169,7 +169,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 		folded, err := readCompactedFires(res)
 		for _, at := range times {
 			if hour, bit := store.BitOfFireTime(at); store.HasBit(folded[hour], bit) {
-				state.Fired[at.UTC()] = true
+				state.FiredTimes[at.UTC()] = true
 			}
 		}
 		return err
@@ -177,7 +177,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChange,
 }
 
 // writeSchedule writes the fires and the row, and folds old fires.
-func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequest, w *store.ScheduleWrite) error {
 	key, row := scheduleKey(u.Name), &w.Row
 	if w.Delete {
 		return ask("delete a schedule", func(batch *pgx.Batch) {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Fires implements store.ScheduleStore.
-func (s *database) Fires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
+// ScheduleFires implements store.ScheduleStore.
+func (s *database) ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit), pgTime(before))...)
 	},

@@ -11,9 +11,9 @@ import (
 func TestALockedScheduleIsSkipped(t *testing.T) {
 	s := open(t, "exec")
 	row := store.Schedule{Name: "s", State: []byte("{}")}
-	set := func(skip bool, plan func(store.ScheduleState) *store.ScheduleWrite) *store.ScheduleChange {
+	set := func(skip bool, plan func(store.ScheduleState) *store.ScheduleWrite) *store.ScheduleChangeRequest {
 		t.Helper()
-		u := &store.ScheduleChange{Name: "s", SkipLocked: skip, Plan: plan}
+		u := &store.ScheduleChangeRequest{Name: "s", SkipLocked: skip, Plan: plan}
 		if err := s.ChangeSchedule(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestALockedScheduleIsSkipped(t *testing.T) {
 			t.Error("a locked schedule was planned")
 			return nil
 		})
-		met = !u.Found && u.Written == nil
+		met = !u.Found && u.AppliedWrite == nil
 		return write(state)
 	})
 	if !met {

@@ -31,9 +31,9 @@ type sharedConns struct {
 	stores    int    // that are open
 	rewoundTo uint32 // the timeline for which the pools were last reset
 
-	heartbeats sharedHeartbeats
-	session    sharedSession
-	sight      sharedSight // of the stores of OpenSchema
+	heartbeats   sharedHeartbeats
+	session      sharedSession
+	presenceView sharedPresenceView // of the stores of OpenSchema
 }
 
 // retain adds a store, and reports whether the server is open.
@@ -107,7 +107,7 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 		return nil, err
 	}
 	for _, option := range []string{"AllowAsyncCommit", "WithoutListen"} {
-		if o.seen[option] {
+		if o.givenOptions[option] {
 			return nil, fmt.Errorf("postgres: %w: the option %s is given to OpenSchema: give it to Open, for all schemas", durable.ErrInvalidConfig, option)
 		}
 	}
@@ -118,8 +118,8 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 	if s.onCitus {
 		return s.openCitusSchema(ctx, o)
 	}
-	other := newDatabaseOn(s.sharedConns, o)
-	other.connectListener, other.isSibling = s.connectListener, true
+	other := newDatabaseOnConns(s.sharedConns, o)
+	other.connectListener, other.isFromOpenSchema = s.connectListener, true
 	if err := other.prepareSchema(ctx, o.migrate); err != nil {
 		_ = other.Close() // it returns no error
 		return nil, err
@@ -132,9 +132,9 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 func (s *database) openCitusSchema(ctx context.Context, o openOptions) (*database, error) {
 	if s.userConfig != nil {
 		defer s.sharedConns.release()
-		return openWithPool(ctx, s.userConfig.Copy(), o)
+		return openFromConfig(ctx, s.userConfig.Copy(), o)
 	}
-	other, err := newStore(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
+	other, err := newDatabaseWithPool(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
 	if err != nil {
 		s.sharedConns.release()
 		return nil, err

@@ -18,8 +18,8 @@ const (
 	sightTTL     = 100 * time.Millisecond
 	sightTTLEach = 40 * time.Millisecond
 	maxSightTTL  = 2 * time.Second
-	// lookTimeout bounds a look together with the wait for that of another store.
-	lookTimeout = 5 * time.Second
+	// presenceReadTimeout bounds a look together with the wait for that of another store.
+	presenceReadTimeout = 5 * time.Second
 	// maxPeersAge is how long the result of a query for dead workers is used while no lock disappears.
 	maxPeersAge = 30 * time.Second
 	// peersSettleTime is how long after a lock has appeared or disappeared each store queries by itself. For 2 s after its lock was
@@ -27,17 +27,17 @@ const (
 	peersSettleTime = 3 * time.Second
 )
 
-// sharedSight is what the stores of OpenSchema see of the presence locks of all workers of the server. A look at it costs one query
+// sharedPresenceView is what the stores of OpenSchema see of the presence locks of all workers of the server. A look at it costs one query
 // every sightTTL or less, however many schemas there are. Only when a lock has disappeared or appeared, each store queries the workers of its
 // schema.
-type sharedSight struct {
-	looking   chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
-	locks     string
-	started   time.Time // of the server
-	seenAt    time.Time
-	changes   uint64 // how often a lock has disappeared or appeared
-	changedAt time.Time
-	others    atomic.Int32 // live workers of the schema that was queried last, without the caller
+type sharedPresenceView struct {
+	readSemaphore chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
+	locks         string
+	started       time.Time // of the server
+	seenAt        time.Time
+	changes       uint64 // how often a lock has disappeared or appeared
+	changedAt     time.Time
+	others        atomic.Int32 // live workers of the schema that was queried last, without the caller
 }
 
 // peersView is the latest result of a store's query for dead workers.
@@ -48,13 +48,13 @@ type peersView struct {
 	changes uint64 // when it was made
 }
 
-// look returns how often locks have disappeared or appeared, and when that was the last time.
-func (v *sharedSight) look(ctx context.Context, s *database) (changes uint64, changedAt time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// refreshIfOld returns how often locks have disappeared or appeared, and when that was the last time.
+func (v *sharedPresenceView) refreshIfOld(ctx context.Context, s *database) (changes uint64, changedAt time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, presenceReadTimeout)
 	defer cancel()
 	select {
-	case v.looking <- struct{}{}:
-		defer func() { <-v.looking }()
+	case v.readSemaphore <- struct{}{}:
+		defer func() { <-v.readSemaphore }()
 	case <-ctx.Done():
 		return 0, time.Time{}, s.wrapError(ctx, "look at the locks", ctx.Err())
 	}
@@ -76,9 +76,9 @@ func (v *sharedSight) look(ctx context.Context, s *database) (changes uint64, ch
 	return v.changes, v.changedAt, nil
 }
 
-// sharedPeers returns the latest result of a query for dead workers, if nothing has happened since then that could change it.
-func (s *database) sharedPeers(ctx context.Context, self uuid.UUID) (view peersView, valid bool, err error) {
-	changes, changedAt, err := s.sight.look(ctx, s)
+// cachedPeers returns the latest result of a query for dead workers, if nothing has happened since then that could change it.
+func (s *database) cachedPeers(ctx context.Context, self uuid.UUID) (view peersView, valid bool, err error) {
+	changes, changedAt, err := s.presenceView.refreshIfOld(ctx, s)
 	if err != nil {
 		return peersView{}, false, err
 	}
@@ -93,7 +93,7 @@ func (s *database) sharedPeers(ctx context.Context, self uuid.UUID) (view peersV
 
 // keepPeers keeps the result of a query.
 func (s *database) keepPeers(view peersView) {
-	s.sight.others.Store(int32(view.peers.Live))
+	s.presenceView.others.Store(int32(view.peers.Live))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old peersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended

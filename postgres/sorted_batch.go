@@ -23,7 +23,7 @@ type sortedBatch struct {
 	countedEnds             []wakeReason // ends of children that calls of their parents count
 	runsToLock              []uuid.UUID  // runs that are locked first, each once
 	despiteControl          bool         // steps are written despite a request to pause or cancel their runs
-	newMayExist             bool         // some of the new rows may already exist
+	newRowsMayExist         bool         // some of the new rows may already exist
 	notifyWorkers           bool         // a start becomes claimable soon, perhaps for other workers
 	startsArePlainRoots     bool         // the starts are roots without tags
 	allIDsGenerated         bool         // plain, and no start was named by its caller
@@ -38,7 +38,7 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 	w.signals = append(w.signals, b.Signals...)
 	w.shortLockWait = b.ShortLockWait
 	for _, item := range b.OwnershipEnds {
-		if item.Held {
+		if item.HoldsRun {
 			w.holds = append(w.holds, item)
 		} else {
 			w.ownershipEnds = append(w.ownershipEnds, item)
@@ -129,7 +129,7 @@ func (w *sortedBatch) clear() {
 	w.tags, w.startsWithPlace, w.receives, w.signals = w.tags[:0], w.startsWithPlace[:0], w.receives[:0], w.signals[:0]
 	clear(w.countedEnds)
 	w.countedEnds = w.countedEnds[:0]
-	w.wakes, w.runsToLock, w.despiteControl, w.newMayExist, w.notifyWorkers = w.wakes[:0], w.runsToLock[:0], false, false, false
+	w.wakes, w.runsToLock, w.despiteControl, w.newRowsMayExist, w.notifyWorkers = w.wakes[:0], w.runsToLock[:0], false, false, false
 }
 
 func compareSteps(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) }

@@ -63,7 +63,7 @@ type statements struct {
 }
 
 func loadStatements(schema string) statements {
-	text := func(name string) string { return statement(name, schema) }
+	text := func(name string) string { return statementText(name, schema) }
 	return statements{
 		repairFence:                     text("repair_fence.sql"),
 		repairPauseExtend:               text("repair_pause_extend.sql"),
@@ -297,9 +297,9 @@ func loadStatements(schema string) statements {
 	}
 }
 
-// statement returns the text of one file without its comments, which modes without prepared statements
+// statementText returns the text of one file without its comments, which modes without prepared statements
 // would send each time.
-func statement(name, schema string) string {
+func statementText(name, schema string) string {
 	text, err := files.ReadFile("sql/" + name)
 	if err != nil {
 		panic("postgres: embedded file " + name + " is missing: " + err.Error())

@@ -45,7 +45,7 @@ func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if text := statement(e.Name(), "other"); strings.Contains(text, "durable.") || strings.Contains(text, "--") {
+		if text := statementText(e.Name(), "other"); strings.Contains(text, "durable.") || strings.Contains(text, "--") {
 			t.Errorf("%s: %s", e.Name(), text)
 		}
 	}
@@ -59,7 +59,7 @@ func TestBothInsertsAreOne(t *testing.T) {
 		{"run_insert_generated_ids.sql", "run_insert.sql", "name, parent_id, shard"},
 		{"run_insert_generated_id.sql", "run_insert_one.sql", "name, parent_id, shard"},
 	} {
-		if got, want := statement(c.again, DefaultSchema), statement(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING\nRETURNING true"; got != want {
+		if got, want := statementText(c.again, DefaultSchema), statementText(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING\nRETURNING true"; got != want {
 			t.Errorf("%s is\n%s\nwant\n%s", c.again, got, want)
 		}
 	}

@@ -167,7 +167,7 @@ func ownershipEndArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
 	return append(runFinishArgs(items),
 		timeArray{n, func(i int) *time.Time { return &items[i].WakeAt }},
-		timeArray{n, func(i int) *time.Time { return writeTime(items[i]) }},
+		timeArray{n, func(i int) *time.Time { return ownershipEndTime(items[i]) }},
 		textArray{n, func(i int) *string { return failureText(items[i], &items[i].FailedStep) }},
 		textArray{n, func(i int) *string { return failureText(items[i], &items[i].FailedType) }},
 	)
@@ -181,8 +181,8 @@ func failureText(w *store.OwnershipEnd, text *string) *string {
 	return nil
 }
 
-// writeTime returns the time of the write: the first of Now, EndedAt and WakeAt that is set.
-func writeTime(w *store.OwnershipEnd) *time.Time {
+// ownershipEndTime returns the time of the write: the first of Now, EndedAt and WakeAt that is set.
+func ownershipEndTime(w *store.OwnershipEnd) *time.Time {
 	for _, at := range []*time.Time{&w.Now, &w.EndedAt, &w.WakeAt} {
 		if !at.IsZero() {
 			return at

@@ -18,7 +18,7 @@ type Store struct {
 // them itself.
 type storeForEngine interface {
 	store.Store
-	store.Sharer
+	store.ValueSharer
 	store.HeartbeatSharer
 }
 

@@ -168,7 +168,7 @@ func TestTenantsLookTogether(t *testing.T) {
 	if _, err := tenants[0].DeadWorkers(t.Context(), self, nil); err != nil {
 		t.Fatal(err)
 	}
-	tenants[0].sight.changedAt = time.Now().Add(-time.Minute)
+	tenants[0].presenceView.changedAt = time.Now().Add(-time.Minute)
 	for _, s := range tenants {
 		if _, err := s.DeadWorkers(t.Context(), self, nil); err != nil {
 			t.Fatal(err)
@@ -192,7 +192,7 @@ func TestPreparedStatementsAreBounded(t *testing.T) {
 	leaktest.Test(t)
 	s := openAt(t, migratedURL(t))
 	now(t, s)
-	conn, err := s.acquire(t.Context(), s.enginePool)
+	conn, err := s.acquireConn(t.Context(), s.enginePool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,13 +200,13 @@ func TestPreparedStatementsAreBounded(t *testing.T) {
 	for i := range maxPreparedStatements {
 		own.prepared[fmt.Sprint("SELECT ", i)] = own.prepared[s.statements.now]
 	}
-	s.release(s.enginePool, conn)
+	s.releaseConn(s.enginePool, conn)
 	now(t, s)
-	conn, err = s.acquire(t.Context(), s.enginePool)
+	conn, err = s.acquireConn(t.Context(), s.enginePool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.release(s.enginePool, conn)
+	defer s.releaseConn(s.enginePool, conn)
 	var kept int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements", pgx.QueryExecModeSimpleProtocol).Scan(&kept); err != nil || kept != 1 || len(own.prepared) != 1 {
 		t.Errorf("the connection keeps %d statements, the server %d, %v", len(own.prepared), kept, err)

@@ -16,16 +16,16 @@ const standstillTimeout = "5s"
 // of the engine has, in which statements wait for a lock for lockTimeout. The first round trip of work also sets that, and in a
 // session that has the engine's settings it begins the transaction.
 func (s *database) runTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) (err error) {
-	conn, err := s.acquire(ctx, s.enginePool)
+	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)
 	}
-	defer s.release(s.enginePool, conn)
+	defer s.releaseConn(s.enginePool, conn)
 	outer := ctx
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	defer func() {
 		if landed() && err != nil {
-			err = s.wrapError(outer, what, hostMovedError(err))
+			err = s.wrapError(outer, what, hostChangedError(err))
 		}
 	}()
 	pg := conn.Conn().PgConn()

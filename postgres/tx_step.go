@@ -52,7 +52,7 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 			return err
 		}
 		return endedTxError(own.startIn(ctx, tx, starts))
-	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
+	}, func(ctx context.Context, s store.Store, c *store.FoldChangeRequest) error {
 		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 		return s.wrapError(lasting, "commit", err)
 	}
 	if left {
-		err = hostMovedError(err)
+		err = hostChangedError(err)
 	}
 	return &ambiguousCommitError{s.wrapError(lasting, "commit", err)}
 }
@@ -253,7 +253,7 @@ func sleepJittered(ctx context.Context, wait time.Duration) bool {
 // was lost. Any other error is the function's own.
 func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && mayPassOnRetry(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errMoved)
+	return errors.As(err, &pg) && mayPassOnRetry(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errHostChanged)
 }
 
 // mayPassOnRetry reports whether the error of a user's statement may disappear when the transaction is retried.
@@ -315,7 +315,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	defer func() {
 		_, sent := errors.AsType[*ambiguousCommitError](err)
 		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
-			err = s.wrapError(outer, "transaction", hostMovedError(err))
+			err = s.wrapError(outer, "transaction", hostChangedError(err))
 		}
 	}()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.statements.txStepBegin}) // the isolation level is the session's default
@@ -349,7 +349,7 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 		return err
 	}
 	if w.Outcome == store.Adopted {
-		return s.awaitDurable(ctx)
+		return s.awaitStandbys(ctx)
 	}
 	if w.Outcome != store.Written {
 		return nil

@@ -74,7 +74,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			return s.startIn(ctx, tx, []*store.StartWrite{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
 		})
 		in(func(tx pgx.Tx) error {
-			place := &store.QueuePlace{Run: placed.UUID, Queue: placed.Queue, Weight: 1, Root: true, State: store.PlaceOutside}
+			place := &store.QueuePlace{Run: placed.UUID, Queue: placed.Queue, Weight: 1, Root: true, State: store.PlaceNotArrived}
 			return s.startIn(ctx, tx, []*store.StartWrite{{Run: placed, Place: place}})
 		})
 		in(func(tx pgx.Tx) error {
@@ -83,9 +83,9 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			return s.signalIn(ctx, tx, store.RunRef{UUIDOrName: owned.Name}, sent)
 		})
 		in(func(tx pgx.Tx) error {
-			return s.foldIn(ctx, tx, &store.FoldChange{
+			return s.foldIn(ctx, tx, &store.FoldChangeRequest{
 				Key: store.FoldKey{Workflow: "w", Key: "k", Kind: store.FoldSingleton}, Name: plain.Name,
-				Runs: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
+				RunsToRead: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
 				Plan: func(store.FoldState) *store.FoldWrite {
 					return &store.FoldWrite{Row: store.Fold{CheckAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
 				},
@@ -112,8 +112,8 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			t.Fatal(err)
 		}
 		says := strings.Contains(string(text), "runs under a search_path that may be anybody's")
-		runs := w.seen[statement(e.Name(), DefaultSchema)]
-		delete(w.seen, statement(e.Name(), DefaultSchema))
+		runs := w.seen[statementText(e.Name(), DefaultSchema)]
+		delete(w.seen, statementText(e.Name(), DefaultSchema))
 		if runs && !says {
 			t.Errorf("%s runs in users' transactions: say so in its head, and qualify every name", e.Name())
 		}

@@ -17,7 +17,7 @@ func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (k
 		if records {
 			batch.Queue(s.statements.versionsDeleteOld, pgTime(r.Now.Add(-store.VersionRetention)))
 			batch.Queue(s.statements.versionRecord, textArrayOf(r.Workflows), timeArray{len(r.FirstSeen), func(i int) *time.Time { return &r.FirstSeen[i] }}, r.Version,
-				textArrayOf(r.QueuesToRecord()), pgTime(r.Now), pgTime(r.Now.Add(-store.VersionTakeover)), pgTime(r.Now.Add(-store.VersionReportInterval/2)))
+				textArrayOf(r.QueuesToRecord()), pgTime(r.Now), pgTime(r.Now.Add(-store.VersionTakeoverDelay)), pgTime(r.Now.Add(-store.VersionReportInterval/2)))
 		}
 		batch.Queue(s.statements.versions, textArrayOf(r.Workflows))
 	}, func(res statementResults) error {

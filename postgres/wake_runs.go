@@ -10,11 +10,11 @@ import (
 
 // wakeReason is one reason to wake a run: the end of a child, a signal, or, with neither, a control request.
 type wakeReason struct {
-	run    uuid.UUID
-	child  uuid.NullUUID
-	signal uuid.NullUUID
-	at     time.Time
-	by     string // the name of the call that counts the end of the child; empty: none
+	run       uuid.UUID
+	child     uuid.NullUUID
+	signal    uuid.NullUUID
+	at        time.Time
+	countedBy string // the name of the call that counts the end of the child; empty: none
 }
 
 // collectWakes records which runs the batch wakes.
@@ -26,8 +26,8 @@ func (w *sortedBatch) collectWakes() {
 		if !item.Parent.Valid || !item.Status.IsTerminal() {
 			continue
 		}
-		reason := wakeReason{item.Parent.UUID, uuid.NullUUID{UUID: item.UUID, Valid: true}, uuid.NullUUID{}, *writeTime(item), item.CountedBy}
-		if item.CountedBy == "" {
+		reason := wakeReason{item.Parent.UUID, uuid.NullUUID{UUID: item.UUID, Valid: true}, uuid.NullUUID{}, *ownershipEndTime(item), item.CountingCall}
+		if item.CountingCall == "" {
 			w.wakes = append(w.wakes, reason)
 		} else {
 			w.countedEnds = append(w.countedEnds, reason)
@@ -42,7 +42,7 @@ func countArgs(items []wakeReason) []any {
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].run }},
 		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
-		textArray{n, func(i int) *string { return &items[i].by }},
+		textArray{n, func(i int) *string { return &items[i].countedBy }},
 		timeArray{n, func(i int) *time.Time { return &items[i].at }},
 	)
 }

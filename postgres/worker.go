@@ -9,7 +9,7 @@ import (
 )
 
 // QuietWorker implements store.Store.
-func (s *database) QuietWorker(ctx context.Context, c store.WorkerQuiet) (found bool, err error) {
+func (s *database) QuietWorker(ctx context.Context, c store.QuietWorkerRequest) (found bool, err error) {
 	err = s.readDurably(s.roundTripOnEnginePool(ctx), "change a worker", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.workerQuiet, pgUUID(c.Worker), !c.Resume, c.LastChange().Text())
 	}, func(res statementResults) error {

@@ -53,11 +53,11 @@ func Grants(role Role, schema, grantee string) (string, error) {
 		panic("schema: " + err.Error())
 	}
 	return strings.NewReplacer(
-		"durable_"+string(role), quoted(grantee),
-		"SCHEMA durable", "SCHEMA "+quoted(schema),
-		"durable.", quoted(schema)+".",
+		"durable_"+string(role), quoteIdentifier(grantee),
+		"SCHEMA durable", "SCHEMA "+quoteIdentifier(schema),
+		"durable.", quoteIdentifier(schema)+".",
 	).Replace(string(text)), nil
 }
 
-// quoted returns a name as a quoted SQL identifier.
-func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+// quoteIdentifier returns a name as a quoted SQL identifier.
+func quoteIdentifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

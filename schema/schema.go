@@ -34,10 +34,10 @@ type Migration struct {
 
 // Postgres returns the migrations for PostgreSQL, in order. They use the schema "durable". A store that
 // is opened with another schema replaces the name in the text.
-func Postgres() []Migration { return load("postgres") }
+func Postgres() []Migration { return readMigrations("postgres") }
 
 // SQLite returns the migrations for SQLite, in order.
-func SQLite() []Migration { return load("sqlite") }
+func SQLite() []Migration { return readMigrations("sqlite") }
 
 // Pending returns the migrations in all that a database at version have still needs. An empty database
 // has version 0. Pending returns an error if the database has a newer version than the code, because
@@ -61,7 +61,7 @@ func Check(have int, all []Migration) error {
 		store.ErrSchema, have, len(all), pending[0].Name)
 }
 
-func load(dir string) []Migration {
+func readMigrations(dir string) []Migration {
 	entries, err := fs.ReadDir(files, dir) // sorted by name
 	if err != nil {
 		panic("schema: embedded folder " + dir + " is missing: " + err.Error())

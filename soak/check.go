@@ -24,8 +24,8 @@ type findings struct {
 	report     report
 }
 
-// wrong adds a violation.
-func (f *findings) wrong(format string, args ...any) {
+// addViolation adds a violation.
+func (f *findings) addViolation(format string, args ...any) {
 	f.violations = append(f.violations, fmt.Sprintf(format, args...))
 }
 
@@ -37,17 +37,17 @@ type evidence struct {
 	queueLoad  *queueLoad
 	repairLoad *repairLoad
 	entries    []entry
-	runs       map[string]*known // by UUID
-	order      []*known          // newest first, as List returns them
+	runs       map[string]*knownRun // by UUID
+	order      []*knownRun          // newest first, as List returns them
 	effects    []effect
 	events     []durable.Event
 }
 
-// known is a run as the database holds it.
-type known struct {
+// knownRun is a run as the database holds it.
+type knownRun struct {
 	*durable.RunInfo
 	history     map[string]durable.Checkpoint
-	parent      *known
+	parent      *knownRun
 	plan        *plan  // of an order, or of a descendant of one
 	root        *order // nil unless the run is an order, or a descendant of one
 	losersChild bool   // the run is the child of a branch that a choice ended
@@ -63,33 +63,33 @@ func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad
 	}
 	for _, err := range append(c.violations, broken) {
 		if err != nil {
-			f.wrong("%v", err)
+			f.addViolation("%v", err)
 		}
 	}
 	for _, o := range l.orders {
 		if o.err != nil {
-			f.wrong("%v", o.err)
+			f.addViolation("%v", o.err)
 		}
 	}
 	e.checkLedger(f)
-	e.ends(f)
-	e.plans(f)
-	e.transactions(f)
-	e.deadlines(f)
-	e.bounds(f)
-	e.flow(f)
-	e.queues(f)
-	e.folds(f)
-	e.repairs(f)
-	f.leaks(ctx, s.place, e)
+	e.checkEnds(f)
+	e.checkPlans(f)
+	e.checkTransactions(f)
+	e.checkDeadlines(f)
+	e.checkAttemptBounds(f)
+	e.checkFlow(f)
+	e.checkQueues(f)
+	e.checkFolds(f)
+	e.checkRepairs(f)
+	f.checkLeaks(ctx, s.place, e)
 
 	r := &f.report
-	r.kill9, r.sigstop, r.killer, r.open, r.counted = s.kill9, s.sigstop, s.killer.kills, t.open+q.open, q.counted
+	r.kill9, r.sigstop, r.killer, r.open, r.counted = s.kill9, s.sigstop, s.killer.kills, t.open+q.open, q.countComparisons
 	if v := s.place.servers; v != nil {
 		r.immediate, r.terminated, r.away, r.blocked, r.failovers = v.immediate, v.terminated, v.away, v.blocked, v.failovers
 	}
 	var violations []string
-	r.linear, r.operations, violations = t.linearizable(30 * time.Second)
+	r.linear, r.operations, violations = t.checkLinearizable(30 * time.Second)
 	r.violations = append(f.violations, violations...)
 	r.traces = e.traces(r.violations)
 	return r, nil
@@ -119,14 +119,14 @@ func (e *evidence) gather(ctx context.Context, p place) (err error) {
 }
 
 func (e *evidence) gatherRuns(ctx context.Context) error {
-	e.runs = make(map[string]*known)
+	e.runs = make(map[string]*knownRun)
 	for page := (durable.Page{Limit: 1000}); ; {
 		list, err := e.controller.List(ctx, durable.Filter{}, page)
 		if err != nil {
 			return err
 		}
 		for i := range list.Runs {
-			k := &known{history: make(map[string]durable.Checkpoint)}
+			k := &knownRun{history: make(map[string]durable.Checkpoint)}
 			if k.RunInfo, err = e.controller.Get(ctx, list.Runs[i].RunID); err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 		}
 		k.root = k.parent.root
 		name := k.Name
-		k.parent.plan.walk(func(a act) {
+		k.parent.plan.eachAct(func(a act) {
 			switch {
 			case a.Name == name:
 				k.plan = a.Plan
@@ -173,11 +173,11 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 	return nil
 }
 
-// leaks checks I12: no goroutine was left in a worker, and no connection is left at the server.
-func (f *findings) leaks(ctx context.Context, p place, e *evidence) {
+// checkLeaks checks I12: no goroutine was left in a worker, and no connection is left at the server.
+func (f *findings) checkLeaks(ctx context.Context, p place, e *evidence) {
 	for _, x := range e.entries {
-		if x.Kind == kLeak {
-			f.wrong("I12: worker %d has leaked goroutines: %s", x.Pid, x.Err)
+		if x.Kind == kindLeaked {
+			f.addViolation("I12: worker %d has leaked goroutines: %s", x.Pid, x.Err)
 		}
 	}
 	if p.servers == nil {
@@ -189,12 +189,12 @@ func (f *findings) leaks(ctx context.Context, p place, e *evidence) {
 	for _, server := range []*pgtest.Server{p.servers.primary, p.servers.standby} {
 		n, err := connections(ctx, server.URL())
 		if err != nil {
-			f.wrong("I12: count the connections: %v", err)
+			f.addViolation("I12: count the connections: %v", err)
 		}
 		left += n
 	}
 	if left != 0 {
-		f.wrong("I12: %d connections are left", left)
+		f.addViolation("I12: %d connections are left", left)
 	}
 }
 
@@ -209,7 +209,7 @@ func connections(ctx context.Context, url string) (left int, err error) {
 		if err := conn.QueryRow(ctx, connectionsQuery).Scan(&left); err != nil || left == 0 {
 			return left, err
 		}
-		_ = wait(ctx, 20*time.Millisecond)
+		_ = sleepCtx(ctx, 20*time.Millisecond)
 	}
 	return left, nil
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// flow checks the limits and the schedule: no limit and no rate was exceeded, and each time started exactly one run.
-func (e *evidence) flow(f *findings) {
-	e.limits(f)
-	e.rate(f)
-	e.fires(f)
+// checkFlow checks the limits and the schedule: no limit and no rate was exceeded, and each time started exactly one run.
+func (e *evidence) checkFlow(f *findings) {
+	e.checkLimits(f)
+	e.checkRate(f)
+	e.checkFires(f)
 }
 
 // surelyHeld is how long after the begin of a function its permit is surely held: a process that is stopped may lose its lease
@@ -20,15 +20,15 @@ func (e *evidence) flow(f *findings) {
 // and then at most three eighths of it later.
 const surelyHeld = lease / 3
 
-// limits checks that no more functions than the limit allows have executed at once. The function of a process that was killed
+// checkLimits checks that no more functions than the limit allows have executed at once. The function of a process that was killed
 // has ended with the last entry of its process at the earliest.
-func (e *evidence) limits(f *findings) {
+func (e *evidence) checkLimits(f *findings) {
 	last, freed := make(map[int]time.Time), make(map[string]time.Time)
 	for _, x := range e.entries {
 		if x.At.After(last[x.Pid]) {
 			last[x.Pid] = x.At
 		}
-		if x.Kind == kFree {
+		if x.Kind == kindPermitFreed {
 			freed[x.Exec] = x.At
 		}
 	}
@@ -39,7 +39,7 @@ func (e *evidence) limits(f *findings) {
 	}
 	var changes []change
 	for _, x := range e.entries {
-		if x.Kind != kHold {
+		if x.Kind != kindPermitHeld {
 			continue
 		}
 		end, ended := freed[x.Exec]
@@ -64,21 +64,21 @@ func (e *evidence) limits(f *findings) {
 	held := 0
 	for _, c := range changes {
 		if held += c.by; held > fewAtOnce && c.by > 0 {
-			f.wrong("limit: %d functions under limit %s executed at %v, the last one of run %s in process %d", held, few.Name(), c.at, c.x.Run, c.x.Pid)
+			f.addViolation("limit: %d functions under limit %s executed at %v, the last one of run %s in process %d", held, few.Name(), c.at, c.x.Run, c.x.Pid)
 		}
 	}
 }
 
-// rate checks the times of the grants with the generic cell rate algorithm.
-func (e *evidence) rate(f *findings) {
+// checkRate checks the times of the grants with the generic cell rate algorithm.
+func (e *evidence) checkRate(f *findings) {
 	var grants []time.Time
 	for _, x := range e.entries {
-		if x.Kind != kGrant || x.Step != paced.Name() {
+		if x.Kind != kindPermitGranted || x.Step != paced.Name() {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339Nano, x.Value)
 		if err != nil {
-			f.wrong("rate: a grant has the time %q", x.Value)
+			f.addViolation("rate: a grant has the time %q", x.Value)
 		}
 		grants = append(grants, at)
 	}
@@ -90,16 +90,16 @@ func (e *evidence) rate(f *findings) {
 			paid = at
 		}
 		if paid = paid.Add(interval); paid.Sub(at) > pacedBurst*interval {
-			f.wrong("rate: limit %s granted too much at %v: the rate is used up to %v", paced.Name(), at, paid)
+			f.addViolation("rate: limit %s granted too much at %v: the rate is used up to %v", paced.Name(), at, paid)
 		}
 	}
 	f.report.permits += len(grants)
 }
 
-// fires checks that there is exactly one run for each second, from the first to the last, that it has completed, and that no other
+// checkFires checks that there is exactly one run for each second, from the first to the last, that it has completed, and that no other
 // run was executed for that time.
-func (e *evidence) fires(f *findings) {
-	runs := make(map[time.Time]*known)
+func (e *evidence) checkFires(f *findings) {
+	runs := make(map[time.Time]*knownRun)
 	var first, last time.Time
 	for _, k := range e.order {
 		text, ok := strings.CutPrefix(k.ID, tickName+"@")
@@ -109,9 +109,9 @@ func (e *evidence) fires(f *findings) {
 		at, err := time.Parse(time.RFC3339, text)
 		switch {
 		case err != nil || runs[at] != nil:
-			f.wrong("schedule: run %s (%s) has a time that is none, or that another run has: %v", k.ID, k.RunID, err)
+			f.addViolation("schedule: run %s (%s) has a time that is none, or that another run has: %v", k.ID, k.RunID, err)
 		case k.Status != durable.StatusCompleted:
-			f.wrong("schedule: run %s is %s", k.ID, k.Status)
+			f.addViolation("schedule: run %s is %s", k.ID, k.Status)
 		}
 		runs[at] = k
 		if first.IsZero() || at.Before(first) {
@@ -123,16 +123,16 @@ func (e *evidence) fires(f *findings) {
 	}
 	for at := first; !first.IsZero() && at.Before(last); at = at.Add(tickEvery) {
 		if runs[at] == nil {
-			f.wrong("schedule: no run was started for %v", at)
+			f.addViolation("schedule: no run was started for %v", at)
 		}
 	}
 	for _, x := range e.entries {
-		if x.Kind != kTick {
+		if x.Kind != kindScheduled {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, x.Value)
 		if k := runs[at]; err != nil || k == nil || k.RunID != x.Run {
-			f.wrong("schedule: run %s was executed for %s, which has another run, or none", x.Run, x.Value)
+			f.addViolation("schedule: run %s was executed for %s, which has another run, or none", x.Run, x.Value)
 		}
 	}
 	f.report.fires = len(runs)

@@ -11,66 +11,66 @@ import (
 const (
 	// skew is how far the workers' measurements of the database's clock may be apart, and how long before the end of its lease
 	// a run is surely held.
-	skew = 100 * time.Millisecond
-	// changeLasts is how long after the last entry of its process a change of a queue may take effect.
-	changeLasts = 10 * time.Second
+	clockSkew = 100 * time.Millisecond
+	// maxChangeDelay is how long after the last entry of its process a change of a queue may take effect.
+	maxChangeDelay = 10 * time.Second
 )
 
-// stay is an execution of a run's function, for as long as its process surely owned the run.
-type stay struct {
+// ownedExecution is an execution of a run's function, for as long as its process surely owned the run.
+type ownedExecution struct {
 	run        string
 	queue, key string
 	from, to   time.Time
-	passing    bool // it may need no place, because the cancel of the run was requested
+	mayPass    bool // it may need no place, because the cancel of the run was requested
 }
 
-// stays returns the executions of the functions of queued runs and of singletons. A process that was stopped past its lease may
+// ownedExecutions returns the executions of the functions of queued runs and of singletons. A process that was stopped past its lease may
 // execute a function although another process owns the run: its stay ends with the lease that it knows of.
-func (e *evidence) stays() (all []*stay) {
+func (e *evidence) ownedExecutions() (all []*ownedExecution) {
 	type owned struct {
 		pid int
 		run string
 	}
 	lease, last := make(map[owned]time.Time), make(map[int]time.Time)
-	current, byExec := make(map[owned][]*stay), make(map[string]*stay)
+	current, byExec := make(map[owned][]*ownedExecution), make(map[string]*ownedExecution)
 	cancelled := make(map[string]bool)
-	end := func(s *stay, at time.Time) {
+	end := func(s *ownedExecution, at time.Time) {
 		if s.to.IsZero() || s.to.After(at) {
 			s.to = at
 		}
 	}
-	ends := make(map[*stay]time.Time) // of the lease
-	pids := make(map[*stay]int)
+	ends := make(map[*ownedExecution]time.Time) // of the lease
+	pids := make(map[*ownedExecution]int)
 	for _, x := range e.entries {
 		if x.At.After(last[x.Pid]) {
 			last[x.Pid] = x.At
 		}
 		switch x.Kind {
-		case kClaim, kRenew:
+		case kindClaimed, kindRenewed:
 			until, err := time.Parse(time.RFC3339Nano, x.Value)
 			if err != nil {
 				continue
 			}
 			for _, w := range x.Writes {
 				of := owned{x.Pid, w.Run}
-				lease[of] = until.Add(-skew)
+				lease[of] = until.Add(-clockSkew)
 				for _, s := range current[of] {
 					if ends[s].After(x.At) { // otherwise another process may have owned it in between
 						ends[s] = lease[of]
 					}
 				}
 			}
-		case kAsk:
+		case kindVerbCalled:
 			if x.Step == askCancel {
 				cancelled[x.Run] = true
 			}
-		case kIn:
+		case kindQueuedBegun:
 			of := owned{x.Pid, x.Run}
-			s := &stay{run: x.Run, queue: x.Step, key: x.Value, from: x.At, passing: cancelled[x.Run]}
+			s := &ownedExecution{run: x.Run, queue: x.Step, key: x.Value, from: x.At, mayPass: cancelled[x.Run]}
 			ends[s], pids[s], byExec[x.Exec] = lease[of], x.Pid, s
 			current[of] = append(current[of], s)
 			all = append(all, s)
-		case kOut:
+		case kindQueuedReturned:
 			if s := byExec[x.Exec]; s != nil {
 				end(s, x.At)
 			}
@@ -83,29 +83,29 @@ func (e *evidence) stays() (all []*stay) {
 	return all
 }
 
-// queues checks the queues with settings.
-func (e *evidence) queues(f *findings) {
-	all := e.stays()
-	e.executing(f, all)
-	e.keys(f, all)
-	e.beginnings(f)
-	e.pauses(f, all)
-	e.changes(f)
-	e.queued(f, all)
+// checkQueues checks the queues with settings.
+func (e *evidence) checkQueues(f *findings) {
+	all := e.ownedExecutions()
+	e.checkExecuting(f, all)
+	e.checkKeys(f, all)
+	e.checkBeginRate(f)
+	e.checkPauses(f, all)
+	e.checkQueueChanges(f)
+	e.checkQueuedRuns(f, all)
 }
 
-// executing checks that no more runs of queue bounded, and of each of its keys, have executed at once than its bounds allow. A run
+// checkExecuting checks that no more runs of queue bounded, and of each of its keys, have executed at once than its bounds allow. A run
 // that was taken over from a process without a sign of life, such as one whose connections were all ended, counts once: the place is
 // the run's, and its former process finds out at its next write.
-func (e *evidence) executing(f *findings, all []*stay) {
+func (e *evidence) checkExecuting(f *findings, all []*ownedExecution) {
 	type change struct {
 		at time.Time
 		by int
-		s  *stay
+		s  *ownedExecution
 	}
 	var changes []change
 	for _, s := range all {
-		if s.queue == boundedQueue && !s.passing && s.to.After(s.from) {
+		if s.queue == boundedQueue && !s.mayPass && s.to.After(s.from) {
 			changes = append(changes, change{s.from, 1, s}, change{s.to, -1, s})
 		}
 	}
@@ -128,16 +128,16 @@ func (e *evidence) executing(f *findings, all []*stay) {
 			most = laterExecuting
 		}
 		if c.by > 0 && whole > most {
-			f.wrong("queue %s: %d runs executed at %v, of at most %d, the last one run %s", boundedQueue, whole, c.at, most, c.s.run)
+			f.addViolation("queue %s: %d runs executed at %v, of at most %d, the last one run %s", boundedQueue, whole, c.at, most, c.s.run)
 		}
 		if c.by > 0 && c.s.key != "" && ofKey[c.s.key] > mostOfKey {
-			f.wrong("queue %s: %d runs of key %s executed at %v, the last one run %s", boundedQueue, ofKey[c.s.key], c.s.key, c.at, c.s.run)
+			f.addViolation("queue %s: %d runs of key %s executed at %v, the last one run %s", boundedQueue, ofKey[c.s.key], c.s.key, c.at, c.s.run)
 		}
 	}
 }
 
-// firsts returns the first execution of each run, in their order.
-func firsts(all []*stay) (first []*stay) {
+// firstExecutions returns the first execution of each run, in their order.
+func firstExecutions(all []*ownedExecution) (first []*ownedExecution) {
 	seen := make(map[string]bool)
 	for _, s := range all { // in the order of the ledger
 		if !seen[s.run] {
@@ -148,19 +148,19 @@ func firsts(all []*stay) (first []*stay) {
 	return first
 }
 
-// keys checks that no run of a key began in queue ordered before the run of the key that had begun before it had ended, and
+// checkKeys checks that no run of a key began in queue ordered before the run of the key that had begun before it had ended, and
 // likewise for singletons, and that the runs of a key of queue ordered began in the order of their starts.
-func (e *evidence) keys(f *findings, all []*stay) {
-	open := make(map[string]*stay) // by queue and key: the run that began last
+func (e *evidence) checkKeys(f *findings, all []*ownedExecution) {
+	open := make(map[string]*ownedExecution) // by queue and key: the run that began last
 	var begun []string
-	for _, s := range firsts(all) {
+	for _, s := range firstExecutions(all) {
 		if s.queue != orderedQueue && s.queue != foldSingleton || s.key == "" {
 			continue
 		}
 		begun = append(begun, s.run)
 		if before := open[s.queue+"/"+s.key]; before != nil {
-			if k := e.runs[before.run]; k != nil && k.EndedAt.After(s.from.Add(skew)) {
-				f.wrong("%s: run %s of key %s began at %v, and run %s of the key, which had begun before, ended at %v", s.queue, s.run, s.key, s.from, before.run, k.EndedAt)
+			if k := e.runs[before.run]; k != nil && k.EndedAt.After(s.from.Add(clockSkew)) {
+				f.addViolation("%s: run %s of key %s began at %v, and run %s of the key, which had begun before, ended at %v", s.queue, s.run, s.key, s.from, before.run, k.EndedAt)
 			}
 		}
 		open[s.queue+"/"+s.key] = s
@@ -168,31 +168,31 @@ func (e *evidence) keys(f *findings, all []*stay) {
 	latest := make(map[string]int) // by key: the position of the run that began last
 	for _, s := range e.queueLoad.starts {
 		at := slices.Index(begun, s.runID)
-		if s.in.Queue != orderedQueue || !s.untouched || at < 0 {
+		if s.in.Queue != orderedQueue || !s.isUndisturbed || at < 0 {
 			continue
 		}
 		if at < latest[s.in.Key] {
-			f.wrong("queue %s: run %s (%s) of key %s began before run %s, which was started before it", orderedQueue, s.id, s.runID, s.in.Key, begun[latest[s.in.Key]])
+			f.addViolation("queue %s: run %s (%s) of key %s began before run %s, which was started before it", orderedQueue, s.id, s.runID, s.in.Key, begun[latest[s.in.Key]])
 		}
 		latest[s.in.Key] = max(latest[s.in.Key], at)
 	}
 }
 
-// beginnings checks the rate of queue rated with the generic cell rate algorithm, for the admissions, and for the times at which the
+// checkBeginRate checks the rate of queue rated with the generic cell rate algorithm, for the admissions, and for the times at which the
 // runs were first claimed. A run may be claimed up to twice store.ClaimTime later than the rate counts it.
-func (e *evidence) beginnings(f *findings) {
+func (e *evidence) checkBeginRate(f *findings) {
 	type admitted struct {
 		at time.Time
 		n  int
 	}
 	var all []admitted
 	for _, x := range e.entries {
-		if x.Kind != kAdmit || x.Step != ratedQueue {
+		if x.Kind != kindAdmitted || x.Step != ratedQueue {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339Nano, x.Value)
 		if err != nil {
-			f.wrong("queue %s: an admission has the time %q", ratedQueue, x.Value)
+			f.addViolation("queue %s: an admission has the time %q", ratedQueue, x.Value)
 		}
 		all = append(all, admitted{at, x.Attempt})
 	}
@@ -211,41 +211,41 @@ func (e *evidence) beginnings(f *findings) {
 				paid = a.at
 			}
 			if paid = paid.Add(time.Duration(a.n) * interval); paid.Sub(a.at) > ratedBurst*interval+late {
-				f.wrong("queue %s: too many runs %s at %v: the rate is used up to %v", ratedQueue, what, a.at, paid)
+				f.addViolation("queue %s: too many runs %s at %v: the rate is used up to %v", ratedQueue, what, a.at, paid)
 			}
 		}
 	}
 	check("were admitted", all, 0)
-	check("began", claimed, 2*store.ClaimTime+skew)
+	check("began", claimed, 2*store.ClaimTime+clockSkew)
 }
 
-// call is a change of a queue, from when it was first tried to when its effect is certain.
-type call struct{ from, to time.Time }
+// queueChange is a change of a queue, from when it was first tried to when its effect is certain.
+type queueChange struct{ from, to time.Time }
 
-// pauses checks that while queue bounded was surely paused, no more runs began than had been admitted before.
-func (e *evidence) pauses(f *findings, all []*stay) {
-	var paused []time.Time // when a pause had surely taken effect
-	var resumed []call     // when a resume may have taken effect
+// checkPauses checks that while queue bounded was surely paused, no more runs began than had been admitted before.
+func (e *evidence) checkPauses(f *findings, all []*ownedExecution) {
+	var paused []time.Time    // when a pause had surely taken effect
+	var resumed []queueChange // when a resume may have taken effect
 	last, asked := make(map[int]time.Time), make(map[string]time.Time)
 	for _, x := range e.entries {
 		last[x.Pid] = x.At
-		if x.Kind == kAsked && x.Err == "" {
+		if x.Kind == kindVerbReturned && x.Err == "" {
 			asked[x.Exec] = x.At
 		}
 	}
 	for _, x := range e.entries {
 		at, done := asked[x.Exec]
 		switch {
-		case x.Kind != kAsk || x.Value != boundedQueue:
+		case x.Kind != kindVerbCalled || x.Value != boundedQueue:
 		case x.Step == askPause && done:
 			paused = append(paused, at)
 		case x.Step == askResume && done:
-			resumed = append(resumed, call{x.At, at})
+			resumed = append(resumed, queueChange{x.At, at})
 		case x.Step == askResume:
-			resumed = append(resumed, call{x.At, last[x.Pid].Add(changeLasts)})
+			resumed = append(resumed, queueChange{x.At, last[x.Pid].Add(maxChangeDelay)})
 		}
 	}
-	begun := firsts(all)
+	begun := firstExecutions(all)
 	for _, from := range paused {
 		to := e.queueLoad.resumed // by the controller, at the end
 		for _, r := range resumed {
@@ -255,12 +255,12 @@ func (e *evidence) pauses(f *findings, all []*stay) {
 		}
 		n := 0
 		for _, s := range begun {
-			if s.queue == boundedQueue && !s.passing && s.from.After(from) && s.from.Before(to) {
+			if s.queue == boundedQueue && !s.mayPass && s.from.After(from) && s.from.Before(to) {
 				n++
 			}
 		}
 		if n > mostExecuting {
-			f.wrong("queue %s: %d runs began while it was paused, from %v to %v", boundedQueue, n, from, to)
+			f.addViolation("queue %s: %d runs began while it was paused, from %v to %v", boundedQueue, n, from, to)
 		}
 		if to.Sub(from) > 0 {
 			f.report.pauses++
@@ -268,23 +268,23 @@ func (e *evidence) pauses(f *findings, all []*stay) {
 	}
 }
 
-// changes checks the changes of queues: none has failed but for the database.
-func (e *evidence) changes(f *findings) {
+// checkQueueChanges checks the changes of queues: none has failed but for the database.
+func (e *evidence) checkQueueChanges(f *findings) {
 	for _, x := range e.entries {
 		switch {
-		case x.Kind != kAsked:
+		case x.Kind != kindVerbReturned:
 		case x.Err != "":
-			f.wrong("queue %s: %s has failed: %s", x.Value, x.Step, x.Err)
+			f.addViolation("queue %s: %s has failed: %s", x.Value, x.Step, x.Err)
 		default:
 			f.report.changes++
 		}
 	}
 }
 
-// queued checks that each run of a queue that was started has ended as it may, and counts those that began.
-func (e *evidence) queued(f *findings, all []*stay) {
+// checkQueuedRuns checks that each run of a queue that was started has ended as it may, and counts those that began.
+func (e *evidence) checkQueuedRuns(f *findings, all []*ownedExecution) {
 	begun := make(map[string]bool)
-	for _, s := range firsts(all) {
+	for _, s := range firstExecutions(all) {
 		begun[s.run] = true
 		if s.queue != foldSingleton {
 			f.report.queued++
@@ -294,12 +294,12 @@ func (e *evidence) queued(f *findings, all []*stay) {
 		k := e.runs[s.runID]
 		switch {
 		case k == nil:
-			f.wrong("I1: run %s (%s) is lost, whose start was acknowledged", s.id, s.runID)
+			f.addViolation("I1: run %s (%s) is lost, whose start was acknowledged", s.id, s.runID)
 		case k.Status == durable.StatusCompleted && begun[s.runID]:
 		case k.Status == durable.StatusCancelled && s.cancelled:
 		case k.Status == durable.StatusExpired && s.startBy && !begun[s.runID]:
 		default:
-			f.wrong("I7: run %s (%s) of queue %s is %s, began: %v, cancelled: %v, may expire: %v: %v", s.id, s.runID, s.in.Queue, k.Status, begun[s.runID], s.cancelled, s.startBy, k.Err)
+			f.addViolation("I7: run %s (%s) of queue %s is %s, began: %v, cancelled: %v, may expire: %v: %v", s.id, s.runID, s.in.Queue, k.Status, begun[s.runID], s.cancelled, s.startBy, k.Err)
 		}
 	}
 }

@@ -15,9 +15,9 @@ func stayed(pid int, run, queue, key string, from, to int) []entry {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
 	exec := strconv.Itoa(pid) + run
 	return []entry{
-		{Kind: kClaim, Pid: pid, At: at(from), Value: at(from).Add(lease).Format(time.RFC3339Nano), Writes: []write{{Run: run}}},
-		{Kind: kIn, Pid: pid, At: at(from), Run: run, Exec: exec, Step: queue, Value: key},
-		{Kind: kOut, Pid: pid, At: at(to), Run: run, Exec: exec, Step: queue, Value: key},
+		{Kind: kindClaimed, Pid: pid, At: at(from), Value: at(from).Add(lease).Format(time.RFC3339Nano), Writes: []write{{Run: run}}},
+		{Kind: kindQueuedBegun, Pid: pid, At: at(from), Run: run, Exec: exec, Step: queue, Value: key},
+		{Kind: kindQueuedReturned, Pid: pid, At: at(to), Run: run, Exec: exec, Step: queue, Value: key},
 	}
 }
 
@@ -25,12 +25,12 @@ func stayed(pid int, run, queue, key string, from, to int) []entry {
 // that is used up, and a pause.
 func goodQueues() *evidence {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
-	e := &evidence{runs: make(map[string]*known), queueLoad: &queueLoad{times: queueTimes{Lowered: at(20_000)}, resumed: at(60_000)}}
+	e := &evidence{runs: make(map[string]*knownRun), queueLoad: &queueLoad{times: queueTimes{Lowered: at(20_000)}, resumed: at(60_000)}}
 	add := func(id, queue, key string, from, to int) {
 		e.entries = append(e.entries, stayed(len(e.runs), id, queue, key, from, to)...)
-		e.runs[id] = &known{RunInfo: &durable.RunInfo{RunID: id, Status: durable.StatusCompleted, CreatedAt: at(from), EndedAt: at(to)}}
+		e.runs[id] = &knownRun{RunInfo: &durable.RunInfo{RunID: id, Status: durable.StatusCompleted, CreatedAt: at(from), EndedAt: at(to)}}
 		if queue != foldSingleton {
-			e.queueLoad.starts = append(e.queueLoad.starts, &queueStart{id: id, runID: id, in: queuedRun{Queue: queue, Key: key}, untouched: true})
+			e.queueLoad.starts = append(e.queueLoad.starts, &queueStart{id: id, runID: id, in: queuedRun{Queue: queue, Key: key}, isUndisturbed: true})
 		}
 	}
 	for i := range mostExecuting {
@@ -41,12 +41,12 @@ func goodQueues() *evidence {
 	add("S0", foldSingleton, "k", 300, 400)
 	add("S1", foldSingleton, "k", 401, 500)
 	for _, ms := range []int{0, 0, 100, 1000} {
-		e.entries = append(e.entries, entry{Kind: kAdmit, Step: ratedQueue, Attempt: 1, Value: at(ms).Format(time.RFC3339Nano)})
+		e.entries = append(e.entries, entry{Kind: kindAdmitted, Step: ratedQueue, Attempt: 1, Value: at(ms).Format(time.RFC3339Nano)})
 	}
 	for i, verb := range []string{askPause, askResume} {
-		x := entry{Kind: kAsk, Pid: 99, At: at(1000 + 1000*i), Exec: verb, Step: verb, Value: boundedQueue}
+		x := entry{Kind: kindVerbCalled, Pid: 99, At: at(1000 + 1000*i), Exec: verb, Step: verb, Value: boundedQueue}
 		e.entries = append(e.entries, x)
-		x.Kind, x.At = kAsked, x.At.Add(time.Millisecond)
+		x.Kind, x.At = kindVerbReturned, x.At.Add(time.Millisecond)
 		e.entries = append(e.entries, x)
 	}
 	return e
@@ -82,11 +82,11 @@ func TestQueueChecker(t *testing.T) {
 		"runs begin together": {func(e *evidence) {
 			for i := range 20 {
 				id := fmt.Sprint("late", i)
-				e.runs[id] = &known{RunInfo: &durable.RunInfo{RunID: id, Queue: ratedQueue, StartedAt: noon}}
+				e.runs[id] = &knownRun{RunInfo: &durable.RunInfo{RunID: id, Queue: ratedQueue, StartedAt: noon}}
 			}
 		}, "queue rated: too many runs began"},
-		"a rate is exceeded":      {add(entry{Kind: kAdmit, Step: ratedQueue, Attempt: 1, Value: noon.Add(20 * time.Millisecond).Format(time.RFC3339Nano)}), "queue rated: too many"},
-		"a change fails":          {add(entry{Kind: kAsked, Step: askSet, Err: "broken"}), "set has failed"},
+		"a rate is exceeded":      {add(entry{Kind: kindAdmitted, Step: ratedQueue, Attempt: 1, Value: noon.Add(20 * time.Millisecond).Format(time.RFC3339Nano)}), "queue rated: too many"},
+		"a change fails":          {add(entry{Kind: kindVerbReturned, Step: askSet, Err: "broken"}), "set has failed"},
 		"a run is lost":           {func(e *evidence) { delete(e.runs, "O0") }, "I1: run O0"},
 		"a run never ends":        {func(e *evidence) { e.runs["O0"].Status = durable.StatusPending }, "I7: run O0"},
 		"a run begins in a pause": {add(stayed(50, "B9", boundedQueue, "b9", 1500, 1501)...), ""}, // it had been admitted before
@@ -99,7 +99,7 @@ func TestQueueChecker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, f := goodQueues(), &findings{}
 			c.spoil(e)
-			e.queues(f)
+			e.checkQueues(f)
 			switch got := strings.Join(f.violations, "\n"); {
 			case c.want == "" && got != "", c.want != "" && !strings.Contains(got, c.want):
 				t.Errorf("violations: %q, want %q", got, c.want)
@@ -111,16 +111,16 @@ func TestQueueChecker(t *testing.T) {
 // goodFolds returns evidence without a violation: a singleton that replaces another, two debounced starts, and a throttle.
 func goodFolds() *evidence {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
-	e := &evidence{runs: make(map[string]*known)}
-	run := func(id, workflow string, from, to int) *known {
-		k := &known{RunInfo: &durable.RunInfo{RunID: id, Workflow: workflow, Status: durable.StatusCompleted, CreatedAt: at(from), EndedAt: at(to), Input: []byte(`{"key":"k","n":1}`)}}
+	e := &evidence{runs: make(map[string]*knownRun)}
+	run := func(id, workflow string, from, to int) *knownRun {
+		k := &knownRun{RunInfo: &durable.RunInfo{RunID: id, Workflow: workflow, Status: durable.StatusCompleted, CreatedAt: at(from), EndedAt: at(to), Input: []byte(`{"key":"k","n":1}`)}}
 		e.runs[id], e.order = k, append(e.order, k)
 		return k
 	}
 	start := func(id, step, mode string, n, from, to int, led, outcome string) {
-		x := entry{Kind: kFold, Exec: id, Step: step, Value: mode, Attempt: n, At: at(from)}
+		x := entry{Kind: kindFoldBegun, Exec: id, Step: step, Value: mode, Attempt: n, At: at(from)}
 		e.entries = append(e.entries, x)
-		x.Kind, x.Run, x.Err, x.At = kFolded, led, outcome, at(to)
+		x.Kind, x.Run, x.Err, x.At = kindFoldEnded, led, outcome, at(to)
 		e.entries = append(e.entries, x)
 	}
 	old := run("S0", "single", 0, 700)
@@ -133,7 +133,7 @@ func goodFolds() *evidence {
 	start("d0", "debounce/k", "", 11, 0, 10, "D0", "")
 	start("d1", "debounce/k", "", 12, 100, 110, "D0", "")
 	start("d2", "debounce/k", "", 13, 120, 500, "", "rolled back")
-	e.entries = append(e.entries, entry{Kind: kRan, Run: "D0", Step: "k", Value: "12", At: at(500)})
+	e.entries = append(e.entries, entry{Kind: kindDebounceRan, Run: "D0", Step: "k", Value: "12", At: at(500)})
 	for i := range throttleCount {
 		id := "P" + strconv.Itoa(i)
 		run(id, "some", i, 1000)
@@ -149,7 +149,7 @@ func TestFoldChecker(t *testing.T) {
 	ran := func(change func(*entry)) func(*evidence) {
 		return func(e *evidence) {
 			for i := range e.entries {
-				if e.entries[i].Kind == kRan {
+				if e.entries[i].Kind == kindDebounceRan {
 					change(&e.entries[i])
 				}
 			}
@@ -162,18 +162,20 @@ func TestFoldChecker(t *testing.T) {
 		"nothing":                   {func(*evidence) {}, ""},
 		"an older input overwrites": {ran(func(x *entry) { x.Value = "11" }), "began after that one was over"},
 		"a start was rolled back":   {ran(func(x *entry) { x.Value = "13" }), "one that was rolled back"},
-		"a start is lost":           {ran(func(x *entry) { x.Kind = kEnter }), "led, is completed, and was executed: false"},
+		"a start is lost":           {ran(func(x *entry) { x.Kind = kindFunctionBegun }), "led, is completed, and was executed: false"},
 		"it does not wait":          {ran(func(x *entry) { x.At = noon.Add(200 * time.Millisecond) }), "delays it until"},
-		"two inputs":                {func(e *evidence) { e.entries = append(e.entries, entry{Kind: kRan, Run: "D0", Step: "k", Value: "11"}) }, "with the inputs 12 and 11"},
+		"two inputs": {func(e *evidence) {
+			e.entries = append(e.entries, entry{Kind: kindDebounceRan, Run: "D0", Step: "k", Value: "11"})
+		}, "with the inputs 12 and 11"},
 		"a start joins what has ended": {func(e *evidence) {
-			e.entries = append(e.entries, entry{Kind: kDid, At: noon.Add(300 * time.Millisecond), Writes: []write{{Run: "S0", What: "cancelled", Outcome: written}}})
+			e.entries = append(e.entries, entry{Kind: kindCommitted, At: noon.Add(300 * time.Millisecond), Writes: []write{{Run: "S0", What: "cancelled", Outcome: written}}})
 		}, "which had ended"},
 		"nobody replaces it": {func(e *evidence) {
 			e.runs["S1"].Status, e.runs["S1"].Cancellation = e.runs["S0"].Status, e.runs["S0"].Cancellation
 		}, "no newer start replaces it"},
 		"a singleton fails": {func(e *evidence) { e.runs["S1"].Status = durable.StatusFailed }, "is failed"},
 		"a repeated start leads astray": {func(e *evidence) {
-			e.entries = append(e.entries, entry{Kind: kFolded, Exec: "d0", Run: "D9", At: noon})
+			e.entries = append(e.entries, entry{Kind: kindFoldEnded, Exec: "d0", Run: "D9", At: noon})
 		}, "and to run D9"},
 		"a run is lost":                 {func(e *evidence) { delete(e.runs, "D0") }, "I1: run D0"},
 		"too many starts":               {func(e *evidence) { e.entries[len(e.entries)-1].Err, e.entries[len(e.entries)-1].Run = "", "P0" }, "4 starts of key k"},
@@ -182,7 +184,7 @@ func TestFoldChecker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, f := goodFolds(), &findings{}
 			c.spoil(e)
-			e.folds(f)
+			e.checkFolds(f)
 			switch got := strings.Join(f.violations, "\n"); {
 			case c.want == "" && got != "", c.want != "" && !strings.Contains(got, c.want):
 				t.Errorf("violations: %q, want %q", got, c.want)

@@ -22,7 +22,7 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 func good() *evidence {
 	p := &plan{End: endsWell, Acts: []act{{Do: doStep, Name: "a0"}, {Do: doTx, Name: "a1"}, {Do: doSleep, Name: "a2", Ms: 10}, {Do: doOnce, Name: "a3"}, {Do: doCompensate, Name: "a4"}}}
 	o := &order{id: "order-0", runID: "R", plan: p}
-	k := &known{
+	k := &knownRun{
 		RunInfo: &durable.RunInfo{ID: o.id, RunID: "R", Status: durable.StatusCompleted, EndedAt: noon, Output: jsontext.Value(`["a0=x","a1=y","a2=","a3=z","a4="]`)},
 		history: map[string]durable.Checkpoint{
 			"a0": {Name: "a0", Kind: "step", Status: "completed", Output: jsontext.Value(`"x"`)},
@@ -34,28 +34,28 @@ func good() *evidence {
 	}
 	end := *k.RunInfo
 	o.end = &end
-	kill := &known{RunInfo: &durable.RunInfo{ID: killerID, RunID: "K", Status: durable.StatusCancelled}}
+	kill := &knownRun{RunInfo: &durable.RunInfo{ID: killerID, RunID: "K", Status: durable.StatusCancelled}}
 	e := &evidence{
 		load: &load{orders: []*order{o}}, clients: &clients{},
-		runs: map[string]*known{"R": k, "K": kill}, order: []*known{kill, k},
+		runs: map[string]*knownRun{"R": k, "K": kill}, order: []*knownRun{kill, k},
 		effects: []effect{{"R", "a1", "y"}},
 		events:  []durable.Event{{RunID: "R", Type: durable.EventCompleted}, {RunID: "K", Type: durable.EventCancelled}},
 		entries: []entry{
-			{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 1}}},
-			{Kind: kEnter, Run: "R", Exec: "1"},
-			{Kind: kBegin, Run: "R", Exec: "1", Step: "a0", Do: doStep, Attempt: 1},
-			{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}},
-			{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}},
-			{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Do: doStep, Value: "x"},
-			{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Do: doTx, Attempt: 1},
-			{Kind: kAck, Run: "R", Exec: "1", Step: "a1", Do: doTx, Value: "y"},
-			{Kind: kAck, Run: "R", Exec: "1", Step: "a2", Do: doSleep, At: noon},
-			{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce, Attempt: 1},
-			{Kind: kAck, Run: "R", Exec: "1", Step: "a3", Do: doOnce, Value: "z"},
+			{Kind: kindClaimed, Writes: []write{{Run: "R", Epoch: 1}}},
+			{Kind: kindFunctionBegun, Run: "R", Exec: "1"},
+			{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a0", Do: doStep, Attempt: 1},
+			{Kind: kindCommitting, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}},
+			{Kind: kindCommitted, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}},
+			{Kind: kindCallReturned, Run: "R", Exec: "1", Step: "a0", Do: doStep, Value: "x"},
+			{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a1", Do: doTx, Attempt: 1},
+			{Kind: kindCallReturned, Run: "R", Exec: "1", Step: "a1", Do: doTx, Value: "y"},
+			{Kind: kindCallReturned, Run: "R", Exec: "1", Step: "a2", Do: doSleep, At: noon},
+			{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a3", Do: doOnce, Attempt: 1},
+			{Kind: kindCallReturned, Run: "R", Exec: "1", Step: "a3", Do: doOnce, Value: "z"},
 		},
 	}
 	for range killerCrashes {
-		e.entries = append(e.entries, entry{Kind: kBegin, Run: "K", Step: "kill"})
+		e.entries = append(e.entries, entry{Kind: kindStepCalled, Run: "K", Step: "kill"})
 	}
 	return e
 }
@@ -63,10 +63,10 @@ func good() *evidence {
 func (e *evidence) judged() *findings {
 	f := &findings{}
 	e.checkLedger(f)
-	e.ends(f)
-	e.plans(f)
-	e.transactions(f)
-	e.bounds(f)
+	e.checkEnds(f)
+	e.checkPlans(f)
+	e.checkTransactions(f)
+	e.checkAttemptBounds(f)
 	return f
 }
 
@@ -76,7 +76,7 @@ func TestChecker(t *testing.T) {
 	add := func(some ...entry) func(*evidence) {
 		return func(e *evidence) { e.entries = append(e.entries, some...) }
 	}
-	run := func(change func(*known)) func(*evidence) { return func(e *evidence) { change(e.runs["R"]) } }
+	run := func(change func(*knownRun)) func(*evidence) { return func(e *evidence) { change(e.runs["R"]) } }
 	for name, c := range map[string]struct {
 		spoil func(*evidence)
 		want  string // empty: no violation
@@ -86,45 +86,45 @@ func TestChecker(t *testing.T) {
 			e.order = e.order[:1]
 			delete(e.runs, "R")
 		}, "I1: run order-0 is lost"},
-		"a checkpoint is lost":    {run(func(k *known) { delete(k.history, "a0") }), "I1: R/a0"},
-		"a step runs again":       {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a0"}), "I2: R/a0"},
-		"a new execution runs it": {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "2", Step: "a0"}), "I2: R/a0"},
-		"a superseded one does":   {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a0"}), ""},
+		"a checkpoint is lost":    {run(func(k *knownRun) { delete(k.history, "a0") }), "I1: R/a0"},
+		"a step runs again":       {add(entry{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a0"}), "I2: R/a0"},
+		"a new execution runs it": {add(entry{Kind: kindFunctionBegun, Run: "R", Exec: "2"}, entry{Kind: kindStepCalled, Run: "R", Exec: "2", Step: "a0"}), "I2: R/a0"},
+		"a superseded one does":   {add(entry{Kind: kindFunctionBegun, Run: "R", Exec: "2"}, entry{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a0"}), ""},
 		"one that enters late does": {add(
-			entry{Kind: kClaim, Pid: 2, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kClaim, Pid: 3, Writes: []write{{Run: "R", Epoch: 3}}},
-			entry{Kind: kEnter, Pid: 3, Run: "R", Exec: "3"}, entry{Kind: kEnter, Pid: 2, Run: "R", Exec: "2"},
-			entry{Kind: kBegin, Pid: 2, Run: "R", Exec: "2", Step: "a0"}), ""},
-		"once is twice":         {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce}), "AtMostOnce: R/a3"},
-		"two values":            {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
-		"a value and a failure": {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Err: "meant"}), "I3: R/a0"},
-		"another value is recorded": {run(func(k *known) {
+			entry{Kind: kindClaimed, Pid: 2, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kindClaimed, Pid: 3, Writes: []write{{Run: "R", Epoch: 3}}},
+			entry{Kind: kindFunctionBegun, Pid: 3, Run: "R", Exec: "3"}, entry{Kind: kindFunctionBegun, Pid: 2, Run: "R", Exec: "2"},
+			entry{Kind: kindStepCalled, Pid: 2, Run: "R", Exec: "2", Step: "a0"}), ""},
+		"once is twice":         {add(entry{Kind: kindFunctionBegun, Run: "R", Exec: "2"}, entry{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a3", Do: doOnce}), "AtMostOnce: R/a3"},
+		"two values":            {add(entry{Kind: kindCallReturned, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
+		"a value and a failure": {add(entry{Kind: kindCallReturned, Run: "R", Exec: "1", Step: "a0", Err: "meant"}), "I3: R/a0"},
+		"another value is recorded": {run(func(k *knownRun) {
 			k.history["a0"] = durable.Checkpoint{Kind: "step", Status: "completed", Output: jsontext.Value(`"w"`)}
 		}), "I3: R/a0"},
 		"an old epoch writes":             {func(e *evidence) { e.entries[0].Writes[0].Epoch = 2 }, "I4: epoch 1 of run R"},
-		"a second owner of an epoch":      {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 1, Nonce: 7}}}), "I4: epoch 1 of run R has two owners"},
+		"a second owner of an epoch":      {add(entry{Kind: kindClaimed, Writes: []write{{Run: "R", Epoch: 1, Nonce: 7}}}), "I4: epoch 1 of run R has two owners"},
 		"an old epoch is fenced":          {func(e *evidence) { e.entries[0].Writes[0].Epoch, e.entries[4].Writes[0].Outcome = 2, fenced }, ""},
-		"an old write is repeated":        {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
-		"a run goes back":                 {add(entry{Kind: kClaim, Version: secondVersion, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kClaim, Version: firstVersion, Writes: []write{{Run: "R", Epoch: 3}}}), "versions: run R"},
-		"a run goes forward":              {add(entry{Kind: kClaim, Version: firstVersion, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kClaim, Version: secondVersion, Writes: []write{{Run: "R", Epoch: 3}}}), ""},
-		"an end changes":                  {run(func(k *known) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
+		"an old write is repeated":        {add(entry{Kind: kindClaimed, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kindCommitting, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kindCommitted, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
+		"a run goes back":                 {add(entry{Kind: kindClaimed, Version: secondVersion, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kindClaimed, Version: firstVersion, Writes: []write{{Run: "R", Epoch: 3}}}), "versions: run R"},
+		"a run goes forward":              {add(entry{Kind: kindClaimed, Version: firstVersion, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kindClaimed, Version: secondVersion, Writes: []write{{Run: "R", Epoch: 3}}}), ""},
+		"an end changes":                  {run(func(k *knownRun) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
 		"two events of an end":            {func(e *evidence) { e.events = append(e.events, e.events[0]) }, "I5: run R"},
 		"no event of an end":              {func(e *evidence) { e.events = e.events[1:] }, "I5: run R"},
 		"a cancel is forgotten":           {func(e *evidence) { e.load.orders[0].cancelled = true }, "I6: run order-0"},
-		"a run is stuck":                  {run(func(k *known) { k.Status = durable.StatusWaiting }), "I7: run order-0"},
-		"an attempt too many":             {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Attempt: 13}), "I8: attempt 13"},
-		"the killer goes on":              {add(entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
-		"an excused claim counted":        {add(entry{Kind: kClaim, Outage: true, Writes: []write{{Run: "K", Epoch: 1, Crashes: 1}}}, entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
-		"the killer was excused":          {add(entry{Kind: kClaim, Writes: []write{{Run: "K", Epoch: 1}}}, entry{Kind: kClaim, Outage: true, Writes: []write{{Run: "K", Epoch: 2}}}, entry{Kind: kBegin, Run: "K", Step: "kill"}), ""},
+		"a run is stuck":                  {run(func(k *knownRun) { k.Status = durable.StatusWaiting }), "I7: run order-0"},
+		"an attempt too many":             {add(entry{Kind: kindStepCalled, Run: "R", Exec: "1", Step: "a1", Attempt: 13}), "I8: attempt 13"},
+		"the killer goes on":              {add(entry{Kind: kindStepCalled, Run: "K", Step: "kill"}), "I8: the run that kills"},
+		"an excused claim counted":        {add(entry{Kind: kindClaimed, Outage: true, Writes: []write{{Run: "K", Epoch: 1, Crashes: 1}}}, entry{Kind: kindStepCalled, Run: "K", Step: "kill"}), "I8: the run that kills"},
+		"the killer was excused":          {add(entry{Kind: kindClaimed, Writes: []write{{Run: "K", Epoch: 1}}}, entry{Kind: kindClaimed, Outage: true, Writes: []write{{Run: "K", Epoch: 2}}}, entry{Kind: kindStepCalled, Run: "K", Step: "kill"}), ""},
 		"the killer never ran":            {func(e *evidence) { e.entries = e.entries[:len(e.entries)-killerCrashes] }, "I8: the run that kills"},
-		"a run fails for no reason":       {run(func(k *known) { k.Status, k.Err = durable.StatusFailed, &durable.RunError{Message: "no luck"} }), "I9: run R"},
-		"an output is wrong":              {run(func(k *known) { k.Output = jsontext.Value(`["a0=w","a1=y","a2=","a3=z","a4="]`) }), "I9: run R"},
-		"an output is short":              {run(func(k *known) { k.Output = jsontext.Value(`["a0=x"]`) }), "run R, which completed with 5 acts"},
+		"a run fails for no reason":       {run(func(k *knownRun) { k.Status, k.Err = durable.StatusFailed, &durable.RunError{Message: "no luck"} }), "I9: run R"},
+		"an output is wrong":              {run(func(k *knownRun) { k.Output = jsontext.Value(`["a0=w","a1=y","a2=","a3=z","a4="]`) }), "I9: run R"},
+		"an output is short":              {run(func(k *knownRun) { k.Output = jsontext.Value(`["a0=x"]`) }), "run R, which completed with 5 acts"},
 		"a transaction wrote twice":       {func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }, "I11: transaction R/a1"},
 		"a transaction wrote nothing":     {func(e *evidence) { e.effects = nil }, "I11: transaction R/a1"},
 		"a stray transaction":             {func(e *evidence) { e.effects = append(e.effects, effect{"R", "a7", "v"}) }, "I11: transaction R/a7"},
 		"a timer is early":                {func(e *evidence) { e.entries[8].At = noon.Add(-time.Second) }, "timer: R/a2"},
-		"a compensation without a reason": {run(func(k *known) { k.history["a4"] = durable.Checkpoint{Status: "completed"} }), "run R has completed, and has executed the compensations"},
-		"cancelled without a request":     {run(func(k *known) { k.Status = durable.StatusCancelled }), "which nobody requested"},
+		"a compensation without a reason": {run(func(k *knownRun) { k.history["a4"] = durable.Checkpoint{Status: "completed"} }), "run R has completed, and has executed the compensations"},
+		"cancelled without a request":     {run(func(k *knownRun) { k.Status = durable.StatusCancelled }), "which nobody requested"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -208,11 +208,11 @@ func TestTornLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	l.add(entry{Kind: kEnter, Run: "1"})
+	l.add(entry{Kind: kindFunctionBegun, Run: "1"})
 	if _, err := l.file.WriteString("\n" + `{"k":`); err != nil {
 		t.Fatal(err)
 	}
-	l.add(entry{Kind: kEnter, Run: "2"})
+	l.add(entry{Kind: kindFunctionBegun, Run: "2"})
 	all, err := l.read()
 	if err != nil || len(all) != 2 || all[0].Run != "1" || all[1].Run != "2" || all[1].Pid != os.Getpid() {
 		t.Errorf("got %+v, %v", all, err)

@@ -42,11 +42,11 @@ type clients struct {
 	seed       uint64
 	began      time.Time
 
-	mu     sync.Mutex
-	live   []*target
-	all    []*target
-	open   int // transactions that were held open; see holdOpen
-	atWork sync.WaitGroup
+	mu          sync.Mutex
+	liveTargets []*target
+	all         []*target
+	open        int // transactions that were held open; see holdOpen
+	atWork      sync.WaitGroup
 }
 
 // target is one run with all operations on it.
@@ -74,7 +74,7 @@ func (t *clients) begin(ctx context.Context) (done func() error) {
 	for i := range clientCount {
 		t.atWork.Go(func() {
 			r := rand.New(rand.NewPCG(t.seed, 100+uint64(i)))
-			for errs[i] == nil && wait(ctx, time.Duration(r.IntN(40))*time.Millisecond) == nil {
+			for errs[i] == nil && sleepCtx(ctx, time.Duration(r.IntN(40))*time.Millisecond) == nil {
 				errs[i] = t.operate(life, i, r)
 			}
 		})
@@ -93,19 +93,19 @@ func (t *clients) replace(old *target) {
 	fresh := &target{id: fmt.Sprintf("collect-%d", len(t.all))}
 	t.all = append(t.all, fresh)
 	if old == nil {
-		t.live = append(t.live, fresh)
+		t.liveTargets = append(t.liveTargets, fresh)
 		return
 	}
-	for i, l := range t.live {
+	for i, l := range t.liveTargets {
 		if l == old {
-			t.live[i] = fresh
+			t.liveTargets[i] = fresh
 		}
 	}
 }
 
 // operate executes one operation, drawn by r, on one of the live targets.
 func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
-	to := t.draw(r)
+	to := t.pickTarget(r)
 	var q request
 	switch n := r.IntN(100); {
 	case n < 10:
@@ -121,7 +121,7 @@ func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
 	default:
 		q.Verb = verbCancel
 	}
-	if _, err := t.call(ctx, to, client, q); err != nil {
+	if _, err := t.callUntilAvailable(ctx, to, client, q); err != nil {
 		return err
 	}
 	to.mu.Lock()
@@ -130,7 +130,7 @@ func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
 	if enough {
 		t.mu.Lock()
 		current := false
-		for _, l := range t.live {
+		for _, l := range t.liveTargets {
 			current = current || l == to
 		}
 		t.mu.Unlock()
@@ -141,11 +141,11 @@ func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
 	return nil
 }
 
-// draw returns one of the live targets.
-func (t *clients) draw(r *rand.Rand) *target {
+// pickTarget returns one of the live targets.
+func (t *clients) pickTarget(r *rand.Rand) *target {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.live[r.IntN(len(t.live))]
+	return t.liveTargets[r.IntN(len(t.liveTargets))]
 }
 
 // signal returns the payload of a signal, which is also its key: mostly a new one, sometimes an earlier one.
@@ -159,9 +159,9 @@ func (t *target) signal(r *rand.Rand) string {
 	return fmt.Sprintf("w%d", t.words-1)
 }
 
-// call executes an operation, repeats it until the database is available, and records it with its
+// callUntilAvailable executes an operation, repeats it until the database is available, and records it with its
 // result.
-func (t *clients) call(ctx context.Context, to *target, client int, q request) (response, error) {
+func (t *clients) callUntilAvailable(ctx context.Context, to *target, client int, q request) (response, error) {
 	return t.callSince(ctx, to, client, q, time.Now(), false)
 }
 
@@ -170,7 +170,7 @@ func (t *clients) call(ctx context.Context, to *target, client int, q request) (
 func (t *clients) callSince(ctx context.Context, to *target, client int, q request, called time.Time, again bool) (response, error) {
 	var a response
 	tries, err := t.controller.retry(ctx, func() (err error) {
-		a, err = t.do(ctx, to.id, q)
+		a, err = t.executeOnce(ctx, to.id, q)
 		return err
 	})
 	if err != nil {
@@ -194,8 +194,8 @@ func (t *clients) record(to *target, client int, q request, a response, called t
 	}
 }
 
-// do executes an operation once.
-func (t *clients) do(ctx context.Context, id string, q request) (a response, err error) {
+// executeOnce executes an operation once.
+func (t *clients) executeOnce(ctx context.Context, id string, q request) (a response, err error) {
 	switch q.Verb {
 	case verbStart:
 		_, err = collect.Start(ctx, t.controller.Engine, 0, durable.ID(id))
@@ -231,15 +231,15 @@ func (t *clients) do(ctx context.Context, id string, q request) (a response, err
 	return a, err
 }
 
-// settle resumes each target, and sends it the signals that it still needs to complete.
-func (t *clients) settle(ctx context.Context) error {
+// finish resumes each target, and sends it the signals that it still needs to complete.
+func (t *clients) finish(ctx context.Context) error {
 	const last = clientCount // the client of these operations
 	for _, to := range t.all {
 		if !to.exists {
 			continue
 		}
 		for n := 0; ; n++ {
-			a, err := t.call(ctx, to, last, request{Verb: verbGet})
+			a, err := t.callUntilAvailable(ctx, to, last, request{Verb: verbGet})
 			if err != nil {
 				return fmt.Errorf("I7: %w", err)
 			}
@@ -247,12 +247,12 @@ func (t *clients) settle(ctx context.Context) error {
 				break
 			}
 			if a.Status == state(durable.StatusPaused) {
-				_, err = t.call(ctx, to, last, request{Verb: verbResume})
+				_, err = t.callUntilAvailable(ctx, to, last, request{Verb: verbResume})
 			} else if n <= wantedSignals+to.words {
-				_, err = t.call(ctx, to, last, request{Verb: verbSignal, Word: fmt.Sprintf("last%d", n)})
+				_, err = t.callUntilAvailable(ctx, to, last, request{Verb: verbSignal, Word: fmt.Sprintf("last%d", n)})
 			}
 			if err == nil {
-				err = wait(ctx, 20*time.Millisecond)
+				err = sleepCtx(ctx, 20*time.Millisecond)
 			}
 			if err != nil {
 				return fmt.Errorf("I7: %s is still %s: %w", to.id, a.Status, err)

@@ -20,16 +20,16 @@ type controller struct {
 	plans  *interpreter
 
 	mu         sync.Mutex
-	sent       map[string]sending // signals, by run and step
-	violations []error            // errors that no call may return
+	sent       map[string]signalTimes // signals, by run and step
+	violations []error                // errors that no call may return
 
 	stop    context.CancelFunc
 	senders sync.WaitGroup // the goroutine of sendLoop and those that it starts
 }
 
-// sending holds the times of one signal: when it was first sent, and when it was first
+// signalTimes holds the times of one signal: when it was first sent, and when it was first
 // acknowledged.
-type sending struct{ began, acked time.Time }
+type signalTimes struct{ began, acked time.Time }
 
 func newController(ctx context.Context, p place, book *ledger) (*controller, error) {
 	s, _, err := p.open(ctx)
@@ -40,7 +40,7 @@ func newController(ctx context.Context, p place, book *ledger) (*controller, err
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	c := &controller{Engine: e, place: p, store: s, ledger: book, sent: make(map[string]sending), plans: newInterpreter(book, p.Folder)}
+	c := &controller{Engine: e, place: p, store: s, ledger: book, sent: make(map[string]signalTimes), plans: newInterpreter(book, p.Folder)}
 	t, err := book.tail()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -71,7 +71,7 @@ func (c *controller) retry(ctx context.Context, do func() error) (tries int, err
 		if !errors.Is(err, durable.ErrUnavailable) && !errors.Is(err, durable.ErrLocked) || ctx.Err() != nil {
 			return tries, err
 		}
-		if wait(ctx, 20*time.Millisecond) != nil {
+		if sleepCtx(ctx, 20*time.Millisecond) != nil {
 			return tries, err
 		}
 	}
@@ -79,15 +79,15 @@ func (c *controller) retry(ctx context.Context, do func() error) (tries int, err
 
 // getReplicated is like Get, but returns only a state that no failover can take back.
 func (c *controller) getReplicated(ctx context.Context, id string) (info *durable.RunInfo, err error) {
-	err = c.place.replicated(ctx, func() (err error) {
+	err = c.place.readReplicated(ctx, func() (err error) {
 		info, err = c.Get(ctx, id)
 		return err
 	})
 	return info, err
 }
 
-// await waits until holds returns true for the run.
-func (c *controller) await(ctx context.Context, id string, holds func(*durable.RunInfo) bool) error {
+// awaitRun waits until holds returns true for the run.
+func (c *controller) awaitRun(ctx context.Context, id string, holds func(*durable.RunInfo) bool) error {
 	for {
 		var info *durable.RunInfo
 		_, err := c.retry(ctx, func() (err error) {
@@ -100,7 +100,7 @@ func (c *controller) await(ctx context.Context, id string, holds func(*durable.R
 		if holds(info) {
 			return nil
 		}
-		if wait(ctx, 50*time.Millisecond) != nil {
+		if sleepCtx(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("run %s is still %s (%s)", id, info.Status, info.Reason)
 		}
 	}
@@ -120,7 +120,7 @@ func (c *controller) awaitAll(ctx context.Context, workflow string) error {
 			return nil
 		}
 		if err == nil {
-			err = wait(ctx, 50*time.Millisecond)
+			err = sleepCtx(ctx, 50*time.Millisecond)
 		}
 		if err != nil {
 			return fmt.Errorf("I7: runs of workflow %s have not ended: %w: %+v", workflow, err, page.Runs)
@@ -138,19 +138,19 @@ func (c *controller) addViolation(what string, err error) {
 // sendLoop reads the ledger, and sends each run the signals and token results that it waits for, after
 // a random delay of less than 300 ms. Of the waits that have a deadline, a third are sent nothing, and a third
 // are sent their signal within 20 ms of the deadline.
-func (c *controller) sendLoop(ctx context.Context, t *tail) {
+func (c *controller) sendLoop(ctx context.Context, t *ledgerReader) {
 	defer t.close()
 	known := make(map[string]bool)
 	r := rand.New(rand.NewPCG(1, 1))
-	for wait(ctx, 10*time.Millisecond) == nil {
-		entries, err := t.more()
+	for sleepCtx(ctx, 10*time.Millisecond) == nil {
+		entries, err := t.readNew()
 		if err != nil {
 			c.addViolation("read the ledger", err)
 			return
 		}
 		for _, e := range entries {
 			key := e.Run + "/" + e.Step
-			if e.Kind != kToken || known[key] {
+			if e.Kind != kindAwaitsSignal || known[key] {
 				continue
 			}
 			known[key] = true
@@ -165,7 +165,7 @@ func (c *controller) sendLoop(ctx context.Context, t *tail) {
 				}
 			}
 			c.senders.Go(func() {
-				if wait(ctx, delay) == nil {
+				if sleepCtx(ctx, delay) == nil {
 					c.send(ctx, e)
 				}
 			})
@@ -178,7 +178,7 @@ func (c *controller) send(ctx context.Context, e entry) {
 	payload, key := payloadFor(e.Run, e.Step), e.Run+"/"+e.Step
 	c.mu.Lock()
 	if c.sent[key].began.IsZero() {
-		c.sent[key] = sending{began: time.Now()}
+		c.sent[key] = signalTimes{began: time.Now()}
 	}
 	c.mu.Unlock()
 	_, err := c.retry(ctx, func() error {
@@ -191,7 +191,7 @@ func (c *controller) send(ctx context.Context, e entry) {
 	case err == nil:
 		c.mu.Lock()
 		if s := c.sent[key]; s.acked.IsZero() { // a repeated signal has the same key, and is not kept
-			c.sent[key] = sending{s.began, time.Now()}
+			c.sent[key] = signalTimes{s.began, time.Now()}
 		}
 		c.mu.Unlock()
 	case errors.Is(err, durable.ErrState), ctx.Err() != nil: // the run has ended

@@ -51,7 +51,7 @@ func (p place) wrongCounts(ctx context.Context, s durable.Store) (wrong []string
 
 // compareCounts compares counts and places until ctx ends.
 func (l *queueLoad) compareCounts(ctx context.Context) {
-	for wait(ctx, 300*time.Millisecond) == nil {
+	for sleepCtx(ctx, 300*time.Millisecond) == nil {
 		if l.compareOnce(ctx) != nil {
 			return
 		}
@@ -67,7 +67,7 @@ func (l *queueLoad) compareOnce(ctx context.Context) error {
 		return nil // the next comparison follows
 	}
 	l.mu.Lock()
-	l.counted++
+	l.countComparisons++
 	l.mu.Unlock()
 	if len(wrong) == 0 {
 		return nil

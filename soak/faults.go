@@ -33,19 +33,19 @@ func newFaults(p place, w *workers, seed uint64) *faults {
 	return f
 }
 
-// run injects faults until ctx ends, each kind at least once. All workers and the servers are up again when it
+// injectFaults injects faults until ctx ends, each kind at least once. All workers and the servers are up again when it
 // returns.
-func (f *faults) run(ctx context.Context) error {
+func (f *faults) injectFaults(ctx context.Context) error {
 	killed := f.killer.begin(ctx)
 	if f.place.servers != nil {
 		f.running.Go(func() {
-			if err := f.place.servers.run(ctx); err != nil {
+			if err := f.place.servers.injectFaults(ctx); err != nil {
 				f.fail(fmt.Errorf("the servers: %w", err))
 			}
 		})
 	}
 	order := f.rand.Perm(len(f.kinds))
-	for n := 0; wait(ctx, time.Duration(600+f.rand.IntN(1000))*time.Millisecond) == nil; n++ {
+	for n := 0; sleepCtx(ctx, time.Duration(600+f.rand.IntN(1000))*time.Millisecond) == nil; n++ {
 		kind := f.rand.IntN(len(f.kinds))
 		if n < len(order) {
 			kind = order[n]
@@ -64,8 +64,8 @@ func (f *faults) fail(err error) {
 	f.errs = append(f.errs, err)
 }
 
-// pick returns a worker to which no other fault is under way, or -1 if there is none.
-func (f *faults) pick() int {
+// pickWorker returns a worker to which no other fault is under way, or -1 if there is none.
+func (f *faults) pickWorker() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range f.rand.Perm(len(f.busy)) {
@@ -77,8 +77,8 @@ func (f *faults) pick() int {
 	return -1
 }
 
-// during calls do, which injects a fault into worker i, in a new goroutine.
-func (f *faults) during(i int, do func() error) {
+// injectInto calls do, which injects a fault into worker i, in a new goroutine.
+func (f *faults) injectInto(i int, do func() error) {
 	f.running.Go(func() {
 		err := do()
 		f.mu.Lock()
@@ -92,37 +92,37 @@ func (f *faults) during(i int, do func() error) {
 
 // kill kills a worker, and starts another less than 400 ms later.
 func (f *faults) kill(ctx context.Context) {
-	i, delay := f.pick(), time.Duration(f.rand.IntN(400))*time.Millisecond
+	i, delay := f.pickWorker(), time.Duration(f.rand.IntN(400))*time.Millisecond
 	if i < 0 {
 		return
 	}
 	f.kill9++
-	f.during(i, func() error {
+	f.injectInto(i, func() error {
 		f.workers.kill(i)
-		_ = wait(ctx, delay) // ctx may end first
+		_ = sleepCtx(ctx, delay) // ctx may end first
 		return f.workers.start(i)
 	})
 }
 
 // stop stops a worker (SIGSTOP) for longer than its leases last, and continues it.
 func (f *faults) stop(ctx context.Context) {
-	i, delay := f.pick(), lease*time.Duration(120+f.rand.IntN(100))/100
+	i, delay := f.pickWorker(), lease*time.Duration(120+f.rand.IntN(100))/100
 	if i < 0 {
 		return
 	}
 	f.sigstop++
 	p := f.workers.worker(i)
-	f.during(i, func() error {
+	f.injectInto(i, func() error {
 		if err := p.signal(syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("stop a worker: %w", err)
 		}
-		_ = wait(context.WithoutCancel(ctx), delay) // ctx does not shorten the wait, because a shorter stop would cause no fault
+		_ = sleepCtx(context.WithoutCancel(ctx), delay) // ctx does not shorten the wait, because a shorter stop would cause no fault
 		return p.signal(syscall.SIGCONT)
 	})
 }
 
-// wait waits for d. It returns the error of ctx if that ends first.
-func wait(ctx context.Context, d time.Duration) error {
+// sleepCtx waits for d. It returns the error of ctx if that ends first.
+func sleepCtx(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

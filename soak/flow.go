@@ -31,13 +31,13 @@ func limited(book *ledger) *durable.Workflow[int, int] {
 	return durable.Define("limited", func(c *durable.Ctx, n int) (int, error) {
 		for i := range limitedSteps {
 			err := c.Do("few-"+strconv.Itoa(i), func(ctx context.Context) error {
-				e := entry{Kind: kHold, Run: c.RunID(), Exec: rand.Text(), Step: few.Name(), Attempt: durable.Attempt(ctx)}
+				e := entry{Kind: kindPermitHeld, Run: c.RunID(), Exec: rand.Text(), Step: few.Name(), Attempt: durable.Attempt(ctx)}
 				book.add(e)
-				err := wait(ctx, time.Duration(10+n*7%50)*time.Millisecond)
-				e.Kind = kFree
+				err := sleepCtx(ctx, time.Duration(10+n*7%50)*time.Millisecond)
+				e.Kind = kindPermitFreed
 				book.add(e)
 				return err
-			}, few.Permit(), durable.Retry(tries))
+			}, few.Permit(), durable.Retry(retryPolicy))
 			if err != nil {
 				return 0, err
 			}
@@ -52,7 +52,7 @@ func limited(book *ledger) *durable.Workflow[int, int] {
 // tick returns the workflow of the schedule of the same name.
 func tick(book *ledger) *durable.Workflow[int, int] {
 	return durable.Define(tickName, func(c *durable.Ctx, n int) (int, error) {
-		book.add(entry{Kind: kTick, Run: c.RunID(), Value: durable.ScheduledAt(c).Format(time.RFC3339)})
+		book.add(entry{Kind: kindScheduled, Run: c.RunID(), Value: durable.ScheduledAt(c).Format(time.RFC3339)})
 		return n, nil
 	})
 }
@@ -82,7 +82,7 @@ func (l *flow) begin(ctx context.Context) (done func(), err error) {
 	go func() {
 		defer close(ended)
 		free := make(chan struct{}, limitedLive)
-		for n := 0; wait(ctx, 100*time.Millisecond) == nil; n++ {
+		for n := 0; sleepCtx(ctx, 100*time.Millisecond) == nil; n++ {
 			select {
 			case free <- struct{}{}:
 			case <-ctx.Done():
@@ -113,7 +113,7 @@ func (l *flow) follow(ctx context.Context, n int) error {
 		return fmt.Errorf("start %s: %w", id, err)
 	}
 	_, err = l.controller.retry(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 2*settle)
+		ctx, cancel := context.WithTimeout(ctx, 2*finishTimeout)
 		defer cancel()
 		_, err := run.Result(ctx)
 		return err
@@ -124,8 +124,8 @@ func (l *flow) follow(ctx context.Context, n int) error {
 	return nil
 }
 
-// settle pauses the schedule when it has fired what is due, and waits until all runs have ended.
-func (l *flow) settle(ctx context.Context) error {
+// finish pauses the schedule when it has fired what is due, and waits until all runs have ended.
+func (l *flow) finish(ctx context.Context) error {
 	l.followed.Wait()
 	begun := time.Now()
 	for {
@@ -140,7 +140,7 @@ func (l *flow) settle(ctx context.Context) error {
 		if len(fires) > 0 && fires[0].At.After(begun) {
 			break
 		}
-		if wait(ctx, 100*time.Millisecond) != nil {
+		if sleepCtx(ctx, 100*time.Millisecond) != nil {
 			return fmt.Errorf("I7: the schedule has not fired since %v: %+v", begun, fires)
 		}
 	}

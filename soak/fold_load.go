@@ -20,7 +20,7 @@ const (
 
 // foldLoad makes starts that fold, in transactions of their own, in transactions of a user that stay open, and in steps.
 type foldLoad struct {
-	*folder
+	*foldStarter
 	controller *controller
 	seed       uint64
 	next       atomic.Int64 // inputs differ
@@ -31,7 +31,7 @@ type foldLoad struct {
 }
 
 func newFoldLoad(c *controller, seed uint64) *foldLoad {
-	l := &foldLoad{folder: newFolder(c.ledger), controller: c, seed: seed}
+	l := &foldLoad{foldStarter: newFolder(c.ledger), controller: c, seed: seed}
 	l.engine = c.Engine
 	return l
 }
@@ -43,7 +43,7 @@ func (l *foldLoad) begin(ctx context.Context) (done func()) {
 	work := func(n uint64, longest time.Duration, do func(context.Context, *random.Rand) error) {
 		r := random.New(random.NewPCG(l.seed, 500+n))
 		atWork.Go(func() {
-			for wait(ctx, r.N(longest)) == nil {
+			for sleepCtx(ctx, r.N(longest)) == nil {
 				if err := do(life, r); err != nil {
 					l.mu.Lock()
 					l.errs = append(l.errs, err)
@@ -55,7 +55,7 @@ func (l *foldLoad) begin(ctx context.Context) (done func()) {
 	}
 	for i, kind := range []string{foldSingleton, foldDebounce, foldThrottle} {
 		for k := range foldClients {
-			work(uint64(10*i+k), 400*time.Millisecond, func(ctx context.Context, r *random.Rand) error { return l.one(ctx, l.draw(kind, r)) })
+			work(uint64(10*i+k), 400*time.Millisecond, func(ctx context.Context, r *random.Rand) error { return l.makeStart(ctx, l.drawStart(kind, r)) })
 		}
 	}
 	work(100, 500*time.Millisecond, l.inStep)
@@ -63,9 +63,9 @@ func (l *foldLoad) begin(ctx context.Context) (done func()) {
 	return atWork.Wait
 }
 
-// draw draws a start.
-func (l *foldLoad) draw(kind string, r *random.Rand) feed {
-	in := feed{Kind: kind, keyed: keyed{Key: fmt.Sprint("k", r.IntN(foldKeys)), N: int(l.next.Add(1))}}
+// drawStart draws a start.
+func (l *foldLoad) drawStart(kind string, r *random.Rand) feedingInput {
+	in := feedingInput{Kind: kind, foldInput: foldInput{Key: fmt.Sprint("k", r.IntN(foldKeys)), N: int(l.next.Add(1))}}
 	if kind == foldSingleton {
 		modes := []durable.WhileLive{durable.WhileLiveJoin, durable.WhileLiveRefuse, durable.WhileLiveReplace}
 		in.Mode = string(modes[r.IntN(len(modes))])
@@ -73,8 +73,8 @@ func (l *foldLoad) draw(kind string, r *random.Rand) feed {
 	return in
 }
 
-// one makes a start, and repeats it until the database is available.
-func (l *foldLoad) one(ctx context.Context, in feed) error {
+// makeStart makes a start, and repeats it until the database is available.
+func (l *foldLoad) makeStart(ctx context.Context, in feedingInput) error {
 	id := rand.Text()
 	_, err := l.controller.retry(ctx, func() error {
 		_, err := l.start(ctx, in, id, l.startWith)
@@ -85,7 +85,7 @@ func (l *foldLoad) one(ctx context.Context, in feed) error {
 
 // inStep starts a run whose step makes a start: a worker that dies in between makes it again.
 func (l *foldLoad) inStep(ctx context.Context, r *random.Rand) error {
-	in := l.draw([]string{foldSingleton, foldDebounce, foldDebounce}[r.IntN(3)], r)
+	in := l.drawStart([]string{foldSingleton, foldDebounce, foldDebounce}[r.IntN(3)], r)
 	if in.Mode == string(durable.WhileLiveRefuse) {
 		in.Mode = string(durable.WhileLiveJoin)
 	}
@@ -99,7 +99,7 @@ func (l *foldLoad) inStep(ctx context.Context, r *random.Rand) error {
 
 // inTransaction makes a start in a transaction that stays open for a while, and is then committed or rolled back.
 func (l *foldLoad) inTransaction(ctx context.Context, r *random.Rand) error {
-	in := l.draw([]string{foldSingleton, foldDebounce}[r.IntN(2)], r)
+	in := l.drawStart([]string{foldSingleton, foldDebounce}[r.IntN(2)], r)
 	longest := longestOpen
 	if l.controller.place.servers == nil {
 		longest = longestOpenSQLite
@@ -107,13 +107,13 @@ func (l *foldLoad) inTransaction(ctx context.Context, r *random.Rand) error {
 	open, commits := r.N(longest), r.IntN(4) > 0
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	tx, err := l.controller.place.begin(ctx, l.controller.store)
+	tx, err := l.controller.place.beginUserTx(ctx, l.controller.store)
 	if err != nil {
 		return nil // the database is away
 	}
-	x := entry{Kind: kFold, Exec: rand.Text(), Step: in.Kind + "/" + in.Key, Value: in.Mode, Attempt: in.N}
+	x := entry{Kind: kindFoldBegun, Exec: rand.Text(), Step: in.Kind + "/" + in.Key, Value: in.Mode, Attempt: in.N}
 	l.ledger.add(x)
-	run, err := l.startOnly(ctx, in, func(ctx context.Context, w *durable.Workflow[keyed, int], in keyed, opts ...durable.StartOption) (*durable.Run[int], error) {
+	run, err := l.startWithKind(ctx, in, func(ctx context.Context, w *durable.Workflow[foldInput, int], in foldInput, opts ...durable.StartOption) (*durable.Run[int], error) {
 		return startIn(ctx, tx, l.controller.Engine, w, in, opts...)
 	})
 	if err != nil {
@@ -127,10 +127,10 @@ func (l *foldLoad) inTransaction(ctx context.Context, r *random.Rand) error {
 		}
 		return fmt.Errorf("start %s in an open transaction: %w", x.Step, err)
 	}
-	_ = wait(ctx, open)
+	_ = sleepCtx(ctx, open)
 	if !commits {
 		if tx.rollback(ctx) == nil {
-			x.Kind, x.Err = kFolded, "rolled back"
+			x.Kind, x.Err = kindFoldEnded, "rolled back"
 			l.ledger.add(x)
 		}
 		return nil
@@ -141,11 +141,11 @@ func (l *foldLoad) inTransaction(ctx context.Context, r *random.Rand) error {
 	l.mu.Lock()
 	l.open++
 	l.mu.Unlock()
-	return l.led(x, run, nil)
+	return l.recordOutcome(x, run, nil)
 }
 
-// settle waits until the runs of all starts have ended.
-func (l *foldLoad) settle(ctx context.Context) error {
+// finish waits until the runs of all starts have ended.
+func (l *foldLoad) finish(ctx context.Context) error {
 	for _, d := range []string{l.feeding.Name(), l.latest.Name(), l.single.Name(), l.some.Name()} {
 		if err := l.controller.awaitAll(ctx, d); err != nil {
 			return err

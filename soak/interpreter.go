@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	errMeant = durable.RegisterError("soak.meant", errors.New("as planned"))
-	tries    = durable.Fixed(50*time.Millisecond, 12) // of steps that succeed in the end
+	errPlanned  = durable.RegisterError("soak.meant", errors.New("as planned"))
+	retryPolicy = durable.Fixed(50*time.Millisecond, 12) // of steps that succeed in the end
 )
 
 // interpreter executes plans.
@@ -40,7 +40,7 @@ func newInterpreter(book *ledger, folder string) *interpreter {
 
 // workflow returns the workflow that executes the plan.
 func (p *interpreter) workflow(of *plan) *durable.Workflow[plan, []string] {
-	if of.diverges() {
+	if of.mayDiverge() {
 		return p.changing
 	}
 	return p.order
@@ -56,10 +56,10 @@ type execution struct {
 
 func (p *interpreter) interpret(c *durable.Ctx, in plan) ([]string, error) {
 	x := &execution{interpreter: p, c: c, run: c.RunID(), id: rand.Text()}
-	x.ledger.add(entry{Kind: kEnter, Run: x.run, Exec: x.id})
+	x.ledger.add(entry{Kind: kindFunctionBegun, Run: x.run, Exec: x.id})
 	out := make([]string, 0, len(in.Acts))
 	for _, a := range in.Acts {
-		v, err := x.do(a)
+		v, err := x.executeAct(a)
 		if err != nil {
 			return nil, err
 		}
@@ -67,70 +67,70 @@ func (p *interpreter) interpret(c *durable.Ctx, in plan) ([]string, error) {
 	}
 	switch in.End {
 	case endsFailed:
-		return nil, errMeant
+		return nil, errPlanned
 	case endsPanic:
-		panic(errMeant.Error())
+		panic(errPlanned.Error())
 	}
 	return out, nil
 }
 
-// do executes one act, and returns its recorded value or failure as text. An error means that the run is
+// executeAct executes one act, and returns its recorded value or failure as text. An error means that the run is
 // suspended, or must end.
-func (x *execution) do(a act) (string, error) {
+func (x *execution) executeAct(a act) (string, error) {
 	switch a.Do {
 	case doStep:
 		return x.step(x.c, a, a.Name)
 	case doFlaky:
-		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.time(), 12)))
+		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.duration(), 12)))
 	case doFailing:
-		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.time(), a.N)))
+		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.duration(), a.N)))
 	case doOnce:
 		return x.step(x.c, a, a.Name, durable.AtMostOnce())
 	case doVerify:
-		return x.step(x.c, a, a.Name, durable.Verify(func(context.Context) (string, bool, error) { return x.marked(a.Name) }))
+		return x.step(x.c, a, a.Name, durable.Verify(func(context.Context) (string, bool, error) { return x.readMark(a.Name) }))
 	case doNaN:
 		_, err := x.c.Step(a.Name, func(ctx context.Context) (float64, error) {
-			x.begin(ctx, a, a.Name)
+			x.recordStepCall(ctx, a, a.Name)
 			return math.NaN(), nil
 		})
-		return x.ack(a, a.Name, "", err)
+		return x.recordReturn(a, a.Name, "", err)
 	case doTx:
 		v, err := x.tx(x.c, a.Name, func(ctx context.Context) string {
-			x.begin(ctx, a, a.Name)
+			x.recordStepCall(ctx, a, a.Name)
 			return rand.Text()
 		})
-		return x.ack(a, a.Name, v, err)
+		return x.recordReturn(a, a.Name, v, err)
 	case doSleep:
-		return x.ack(a, a.Name, "", x.c.Sleep(a.Name, a.time()))
+		return x.recordReturn(a, a.Name, "", x.c.Sleep(a.Name, a.duration()))
 	case doReceive:
-		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do})
+		x.ledger.add(entry{Kind: kindAwaitsSignal, Run: x.run, Step: a.Name, Do: a.Do})
 		v, err := x.c.Receive[string](a.Name)
-		return x.ack(a, a.Name, v, err)
+		return x.recordReturn(a, a.Name, v, err)
 	case doWithin:
-		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: a.time().String()})
-		v, err := x.c.Receive[string](a.Name, durable.Within(a.time()), durable.Else(nothing))
-		return x.ack(a, a.Name, v, err)
+		x.ledger.add(entry{Kind: kindAwaitsSignal, Run: x.run, Step: a.Name, Do: a.Do, Value: a.duration().String()})
+		v, err := x.c.Receive[string](a.Name, durable.Within(a.duration()), durable.Else(nothingReceived))
+		return x.recordReturn(a, a.Name, v, err)
 	case doAwait:
 		wait := x.c.Callback[string](a.Name)
-		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: wait.Token()})
+		x.ledger.add(entry{Kind: kindAwaitsSignal, Run: x.run, Step: a.Name, Do: a.Do, Value: wait.Token()})
 		v, err := wait.Wait()
-		return x.ack(a, a.Name, v, err)
+		return x.recordReturn(a, a.Name, v, err)
 	case doCompensate:
 		return "", x.c.Compensate(a.Name, func(ctx context.Context) error {
-			x.begin(ctx, a, a.Name)
+			x.recordStepCall(ctx, a, a.Name)
 			return nil
-		}, durable.Retry(tries))
+		}, durable.Retry(retryPolicy))
 	case doChanged:
-		return x.changed(a)
+		return x.executeChanged(a)
 	}
-	return x.several(a)
+	return x.executeCompound(a)
 }
 
-// nothing is the value of a Receive whose deadline has passed.
-const nothing = "nothing came"
+// nothingReceived is the value of a Receive whose deadline has passed.
+const nothingReceived = "nothing came"
 
-// several executes an act of several calls.
-func (x *execution) several(a act) (string, error) {
+// executeCompound executes an act of several calls.
+func (x *execution) executeCompound(a act) (string, error) {
 	switch a.Do {
 	case doMap:
 		items := make([]int, a.N)
@@ -138,20 +138,20 @@ func (x *execution) several(a act) (string, error) {
 			items[i] = i
 		}
 		out, err := x.c.Map(a.Name, items, func(ctx context.Context, i int) (string, error) {
-			x.begin(ctx, a, fmt.Sprintf("%s/%d", a.Name, i))
+			x.recordStepCall(ctx, a, fmt.Sprintf("%s/%d", a.Name, i))
 			return rand.Text(), nil
 		})
 		for i, v := range out {
 			if err == nil {
-				_, err = x.ack(a, fmt.Sprintf("%s/%d", a.Name, i), v, nil)
+				_, err = x.recordReturn(a, fmt.Sprintf("%s/%d", a.Name, i), v, nil)
 			}
 		}
 		return strings.Join(out, ","), err
 	case doRace:
-		return x.race(a)
+		return x.executeRace(a)
 	case doWaitForever:
 		v, err := x.c.Receive[string](a.Name)
-		return x.ack(a, a.Name, v, err)
+		return x.recordReturn(a, a.Name, v, err)
 	case doBranches:
 		out, err := durable.All(x.branches(a)...)
 		return strings.Join(out, ","), err
@@ -161,13 +161,13 @@ func (x *execution) several(a act) (string, error) {
 			rest = durable.CancelLosers
 		}
 		i, v, err := durable.Any(x.c, a.Name, rest, x.branches(a)...)
-		return x.ack(a, a.Name, fmt.Sprint(i, " ", v), err)
+		return x.recordReturn(a, a.Name, fmt.Sprint(i, " ", v), err)
 	case doQuorum:
 		which, err := durable.Quorum(x.c, a.Name, a.N-1, durable.KeepLosers, x.branches(a)...)
-		return x.ack(a, a.Name, fmt.Sprint(which), err)
+		return x.recordReturn(a, a.Name, fmt.Sprint(which), err)
 	case doChild:
 		out, err := x.c.Child(a.Name, x.workflow(a.Plan), *a.Plan)
-		return x.ack(a, a.Name, strings.Join(out, ";"), err)
+		return x.recordReturn(a, a.Name, strings.Join(out, ";"), err)
 	case doDetached:
 		_, err := x.c.StartChild(a.Name, x.workflow(a.Plan), *a.Plan, durable.Detached())
 		return "", err
@@ -191,9 +191,9 @@ func (x *execution) branches(a act) (all []*durable.Future[string]) {
 	return all
 }
 
-// race calls Any with a branch that takes Ms and with N losers. A loser starts a child, and waits for the signal
+// executeRace calls Any with a branch that takes Ms and with N losers. A loser starts a child, and waits for the signal
 // that the function itself receives after the choice: the choice must end the losers before they receive it.
-func (x *execution) race(a act) (string, error) {
+func (x *execution) executeRace(a act) (string, error) {
 	all := []*durable.Future[string]{x.c.Go(a.Name+"-quick", func(c *durable.Ctx) (string, error) {
 		return x.step(c, act{Do: doStep, Name: "one", Ms: a.Ms}, a.Name+"-quick/one")
 	})}
@@ -219,13 +219,13 @@ func (x *execution) race(a act) (string, error) {
 		}))
 	}
 	i, v, err := durable.Any(x.c, a.Name, durable.CancelLosers, all...)
-	if v, err = x.ack(a, a.Name, fmt.Sprint(i, " ", v), err); err != nil {
+	if v, err = x.recordReturn(a, a.Name, fmt.Sprint(i, " ", v), err); err != nil {
 		return "", err
 	}
 	signal := a.Name + "-signal"
-	x.ledger.add(entry{Kind: kToken, Run: x.run, Step: signal, Do: doReceive})
+	x.ledger.add(entry{Kind: kindAwaitsSignal, Run: x.run, Step: signal, Do: doReceive})
 	got, err := x.c.Receive[string](signal)
-	if got, err = x.ack(act{Do: doReceive, Name: signal}, signal, got, err); err != nil {
+	if got, err = x.recordReturn(act{Do: doReceive, Name: signal}, signal, got, err); err != nil {
 		return "", err
 	}
 	for _, f := range all[1:] {
@@ -239,12 +239,12 @@ func (x *execution) race(a act) (string, error) {
 // step calls Step once. place is the name of the step with its scope.
 func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.StepOption) (string, error) {
 	v, err := c.Step(a.Name, func(ctx context.Context) (string, error) {
-		x.begin(ctx, a, place)
+		x.recordStepCall(ctx, a, place)
 		if a.Do == doFailing || a.Do == doFlaky && durable.Attempt(ctx) <= a.N {
-			return "", errMeant
+			return "", errPlanned
 		}
 		if a.Ms > 0 && a.Do != doFlaky {
-			done := time.NewTimer(a.time())
+			done := time.NewTimer(a.duration())
 			defer done.Stop()
 			select {
 			case <-done.C:
@@ -253,15 +253,15 @@ func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.St
 			}
 		}
 		if a.Do == doVerify {
-			return x.mark(a.Name)
+			return x.writeMark(a.Name)
 		}
 		return rand.Text(), nil
 	}, opts...)
-	return x.ack(a, place, v, err)
+	return x.recordReturn(a, place, v, err)
 }
 
-// changed calls Step in the first execution of the run, and Sleep in later ones.
-func (x *execution) changed(a act) (string, error) {
+// executeChanged calls Step in the first execution of the run, and Sleep in later ones.
+func (x *execution) executeChanged(a act) (string, error) {
 	f, err := os.OpenFile(filepath.Join(x.folder, "changed-"+x.run), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_ = f.Close()
@@ -271,11 +271,11 @@ func (x *execution) changed(a act) (string, error) {
 	} else if err := x.c.Sleep(a.Name, 0); err != nil {
 		return "", err
 	}
-	return "", x.c.Sleep(a.Name+"-park", a.time())
+	return "", x.c.Sleep(a.Name+"-park", a.duration())
 }
 
-// mark writes a value to a file, unless another execution has done so, and returns the value in the file.
-func (x *execution) mark(name string) (string, error) {
+// writeMark writes a value to a file, unless another execution has done so, and returns the value in the file.
+func (x *execution) writeMark(name string) (string, error) {
 	path := filepath.Join(x.folder, "mark-"+x.run+"-"+name)
 	f, err := os.CreateTemp(x.folder, "new-")
 	if err != nil {
@@ -288,7 +288,7 @@ func (x *execution) mark(name string) (string, error) {
 		return "", err
 	}
 	if err := os.Link(f.Name(), path); errors.Is(err, os.ErrExist) { // written by another execution
-		value, _, err = x.marked(name)
+		value, _, err = x.readMark(name)
 		return value, err
 	} else if err != nil {
 		return "", err
@@ -296,8 +296,8 @@ func (x *execution) mark(name string) (string, error) {
 	return value, nil
 }
 
-// marked returns the value that mark wrote, and reports whether mark wrote one.
-func (x *execution) marked(name string) (string, bool, error) {
+// readMark returns the value that mark wrote, and reports whether mark wrote one.
+func (x *execution) readMark(name string) (string, bool, error) {
 	b, err := os.ReadFile(filepath.Join(x.folder, "mark-"+x.run+"-"+name))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", false, nil
@@ -305,23 +305,23 @@ func (x *execution) marked(name string) (string, bool, error) {
 	return string(b), err == nil, err
 }
 
-// begin records that the function of a step was called.
-func (x *execution) begin(ctx context.Context, a act, place string) {
-	x.ledger.add(entry{Kind: kBegin, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Attempt: durable.Attempt(ctx)})
+// recordStepCall records that the function of a step was called.
+func (x *execution) recordStepCall(ctx context.Context, a act, place string) {
+	x.ledger.add(entry{Kind: kindStepCalled, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Attempt: durable.Attempt(ctx)})
 }
 
-// ack records what a durable call has returned, if that is a checkpoint: a value, or a failure, with
+// recordReturn records what a durable call has returned, if that is a checkpoint: a value, or a failure, with
 // which the plan continues. Other errors are returned.
-func (x *execution) ack(a act, place, value string, err error) (string, error) {
+func (x *execution) recordReturn(a act, place, value string, err error) (string, error) {
 	var step *durable.StepError
 	var child *durable.RunError
-	e := entry{Kind: kAck, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Value: value}
+	e := entry{Kind: kindCallReturned, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Value: value}
 	switch {
 	case err == nil:
 	case errors.Is(err, durable.ErrSuspended), x.c.Err() != nil:
 		return "", err
 	case errors.As(err, &step):
-		e.Value, e.Err = "", reason(err)
+		e.Value, e.Err = "", failureKind(err)
 	case errors.As(err, &child): // its reason is not compared: the child may have diverged
 		e.Value, e.Err = "", "child "+string(child.Status)
 	default:
@@ -334,10 +334,10 @@ func (x *execution) ack(a act, place, value string, err error) (string, error) {
 	return value, nil
 }
 
-// reason returns the kind of the failure of a step.
-func reason(err error) string {
+// failureKind returns the kind of the failure of a step.
+func failureKind(err error) string {
 	for text, kind := range map[string]error{
-		"meant": errMeant, "unknown": durable.ErrOutcomeUnknown, "encode": durable.ErrNotEncodable, "timeout": durable.ErrTimeout,
+		"meant": errPlanned, "unknown": durable.ErrOutcomeUnknown, "encode": durable.ErrNotEncodable, "timeout": durable.ErrTimeout,
 	} {
 		if errors.Is(err, kind) {
 			return text
@@ -346,8 +346,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// text returns a recorded value without its JSON quotes.
-func text(b []byte) string {
+// unquote returns a recorded value without its JSON quotes.
+func unquote(b []byte) string {
 	var s string
 	if json.Unmarshal(b, &s) != nil {
 		return string(b)

@@ -37,11 +37,11 @@ func (k *killerRun) work(ctx context.Context) error {
 	}
 	select {
 	case <-p.ended:
-		if !p.killed() {
+		if !p.wasKilled() {
 			return fmt.Errorf("the worker of the run that kills its process was not ended by SIGKILL: %w", p.end())
 		}
 		k.kills++
-		return wait(context.WithoutCancel(ctx), 100*time.Millisecond)
+		return sleepCtx(context.WithoutCancel(ctx), 100*time.Millisecond)
 	case <-ctx.Done():
 		return p.drainKiller(k)
 	}
@@ -50,23 +50,23 @@ func (k *killerRun) work(ctx context.Context) error {
 // drainKiller drains a worker that its run may kill meanwhile.
 func (p *process) drainKiller(k *killerRun) error {
 	err := p.drain()
-	if err != nil && p.killed() {
+	if err != nil && p.wasKilled() {
 		k.kills++
 		return nil
 	}
 	return err
 }
 
-// settle executes the run until it is paused by its crashes, cancels it, and waits for its end: the
+// finish executes the run until it is paused by its crashes, cancels it, and waits for its end: the
 // cancelled run does not call its step again.
-func (k *killerRun) settle(ctx context.Context, c *controller) error {
+func (k *killerRun) finish(ctx context.Context, c *controller) error {
 	if k.err != nil {
 		return k.err
 	}
 	working, enough := context.WithCancel(ctx)
 	defer enough()
 	done := k.begin(working)
-	err := c.await(ctx, killerID, func(i *durable.RunInfo) bool { return i.Status == durable.StatusPaused })
+	err := c.awaitRun(ctx, killerID, func(i *durable.RunInfo) bool { return i.Status == durable.StatusPaused })
 	if err == nil {
 		_, err = c.retry(ctx, func() error {
 			_, err := c.Cancel(ctx, killerID)
@@ -74,7 +74,7 @@ func (k *killerRun) settle(ctx context.Context, c *controller) error {
 		})
 	}
 	if err == nil {
-		err = c.await(ctx, killerID, func(i *durable.RunInfo) bool { return i.Status == durable.StatusCancelled })
+		err = c.awaitRun(ctx, killerID, func(i *durable.RunInfo) bool { return i.Status == durable.StatusCancelled })
 	}
 	enough()
 	done()

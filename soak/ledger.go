@@ -16,31 +16,31 @@ import (
 type kind string
 
 const (
-	kEnter kind = "enter" // an execution of a run's function begins
-	kBegin kind = "begin" // a step's function is called
-	kAck   kind = "ack"   // a durable call has returned Value, or the failure Err
-	kToken kind = "token" // a run waits for a signal, or for the result of the token Value
-	kClaim kind = "claim" // runs were claimed, until the time Value
-	kTry   kind = "try"   // a batch is about to be committed
-	kDid   kind = "did"   // the batch was committed, with these outcomes
-	kLeak  kind = "leak"  // a worker has leaked goroutines
-	kHold  kind = "hold"  // a function that has a permit of the limit Step begins
-	kFree  kind = "free"  // it returns
-	kGrant kind = "grant" // the limit Step granted a permit at the time Value
-	kTick  kind = "tick"  // the run of the scheduled time Value is executed
+	kindFunctionBegun kind = "enter" // an execution of a run's function begins
+	kindStepCalled    kind = "begin" // a step's function is called
+	kindCallReturned  kind = "ack"   // a durable call has returned Value, or the failure Err
+	kindAwaitsSignal  kind = "token" // a run waits for a signal, or for the result of the token Value
+	kindClaimed       kind = "claim" // runs were claimed, until the time Value
+	kindCommitting    kind = "try"   // a batch is about to be committed
+	kindCommitted     kind = "did"   // the batch was committed, with these outcomes
+	kindLeaked        kind = "leak"  // a worker has leaked goroutines
+	kindPermitHeld    kind = "hold"  // a function that has a permit of the limit Step begins
+	kindPermitFreed   kind = "free"  // it returns
+	kindPermitGranted kind = "grant" // the limit Step granted a permit at the time Value
+	kindScheduled     kind = "tick"  // the run of the scheduled time Value is executed
 
-	kIn     kind = "in"     // the function of a run in the queue Step, or of the workflow Step, with the key Value is called
-	kOut    kind = "out"    // it returns
-	kAdmit  kind = "admit"  // Attempt runs of the queue Step were admitted at the time Value
-	kRenew  kind = "renew"  // the leases of runs were extended until the time Value
-	kAsk    kind = "ask"    // the verb Step is about to be called, for a queue or a run
-	kAsked  kind = "asked"  // it has returned
-	kFold   kind = "fold"   // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
-	kFolded kind = "folded" // it has led to the run, or to Err
-	kOpen   kind = "open"   // an execution of a run that is repaired begins
-	kMake   kind = "make"   // it calls the function of a step with the idempotency key Step
-	kKept   kind = "kept"   // the step has returned the recorded Value
-	kRan    kind = "ran"    // the run of a debounced start is executed with the input Value
+	kindQueuedBegun      kind = "in"     // the function of a run in the queue Step, or of the workflow Step, with the key Value is called
+	kindQueuedReturned   kind = "out"    // it returns
+	kindAdmitted         kind = "admit"  // Attempt runs of the queue Step were admitted at the time Value
+	kindRenewed          kind = "renew"  // the leases of runs were extended until the time Value
+	kindVerbCalled       kind = "ask"    // the verb Step is about to be called, for a queue or a run
+	kindVerbReturned     kind = "asked"  // it has returned
+	kindFoldBegun        kind = "fold"   // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
+	kindFoldEnded        kind = "folded" // it has led to the run, or to Err
+	kindRepairedBegun    kind = "open"   // an execution of a run that is repaired begins
+	kindRepairedStep     kind = "make"   // it calls the function of a step with the idempotency key Step
+	kindRepairedReturned kind = "kept"   // the step has returned the recorded Value
+	kindDebounceRan      kind = "ran"    // the run of a debounced start is executed with the input Value
 )
 
 // entry is one line of the ledger. Its kind determines which fields are set.
@@ -105,26 +105,26 @@ func (l *ledger) add(e entry) {
 
 func (l *ledger) close() error { return l.file.Close() }
 
-// tail reads a ledger as it grows.
-type tail struct {
-	file *os.File
-	in   *bufio.Reader
-	part []byte // the beginning of a line whose end is not written yet
+// ledgerReader reads a ledger as it grows.
+type ledgerReader struct {
+	file        *os.File
+	in          *bufio.Reader
+	partialLine []byte // the beginning of a line whose end is not written yet
 }
 
-func (l *ledger) tail() (*tail, error) {
+func (l *ledger) tail() (*ledgerReader, error) {
 	f, err := os.Open(l.file.Name())
 	if err != nil {
 		return nil, err
 	}
-	return &tail{file: f, in: bufio.NewReaderSize(f, 1<<20)}, nil
+	return &ledgerReader{file: f, in: bufio.NewReaderSize(f, 1<<20)}, nil
 }
 
-// more returns the entries that were added since the last call.
-func (t *tail) more() (all []entry, err error) {
+// readNew returns the entries that were added since the last call.
+func (t *ledgerReader) readNew() (all []entry, err error) {
 	for {
 		line, err := t.in.ReadBytes('\n')
-		t.part = append(t.part, line...)
+		t.partialLine = append(t.partialLine, line...)
 		if err == io.EOF {
 			return all, nil
 		}
@@ -132,14 +132,14 @@ func (t *tail) more() (all []entry, err error) {
 			return nil, err
 		}
 		var e entry
-		if json.Unmarshal(t.part, &e) == nil {
+		if json.Unmarshal(t.partialLine, &e) == nil {
 			all = append(all, e)
 		}
-		t.part = t.part[:0]
+		t.partialLine = t.partialLine[:0]
 	}
 }
 
-func (t *tail) close() error { return t.file.Close() }
+func (t *ledgerReader) close() error { return t.file.Close() }
 
 // read returns all entries.
 func (l *ledger) read() ([]entry, error) {
@@ -148,7 +148,7 @@ func (l *ledger) read() ([]entry, error) {
 		return nil, err
 	}
 	defer t.close()
-	return t.more()
+	return t.readNew()
 }
 
 // keep copies the ledger into a folder.

@@ -49,15 +49,15 @@ type response struct {
 // state is the status of a run in a response, or empty.
 type state durable.Status
 
-func (s state) is(some ...durable.Status) bool { return slices.Contains(some, durable.Status(s)) }
+func (s state) isOneOf(some ...durable.Status) bool { return slices.Contains(some, durable.Status(s)) }
 
 func (s state) ended() bool {
-	return s.is(durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired)
+	return s.isOneOf(durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired)
 }
 
-// run is the model of a target. A target ends by itself, and no operation marks the moment: ended is set by the
+// modelRun is the model of a target. A target ends by itself, and no operation marks the moment: ended is set by the
 // first response that shows the end.
-type run struct {
+type modelRun struct {
 	exists, paused, cancelled bool
 	words                     string // the signals that were sent to it, each once, in order, separated by spaces
 	count                     int
@@ -65,24 +65,24 @@ type run struct {
 	ended                     state
 }
 
-func (r run) has(word string) bool {
+func (r modelRun) has(word string) bool {
 	return slices.Contains(strings.Fields(r.words), word)
 }
 
 // model defines which responses are possible. A target receives signals in the order in which they were
 // sent, completes with them if it is not cancelled first, and does not change after its end.
 var model = porcupine.Model{
-	Init: func() any { return run{} },
+	Init: func() any { return modelRun{} },
 	Step: func(s, q, a any) (bool, any) {
-		next := s.(run)
-		ok := next.step(q.(request), a.(response))
+		next := s.(modelRun)
+		ok := next.applyResponse(q.(request), a.(response))
 		return ok, next
 	},
 	DescribeOperation: func(q, a any) string { return fmt.Sprintf("%+v → %+v", q, a) },
 }
 
-// step reports whether the response is possible, and updates the run.
-func (r *run) step(q request, a response) bool {
+// applyResponse reports whether the response is possible, and updates the run.
+func (r *modelRun) applyResponse(q request, a response) bool {
 	if a.Result == resultNotFound {
 		return !r.exists && q.Verb != verbStart
 	}
@@ -94,12 +94,12 @@ func (r *run) step(q request, a response) bool {
 		return false
 	}
 	if a.Status.ended() {
-		return r.end(a)
+		return r.mayHaveEnded(a)
 	}
 	if q.Verb == verbSignal && a.Result == resultOK && r.has(q.Word) {
 		return true // a repeated signal is acknowledged in every state
 	}
-	if q.Verb == verbCancel && a.Result == resultOK && r.ended.is(durable.StatusCancelled) {
+	if q.Verb == verbCancel && a.Result == resultOK && r.ended.isOneOf(durable.StatusCancelled) {
 		return true // a repeated cancel is acknowledged
 	}
 	if r.ended != "" {
@@ -132,29 +132,29 @@ func (r *run) step(q request, a response) bool {
 	case r.cancelled:
 		return true
 	case r.paused: // a run that is being executed is suspended a moment later
-		return a.Status.is(durable.StatusPaused, durable.StatusRunning)
+		return a.Status.isOneOf(durable.StatusPaused, durable.StatusRunning)
 	}
-	return a.Status.is(durable.StatusPending, durable.StatusRunning, durable.StatusWaiting)
+	return a.Status.isOneOf(durable.StatusPending, durable.StatusRunning, durable.StatusWaiting)
 }
 
-// end reports whether the run may have ended as the response shows.
-func (r *run) end(a response) bool {
+// mayHaveEnded reports whether the run may have ended as the response shows.
+func (r *modelRun) mayHaveEnded(a response) bool {
 	if r.ended != "" && r.ended != a.Status {
 		return false
 	}
 	r.ended = a.Status
 	switch {
-	case a.Status.is(durable.StatusCancelled):
+	case a.Status.isOneOf(durable.StatusCancelled):
 		return r.cancelled
-	case a.Status.is(durable.StatusCompleted):
+	case a.Status.isOneOf(durable.StatusCompleted):
 		return !r.cancelled && r.count >= wantedSignals && (a.Words == "" || a.Words == fmt.Sprint(strings.Fields(r.first)))
 	}
 	return false
 }
 
-// linearizable reports whether the responses for each target are possible if its operations
+// checkLinearizable reports whether the responses for each target are possible if its operations
 // took effect one after the other, each between its call and its return.
-func (t *clients) linearizable(limit time.Duration) (result string, operations int, violations []string) {
+func (t *clients) checkLinearizable(limit time.Duration) (result string, operations int, violations []string) {
 	result = "ok"
 	began := time.Now()
 	for _, to := range t.all {
@@ -162,19 +162,19 @@ func (t *clients) linearizable(limit time.Duration) (result string, operations i
 		switch porcupine.CheckOperationsTimeout(model, to.operations, max(time.Second, limit-time.Since(began))) {
 		case porcupine.Illegal:
 			result = "illegal"
-			violations = append(violations, fmt.Sprintf("the responses for %s are not linearizable:%s", to.id, shown(to.operations)))
+			violations = append(violations, fmt.Sprintf("the responses for %s are not linearizable:%s", to.id, formatOperations(to.operations)))
 		case porcupine.Unknown:
 			if result == "ok" {
 				result = "unknown"
 			}
-			violations = append(violations, fmt.Sprintf("porcupine did not decide in time whether the responses for %s are linearizable:%s", to.id, shown(to.operations)))
+			violations = append(violations, fmt.Sprintf("porcupine did not decide in time whether the responses for %s are linearizable:%s", to.id, formatOperations(to.operations)))
 		}
 	}
 	return result, operations, violations
 }
 
-// shown returns a line for each operation, in the order of their calls.
-func shown(all []porcupine.Operation) (text string) {
+// formatOperations returns a line for each operation, in the order of their calls.
+func formatOperations(all []porcupine.Operation) (text string) {
 	slices.SortFunc(all, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	for _, o := range all {
 		text += fmt.Sprintf("\n\t\t%v to %v, client %d: %s",

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// outstanding is the number of orders that are live at a time.
-const outstanding = 24
+// maxLiveOrders is the number of orders that are live at a time.
+const maxLiveOrders = 24
 
 // load starts orders, and follows each until it ends.
 type load struct {
@@ -47,7 +47,7 @@ func (l *load) begin(ctx context.Context) (done func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		free := make(chan struct{}, outstanding)
+		free := make(chan struct{}, maxLiveOrders)
 		for n := uint64(0); ; n++ {
 			select {
 			case free <- struct{}{}:
@@ -55,7 +55,7 @@ func (l *load) begin(ctx context.Context) (done func()) {
 				return
 			}
 			r := rand.New(rand.NewPCG(l.seed, 1000+n))
-			o := &order{id: fmt.Sprintf("order-%d", n), plan: draw(r, 2)}
+			o := &order{id: fmt.Sprintf("order-%d", n), plan: drawPlan(r, 2)}
 			l.mu.Lock()
 			l.orders = append(l.orders, o)
 			l.mu.Unlock()
@@ -68,8 +68,8 @@ func (l *load) begin(ctx context.Context) (done func()) {
 	return func() { <-ended }
 }
 
-// settle waits until all orders, and their detached children, have ended. The error names those that have not.
-func (l *load) settle(ctx context.Context) error {
+// finish waits until all orders, and their detached children, have ended. The error names those that have not.
+func (l *load) finish(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		l.followed.Wait()
@@ -101,7 +101,7 @@ func (l *load) awaitEnds(ctx context.Context, workflow string) error {
 		if err == nil && len(page.Runs) == 0 {
 			return nil
 		}
-		if wait(ctx, 50*time.Millisecond) != nil {
+		if sleepCtx(ctx, 50*time.Millisecond) != nil {
 			var stuck []error
 			for _, r := range page.Runs {
 				stuck = append(stuck, fmt.Errorf("I7: run %s (%s) is still %s (%s, %d crashes), requested %q, wakes at %v", r.ID, r.RunID, r.Status, r.Reason, r.Crashes, r.Requested, r.WakeAt))
@@ -153,7 +153,7 @@ func (l *load) follow(ctx context.Context, o *order, r *rand.Rand) error {
 		case !errors.Is(err, durable.ErrUnavailable):
 			return fmt.Errorf("result of %s: %w", o.id, err)
 		}
-		if wait(ctx, 50*time.Millisecond) != nil {
+		if sleepCtx(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("I7: %s (%s) has not ended", o.id, o.runID)
 		}
 	}
@@ -161,7 +161,7 @@ func (l *load) follow(ctx context.Context, o *order, r *rand.Rand) error {
 
 // sendEarly sends the order its signals before it waits for them.
 func (l *load) sendEarly(ctx context.Context, o *order) {
-	o.plan.walk(func(a act) {
+	o.plan.eachAct(func(a act) {
 		if a.Do == doReceive || a.Do == doWithin {
 			l.controller.send(ctx, entry{Run: o.runID, Step: a.Name, Do: a.Do})
 		}
@@ -177,7 +177,7 @@ func (l *load) interrupt(ctx context.Context, o *order, r *rand.Rand) error {
 		verbs, o.requested = append(verbs, l.controller.Cancel), true
 	}
 	for i, verb := range verbs {
-		if wait(ctx, []time.Duration{first, second}[i]) != nil {
+		if sleepCtx(ctx, []time.Duration{first, second}[i]) != nil {
 			return fmt.Errorf("I7: %s has not ended", o.id)
 		}
 		var effect durable.ControlResult

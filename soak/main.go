@@ -92,8 +92,8 @@ func (s settings) check(rest []string) error {
 // minSeconds is the shortest time in which each kind of fault occurs once.
 const minSeconds = 20
 
-// settle is how long the runs may take to end after the last fault.
-const settle = 90 * time.Second
+// finishTimeout is how long the runs may take to end after the last fault.
+const finishTimeout = 90 * time.Second
 
 // soak is the main function of the parent process.
 func soak(ctx context.Context, set settings) (err error) {
@@ -146,13 +146,13 @@ func soak(ctx context.Context, set settings) (err error) {
 	repairs := newRepairLoad(controller, set.seed)
 	repaired := repairs.begin(underFaults)
 	operated := clients.begin(underFaults)
-	if err := faults.run(underFaults); err != nil {
+	if err := faults.injectFaults(underFaults); err != nil {
 		return fmt.Errorf("inject a fault: %w", err)
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	settling, cancel := context.WithTimeout(ctx, settle)
+	settling, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	started()
 	limited()
@@ -162,7 +162,7 @@ func soak(ctx context.Context, set settings) (err error) {
 	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.settle(settling), flow.settle(settling), queueLoad.settle(settling), folds.settle(settling), repairs.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
+	stuck := errors.Join(load.finish(settling), flow.finish(settling), queueLoad.finish(settling), folds.finish(settling), repairs.finish(settling), clients.finish(settling), faults.killer.finish(settling, controller))
 	failed := workers.stop()
 
 	report, err := check(ctx, controller, load, clients, queueLoad, repairs, faults, errors.Join(stuck, failed))

@@ -26,8 +26,8 @@ type userTx struct {
 	lost     func() bool // reports whether its connection has ended
 }
 
-// begin begins a transaction of a user.
-func (p place) begin(ctx context.Context, s durable.Store) (*userTx, error) {
+// beginUserTx begins a transaction of a user.
+func (p place) beginUserTx(ctx context.Context, s durable.Store) (*userTx, error) {
 	if own, ok := s.(*sqlite.Store); ok {
 		tx, err := own.Writer().BeginTx(ctx, nil)
 		if err != nil {
@@ -83,7 +83,7 @@ const (
 // holdOpen starts targets and sends them signals in transactions that stay open for a while, until ctx ends.
 func (t *clients) holdOpen(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(t.seed, 99))
-	for wait(ctx, time.Duration(r.IntN(1500))*time.Millisecond) == nil {
+	for sleepCtx(ctx, time.Duration(r.IntN(1500))*time.Millisecond) == nil {
 		if err := t.holdOne(context.WithoutCancel(ctx), r); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (t *clients) holdOpen(ctx context.Context) error {
 // back, and must have no effect. A transaction that a fault ends is not an operation either, unless
 // its commit may have succeeded: then the call is repeated.
 func (t *clients) holdOne(ctx context.Context, r *rand.Rand) error {
-	to, q := t.draw(r), request{Verb: verbStart}
+	to, q := t.pickTarget(r), request{Verb: verbStart}
 	if r.IntN(4) > 0 {
 		q = request{Verb: verbSignal, Word: to.signal(r)}
 	}
@@ -109,7 +109,7 @@ func (t *clients) holdOne(ctx context.Context, r *rand.Rand) error {
 	defer cancel()
 
 	called := time.Now()
-	tx, err := t.controller.place.begin(ctx, t.controller.store)
+	tx, err := t.controller.place.beginUserTx(ctx, t.controller.store)
 	if err != nil {
 		return nil // the database is away
 	}
@@ -129,7 +129,7 @@ func (t *clients) holdOne(ctx context.Context, r *rand.Rand) error {
 		}
 		return fmt.Errorf("%s %s in an open transaction: %w", q.Verb, to.id, err)
 	}
-	_ = wait(ctx, open)
+	_ = sleepCtx(ctx, open)
 	if !commits {
 		if tx.rollback(ctx) == nil {
 			t.open++

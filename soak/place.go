@@ -94,7 +94,7 @@ func (p place) open(ctx context.Context) (durable.Store, transaction, error) {
 				v := value(ctx)
 				_, err := tx.ExecContext(ctx, effectInsertSQLite, c.RunID(), name, v)
 				return v, err
-			}, durable.Retry(tries))
+			}, durable.Retry(retryPolicy))
 		}, err
 	}
 	s, err := postgres.Open(ctx, p.Address)
@@ -103,7 +103,7 @@ func (p place) open(ctx context.Context) (durable.Store, transaction, error) {
 			v := value(ctx)
 			_, err := tx.Exec(ctx, effectInsertPostgres, c.RunID(), name, v)
 			return v, err
-		}, durable.Retry(tries))
+		}, durable.Retry(retryPolicy))
 	}, err
 }
 
@@ -151,9 +151,9 @@ func (p place) effects(ctx context.Context, s durable.Store) (all []effect, err 
 
 func (p place) ledger() (*ledger, error) { return openLedger(filepath.Join(p.Folder, "ledger.jsonl")) }
 
-// replicated repeats read until no failover can take back what it has read. On SQLite it calls read
+// readReplicated repeats read until no failover can take back what it has read. On SQLite it calls read
 // once.
-func (p place) replicated(ctx context.Context, read func() error) error {
+func (p place) readReplicated(ctx context.Context, read func() error) error {
 	for {
 		if p.servers == nil {
 			return read()

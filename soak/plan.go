@@ -30,7 +30,7 @@ type act struct {
 	Plan *plan  `json:"plan,omitzero"` // of a child
 }
 
-func (a act) time() time.Duration { return time.Duration(a.Ms) * time.Millisecond }
+func (a act) duration() time.Duration { return time.Duration(a.Ms) * time.Millisecond }
 
 // op is the durable call of an act.
 type op string
@@ -59,8 +59,8 @@ const (
 	doWaitForever op = "wait-forever" // a Receive of a signal that is never sent, in the child of a loser
 )
 
-// odds are the weights by which ops are drawn.
-var odds = []struct {
+// opWeights are the weights by which ops are drawn.
+var opWeights = []struct {
 	do     op
 	weight int
 }{
@@ -85,8 +85,8 @@ var odds = []struct {
 	{doNaN, 1},
 }
 
-// draw draws a plan whose children are nested at most depth deep.
-func draw(r *rand.Rand, depth int) *plan {
+// drawPlan draws a plan whose children are nested at most depth deep.
+func drawPlan(r *rand.Rand, depth int) *plan {
 	p := &plan{End: endsWell}
 	switch r.IntN(12) {
 	case 0:
@@ -105,12 +105,12 @@ func draw(r *rand.Rand, depth int) *plan {
 
 func drawAct(r *rand.Rand, place, depth int) act {
 	total := 0
-	for _, o := range odds {
+	for _, o := range opWeights {
 		total += o.weight
 	}
 	n := r.IntN(total)
 	a := act{Name: fmt.Sprintf("a%d", place)}
-	for _, o := range odds {
+	for _, o := range opWeights {
 		if n -= o.weight; n < 0 {
 			a.Do = o.do
 			break
@@ -137,13 +137,13 @@ func drawAct(r *rand.Rand, place, depth int) act {
 			a.Do = doStep
 			break
 		}
-		a.Plan = draw(r, depth-1)
+		a.Plan = drawPlan(r, depth-1)
 	}
 	return a
 }
 
-// walk calls f for each act of the plan, not for those of its children.
-func (p *plan) walk(f func(act)) {
+// eachAct calls f for each act of the plan, not for those of its children.
+func (p *plan) eachAct(f func(act)) {
 	for _, a := range p.Acts {
 		f(a)
 	}

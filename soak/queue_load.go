@@ -24,23 +24,23 @@ type queueLoad struct {
 	seed       uint64
 	times      queueTimes
 
-	followed sync.WaitGroup // a goroutine for each run
-	mu       sync.Mutex
-	starts   []*queueStart
-	errs     []error
-	resumed  time.Time // when the last resume of queue bounded began
-	open     int       // transactions that were held open and committed
-	counted  int       // comparisons of counts and rows
+	followed         sync.WaitGroup // a goroutine for each run
+	mu               sync.Mutex
+	starts           []*queueStart
+	errs             []error
+	resumed          time.Time // when the last resume of queue bounded began
+	open             int       // transactions that were held open and committed
+	countComparisons int       // comparisons of counts and rows
 }
 
 // queueStart is one start of a run in a queue.
 type queueStart struct {
-	id        string
-	in        queuedRun
-	runID     string // set once the start was acknowledged
-	untouched bool   // nothing but its place in the queue delays it
-	cancelled bool   // its cancel was requested
-	startBy   bool   // it may expire
+	id            string
+	in            queuedRun
+	runID         string // set once the start was acknowledged
+	isUndisturbed bool   // nothing but its place in the queue delays it
+	cancelled     bool   // its cancel was requested
+	startBy       bool   // it may expire
 }
 
 func newQueueLoad(c *controller, seed uint64, times queueTimes) *queueLoad {
@@ -61,13 +61,13 @@ func (l *queueLoad) begin(ctx context.Context) (done func(), err error) {
 	atWork.Go(func() { l.compareCounts(ctx) })
 	atWork.Go(func() {
 		r := rand.New(rand.NewPCG(l.seed, 8))
-		for n := 0; wait(ctx, time.Duration(200+r.IntN(1500))*time.Millisecond) == nil; n++ {
+		for n := 0; sleepCtx(ctx, time.Duration(200+r.IntN(1500))*time.Millisecond) == nil; n++ {
 			l.fail(l.holdOpen(life, n, r))
 		}
 	})
 	atWork.Go(func() {
 		free := make(chan struct{}, queuedLive)
-		for n := 0; wait(ctx, time.Duration(20+r.IntN(80))*time.Millisecond) == nil; n++ {
+		for n := 0; sleepCtx(ctx, time.Duration(20+r.IntN(80))*time.Millisecond) == nil; n++ {
 			select {
 			case free <- struct{}{}:
 			case <-ctx.Done():
@@ -82,7 +82,7 @@ func (l *queueLoad) begin(ctx context.Context) (done func(), err error) {
 			calls := rand.New(rand.NewPCG(l.seed, 10_000+uint64(n)))
 			l.followed.Go(func() {
 				defer func() { <-free }()
-				if !s.untouched && s.in.Queue != ratedQueue && !s.startBy {
+				if !s.isUndisturbed && s.in.Queue != ratedQueue && !s.startBy {
 					l.fail(l.interrupt(life, s, calls))
 				}
 				l.fail(l.follow(life, s.id, run))
@@ -103,7 +103,7 @@ func (l *queueLoad) fail(err error) {
 
 // drawQueued draws a run.
 func drawQueued(n int, r *rand.Rand) *queueStart {
-	s := &queueStart{id: fmt.Sprint("queued-", n), untouched: r.IntN(4) > 0}
+	s := &queueStart{id: fmt.Sprint("queued-", n), isUndisturbed: r.IntN(4) > 0}
 	s.in = queuedRun{Ms: r.IntN(40)}
 	switch i := r.IntN(10); {
 	case i < 4:
@@ -120,7 +120,7 @@ func drawQueued(n int, r *rand.Rand) *queueStart {
 		s.in.Sleep = 50 + r.IntN(int(3*parkAfter/time.Millisecond))
 	}
 	s.in.Child, s.in.Undo = r.IntN(5) == 0, r.IntN(3) == 0
-	s.startBy = !s.untouched && r.IntN(4) == 0
+	s.startBy = !s.isUndisturbed && r.IntN(4) == 0
 	return s
 }
 
@@ -137,7 +137,7 @@ func (s *queueStart) options(r *rand.Rand) []durable.StartOption {
 	}
 	if s.startBy {
 		opts = append(opts, durable.StartBy(time.Duration(200+r.IntN(2000))*time.Millisecond))
-	} else if !s.untouched && r.IntN(3) == 0 {
+	} else if !s.isUndisturbed && r.IntN(3) == 0 {
 		opts = append(opts, durable.Delay(time.Duration(r.IntN(1000))*time.Millisecond))
 	}
 	return opts
@@ -162,7 +162,7 @@ func (l *queueLoad) start(ctx context.Context, s *queueStart, opts ...durable.St
 // follow waits until a run has ended.
 func (l *queueLoad) follow(ctx context.Context, id string, run *durable.Run[int]) error {
 	_, err := l.controller.retry(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 2*settle)
+		ctx, cancel := context.WithTimeout(ctx, 2*finishTimeout)
 		defer cancel()
 		_, err := run.Result(ctx)
 		if _, ended := errors.AsType[*durable.RunError](err); ended {
@@ -184,9 +184,9 @@ func (l *queueLoad) interrupt(ctx context.Context, s *queueStart, r *rand.Rand) 
 		verbs, s.cancelled = append(verbs, l.controller.Cancel), true
 	}
 	for _, verb := range verbs {
-		_ = wait(ctx, time.Duration(r.IntN(500))*time.Millisecond) // ctx has no end
+		_ = sleepCtx(ctx, time.Duration(r.IntN(500))*time.Millisecond) // ctx has no end
 		if s.cancelled {
-			l.controller.ledger.add(entry{Kind: kAsk, Step: askCancel, Run: s.runID})
+			l.controller.ledger.add(entry{Kind: kindVerbCalled, Step: askCancel, Run: s.runID})
 		}
 		_, err := l.controller.retry(ctx, func() error {
 			_, err := verb(ctx, s.id, durable.Reason("soak"), durable.Actor("controller"))
@@ -203,8 +203,8 @@ func (l *queueLoad) interrupt(ctx context.Context, s *queueStart, r *rand.Rand) 
 // commit itself can make it begin. SQLite writes nothing else while a transaction is open, so there the commit does not wait for that.
 func (l *queueLoad) holdOpen(ctx context.Context, n int, r *rand.Rand) error {
 	key := fmt.Sprint("late-", n)
-	first := &queueStart{id: key + "-first", in: queuedRun{Queue: orderedQueue, Key: key, Ms: r.IntN(30)}, untouched: true}
-	second := &queueStart{id: key + "-second", in: first.in, untouched: true}
+	first := &queueStart{id: key + "-first", in: queuedRun{Queue: orderedQueue, Key: key, Ms: r.IntN(30)}, isUndisturbed: true}
+	second := &queueStart{id: key + "-second", in: first.in, isUndisturbed: true}
 	options := func(s *queueStart) []durable.StartOption {
 		return []durable.StartOption{durable.ID(s.id), durable.InQueue(orderedQueue), durable.GroupKey(key)}
 	}
@@ -213,7 +213,7 @@ func (l *queueLoad) holdOpen(ctx context.Context, n int, r *rand.Rand) error {
 		return err
 	}
 	l.followed.Go(func() { l.fail(l.follow(ctx, first.id, run)) })
-	tx, err := l.controller.place.begin(ctx, l.controller.store)
+	tx, err := l.controller.place.beginUserTx(ctx, l.controller.store)
 	if err != nil {
 		return nil // the database is away
 	}
@@ -224,9 +224,9 @@ func (l *queueLoad) holdOpen(ctx context.Context, n int, r *rand.Rand) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, longestOpen)
 	if l.controller.place.servers == nil {
-		_ = wait(bounded, time.Duration(r.IntN(200))*time.Millisecond)
+		_ = sleepCtx(bounded, time.Duration(r.IntN(200))*time.Millisecond)
 	} else if _, err := run.Result(bounded); err == nil {
-		_ = wait(bounded, time.Duration(r.IntN(100))*time.Millisecond)
+		_ = sleepCtx(bounded, time.Duration(r.IntN(100))*time.Millisecond)
 	}
 	cancel()
 	if err := tx.commit(ctx); err != nil { // it may have been committed
@@ -244,8 +244,8 @@ func (l *queueLoad) holdOpen(ctx context.Context, n int, r *rand.Rand) error {
 	return nil
 }
 
-// settle resumes queue bounded, and waits until all runs have ended and all queues are empty.
-func (l *queueLoad) settle(ctx context.Context) error {
+// finish resumes queue bounded, and waits until all runs have ended and all queues are empty.
+func (l *queueLoad) finish(ctx context.Context) error {
 	l.resumed = time.Now()
 	ended := make(chan struct{})
 	go func() {
@@ -279,7 +279,7 @@ func (l *queueLoad) settle(ctx context.Context) error {
 			break
 		}
 		if err == nil {
-			err = wait(ctx, 50*time.Millisecond)
+			err = sleepCtx(ctx, 50*time.Millisecond)
 		}
 		if err != nil {
 			return fmt.Errorf("the queues are not empty although their runs have ended: %+v: %w", queues, err)

@@ -60,15 +60,15 @@ type queuedRun struct {
 // queued returns the workflow of the runs in queues. The ledger says when its function is called, and when it returns.
 func queued(book *ledger) (w *durable.Workflow[queuedRun, int]) {
 	w = durable.Define("queued", func(c *durable.Ctx, in queuedRun) (int, error) {
-		e := entry{Kind: kIn, Run: c.RunID(), Exec: rand.Text(), Step: in.Queue, Value: in.Key}
+		e := entry{Kind: kindQueuedBegun, Run: c.RunID(), Exec: rand.Text(), Step: in.Queue, Value: in.Key}
 		book.add(e)
-		e.Kind = kOut
+		e.Kind = kindQueuedReturned
 		defer book.add(e)
 		work := func(name string) error {
-			return c.Do(name, func(ctx context.Context) error { return wait(ctx, time.Duration(in.Ms)*time.Millisecond) }, durable.Retry(tries))
+			return c.Do(name, func(ctx context.Context) error { return sleepCtx(ctx, time.Duration(in.Ms)*time.Millisecond) }, durable.Retry(retryPolicy))
 		}
 		if in.Undo {
-			if err := c.Compensate("undo", func(ctx context.Context) error { return wait(ctx, 20*time.Millisecond) }, durable.Retry(tries)); err != nil {
+			if err := c.Compensate("undo", func(ctx context.Context) error { return sleepCtx(ctx, 20*time.Millisecond) }, durable.Retry(retryPolicy)); err != nil {
 				return 0, err
 			}
 		}
@@ -103,7 +103,7 @@ func changeQueues(ctx context.Context, e *durable.Engine, book *ledger, times qu
 	defer cancel()
 	lowered := times.Lowered
 	r := random.New(random.NewPCG(random.Uint64(), 1))
-	for wait(ctx, time.Duration(400+r.IntN(1600))*time.Millisecond) == nil {
+	for sleepCtx(ctx, time.Duration(400+r.IntN(1600))*time.Millisecond) == nil {
 		switch r.IntN(6) {
 		case 0, 1:
 			pauseQueue(ctx, e, book, r)
@@ -126,7 +126,7 @@ func pauseQueue(ctx context.Context, e *durable.Engine, book *ledger, r *random.
 	callQueue(ctx, book, askPause, boundedQueue, func(ctx context.Context) error {
 		return e.PauseQueue(ctx, boundedQueue, durable.Reason("soak"), durable.Actor("soak"))
 	})
-	_ = wait(ctx, time.Duration(300+r.IntN(900))*time.Millisecond) // a queue that stays paused is resumed by others
+	_ = sleepCtx(ctx, time.Duration(300+r.IntN(900))*time.Millisecond) // a queue that stays paused is resumed by others
 	for range 3 {
 		if callQueue(ctx, book, askResume, boundedQueue, func(ctx context.Context) error { return e.ResumeQueue(ctx, boundedQueue) }) {
 			return
@@ -148,12 +148,12 @@ const longestChange = 3 * time.Second
 
 // callQueue makes a change of a queue, records it, and reports whether it succeeded. The database may be away.
 func callQueue(ctx context.Context, book *ledger, verb, queue string, change func(context.Context) error) bool {
-	x := entry{Kind: kAsk, Exec: rand.Text(), Step: verb, Value: queue}
+	x := entry{Kind: kindVerbCalled, Exec: rand.Text(), Step: verb, Value: queue}
 	book.add(x)
 	bounded, cancel := context.WithTimeout(ctx, longestChange)
 	defer cancel()
 	err := change(bounded)
-	x.Kind = kAsked
+	x.Kind = kindVerbReturned
 	switch {
 	case err == nil, errors.Is(err, durable.ErrNotFound):
 		book.add(x)

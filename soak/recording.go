@@ -24,7 +24,7 @@ type recordingStore struct {
 
 // Commit implements store.Store.
 func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
-	e := entry{Kind: kTry, Batch: s.batch.Add(1), Writes: writes(b)}
+	e := entry{Kind: kindCommitting, Batch: s.batch.Add(1), Writes: writes(b)}
 	if len(e.Writes) == 0 { // starts and signals are not guarded by an epoch
 		return s.Store.Commit(ctx, b)
 	}
@@ -32,7 +32,7 @@ func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
 	if err := s.Store.Commit(ctx, b); err != nil {
 		return err
 	}
-	e.Kind, e.Writes = kDid, writes(b)
+	e.Kind, e.Writes = kindCommitted, writes(b)
 	s.ledger.add(e)
 	return nil
 }
@@ -70,7 +70,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 	}
 	for _, a := range b.Requests {
 		if a.Outcome == store.Written {
-			s.ledger.add(entry{Kind: kGrant, Run: a.Run.String(), Step: a.Limit, Attempt: int(a.Attempt), Value: a.GrantedAt.Format(time.RFC3339Nano)})
+			s.ledger.add(entry{Kind: kindPermitGranted, Run: a.Run.String(), Step: a.Limit, Attempt: int(a.Attempt), Value: a.GrantedAt.Format(time.RFC3339Nano)})
 		}
 	}
 	return nil
@@ -80,7 +80,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 func (s *recordingStore) Admit(ctx context.Context, a *store.QueueAdmission) error {
 	err := s.Store.Admit(ctx, a)
 	if err == nil && a.Admitted > 0 {
-		s.ledger.add(entry{Kind: kAdmit, Step: a.Queue, Attempt: a.Admitted, Value: a.AdmittedAt.Format(time.RFC3339Nano)})
+		s.ledger.add(entry{Kind: kindAdmitted, Step: a.Queue, Attempt: a.Admitted, Value: a.AdmittedAt.Format(time.RFC3339Nano)})
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (s *recordingStore) Renew(ctx context.Context, h store.Heartbeat) (store.Re
 	if err != nil {
 		return r, err
 	}
-	e := entry{Kind: kRenew, Value: h.LeaseUntil.Format(time.RFC3339Nano)}
+	e := entry{Kind: kindRenewed, Value: h.LeaseUntil.Format(time.RFC3339Nano)}
 	for _, l := range h.Leases {
 		if !slices.Contains(r.Lost, l.Run) && !slices.Contains(r.Locked, l.Run) {
 			e.Writes = append(e.Writes, write{Run: l.Run.String(), Epoch: l.Epoch.Count, Nonce: l.Epoch.Nonce})
@@ -109,7 +109,7 @@ func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.C
 	if err != nil || len(c.Runs) == 0 {
 		return c, err
 	}
-	e := entry{Kind: kClaim, Outage: !q.OutageUntil.IsZero(), Version: s.version, Value: q.LeaseUntil.Format(time.RFC3339Nano)}
+	e := entry{Kind: kindClaimed, Outage: !q.OutageUntil.IsZero(), Version: s.version, Value: q.LeaseUntil.Format(time.RFC3339Nano)}
 	for _, r := range c.Runs {
 		w := write{Run: r.Run.UUID.String(), Epoch: r.Run.Epoch.Count, Nonce: r.Run.Epoch.Nonce, Crashes: int32(r.Run.Crashes)}
 		if r.Run.Status != store.Running {
@@ -134,7 +134,7 @@ type silent struct{}
 func (silent) Attach(*engine.Engine) {}
 
 // Clock implements engine.TestProbe.
-func (silent) Clock() engine.Clock { return nil }
+func (silent) Clock() engine.ManualClock { return nil }
 
 // OnCall implements engine.TestProbe.
 func (silent) OnCall(engine.ProbedCall) {}

@@ -16,7 +16,7 @@ import (
 const (
 	repairedLive  = 8 // runs of workflow repaired that are live at a time
 	repairedName  = "repaired"
-	keyEnds       = "|" // what separates the idempotency key from the rest of a value
+	keySeparator  = "|" // what separates the idempotency key from the rest of a value
 	maxRounds     = 2   // generations of a run that continues as new
 	continueEvery = 4   // one run of so many continues as new
 	retryEvery    = 3   // one run of so many retries itself
@@ -31,21 +31,21 @@ func repaired(book *ledger) []*durable.Workflow[repairedRun, string] {
 	define := func(name string, opts ...durable.WorkflowOption) *durable.Workflow[repairedRun, string] {
 		return durable.Define(name, func(c *durable.Ctx, in repairedRun) (string, error) {
 			exec := rand.Text()
-			book.add(entry{Kind: kOpen, Run: c.RunID(), Exec: exec})
+			book.add(entry{Kind: kindRepairedBegun, Run: c.RunID(), Exec: exec})
 			var all []string
 			for _, step := range []string{"a", "b", "c"} {
 				v, err := c.Step(step, func(ctx context.Context) (string, error) {
 					key := durable.IdempotencyKey(ctx)
-					book.add(entry{Kind: kMake, Run: c.RunID(), Step: key, Exec: exec, Attempt: durable.Attempt(ctx)})
+					book.add(entry{Kind: kindRepairedStep, Run: c.RunID(), Step: key, Exec: exec, Attempt: durable.Attempt(ctx)})
 					if random.IntN(4) == 0 {
 						return "", errors.New("it fails by chance")
 					}
-					return key + keyEnds + rand.Text(), nil
+					return key + keySeparator + rand.Text(), nil
 				})
 				if err != nil {
 					return "", err
 				}
-				book.add(entry{Kind: kKept, Run: c.RunID(), Step: step, Exec: exec, Value: v})
+				book.add(entry{Kind: kindRepairedReturned, Run: c.RunID(), Step: step, Exec: exec, Value: v})
 				if err := c.Sleep("after "+step, time.Duration(10+in.N%30)*time.Millisecond); err != nil {
 					return "", err
 				}
@@ -83,7 +83,7 @@ func (l *repairLoad) begin(ctx context.Context) (done func()) {
 	go func() {
 		defer close(ended)
 		free := make(chan struct{}, repairedLive)
-		for n := 1; wait(ctx, 150*time.Millisecond) == nil; n++ {
+		for n := 1; sleepCtx(ctx, 150*time.Millisecond) == nil; n++ {
 			select {
 			case free <- struct{}{}:
 			case <-ctx.Done():
@@ -117,17 +117,17 @@ func (l *repairLoad) follow(ctx context.Context, n int) error {
 	}
 	l.add(id)
 	for range r.IntN(4) {
-		if err := wait(ctx, time.Duration(r.IntN(200))*time.Millisecond); err != nil {
+		if err := sleepCtx(ctx, time.Duration(r.IntN(200))*time.Millisecond); err != nil {
 			return err
 		}
 		if err := l.repair(ctx, r, id); err != nil {
 			return fmt.Errorf("repair %s: %w", id, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*settle)
+	ctx, cancel := context.WithTimeout(ctx, 2*finishTimeout)
 	defer cancel()
 	for {
-		if err := l.controller.await(ctx, id, func(info *durable.RunInfo) bool { return ended(info.Status) }); err != nil {
+		if err := l.controller.awaitRun(ctx, id, func(info *durable.RunInfo) bool { return ended(info.Status) }); err != nil {
 			return fmt.Errorf("I7: %w", err)
 		}
 		info, err := l.controller.getReplicated(ctx, id)
@@ -197,8 +197,8 @@ func (l *repairLoad) call(ctx context.Context, repair func(context.Context) erro
 	return err
 }
 
-// settle waits until all runs have completed, and their forks have ended.
-func (l *repairLoad) settle(ctx context.Context) error {
+// finish waits until all runs have completed, and their forks have ended.
+func (l *repairLoad) finish(ctx context.Context) error {
 	l.followed.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()

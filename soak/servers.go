@@ -66,10 +66,10 @@ func startServers(ctx context.Context, seed uint64) (*servers, error) {
 
 // synchronize waits until the standby has all data, and then makes commits wait for the standby.
 func (s *servers) synchronize(ctx context.Context) error {
-	if err := s.primary.CaughtUp(ctx, standbyName); err != nil {
+	if err := s.primary.WaitUntilCaughtUp(ctx, standbyName); err != nil {
 		return err
 	}
-	return s.primary.Synchronous(ctx, standbyName)
+	return s.primary.RequireSynchronous(ctx, standbyName)
 }
 
 // close stops both servers and deletes their data.
@@ -81,13 +81,13 @@ func (s *servers) close() error {
 	return err
 }
 
-// run injects faults into the servers until ctx ends, each kind at least once. It completes the
+// injectFaults injects faults into the servers until ctx ends, each kind at least once. It completes the
 // last fault: when it returns, both servers are up, and commits wait for the standby again.
-func (s *servers) run(ctx context.Context) error {
+func (s *servers) injectFaults(ctx context.Context) error {
 	kinds := []func(context.Context) error{s.failOver, s.stopStandby, s.stopImmediately, s.terminate}
 	first := s.rand.Perm(len(kinds))
 	kinds = append(kinds, s.failOver, s.stopStandby) // twice as often as the others
-	for n := 0; wait(ctx, time.Duration(300+s.rand.IntN(3500))*time.Millisecond) == nil; n++ {
+	for n := 0; sleepCtx(ctx, time.Duration(300+s.rand.IntN(3500))*time.Millisecond) == nil; n++ {
 		kind := s.rand.IntN(len(kinds))
 		if n < len(first) {
 			kind = first[n]
@@ -123,7 +123,7 @@ func (s *servers) stopImmediately(ctx context.Context) error {
 		return err
 	}
 	s.immediate++
-	_ = wait(ctx, time.Duration(50+s.rand.IntN(500))*time.Millisecond)
+	_ = sleepCtx(ctx, time.Duration(50+s.rand.IntN(500))*time.Millisecond)
 	return s.primary.Restart(ctx)
 }
 
@@ -134,13 +134,13 @@ func (s *servers) stopStandby(ctx context.Context) error {
 	waits := s.away%2 == 0
 	if waits {
 		s.blocked++
-	} else if err := s.primary.Synchronous(ctx); err != nil {
+	} else if err := s.primary.RequireSynchronous(ctx); err != nil {
 		return err
 	}
 	if err := s.standby.Stop(pgtest.Fast); err != nil {
 		return err
 	}
-	_ = wait(ctx, time.Duration(300+s.rand.IntN(2500))*time.Millisecond)
+	_ = sleepCtx(ctx, time.Duration(300+s.rand.IntN(2500))*time.Millisecond)
 	if err := s.standby.Restart(ctx); err != nil || waits {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *servers) stopStandby(ctx context.Context) error {
 // only the primary has.
 func (s *servers) failOver(ctx context.Context) error {
 	delay := time.Duration(200+s.rand.IntN(2000)) * time.Millisecond
-	if err := s.primary.CaughtUp(ctx, standbyName); err != nil {
+	if err := s.primary.WaitUntilCaughtUp(ctx, standbyName); err != nil {
 		return err
 	}
 	var err error
@@ -161,12 +161,12 @@ func (s *servers) failOver(ctx context.Context) error {
 		err = s.primary.Kill9()
 	case 1:
 		err = s.primary.Freeze()
-		_ = wait(ctx, delay)
+		_ = sleepCtx(ctx, delay)
 	case 2:
 		if err = s.standby.Stop(pgtest.Fast); err != nil {
 			return err
 		}
-		_ = wait(ctx, delay)
+		_ = sleepCtx(ctx, delay)
 		err = errors.Join(s.primary.Kill9(), s.standby.Restart(ctx))
 	}
 	s.promotions.Add(1)
@@ -181,7 +181,7 @@ func (s *servers) failOver(ctx context.Context) error {
 	}
 	s.failovers++
 	s.primary, s.standby = s.standby, s.primary
-	_ = wait(ctx, delay/4) // without a standby
+	_ = sleepCtx(ctx, delay/4) // without a standby
 	if err := s.standby.Follow(ctx, s.primary, standbyName); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (e *evidence) traces(violations []string) (lines []string) {
 func (e *evidence) trace(run string) (lines []string) {
 	var began time.Time
 	for _, x := range e.entries {
-		if x.Kind == kRenew {
+		if x.Kind == kindRenewed {
 			continue
 		}
 		ours := make([]string, 0, 1)

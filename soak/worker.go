@@ -76,7 +76,7 @@ func runWorker(text string) error {
 		return err
 	}
 	if err := goleak.Find(goleak.IgnoreTopFunction("main.work")); err != nil {
-		book.add(entry{Kind: kLeak, Err: err.Error()})
+		book.add(entry{Kind: kindLeaked, Err: err.Error()})
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func runWorker(text string) error {
 // serve runs one engine until ctx ends.
 func serve(ctx context.Context, j *job, book *ledger) error {
 	base, tx, err := j.Place.open(ctx)
-	for errors.Is(err, durable.ErrUnavailable) && wait(ctx, 50*time.Millisecond) == nil { // the server is down
+	for errors.Is(err, durable.ErrUnavailable) && sleepCtx(ctx, 50*time.Millisecond) == nil { // the server is down
 		base, tx, err = j.Place.open(ctx)
 	}
 	if ctx.Err() != nil && err != nil {
@@ -130,7 +130,7 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 func killer(book *ledger) *durable.Workflow[int, int] {
 	return durable.Define(killerID, func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("kill", func(ctx context.Context) error {
-			book.add(entry{Kind: kBegin, Run: c.RunID(), Step: "kill", Attempt: durable.Attempt(ctx)})
+			book.add(entry{Kind: kindStepCalled, Run: c.RunID(), Step: "kill", Attempt: durable.Attempt(ctx)})
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			<-ctx.Done() // until the signal takes effect
 			return context.Cause(ctx)

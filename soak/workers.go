@@ -141,10 +141,10 @@ func startProcess(j job) (*process, error) {
 func (p *process) kill() bool {
 	_ = p.cmd.Process.Kill() // it fails if the process has ended; killed then reports false
 	<-p.ended
-	return p.killed()
+	return p.wasKilled()
 }
 
-func (p *process) killed() bool {
+func (p *process) wasKilled() bool {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }

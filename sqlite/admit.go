@@ -13,9 +13,9 @@ import (
 // Admit implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
 // never takes the write lock, which is the lock of every queue.
 func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
-	a.QueueLocked, a.More, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
+	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	idle := false
-	err := s.read(ctx, "look at a queue", func(x executor) error {
+	err := s.withReadConn(ctx, "look at a queue", func(x executor) error {
 		strays, err := s.lanesWithUnseenRuns(ctx, x, a.Queue)
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		if err := readAdmission(ctx, x, q, strays); err != nil {
 			return err
 		}
-		plan := q.Plan("", a.Lease)
+		plan := q.Plan("", a.CloseAfterRewind)
 		if err := writeAdmission(ctx, x, &plan); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		}
 		q.AddRuns(runs)
 	}
-	for _, id := range q.StartedRuns() {
+	for _, id := range q.DueExecutedRuns() {
 		ends, err := queryInt(x, qAdmitRunEnds, bindShard(id), bindUUID(id), store.EndRecordName)
 		if err != nil {
 			return err
@@ -162,16 +162,16 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		}
 	}
 	var err error
-	if q.Admitted, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmitted)); err != nil {
+	if q.AdmittedNotClaimed, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmittedNotClaimed)); err != nil {
 		return err
 	}
 	if q.HasRate() {
-		q.Unclaimed = make(map[string]int)
+		q.UnclaimedByKey = make(map[string]int)
 		err := x.query(qAdmitUnclaimedByKey, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			q.Unclaimed[c.text()]++
+			q.UnclaimedByKey[c.text()]++
 			return c.err
-		}, q.Name, bindTime(q.Now.Add(-store.ClaimTime)), int64(store.MaxAdmitted))
+		}, q.Name, bindTime(q.Now.Add(-store.ClaimTime)), int64(store.MaxAdmittedNotClaimed))
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	for _, part := range store.WaitingRunsRanges {
 		var runs []store.AdmissionRun
 		if limit > 0 {
-			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
+			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.HasBegun), bindBool(part.Root), now, int64(limit))
 			if err != nil {
 				return err
 			}
@@ -204,7 +204,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 		return err
 	}
 	q.Keys = make(map[string]*store.QueueKeyState)
-	for _, key := range q.KeysOfRuns(look) {
+	for _, key := range q.KeysToRead(look) {
 		k, err := readQueueKey(x, q.Name, key)
 		if err != nil {
 			return err
@@ -217,7 +217,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 			if k.Behind == 0 {
 				break
 			}
-			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
+			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
 			if err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ func readAdmissionRuns(x executor, q *store.QueueState, what queryID, args ...dr
 func (c *columnReader) seenRun() store.AdmissionRun {
 	r := store.AdmissionRun{
 		QueuePlace: store.QueuePlace{Run: c.uuid()},
-		Admission:  store.Admission(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
+		Admission:  store.Admission(c.int()), WasExecuted: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
 		WakeAt: c.time(), Deadline: c.time(),
 	}
 	r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
@@ -251,7 +251,7 @@ func (c *columnReader) seenRun() store.AdmissionRun {
 		c.skip(9)
 		return r
 	}
-	r.Key, r.Weight, r.Priority, r.State, r.Root, r.Begun = c.text(), int32(c.int()), int16(c.int()), store.PlaceState(c.int()), c.int() != 0, c.int() != 0
+	r.Key, r.Weight, r.Priority, r.State, r.Root, r.HasBegun = c.text(), int32(c.int()), int16(c.int()), store.PlaceState(c.int()), c.int() != 0, c.int() != 0
 	r.Turn, r.ArrivedAt, r.StartBy = c.int(), c.time(), c.time()
 	return r
 }
@@ -298,7 +298,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 			continue
 		}
 		n, err = x.exec(qAdmitPlaceUpsert, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
-			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
+			bindBool(r.Root), bindBool(r.HasBegun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
 		if err := checkOneRow("writing the place of run", r.Run, n, err); err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 	if err := writeQueueCounts(x, q); err != nil {
 		return err
 	}
-	if !q.Deleted || plan.More {
+	if !q.Deleted || plan.HasMoreWork {
 		return nil
 	}
 	n, err := x.exec(qAdmitQueueDelete, q.Name)

@@ -8,28 +8,28 @@ import (
 )
 
 // AwaitChildEnds implements store.Store.
-func (s *database) AwaitChildEnds(ctx context.Context, w *store.AwaitedChildEnds) error {
-	return s.write(ctx, "await ends of children", func(x executor) error {
-		w.Outcome, w.Counted = store.Fenced, 0
+func (s *database) AwaitChildEnds(ctx context.Context, w *store.AwaitChildEndsRequest) error {
+	return s.withWriteTx(ctx, "await ends of children", func(x executor) error {
+		w.Outcome, w.CountedEnds = store.Fenced, 0
 		return x.query(qChildEndsAwait, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			w.Outcome, w.Counted = store.Written, int(c.int())
+			w.Outcome, w.CountedEnds = store.Written, int(c.int())
 			return c.err
-		}, int64(w.Awaited), bindUUID(w.Run), w.Name, bindShard(w.Run), w.Epoch.Number())
+		}, int64(w.EndsToAwait), bindUUID(w.Run), w.Name, bindShard(w.Run), w.Epoch.Number())
 	})
 }
 
 // countChildEnd counts the end of a child in the call that started it, and reports whether the parent waits for more ends. Then the
-// parent is not woken, but becomes claimable within store.MaxChildEndAge.
+// parent is not woken, but becomes claimable within store.MaxParentWakeDelay.
 func countChildEnd(x *writeTx, w *store.OwnershipEnd) (waits bool, err error) {
 	err = x.query(qChildEndsCount, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		waits = c.int() != 0
 		return c.err
-	}, bindUUID(w.Parent.UUID), w.CountedBy)
+	}, bindUUID(w.Parent.UUID), w.CountingCall)
 	if err != nil || !waits {
 		return false, err
 	}
-	_, err = x.exec(qChildEndsLook, bindTime(writeTime(w).Add(store.MaxChildEndAge)), bindShard(w.Parent.UUID), bindUUID(w.Parent.UUID))
+	_, err = x.exec(qChildEndsLook, bindTime(ownershipEndTime(w).Add(store.MaxParentWakeDelay)), bindShard(w.Parent.UUID), bindUUID(w.Parent.UUID))
 	return true, err
 }

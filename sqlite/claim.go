@@ -20,14 +20,14 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 		return result, nil
 	}
 	var due []liveLane
-	err := s.read(ctx, "claim", func(x executor) (err error) {
+	err := s.withReadConn(ctx, "claim", func(x executor) (err error) {
 		due, result.NextDue, err = dueLanes(ctx, x, &q)
 		return err
 	})
 	if err != nil || len(due) == 0 || q.Limit <= 0 {
 		return result, err
 	}
-	err = s.write(ctx, "claim", func(x executor) (err error) {
+	err = s.withWriteTx(ctx, "claim", func(x executor) (err error) {
 		if due, result.NextDue, err = dueLanes(ctx, x, &q); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func hasNewVersions(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, er
 
 // LeasesOfClaim implements store.Store.
 func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
-	err = s.read(ctx, "read back a claim", func(x executor) error {
+	err = s.withReadConn(ctx, "read back a claim", func(x executor) error {
 		leases = nil // drops what a failed attempt read
 		return x.query(qLeasesOfClaim, func(v []driver.Value) error {
 			c := columnReader{values: v}

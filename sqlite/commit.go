@@ -57,7 +57,7 @@ func (x *writeTx) addHint(what store.WakeHint) { x.hints |= what }
 // writeAndNotify is write, and gives the collected hints to the listeners of this store after the commit.
 func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
 	var heard store.WakeHint
-	err := s.write(ctx, what, func(in executor) error {
+	err := s.withWriteTx(ctx, what, func(in executor) error {
 		x := writeTx{executor: in}
 		err := fn(&x)
 		heard = x.hints
@@ -73,13 +73,13 @@ func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*wri
 // stay in the order of the batch, because the first of two starts with one name wins. The signals of one run stay in
 // order too, because two of them may have the same key.
 func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
-	starts := sorted(b.Starts, func(l, r *store.StartWrite) int {
+	starts := sortedCopy(b.Starts, func(l, r *store.StartWrite) int {
 		return cmp.Compare(store.ShardOf(l.Run.UUID), store.ShardOf(r.Run.UUID))
 	})
-	steps := sorted(b.Steps, func(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
-	receives := sorted(b.Receives, func(l, r *store.ReceiveWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
-	signals := sorted(b.Signals, func(l, r *store.SignalWrite) int { return store.CompareUUIDs(l.Run, r.Run) })
-	runs := sorted(b.OwnershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	steps := sortedCopy(b.Steps, func(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
+	receives := sortedCopy(b.Receives, func(l, r *store.ReceiveWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
+	signals := sortedCopy(b.Signals, func(l, r *store.SignalWrite) int { return store.CompareUUIDs(l.Run, r.Run) })
+	runs := sortedCopy(b.OwnershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
 	if err := writeAll(ctx, x, starts, writeStart); err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func writeAll[W any](ctx context.Context, x *writeTx, items []W, write func(*wri
 	return nil
 }
 
-// sorted returns a sorted copy of items.
-func sorted[W any](items []W, order func(l, r W) int) []W {
+// sortedCopy returns a sorted copy of items.
+func sortedCopy[W any](items []W, order func(l, r W) int) []W {
 	if len(items) < 2 {
 		return items
 	}

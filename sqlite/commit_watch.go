@@ -39,13 +39,13 @@ type commitWatch struct {
 	watching    bool
 	watchedPoll time.Duration // watchedPollInterval, but in tests
 
-	notified    bool // since the last commit that was seen
-	notifiedAt  time.Time
-	settle      time.Duration // until the next check after a notification; zero: nothing was notified lately
-	hits        int           // commits that were notified, since misses was last missedHits
-	misses      int           // commits in a row that were not
-	windowSince time.Time
-	commits     int // seen since windowSince
+	notified          bool // since the last commit that was seen
+	notifiedAt        time.Time
+	settleDelay       time.Duration // until the next check after a notification; zero: nothing was notified lately
+	notifiedCommits   int           // commits that were notified, since misses was last missedHits
+	unnotifiedCommits int           // commits in a row that were not
+	windowSince       time.Time
+	commits           int // seen since windowSince
 }
 
 func newCommitWatch(path string) *commitWatch {
@@ -53,7 +53,7 @@ func newCommitWatch(path string) *commitWatch {
 	if runtime.GOOS == "linux" { // elsewhere a watch of a folder opens each of its files, or is not tested
 		if w, err := fsnotify.NewWatcher(); err == nil {
 			c.watcher = w
-			c.watch()
+			c.watchFolder()
 		}
 	}
 	return c
@@ -65,28 +65,28 @@ func (c *commitWatch) close() {
 	}
 }
 
-// watch begins to watch the folder, because a WAL that is created anew is another file. Without permission or room for a watch, the
+// watchFolder begins to watch the folder, because a WAL that is created anew is another file. Without permission or room for a watch, the
 // checks stay frequent.
-func (c *commitWatch) watch() {
+func (c *commitWatch) watchFolder() {
 	if c.watching = c.watcher.Add(c.folder) == nil; !c.watching {
 		c.close()
 		c.watcher = nil
 	}
 }
 
-func (c *commitWatch) unwatch() {
+func (c *commitWatch) unwatchFolder() {
 	_ = c.watcher.Remove(c.folder)
-	c.watching, c.settle = false, 0
+	c.watching, c.settleDelay = false, 0
 }
 
-// wait waits until the next check is due. It returns false when ctx has ended or done is closed.
-func (c *commitWatch) wait(ctx context.Context, done <-chan struct{}) bool {
+// waitForNextCheck waits until the next check is due. It returns false when ctx has ended or done is closed.
+func (c *commitWatch) waitForNextCheck(ctx context.Context, done <-chan struct{}) bool {
 	var events chan fsnotify.Event
 	var failures chan error
 	if c.watcher != nil {
 		events, failures = c.watcher.Events, c.watcher.Errors
 	}
-	timer := time.NewTimer(c.interval())
+	timer := time.NewTimer(c.checkInterval())
 	defer timer.Stop()
 	for {
 		select {
@@ -97,60 +97,60 @@ func (c *commitWatch) wait(ctx context.Context, done <-chan struct{}) bool {
 		case <-timer.C:
 			return true
 		case e := <-events:
-			if c.concerns(e) {
-				c.note()
+			if c.isWALWrite(e) {
+				c.noteNotification()
 				return true
 			}
 		case <-failures: // events were lost
-			c.note()
+			c.noteNotification()
 			return true
 		}
 	}
 }
 
-// interval returns the time until the next check.
-func (c *commitWatch) interval() time.Duration {
+// checkInterval returns the time until the next check.
+func (c *commitWatch) checkInterval() time.Duration {
 	poll := pollInterval
-	if c.watching && c.hits >= trustedHits {
+	if c.watching && c.notifiedCommits >= trustedHits {
 		poll = c.watchedPoll
 	}
 	poll = poll*3/4 + rand.N(poll/2) // random, so that processes do not check at the same time
-	if c.settle > 0 {
-		return min(poll, c.settle)
+	if c.settleDelay > 0 {
+		return min(poll, c.settleDelay)
 	}
 	return poll
 }
 
-func (c *commitWatch) concerns(e fsnotify.Event) bool {
+func (c *commitWatch) isWALWrite(e fsnotify.Event) bool {
 	return filepath.Base(e.Name) == c.wal && e.Has(fsnotify.Write|fsnotify.Create)
 }
 
-// note notes a notification, and takes those that have arrived with it.
-func (c *commitWatch) note() {
+// noteNotification notes a notification, and takes those that have arrived with it.
+func (c *commitWatch) noteNotification() {
 	for {
 		select {
 		case <-c.watcher.Events:
 			continue
 		default:
 		}
-		c.notified, c.notifiedAt, c.settle = true, time.Now(), firstSettleInterval/2
+		c.notified, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval/2
 		return
 	}
 }
 
-// checked is called after each check. changed says whether there was a commit.
-func (c *commitWatch) checked(changed bool) {
+// noteCheck is called after each check. changed says whether there was a commit.
+func (c *commitWatch) noteCheck(changed bool) {
 	switch {
 	case changed && c.notified:
-		c.hits, c.misses = c.hits+1, 0
-		c.notified, c.settle = false, 0
+		c.notifiedCommits, c.unnotifiedCommits = c.notifiedCommits+1, 0
+		c.notified, c.settleDelay = false, 0
 	case changed && c.watching:
-		if c.misses++; c.misses >= missedHits {
-			c.hits = 0
+		if c.unnotifiedCommits++; c.unnotifiedCommits >= missedHits {
+			c.notifiedCommits = 0
 		}
-	case c.settle > 0:
-		if c.settle = min(2*c.settle, pollInterval); time.Since(c.notifiedAt) > settleTime {
-			c.settle = 0
+	case c.settleDelay > 0:
+		if c.settleDelay = min(2*c.settleDelay, pollInterval); time.Since(c.notifiedAt) > settleTime {
+			c.settleDelay = 0
 		}
 	}
 	if changed {
@@ -162,9 +162,9 @@ func (c *commitWatch) checked(changed bool) {
 	}
 	switch {
 	case c.watching && c.commits > busyCommits:
-		c.unwatch()
+		c.unwatchFolder()
 	case !c.watching && c.watcher != nil && c.commits <= calmCommits:
-		c.watch()
+		c.watchFolder()
 	}
 	c.windowSince, c.commits = now, 0
 }

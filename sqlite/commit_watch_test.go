@@ -27,7 +27,7 @@ func (c *commitWatch) waits(t *testing.T, most time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
-	return c.wait(ctx, nil)
+	return c.waitForNextCheck(ctx, nil)
 }
 
 func write(t *testing.T, path string) {
@@ -48,7 +48,7 @@ func TestCommitWatchTrustsNotifications(t *testing.T) {
 				t.Fatal("a write to the WAL was not notified")
 			}
 		}
-		c.checked(true)
+		c.noteCheck(true)
 	}
 	for _, change := range []func(){
 		func() { write(t, path+"-wal") },
@@ -63,16 +63,16 @@ func TestCommitWatchTrustsNotifications(t *testing.T) {
 		if !c.waits(t, time.Minute) {
 			t.Fatal("a write to the WAL was not notified")
 		}
-		c.checked(false)
-		if c.settle == 0 || !c.waits(t, time.Minute) {
+		c.noteCheck(false)
+		if c.settleDelay == 0 || !c.waits(t, time.Minute) {
 			t.Fatal("no further check follows the first one, which came before the commit")
 		}
-		c.checked(true)
+		c.noteCheck(true)
 		for c.waits(t, 10*time.Millisecond) { // what was notified together with it
-			c.checked(false)
+			c.noteCheck(false)
 		}
 	}
-	c.settle = 0
+	c.settleDelay = 0
 	write(t, path)
 	if c.waits(t, 50*time.Millisecond) {
 		t.Error("a write to another file was taken for a commit")
@@ -82,21 +82,21 @@ func TestCommitWatchTrustsNotifications(t *testing.T) {
 // A watch that notifies of nothing, as some file systems have it, leads to frequent checks.
 func TestCommitWatchDistrustsSilence(t *testing.T) {
 	c, _ := newTestWatch(t)
-	c.hits = trustedHits
-	if got := c.interval(); got < time.Minute {
+	c.notifiedCommits = trustedHits
+	if got := c.checkInterval(); got < time.Minute {
 		t.Errorf("checks follow after %v while notifications are trusted", got)
 	}
 	for range missedHits {
-		c.checked(true)
+		c.noteCheck(true)
 	}
-	if got := c.interval(); got > 2*pollInterval {
+	if got := c.checkInterval(); got > 2*pollInterval {
 		t.Errorf("checks follow after %v although commits were not notified", got)
 	}
 	c.notified = true
-	c.checked(true)
+	c.noteCheck(true)
 	c.notified = true
-	c.checked(true)
-	if got := c.interval(); got < time.Minute {
+	c.noteCheck(true)
+	if got := c.checkInterval(); got < time.Minute {
 		t.Errorf("checks follow after %v although commits are notified again", got)
 	}
 }
@@ -104,31 +104,31 @@ func TestCommitWatchDistrustsSilence(t *testing.T) {
 // Many commits take the watch away, and a calm window brings it back. The checks after a notification end after settleTime.
 func TestCommitWatchUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &commitWatch{watchedPoll: time.Hour, watching: true, hits: trustedHits, windowSince: time.Now(), folder: t.TempDir()}
-		c.notified, c.notifiedAt, c.settle = true, time.Now(), firstSettleInterval
+		c := &commitWatch{watchedPoll: time.Hour, watching: true, notifiedCommits: trustedHits, windowSince: time.Now(), folder: t.TempDir()}
+		c.notified, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval
 		for range 2 * int(settleTime/pollInterval) {
-			time.Sleep(c.interval())
-			c.checked(false)
-			if c.settle == 0 {
+			time.Sleep(c.checkInterval())
+			c.noteCheck(false)
+			if c.settleDelay == 0 {
 				break
 			}
 		}
-		if c.settle != 0 || c.interval() < time.Minute {
-			t.Errorf("checks still follow after %v", c.settle)
+		if c.settleDelay != 0 || c.checkInterval() < time.Minute {
+			t.Errorf("checks still follow after %v", c.settleDelay)
 		}
 	})
 	c, _ := newTestWatch(t)
-	c.hits = trustedHits
+	c.notifiedCommits = trustedHits
 	for range busyCommits + 1 {
-		c.checked(true)
+		c.noteCheck(true)
 	}
 	c.windowSince = time.Now().Add(-loadWindow)
-	c.checked(true)
-	if c.watching || c.interval() > 2*pollInterval {
+	c.noteCheck(true)
+	if c.watching || c.checkInterval() > 2*pollInterval {
 		t.Error("the file is watched under load")
 	}
 	c.windowSince = time.Now().Add(-loadWindow)
-	c.checked(false)
+	c.noteCheck(false)
 	if !c.watching {
 		t.Error("the file is not watched after the load")
 	}

@@ -95,7 +95,7 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.files.check(allFiles); err != nil { // it may be of another file
+	if err := k.files.checkPaths(fileCount); err != nil { // it may be of another file
 		return nil, errors.Join(err, keepWALFile(opened), opened.Close())
 	}
 	raw, ok := opened.(driverConn)
@@ -197,8 +197,8 @@ func (c *conn) prepare(q queryID) (underlyingStmt, error) {
 	return s, nil
 }
 
-// bind copies the arguments into the buffer of the connection.
-func (c *conn) bind(args []driver.Value) ([]driver.NamedValue, error) {
+// bindArgs copies the arguments into the buffer of the connection.
+func (c *conn) bindArgs(args []driver.Value) ([]driver.NamedValue, error) {
 	for i, v := range args {
 		if err := checkLength(v); err != nil {
 			return nil, err
@@ -220,7 +220,7 @@ func (c *conn) exec(q queryID, args ...driver.Value) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	bound, err := c.bind(args)
+	bound, err := c.bindArgs(args)
 	if err != nil {
 		return 0, err
 	}
@@ -237,7 +237,7 @@ func (c *conn) query(q queryID, row func([]driver.Value) error, args ...driver.V
 	if err != nil {
 		return err
 	}
-	bound, err := c.bind(args)
+	bound, err := c.bindArgs(args)
 	if err != nil {
 		return err
 	}

@@ -23,11 +23,11 @@ const (
 // knownWorkers are the workers that DeadWorkers has read. It is called eight times a second in an idle process, and the locks of the
 // files show without a query whether one of them has died.
 type knownWorkers struct {
-	mu        sync.Mutex
-	ids       []uuid.UUID
-	readAt    time.Time
-	folder    time.Time // when the folder of the workers' files was changed
-	changedAt time.Time // when that was noticed
+	mu            sync.Mutex
+	ids           []uuid.UUID
+	readAt        time.Time
+	folderModTime time.Time // when the folder of the workers' files was changed
+	changedAt     time.Time // when that was noticed
 }
 
 // DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
@@ -52,7 +52,7 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 		if !slices.Contains(known, id) {
 			peers.Live++
 			if store.CompareUUIDs(id, self) < 0 {
-				peers.Before++
+				peers.LiveWithLowerID++
 			}
 		}
 	}
@@ -70,8 +70,8 @@ func (s *database) workerIDs(ctx context.Context, always bool) (ids []uuid.UUID,
 		folder = info.ModTime()
 	}
 	now := time.Now()
-	if w.changedAt.IsZero() || !folder.Equal(w.folder) {
-		w.folder, w.changedAt = folder, now
+	if w.changedAt.IsZero() || !folder.Equal(w.folderModTime) {
+		w.folderModTime, w.changedAt = folder, now
 	}
 	if !always && now.Sub(w.changedAt) > workersSettleTime && now.Sub(w.readAt) < maxWorkersAge && !s.closed.Load() {
 		return w.ids, false, nil

@@ -12,7 +12,7 @@ import (
 
 // holdForDrift pauses a run whose code does not fit its history, and records the divergence.
 func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
-	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), bindTime(writeTime(w)), w.Reason, bindText(w.Trace))
+	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), bindTime(ownershipEndTime(w)), w.Reason, bindText(w.Trace))
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
 	}
@@ -26,7 +26,7 @@ func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 
 // HeldRuns implements store.DriftStore.
 func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
-	err = s.read(ctx, "read held runs", func(x executor) error {
+	err = s.withReadConn(ctx, "read held runs", func(x executor) error {
 		runs = nil // drops what a failed attempt read
 		return x.query(qHeldRuns, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -73,7 +73,7 @@ func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store
 
 // Divergences implements store.DriftStore.
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
-	err = s.read(ctx, "read divergences", func(x executor) error {
+	err = s.withReadConn(ctx, "read divergences", func(x executor) error {
 		all = nil // drops what a failed attempt read
 		return x.query(qDivergences, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -86,7 +86,7 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 
 // DeleteDivergences implements store.DriftStore.
 func (s *database) DeleteDivergences(ctx context.Context) error {
-	return s.write(ctx, "delete divergences", func(x executor) error {
+	return s.withWriteTx(ctx, "delete divergences", func(x executor) error {
 		_, err := x.exec(qDivergencesDelete)
 		return err
 	})
@@ -95,7 +95,7 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 // Histories implements store.DriftStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
 	runs = slices.SortedFunc(slices.Values(runs), store.CompareUUIDs)
-	err = s.read(ctx, "read histories", func(x executor) error {
+	err = s.withReadConn(ctx, "read histories", func(x executor) error {
 		steps = nil // drops what a failed attempt read
 		for _, id := range runs {
 			if err := ctx.Err(); err != nil {

@@ -15,7 +15,7 @@ import (
 // end.
 func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	w.Outcome, w.RunState = store.Written, store.RunState{}
-	if w.Held {
+	if w.HoldsRun {
 		return holdRun(x, w)
 	}
 	control, woken := bitsBlockingEnd(w)
@@ -27,7 +27,7 @@ func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 		return resolveOwnershipEnd(x, w)
 	}
 	if w.Status == store.Paused { // paused without a control request
-		if n, err := x.exec(qRunMarkPaused, bindTime(writeTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number()); err != nil || n != 1 {
+		if n, err := x.exec(qRunMarkPaused, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number()); err != nil || n != 1 {
 			return checkOneRow("setting aside run", w.UUID, n, err)
 		}
 	}
@@ -101,12 +101,12 @@ func withRequestsApplied(w *store.OwnershipEnd, row *runRow) store.OwnershipEnd 
 	switch {
 	case w.Status.IsTerminal():
 	case row.Control&store.CancelRequested != 0:
-		end.Status, end.WakeAt = store.Pending, writeTime(w)
+		end.Status, end.WakeAt = store.Pending, ownershipEndTime(w)
 	case row.Control&store.PausedMask != 0:
 		end.Status, end.WakeAt = store.Paused, time.Time{}
 		end.Reason = cmp.Or(row.Reason, w.Reason) // the reason of the pause
 	case row.woken && w.Status == store.Waiting:
-		end.WakeAt = writeTime(w)
+		end.WakeAt = ownershipEndTime(w)
 	}
 	return end
 }
@@ -165,7 +165,7 @@ func holdAsPaused(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	if w.Uncounted {
 		return heldRunUpdate{
-			status: store.Pending, control: row.Control, reason: w.Reason, wakeAt: store.HoldUntil(w, writeTime(w), 0, row.Deadline),
+			status: store.Pending, control: row.Control, reason: w.Reason, wakeAt: store.HoldUntil(w, ownershipEndTime(w), 0, row.Deadline),
 			crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
 		}
 	}
@@ -176,11 +176,11 @@ func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpd
 	crashes = min(crashes, math.MaxInt16-1) + 1
 	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, checkpointsAtLastCrash: reached}
 	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
-		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, writeTime(w)
+		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, ownershipEndTime(w)
 		h.reason = store.HeldTooOftenReason(w.Reason, crashes)
 		return h
 	}
-	h.wakeAt = store.HoldUntil(w, writeTime(w), crashes, row.Deadline)
+	h.wakeAt = store.HoldUntil(w, ownershipEndTime(w), crashes, row.Deadline)
 	return h
 }
 
@@ -190,23 +190,23 @@ func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status
 		x.addHint(store.HintClaim)
 	}
 	if status >= store.Paused {
-		if err := writeEvent(x, w.UUID, store.EndEventOf(status), writeTime(w)); err != nil {
+		if err := writeEvent(x, w.UUID, store.EndEventOf(status), ownershipEndTime(w)); err != nil {
 			return err
 		}
 	}
 	if !status.IsTerminal() || !w.Parent.Valid {
 		return nil
 	}
-	if w.CountedBy != "" {
+	if w.CountingCall != "" {
 		if waits, err := countChildEnd(x, w); err != nil || waits {
 			return err
 		}
 	}
-	return wakeRun(x, w.Parent.UUID, writeTime(w))
+	return wakeRun(x, w.Parent.UUID, ownershipEndTime(w))
 }
 
-// writeTime returns the time of the write, or the present time if the write has none.
-func writeTime(w *store.OwnershipEnd) time.Time {
+// ownershipEndTime returns the time of the write, or the present time if the write has none.
+func ownershipEndTime(w *store.OwnershipEnd) time.Time {
 	switch {
 	case !w.Now.IsZero():
 		return w.Now

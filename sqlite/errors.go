@@ -78,7 +78,7 @@ func (s *database) wrapError(what string, err error) error {
 	case errors.Is(err, store.ErrBadData), errors.Is(err, store.ErrRejected):
 		return fmt.Errorf("sqlite: %s: %w", what, err)
 	}
-	if moved := s.files.check(allFiles); moved != nil { // the probable cause of the error
+	if moved := s.files.checkPaths(fileCount); moved != nil { // the probable cause of the error
 		return fmt.Errorf("%w (%s: %w)", moved, what, err)
 	}
 	return classifyError(s.path, what, err)

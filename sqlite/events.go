@@ -54,7 +54,7 @@ func (s *database) EventsBefore(ctx context.Context, before string, limit int) (
 
 // readEvents returns a page of events, after a check.
 func (s *database) readEvents(ctx context.Context, check func(executor) error, page queryID, cursor int64, limit int) (events []store.Event, err error) {
-	err = s.read(ctx, "events", func(x executor) error {
+	err = s.withReadConn(ctx, "events", func(x executor) error {
 		err := check(x)
 		if err == nil {
 			err = x.query(page, func(v []driver.Value) error {

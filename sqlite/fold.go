@@ -15,7 +15,7 @@ import (
 
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
-	err = s.read(ctx, "look for due keys", func(x executor) error {
+	err = s.withReadConn(ctx, "look for due keys", func(x executor) error {
 		due, next = nil, time.Time{}
 		err := x.query(qStartFoldKeysDue, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -41,7 +41,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 
 // FoldOfWaitingRun implements store.FoldStore.
 func (s *database) FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (row *store.Fold, err error) {
-	err = s.read(ctx, "read what a run waits for", func(x executor) error {
+	err = s.withReadConn(ctx, "read what a run waits for", func(x executor) error {
 		row = nil // drops what a failed attempt read
 		return x.query(qStartFoldKeyOfWaiting, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -58,17 +58,17 @@ func (c *columnReader) foldKey() store.FoldKey {
 
 // ChangeFold implements store.FoldStore. The write lock excludes other changes, so there is nothing to skip but a missing
 // row.
-func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+func (s *database) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
 	return s.writeAndNotify(ctx, "change a key", func(x *writeTx) error { return changeFold(x, c) })
 }
 
 // foldIn changes a key in the caller's transaction.
-func (s *database) foldIn(ctx context.Context, tx *sql.Tx, c *store.FoldChange) error {
+func (s *database) foldIn(ctx context.Context, tx *sql.Tx, c *store.FoldChangeRequest) error {
 	return s.wrapError("start", changeFold(s.newUserTx(ctx, tx), c))
 }
 
-func changeFold(x *writeTx, c *store.FoldChange) error {
-	c.Written = nil
+func changeFold(x *writeTx, c *store.FoldChangeRequest) error {
+	c.AppliedWrite = nil
 	state, err := readFold(x, c)
 	if err != nil || state.Row == nil && c.SkipLocked {
 		return err
@@ -102,12 +102,12 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 		}
 		x.addHint(store.HintClaim)
 	}
-	c.Written = w
+	c.AppliedWrite = w
 	return nil
 }
 
 // readFold reads the row and what Plan decides about.
-func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error) {
+func readFold(x executor, c *store.FoldChangeRequest) (state store.FoldState, err error) {
 	err = x.query(qStartFoldKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}
 		state.Row = &store.Fold{
@@ -127,11 +127,11 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 			state.RunWithName = &row.Run
 		}
 	}
-	if state.Row == nil || c.Runs == nil {
+	if state.Row == nil || c.RunsToRead == nil {
 		return state, nil
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun)
-	for _, id := range c.Runs(state.Row) {
+	for _, id := range c.RunsToRead(state.Row) {
 		err := x.query(qStartFoldRunState, func(v []driver.Value) error {
 			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{

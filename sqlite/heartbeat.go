@@ -19,7 +19,7 @@ const terminatedRetention = time.Minute
 // Renew implements store.Store.
 func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
-	err := s.write(ctx, "renew", func(x executor) error {
+	err := s.withWriteTx(ctx, "renew", func(x executor) error {
 		pulse.Now = now()
 		w := &h.Worker
 		started := w.StartedAt
@@ -81,7 +81,7 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 		at = now()
 	}
 	freed := 0
-	err := s.write(ctx, "expire", func(x executor) error {
+	err := s.withWriteTx(ctx, "expire", func(x executor) error {
 		for _, w := range workers {
 			n, err := x.exec(qLeaseExpire, bindTime(at), bindUUID(w))
 			if err != nil {

@@ -10,11 +10,11 @@ import (
 
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
-	return s.write(ctx, "change a limit", func(x executor) error {
+	return s.withWriteTx(ctx, "change a limit", func(x executor) error {
 		if c.Declare {
 			return declareLimit(x, &c)
 		}
-		_, err := x.exec(qLimitSet, append(boundArgs(&c), bindText(c.By), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())...)
+		_, err := x.exec(qLimitSet, append(boundArgs(&c), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())...)
 		return err
 	})
 }
@@ -37,12 +37,12 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
 
 // ResetLimit implements store.LimitStore.
 func (s *database) ResetLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.execOnLimitRow(ctx, "reset a limit", qLimitReset, c.Name, c.Change(store.OperatorReset).Text())
+	return s.execOnLimitRow(ctx, "reset a limit", qLimitReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
 }
 
 // execOnLimitRow executes a statement that changes the row of a limit, and reports whether there was one.
 func (s *database) execOnLimitRow(ctx context.Context, what string, q queryID, args ...driver.Value) (found bool, err error) {
-	err = s.write(ctx, what, func(x executor) error {
+	err = s.withWriteTx(ctx, what, func(x executor) error {
 		n, err := x.exec(q, args...)
 		found = n > 0
 		return err
@@ -53,7 +53,7 @@ func (s *database) execOnLimitRow(ctx context.Context, what string, q queryID, a
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
 	var use []store.LimitKeyWithUse
-	err = s.read(ctx, "read limits", func(x executor) error {
+	err = s.withReadConn(ctx, "read limits", func(x executor) error {
 		limits, use = nil, nil // drops what a failed attempt read
 		err := x.query(qLimits, func(v []driver.Value) error {
 			l, err := scanLimit(v)
@@ -75,7 +75,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 	if err != nil {
 		return nil, err
 	}
-	return store.LimitsInUse(limits, use), nil
+	return store.AddLimitUse(limits, use), nil
 }
 
 func scanLimit(values []driver.Value) (l store.Limit, err error) {

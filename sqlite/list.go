@@ -23,7 +23,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	if before == (uuid.UUID{}) {
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
-	err = s.read(ctx, "list", func(x executor) error {
+	err = s.withReadConn(ctx, "list", func(x executor) error {
 		if len(f.UUIDs)+len(f.Parents) > 0 {
 			runs, err = listOfRuns(ctx, x, &f, before, limit)
 			return err
@@ -51,7 +51,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err error) {
 	n := 0
 	switch {
-	case f.Held:
+	case f.OnlyHeld:
 		return qRunsListHeld, true, nil
 	case f.Failure.Workflow != "":
 		return qRunsListByFailure, true, nil
@@ -198,13 +198,13 @@ func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value
 	return runs, nil
 }
 
-// Search implements store.OverviewStore.
-func (s *database) Search(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
+// SearchRuns implements store.OverviewStore.
+func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
 	if before == (uuid.UUID{}) {
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
 	examine = max(examine, 1)
-	err = s.read(ctx, "search", func(x executor) error {
+	err = s.withReadConn(ctx, "search", func(x executor) error {
 		args := filterArgs(&f)
 		for shard := range int64(store.Shards) {
 			if err := ctx.Err(); err != nil {

@@ -117,7 +117,7 @@ func TestTreeAndCounts(t *testing.T) {
 	if want := []uuid.UUID{root, one.Run.UUID, two.Run.UUID, below.Run.UUID}; err != nil || !slices.Equal(got, want) {
 		t.Fatal(got, want, err)
 	}
-	counts, err := s.Counts(t.Context(), root, time.Now())
+	counts, err := s.TreeCounts(t.Context(), root, time.Now())
 	if err != nil || len(counts.RunsByStatus) != 2 || counts.RunsByStatus[store.Running] != 2 || counts.RunsByStatus[store.Pending] != 2 {
 		t.Fatal(counts, err)
 	}

@@ -9,12 +9,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// workerLocks is the folder that holds one locked file for each live worker.
-type workerLocks struct{ folder string }
+// workerLockFolder is the folder that holds one locked file for each live worker.
+type workerLockFolder struct{ folder string }
 
-func newWorkerLocks(path string) workerLocks { return workerLocks{folder: path + "-workers"} }
+func newWorkerLocks(path string) workerLockFolder { return workerLockFolder{folder: path + "-workers"} }
 
-func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
+func (p workerLockFolder) path(worker uuid.UUID) string {
+	return filepath.Join(p.folder, worker.String())
+}
 
 // Listen implements store.Store. SQLite does not tell what a commit changed, so Listen gives both hints for every commit of
 // another connection. That includes this store's own commits, which at worst cause a query that finds nothing.
@@ -46,7 +48,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 			sendHints(onHint, store.HintClaim|store.HintNotification)
 			return s.wrapError("attend", err)
 		}
-		if !watch.wait(ctx, s.done) {
+		if !watch.waitForNextCheck(ctx, s.done) {
 			break
 		}
 	}
@@ -65,15 +67,15 @@ func (s *database) pollCommits(ctx context.Context, watch *commitWatch, onHint f
 			return err
 		}
 		sendHints(onHint, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
-		for watch.wait(ctx, s.done) {
-			if err := s.files.check(allFiles); err != nil {
+		for watch.waitForNextCheck(ctx, s.done) {
+			if err := s.files.checkPaths(fileCount); err != nil {
 				return err
 			}
 			version, err := queryInt(c, qDataVersion)
 			if err != nil {
 				return err
 			}
-			watch.checked(version != seen)
+			watch.noteCheck(version != seen)
 			if version != seen {
 				seen = version
 				sendHints(onHint, store.HintClaim|store.HintNotification)

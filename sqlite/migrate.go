@@ -60,7 +60,7 @@ func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 		}
 		return schema.Check(have, schema.SQLite())
 	}
-	return s.migrate(ctx, schema.SQLite())
+	return s.applyMigrations(ctx, schema.SQLite())
 }
 
 // schemaVersion reads the version of the schema. It writes nothing.
@@ -78,9 +78,9 @@ func (s *database) schemaVersion(ctx context.Context) (have int, err error) {
 	return have, err
 }
 
-// migrate applies the missing migrations, each in a transaction together with the row that records it. It reads the
+// applyMigrations applies the missing migrations, each in a transaction together with the row that records it. It reads the
 // version again under the lock, because another process may have applied the migration meanwhile.
-func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
+func (s *database) applyMigrations(ctx context.Context, all []schema.Migration) error {
 	have, err := s.schemaVersion(ctx)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 		return err
 	}
 	for _, m := range pending {
-		err := s.write(ctx, "migrate", func(x executor) error {
+		err := s.withWriteTx(ctx, "migrate", func(x executor) error {
 			if _, err := x.exec(qMigrationTableCreate); err != nil {
 				return err
 			}

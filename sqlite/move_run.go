@@ -10,7 +10,7 @@ import (
 )
 
 // MoveRun implements store.QueueMoveStore. The write lock is the lock of every queue.
-func (s *database) MoveRun(ctx context.Context, m *store.QueueMove) error {
+func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
 		found, err := readQueueMove(x, m.Run)
 		if err != nil || found == nil {
@@ -48,7 +48,7 @@ func readQueueMove(x executor, run uuid.UUID) (found *store.QueueMoveRun, err er
 	return found, err
 }
 
-func writeQueueMove(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *store.QueueMovePlan) error {
+func writeQueueMove(x *writeTx, m *store.MoveRunRequest, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
 	n, err := x.exec(qQueueMoveRunUpdate, r.Name, int64(r.RowPriority), int64(r.Lane), bindTime(r.WakeAt), bindShard(m.Run), bindUUID(m.Run),
 		int64(m.Found.Status), int64(m.Found.Control))
@@ -57,7 +57,7 @@ func writeQueueMove(x *writeTx, m *store.QueueMove, q *store.QueueState, plan *s
 	}
 	if plan.HasPlace {
 		n, err := x.exec(qQueueMovePlaceWrite, bindShard(m.Run), bindUUID(m.Run), r.Name, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
-			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
+			bindBool(r.Root), bindBool(r.HasBegun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
 		if err := checkOneRow("writing the place of run", m.Run, n, err); err != nil {
 			return err
 		}

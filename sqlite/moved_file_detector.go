@@ -33,22 +33,22 @@ const (
 	mainFile = iota
 	walFile
 	shmFile
-	allFiles
-	dataFiles = walFile + 1 // how many hold what is written
+	fileCount
+	dataFileCount = walFile + 1 // how many hold what is written
 )
 
 // movedFileDetector detects that the path of the database or of a file beside it no longer leads to the file that the store has
 // open. SQLite does not check that: it writes to the file that it has open, even if the file was deleted or replaced.
 type movedFileDetector struct {
-	paths        [allFiles]string
-	identities   [allFiles]fileID // zero: it was not there
-	recorded     atomic.Bool      // identities is filled in, and changes no more
-	recordedMove atomic.Pointer[MovedError]
-	lastCheck    atomic.Int64 // when, in nanoseconds since the process began; see checkRecently
+	paths              [fileCount]string
+	identities         [fileCount]fileID // zero: it was not there
+	identitiesRecorded atomic.Bool       // identities is filled in, and changes no more
+	recordedMove       atomic.Pointer[MovedError]
+	lastCheck          atomic.Int64 // when, in nanoseconds since the process began; see checkRecently
 }
 
 func newMovedFileDetector(path string) *movedFileDetector {
-	f := &movedFileDetector{paths: [allFiles]string{path, path + "-wal", path + "-shm"}}
+	f := &movedFileDetector{paths: [fileCount]string{path, path + "-wal", path + "-shm"}}
 	f.identities[mainFile], _ = fileIdentity(path) // it may not be there yet
 	return f
 }
@@ -63,14 +63,14 @@ func (f *movedFileDetector) recordIdentities() error {
 		}
 		f.identities[i] = id
 	}
-	f.recorded.Store(true)
+	f.identitiesRecorded.Store(true)
 	return nil
 }
 
-// check returns a *MovedError if one of the first n paths leads to another file, or did so before: a file that was put
+// checkPaths returns a *MovedError if one of the first n paths leads to another file, or did so before: a file that was put
 // back may lack what others wrote meanwhile.
-func (f *movedFileDetector) check(n int) error {
-	if err := f.movedError(); err != nil || !f.recorded.Load() {
+func (f *movedFileDetector) checkPaths(n int) error {
+	if err := f.movedError(); err != nil || !f.identitiesRecorded.Load() {
 		return err
 	}
 	for i, path := range f.paths[:n] {
@@ -113,7 +113,7 @@ func (f *movedFileDetector) checkRecently() error {
 	if now-last < int64(readCheckInterval) && last != 0 || !f.lastCheck.CompareAndSwap(last, now) {
 		return f.movedError()
 	}
-	return f.check(allFiles)
+	return f.checkPaths(fileCount)
 }
 
 // pathIsGone reports whether the error says that the path does not exist. Other errors say nothing about the file.

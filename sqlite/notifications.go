@@ -21,7 +21,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	}
 	var news store.Notifications
 	var woken []store.Lease
-	err := s.read(ctx, "news", func(x executor) error {
+	err := s.withReadConn(ctx, "news", func(x executor) error {
 		if err := addTerminated(x, worker, held, known, &news); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	if err != nil || len(woken) == 0 {
 		return news, err
 	}
-	err = s.write(ctx, "news", func(x executor) error {
+	err = s.withWriteTx(ctx, "news", func(x executor) error {
 		for i, l := range woken {
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -53,8 +53,8 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 			err := x.query(qRunWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
 				c := columnReader{values: v}
 				news.Woken = append(news.Woken, l.Run)
-				if deadline := c.time(); !deadline.Equal(l.Deadline) {
-					l.Deadline = deadline
+				if deadline := c.time(); !deadline.Equal(l.RunDeadline) {
+					l.RunDeadline = deadline
 					news.Deadlines = append(news.Deadlines, l)
 				}
 				return c.err
@@ -87,7 +87,7 @@ func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[u
 	}
 	for _, l := range held {
 		if ended[l.Run] {
-			news.Ended = append(news.Ended, l)
+			news.EndedLeases = append(news.EndedLeases, l)
 		}
 	}
 	return nil

@@ -11,23 +11,23 @@ import (
 type Option func(*openOptions)
 
 type openOptions struct {
-	synchronous Durability
-	busyTimeout time.Duration
-	migrate     bool
-	given       map[string]bool
-	err         error
+	synchronous  Durability
+	busyTimeout  time.Duration
+	migrate      bool
+	givenOptions map[string]bool
+	err          error
 }
 
 // addOption records that an option was given, and sets an error if it was given before.
 func (o *openOptions) addOption(option string) {
-	if o.given[option] && o.err == nil {
+	if o.givenOptions[option] && o.err == nil {
 		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
-	o.given[option] = true
+	o.givenOptions[option] = true
 }
 
 func defaultOptions() openOptions {
-	return openOptions{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
+	return openOptions{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, givenOptions: make(map[string]bool)}
 }
 
 // Durability is the level of durability that a commit waits for.

@@ -14,7 +14,7 @@ import (
 // OverdueLanes implements store.Store.
 func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
-	err := s.read(ctx, "overdue", func(x executor) error {
+	err := s.withReadConn(ctx, "overdue", func(x executor) error {
 		for len(all) < limit {
 			l, ok, err := nextLane(x, after)
 			if err != nil || !ok {
@@ -37,13 +37,13 @@ func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.C
 	return all, err
 }
 
-// AreExecuted implements store.Store.
-func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow) ([]bool, error) {
+// HaveLiveWorkers implements store.Store.
+func (s *database) HaveLiveWorkers(ctx context.Context, pairs []store.QueueWorkflow) ([]bool, error) {
 	executed := make([]bool, len(pairs))
 	if len(pairs) == 0 {
 		return executed, nil
 	}
-	err := s.read(ctx, "executed", func(x executor) error {
+	err := s.withReadConn(ctx, "executed", func(x executor) error {
 		return x.query(qWorkersLiveWorkflows, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			var workflows, queues []string

@@ -12,7 +12,7 @@ import (
 
 // Failures implements store.Store.
 func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit int) (groups []store.FailureGroup, err error) {
-	err = s.read(ctx, "failures", func(x executor) error {
+	err = s.withReadConn(ctx, "failures", func(x executor) error {
 		args := filterArgs(&f)
 		after := store.FailureKey{Workflow: f.Workflow}
 		for len(groups) < limit {
@@ -50,7 +50,7 @@ func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit 
 // StatusCounts implements store.Store.
 func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([]store.StatusCount, error) {
 	var sums [store.Superseded + 1]store.StatusCount
-	err := s.read(ctx, "count", func(x executor) error {
+	err := s.withReadConn(ctx, "count", func(x executor) error {
 		count := func(q queryID, args ...driver.Value) error {
 			var part [len(sums)]int
 			total := 0
@@ -105,7 +105,7 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 
 // LastEvent implements store.Store.
 func (s *database) LastEvent(ctx context.Context) (cursor string, err error) {
-	err = s.read(ctx, "newest event", func(x executor) error {
+	err = s.withReadConn(ctx, "newest event", func(x executor) error {
 		return x.query(qEventLast, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			cursor = formatCursor(c.int(), c.int())

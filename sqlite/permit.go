@@ -77,7 +77,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 			p := store.PermitWithRun{Permit: scanPermit(&c)}
 			status := c.int()
 			p.RunState = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
-			p.Lease = c.time()
+			p.LeaseUntil = c.time()
 			l.Permits = append(l.Permits, p)
 			return c.err
 		}
@@ -111,7 +111,7 @@ func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.Requ
 		err = x.query(qPermitRequestingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
-			asked.Runs[a.Run] = store.RequestingRun{RunState: state, Lease: c.time()}
+			asked.Runs[a.Run] = store.RequestingRun{RunState: state, LeaseUntil: c.time()}
 			return c.err
 		}, bindShard(a.Run), bindUUID(a.Run))
 		if err != nil {
@@ -123,19 +123,19 @@ func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.Requ
 
 // writePlan writes what a plan has decided for one limit key.
 func writePlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan, now time.Time) error {
-	for i := range plan.Delete {
-		p := &plan.Delete[i]
+	for i := range plan.ToDelete {
+		p := &plan.ToDelete[i]
 		if _, err := x.exec(qPermitDelete, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key); err != nil {
 			return err
 		}
 	}
-	for i := range plan.Write {
-		if err := writePermit(x, &plan.Write[i]); err != nil {
+	for i := range plan.ToWrite {
+		if err := writePermit(x, &plan.ToWrite[i]); err != nil {
 			return err
 		}
 	}
-	for i := range plan.Offer {
-		p := &plan.Offer[i]
+	for i := range plan.ToOffer {
+		p := &plan.ToOffer[i]
 		if err := writePermit(x, p); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func scanBounds(c *columnReader) store.LimitSettings {
 
 // LimitKeysWithWaiters implements store.LimitStore.
 func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKey, limit int) (lines []store.LimitKey, err error) {
-	err = s.read(ctx, "read lines", func(x executor) error {
+	err = s.withReadConn(ctx, "read lines", func(x executor) error {
 		lines = nil // drops what a failed attempt read
 		for len(lines) < limit {
 			found := false
@@ -190,7 +190,7 @@ func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKe
 
 // DeleteUnusedLimitKeys implements store.LimitStore.
 func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimitKeysQuery) (lines store.UnusedLimitKeys, err error) {
-	err = s.read(ctx, "read lines", func(x executor) error {
+	err = s.withReadConn(ctx, "read lines", func(x executor) error {
 		lines = store.UnusedLimitKeys{} // drops what a failed attempt read
 		return x.query(qLimitKeysPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -201,7 +201,7 @@ func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimi
 	if err != nil || lines.Next == (store.LimitKey{}) {
 		return lines, err
 	}
-	err = s.write(ctx, "delete unused lines", func(x executor) error {
+	err = s.withWriteTx(ctx, "delete unused lines", func(x executor) error {
 		n, err := x.exec(qLimitKeysDeleteUnused, q.After.Limit, q.After.Key, lines.Next.Limit, lines.Next.Key, bindTime(q.UsedBefore), bindTime(q.Now), bindTime(q.Now))
 		lines.Deleted = int(n)
 		return err
@@ -209,9 +209,9 @@ func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimi
 	return lines, err
 }
 
-// PermitsOf implements store.LimitStore.
-func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
-	err = s.read(ctx, "read permits", func(x executor) error {
+// RunPermits implements store.LimitStore.
+func (s *database) RunPermits(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
+	err = s.withReadConn(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
 		return x.query(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}

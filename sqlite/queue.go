@@ -26,7 +26,7 @@ func insertQueuePlace(x executor, w *store.StartWrite) error {
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.read(ctx, "read queues", func(x executor) error {
+	err = s.withReadConn(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
 		return x.query(qQueueRows, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -48,9 +48,9 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 	// A declaration may change nothing, because a newer version has declared the queue.
 	var err error
 	if c.Declare {
-		_, err = s.changeQueue(ctx, "change a queue", qQueueDeclare, c.Name, c.Settings.Text(), c.Version, bindTime(c.Now))
+		_, err = s.execOnQueueRow(ctx, "change a queue", qQueueDeclare, c.Name, c.Settings.Text(), c.Version, bindTime(c.Now))
 	} else {
-		_, err = s.changeQueue(ctx, "change a queue", qQueueSet, c.Name, c.Settings.Text(), bindText(c.By), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())
+		_, err = s.execOnQueueRow(ctx, "change a queue", qQueueSet, c.Name, c.Settings.Text(), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())
 	}
 	return err
 }
@@ -58,23 +58,23 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (bool, error) {
 	if p.Resume {
-		return s.changeQueue(ctx, "resume a queue", qQueueResume, p.Name, p.LastChange().Text())
+		return s.execOnQueueRow(ctx, "resume a queue", qQueueResume, p.Name, p.LastChange().Text())
 	}
-	return s.changeQueue(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.By), bindText(p.Reason), p.LastChange().Text())
+	return s.execOnQueueRow(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.Actor), bindText(p.Reason), p.LastChange().Text())
 }
 
 // DeleteQueue implements store.QueueStore.
 func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.changeQueue(ctx, "delete a queue", qQueueDelete, c.Name, c.Change(store.OperatorDelete).Text())
+	return s.execOnQueueRow(ctx, "delete a queue", qQueueDelete, c.Name, c.RecordedChange(store.OperatorDelete).Text())
 }
 
 // ResetQueue implements store.QueueStore.
 func (s *database) ResetQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.changeQueue(ctx, "reset a queue", qQueueReset, c.Name, c.Change(store.OperatorReset).Text())
+	return s.execOnQueueRow(ctx, "reset a queue", qQueueReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
 }
 
-// changeQueue executes a statement that changes the row of a queue, and reports whether there was one.
-func (s *database) changeQueue(ctx context.Context, what string, q queryID, args ...driver.Value) (changed bool, err error) {
+// execOnQueueRow executes a statement that changes the row of a queue, and reports whether there was one.
+func (s *database) execOnQueueRow(ctx context.Context, what string, q queryID, args ...driver.Value) (changed bool, err error) {
 	err = s.writeAndNotify(ctx, what, func(x *writeTx) error {
 		n, err := x.exec(q, args...)
 		changed = n > 0
@@ -86,7 +86,7 @@ func (s *database) changeQueue(ctx context.Context, what string, q queryID, args
 
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
-	err = s.read(ctx, "read queues", func(x executor) error {
+	err = s.withReadConn(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
 		err := x.query(qQueues, func(v []driver.Value) error {
 			q, err := scanQueue(v)
@@ -133,24 +133,24 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 	return q, q.Decode(declared, set)
 }
 
-// Depth implements store.QueueStore.
-func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
-	err = s.read(ctx, "read the depth of a queue", func(x executor) (err error) {
+// QueueDepth implements store.QueueStore.
+func (s *database) QueueDepth(ctx context.Context, queue string, most int) (n int, err error) {
+	err = s.withReadConn(ctx, "read the depth of a queue", func(x executor) (err error) {
 		n, err = queryInt(x, qQueueDepth, queue, int64(most))
 		return err
 	})
 	return min(n, most), err
 }
 
-// PlaceOf implements store.QueueStore.
-func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
-	err = s.read(ctx, "read a place", func(x executor) error {
+// QueuedRun implements store.QueueStore.
+func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
+	err = s.withReadConn(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
 		return x.query(qQueuePlaceOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
-				Root: c.int() != 0, Begun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
+				Root: c.int() != 0, HasBegun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
 			}, Admission: store.Admission(c.int()), Before: int(c.int())}
 			return c.err
 		}, bindShard(run), bindUUID(run), int64(store.MaxBefore))
@@ -161,14 +161,14 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 	return place, err
 }
 
-// StartByKept implements store.QueueStore.
-func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
-	err = s.write(ctx, "begin a run", func(x executor) error {
+// ClearStartBy implements store.QueueStore.
+func (s *database) ClearStartBy(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
+	err = s.withWriteTx(ctx, "begin a run", func(x executor) error {
 		n, err := x.exec(qStartByDeadlineMarkClear, bindShard(run), bindUUID(run), epoch.Number())
 		if kept = n == 1; err != nil || !kept {
 			return err
 		}
-		_, err = x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.FoldLane))
+		_, err = x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.UnreleasedLane))
 		return err
 	})
 	return kept, err

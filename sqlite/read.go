@@ -20,7 +20,7 @@ func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, 
 // Find implements store.Store.
 func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	rows := make([]*store.Run, len(refs))
-	err := s.read(ctx, "get", func(x executor) error {
+	err := s.withReadConn(ctx, "get", func(x executor) error {
 		for i, ref := range refs {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -47,7 +47,7 @@ func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Pay
 // Statuses implements store.Store.
 func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
 	statuses := make([]store.Status, len(runs))
-	err := s.read(ctx, "read statuses", func(x executor) error {
+	err := s.withReadConn(ctx, "read statuses", func(x executor) error {
 		for i, id := range runs {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -69,7 +69,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 // ChangeMarks implements store.Store.
 func (s *database) ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
 	marks := make([]string, len(runs))
-	err := s.read(ctx, "read marks of changes", func(x executor) error {
+	err := s.withReadConn(ctx, "read marks of changes", func(x executor) error {
 		for i, id := range runs {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -113,7 +113,7 @@ func currentCrashes(x executor, row *runRow) (int16, error) {
 // History implements store.Store.
 func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
-	err := s.read(ctx, "history", func(x executor) (err error) {
+	err := s.withReadConn(ctx, "history", func(x executor) (err error) {
 		rows, err = readHistory(x, run)
 		store.SortByCallOrder(rows)
 		return err
@@ -124,7 +124,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, er
 // HistoryOutline implements store.Store.
 func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
-	err := s.read(ctx, "outline of a history", func(x executor) (err error) {
+	err := s.withReadConn(ctx, "outline of a history", func(x executor) (err error) {
 		rows, err = querySteps(x, qHistoryOutline, bindShard(run), bindUUID(run))
 		store.SortByCallOrder(rows)
 		return err
@@ -134,7 +134,7 @@ func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) ([]store.S
 
 // Checkpoints implements store.Store.
 func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
-	err = s.read(ctx, "checkpoints", func(x executor) error {
+	err = s.withReadConn(ctx, "checkpoints", func(x executor) error {
 		steps = nil
 		for _, name := range names {
 			if err := ctx.Err(); err != nil {
@@ -161,7 +161,7 @@ var errStopRows = errors.New("enough")
 
 // HistoryFrom implements store.Store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.UnreadHistory, err error) {
-	err = s.read(ctx, "history", func(x executor) error {
+	err = s.withReadConn(ctx, "history", func(x executor) error {
 		size := 0
 		steps, rest = nil, store.UnreadHistory{}
 		err := x.query(qHistoryPart, func(v []driver.Value) error {
@@ -170,7 +170,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 				return err
 			}
 			if size += 100 + len(p.Name) + len(p.Output) + len(p.Error); size > bytes && len(steps) > 0 {
-				rest = store.UnreadHistory{Exists: true, FirstName: p.Name}
+				rest = store.UnreadHistory{Exists: true, FirstStepName: p.Name}
 				return errStopRows
 			}
 			steps = append(steps, p)
@@ -187,7 +187,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 // Workers implements store.Store.
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
-	err := s.read(ctx, "workers", func(x executor) error {
+	err := s.withReadConn(ctx, "workers", func(x executor) error {
 		return x.query(qWorkers, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			w := store.Worker{

@@ -14,16 +14,16 @@ import (
 )
 
 // Fence implements store.RepairStore. The write lock excludes writes under way, so there is nothing to wait for.
-func (s *database) Fence(ctx context.Context, f *store.Fence) error {
+func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
 	return s.writeAndNotify(ctx, "fence a run", func(x *writeTx) error {
 		n, err := x.exec(qRepairFence, bindShard(f.Run), bindUUID(f.Run), int64(f.Before.Status), f.Before.Epoch.Number(), int64(f.Before.Control),
-			f.After().Number(), bindTime(f.Now), bindText(f.Reason), bindText(f.Actor))
+			f.EpochAfterFence().Number(), bindTime(f.Now), bindText(f.Reason), bindText(f.Actor))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			f.RunState, err = readRunState(x, f.Run)
-			f.Outcome = f.Decide(f.RunState)
+			f.Outcome = f.OutcomeFromState(f.RunState)
 			return err
 		}
 		f.Outcome = store.Written
@@ -38,7 +38,7 @@ func (s *database) Fence(ctx context.Context, f *store.Fence) error {
 }
 
 // Repair implements store.RepairStore.
-func (s *database) Repair(ctx context.Context, r *store.Repair) error {
+func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
 	err := s.writeAndNotify(ctx, "repair runs", func(x *writeTx) error {
 		states := make(map[uuid.UUID]store.RunState, len(r.Runs))
 		for _, run := range r.UUIDs() {
@@ -56,7 +56,7 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 		if err != nil {
 			return err
 		}
-		if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
+		if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 			return nil
 		}
 		if r.Cancel != nil {
@@ -85,7 +85,7 @@ func (s *database) Repair(ctx context.Context, r *store.Repair) error {
 }
 
 // repairRun writes the next generation of one run. It returns ErrRepairOutdated if a row is not as the repair says.
-func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunRepair) error {
+func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *store.RunRepair) error {
 	shard, id, archive, epoch := bindShard(run.Run), bindUUID(run.Run), bindUUID(run.Archive()), run.Epoch.Number()
 	writes := 0
 	write := func(what string, want int, q queryID, args ...driver.Value) error {
@@ -103,29 +103,29 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 	if err == nil {
 		err = write("checkpoints", checkpointsToArchive(run), qRepairStepsArchive, archive, shard, id)
 	}
-	for i := 0; err == nil && i < len(run.Keep); i++ {
-		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.Keep[i])
+	for i := 0; err == nil && i < len(run.KeptSteps); i++ {
+		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.KeptSteps[i])
 	}
-	for i := 0; err == nil && i < len(run.Write); i++ {
-		p := &run.Write[i]
+	for i := 0; err == nil && i < len(run.NewSteps); i++ {
+		p := &run.NewSteps[i]
 		err = write("further checkpoints", 1, qRepairStepWrite, shard, id, epoch, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt), bindBytes(p.Output),
 			bindBytes(p.Error), bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), int64(p.Seq), bindBytes(p.Failures))
 	}
-	if err == nil && run.Continues {
+	if err == nil && run.ContinuesAsNew {
 		err = write("", -1, qRepairChildrenDetach, archive, shard, id)
 	}
-	for i := 0; err == nil && i < len(run.Detach); i++ {
-		err = write("children", 1, qRepairChildDetach, archive, shard, bindUUID(run.Detach[i]), id)
+	for i := 0; err == nil && i < len(run.DetachedChildren); i++ {
+		err = write("children", 1, qRepairChildDetach, archive, shard, bindUUID(run.DetachedChildren[i]), id)
 	}
-	for i := 0; err == nil && i < len(run.Release); i++ {
-		err = write("", -1, qRepairSignalsRelease, shard, id, run.Release[i])
+	for i := 0; err == nil && i < len(run.ReleasedReceivers); i++ {
+		err = write("", -1, qRepairSignalsRelease, shard, id, run.ReleasedReceivers[i])
 	}
 	if err == nil {
 		err = write("runs", 1, qRepairRun, shard, id, int64(run.Before.Status), run.Before.Epoch.Number(), int64(run.Before.Control),
-			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.Progress),
-			bindNullUUID(run.Owner), bindBool(run.Continues), bindBytes(run.Input))
+			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.TerminalSteps),
+			bindNullUUID(run.Owner), bindBool(run.ContinuesAsNew), bindBytes(run.Input))
 	}
-	if err == nil && !run.Continues {
+	if err == nil && !run.ContinuesAsNew {
 		err = write("", -1, qRepairPlacePassed, shard, id)
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func repairRun(ctx context.Context, x executor, r *store.Repair, run *store.RunR
 
 // checkpointsToArchive returns how many checkpoints the run must have, or -1 if any number is right.
 func checkpointsToArchive(run *store.RunRepair) int {
-	if run.Continues {
+	if run.ContinuesAsNew {
 		return -1
 	}
 	return run.Checkpoints
@@ -146,7 +146,7 @@ func checkpointsToArchive(run *store.RunRepair) int {
 
 // Generations implements store.RepairStore.
 func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) (all []store.Generation, err error) {
-	err = s.read(ctx, "generations", func(x executor) error {
+	err = s.withReadConn(ctx, "generations", func(x executor) error {
 		return x.query(qGenerations, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			g := store.Generation{Run: store.Run{UUID: run}}

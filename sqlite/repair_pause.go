@@ -10,7 +10,7 @@ import (
 
 // ExtendRepairPause implements store.RepairStore.
 func (s *database) ExtendRepairPause(ctx context.Context, run uuid.UUID, until time.Time) error {
-	return s.write(ctx, "extend the pause of a repair", func(x executor) error {
+	return s.withWriteTx(ctx, "extend the pause of a repair", func(x executor) error {
 		_, err := x.exec(qRepairPauseExtend, bindUUID(run), bindTime(until))
 		return err
 	})
@@ -18,7 +18,7 @@ func (s *database) ExtendRepairPause(ctx context.Context, run uuid.UUID, until t
 
 // ExpiredRepairPauses implements store.RepairStore.
 func (s *database) ExpiredRepairPauses(ctx context.Context, now time.Time, limit int) (runs []uuid.UUID, err error) {
-	err = s.read(ctx, "read the pauses of repairs", func(x executor) error {
+	err = s.withReadConn(ctx, "read the pauses of repairs", func(x executor) error {
 		runs = nil // drops what a failed attempt read
 		return x.query(qRepairPausesExpired, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -31,7 +31,7 @@ func (s *database) ExpiredRepairPauses(ctx context.Context, now time.Time, limit
 
 // DeleteRepairPause implements store.RepairStore.
 func (s *database) DeleteRepairPause(ctx context.Context, run uuid.UUID, now time.Time) error {
-	return s.write(ctx, "delete the pause of a repair", func(x executor) error {
+	return s.withWriteTx(ctx, "delete the pause of a repair", func(x executor) error {
 		_, err := x.exec(qRepairPauseDelete, bindUUID(run), bindTime(now))
 		return err
 	})

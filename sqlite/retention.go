@@ -13,7 +13,7 @@ import (
 
 // TreeToDelete implements store.RetentionStore.
 func (s *database) TreeToDelete(ctx context.Context, root uuid.UUID) (nodes []store.TreeNode, err error) {
-	err = s.read(ctx, "tree to delete", func(x executor) error {
+	err = s.withReadConn(ctx, "tree to delete", func(x executor) error {
 		nodes, err = readTreeNodes(x, root)
 		return err
 	})
@@ -34,7 +34,7 @@ func readTreeNodes(x executor, root uuid.UUID) (nodes []store.TreeNode, err erro
 
 // DeleteTrees implements store.RetentionStore. The write lock excludes all other changes.
 func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest) error {
-	return s.write(ctx, "delete runs", func(x executor) error {
+	return s.withWriteTx(ctx, "delete runs", func(x executor) error {
 		for i := range d.Trees {
 			if err := deleteTree(ctx, x, d, &d.Trees[i]); err != nil {
 				return err
@@ -45,7 +45,7 @@ func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest)
 }
 
 // deleteTree deletes one tree, if it can be deleted.
-func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t *store.TreeDeletion) error {
+func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t *store.DeleteTreeRequest) error {
 	nodes, err := readTreeNodes(x, t.Root)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (pag
 	if q.Shard != 0 {
 		return page, nil
 	}
-	err = s.read(ctx, "runs that ended", func(x executor) error {
+	err = s.withReadConn(ctx, "runs that ended", func(x executor) error {
 		return x.query(qRetentionPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			r := store.EndedRoot{UUID: c.uuid(), Workflow: c.text(), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), EndedAt: c.time()}
@@ -120,7 +120,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 	if q.Shard != 0 {
 		return page, nil
 	}
-	err = s.read(ctx, "old generations", func(x executor) error {
+	err = s.withReadConn(ctx, "old generations", func(x executor) error {
 		return x.query(qRetentionGenerations, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			g := store.OldGeneration{Run: c.uuid(), Number: int32(c.int()), Archive: c.uuid(), Workflow: c.text()}
@@ -140,7 +140,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 // DeleteEvents implements store.RetentionStore.
 func (s *database) DeleteEvents(ctx context.Context, before time.Time) (int, error) {
 	var n int64
-	err := s.write(ctx, "delete events", func(x executor) (err error) {
+	err := s.withWriteTx(ctx, "delete events", func(x executor) (err error) {
 		n, err = x.exec(qRetentionEventsDelete, bindTime(before), int64(eventsPerDeletion))
 		return err
 	})

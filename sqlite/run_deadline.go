@@ -7,7 +7,7 @@ import (
 )
 
 // SetDeadline implements store.Store.
-func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
+func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeRequest) error {
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.RunState = store.Written, store.RunState{}
 		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run))

@@ -18,7 +18,7 @@ const scopeSeparator = "\x1f"
 // RunProgress implements store.Store.
 func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
 	var o store.RunProgress
-	err := s.read(ctx, "outline", func(x executor) error {
+	err := s.withReadConn(ctx, "outline", func(x executor) error {
 		var err error
 		if o.OpenCalls, err = querySteps(x, qStepsOpen, bindShard(run), bindUUID(run), bindTime(now)); err != nil {
 			return err

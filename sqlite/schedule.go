@@ -11,7 +11,7 @@ import (
 
 // DueSchedules implements store.ScheduleStore.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
-	err = s.read(ctx, "look for due schedules", func(x executor) error {
+	err = s.withReadConn(ctx, "look for due schedules", func(x executor) error {
 		due, next = nil, time.Time{}
 		err := x.query(qSchedulesDue, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -39,7 +39,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 
 // Schedules implements store.ScheduleStore.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
-	err = s.read(ctx, "list schedules", func(x executor) error {
+	err = s.withReadConn(ctx, "list schedules", func(x executor) error {
 		all = nil
 		return x.query(qSchedulesPage, func(v []driver.Value) error {
 			row, err := scanSchedule(v)
@@ -52,7 +52,7 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 
 // ScheduleByName implements store.ScheduleStore.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
-	err = s.read(ctx, "read a schedule", func(x executor) (err error) {
+	err = s.withReadConn(ctx, "read a schedule", func(x executor) (err error) {
 		row, err = scheduleByName(x, name)
 		return err
 	})
@@ -77,9 +77,9 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 	return row, c.err
 }
 
-// Fires implements store.ScheduleStore.
-func (s *database) Fires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
-	err = s.read(ctx, "read fires", func(x executor) error {
+// ScheduleFires implements store.ScheduleStore.
+func (s *database) ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
+	err = s.withReadConn(ctx, "read fires", func(x executor) error {
 		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit), bindTime(before)); err != nil {
 			return err
 		}
@@ -109,8 +109,8 @@ func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fi
 }
 
 // ChangeSchedule implements store.ScheduleStore. The write lock excludes other changes, so there is nothing to skip.
-func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
-	u.Found, u.Written = false, nil
+func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
+	u.Found, u.AppliedWrite = false, nil
 	return s.writeAndNotify(ctx, "change a schedule", func(x *writeTx) error {
 		state := store.ScheduleState{}
 		var err error
@@ -132,13 +132,13 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 			}
 		}
 		w.PrepareForWrite(state.Row)
-		u.Written = w
+		u.AppliedWrite = w
 		return writeSchedule(x, u, w)
 	})
 }
 
 // readScheduleState reads which of the times have been fired, and the state of the last run.
-func readScheduleState(x executor, u *store.ScheduleChange, state *store.ScheduleState) error {
+func readScheduleState(x executor, u *store.ScheduleChangeRequest, state *store.ScheduleState) error {
 	row := state.Row
 	if row.LastRun.Valid {
 		last, err := readRunState(x, row.LastRun.UUID)
@@ -147,11 +147,11 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 		}
 		state.LastStatus, state.LastControl = last.Status, last.Control
 	}
-	if u.Times == nil {
+	if u.TimesToDecide == nil {
 		return nil
 	}
-	state.Fired = make(map[time.Time]bool)
-	for _, at := range u.Times(row) {
+	state.FiredTimes = make(map[time.Time]bool)
+	for _, at := range u.TimesToDecide(row) {
 		n, err := queryInt(x, qScheduleFiresByTime, row.Name, bindTime(at))
 		if err != nil {
 			return err
@@ -162,7 +162,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 			return err
 		}
 		if n > 0 || store.HasBit(bits, bit) {
-			state.Fired[at.UTC()] = true
+			state.FiredTimes[at.UTC()] = true
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func readCompactedFires(x executor, schedule string, hour time.Time) (bits []byt
 }
 
 // writeSchedule writes the fires and the row, and folds old fires.
-func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.ScheduleWrite) error {
 	row := &w.Row
 	if w.Delete {
 		for _, q := range []queryID{qScheduleDelete, qScheduleFiresDeleteAll, qScheduleCompactedFiresDeleteAll} {

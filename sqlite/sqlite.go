@@ -61,7 +61,7 @@ type database struct {
 	readerDB       *sql.DB
 	listenerDB     *sql.DB   // one connection for each call of Listen
 	anchorConn     *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
-	workerLocks    workerLocks
+	workerLocks    workerLockFolder
 	unseenRunLanes unseenRunLanes
 	knownWorkers   knownWorkers
 

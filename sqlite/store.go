@@ -15,7 +15,7 @@ type Store struct {
 type storeForEngine interface {
 	store.Store
 	store.SerialCommitter
-	store.Sharer
+	store.ValueSharer
 	Writer() *sql.DB
 }
 

@@ -11,7 +11,7 @@ import (
 // SetTags implements store.Store.
 func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
-	err := s.write(ctx, "tag", func(x executor) error {
+	err := s.withWriteTx(ctx, "tag", func(x executor) error {
 		state, err := readRunState(x, run)
 		if err != nil || !state.Found || epoch != (store.Epoch{}) && (state.Epoch != epoch || state.Status != store.Running) {
 			return err

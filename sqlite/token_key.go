@@ -19,12 +19,12 @@ func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 			return c.err
 		})
 	}
-	if err = s.read(ctx, what, read); err != nil || key != nil {
+	if err = s.withReadConn(ctx, what, read); err != nil || key != nil {
 		return key, err
 	}
 	fresh := make([]byte, tokenKeySize)
 	_, _ = rand.Read(fresh) // crypto/rand.Read never fails
-	err = s.write(ctx, what, func(x executor) error {
+	err = s.withWriteTx(ctx, what, func(x executor) error {
 		if _, err := x.exec(qTokenSigningKeyInsert, fresh); err != nil {
 			return err
 		}

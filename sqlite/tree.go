@@ -12,7 +12,7 @@ import (
 
 // Tree implements store.Store.
 func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err error) {
-	err = s.read(ctx, "tree", func(x executor) error {
+	err = s.withReadConn(ctx, "tree", func(x executor) error {
 		return x.query(qRunTree, func(v []driver.Value) error {
 			row, err := scanRun(v)
 			runs = append(runs, &row.Run)
@@ -25,10 +25,10 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 	return runs, nil
 }
 
-// Counts implements store.Store.
-func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
+// TreeCounts implements store.Store.
+func (s *database) TreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
-	err := s.read(ctx, "counts", func(x executor) error {
+	err := s.withReadConn(ctx, "counts", func(x executor) error {
 		return x.query(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			status, kind := store.Status(c.int()), store.Kind(c.int())

@@ -33,8 +33,8 @@ func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn fun
 	return s.wrapError(what, failed)
 }
 
-// read calls fn with a connection for reading. Each statement sees the newest commit.
-func (s *database) read(ctx context.Context, what string, fn func(executor) error) error {
+// withReadConn calls fn with a connection for reading. Each statement sees the newest commit.
+func (s *database) withReadConn(ctx context.Context, what string, fn func(executor) error) error {
 	return s.withConn(ctx, s.readerDB, what, func(c *conn) error {
 		if err := s.files.checkRecently(); err != nil {
 			return err
@@ -43,10 +43,10 @@ func (s *database) read(ctx context.Context, what string, fn func(executor) erro
 	})
 }
 
-// write calls fn in one IMMEDIATE transaction. If it returns nil, everything that fn wrote is durable. If it returns an error,
+// withWriteTx calls fn in one IMMEDIATE transaction. If it returns nil, everything that fn wrote is durable. If it returns an error,
 // nothing was written, except that after ErrUnavailable the transaction may have been committed. The transaction has ended when
 // write returns. If fn panics, database/sql closes the connection.
-func (s *database) write(ctx context.Context, what string, fn func(executor) error) error {
+func (s *database) withWriteTx(ctx context.Context, what string, fn func(executor) error) error {
 	return s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		if err := c.begin(ctx); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *database) write(ctx context.Context, what string, fn func(executor) err
 		}
 		if err == nil {
 			if _, err = c.exec(qCommit); err == nil {
-				return s.files.check(dataFiles) // if the files are still in place after the commit, they contain it
+				return s.files.checkPaths(dataFileCount) // if the files are still in place after the commit, they contain it
 			}
 		}
 		return c.rollback(err)
@@ -76,7 +76,7 @@ func (s *database) writeOneStatement(ctx context.Context, what string, fn func(e
 		if err != nil {
 			return err
 		}
-		return s.files.check(dataFiles) // as in write
+		return s.files.checkPaths(dataFileCount) // as in write
 	})
 	return written && err == nil, err
 }

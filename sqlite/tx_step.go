@@ -37,7 +37,7 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 			return err
 		}
 		return endedTxError(own.startIn(ctx, tx, starts))
-	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
+	}, func(ctx context.Context, s store.Store, c *store.FoldChangeRequest) error {
 		own, err := checkedDatabaseOf(s, tx)
 		if err != nil {
 			return err

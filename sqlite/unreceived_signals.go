@@ -14,7 +14,7 @@ import (
 // CountUnreceivedSignals implements store.Store.
 func (s *database) CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
-	err := s.read(ctx, "count signals", func(x executor) error {
+	err := s.withReadConn(ctx, "count signals", func(x executor) error {
 		waiting, err := runsWithSignals(ctx, x, runs)
 		if err != nil {
 			return err

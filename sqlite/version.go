@@ -11,11 +11,11 @@ import (
 // RecordVersion implements store.Store.
 func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (store.KnownVersions, error) {
 	if store.IsOrderedVersion(r.Version) {
-		err := s.write(ctx, "record the version", func(x executor) error {
+		err := s.withWriteTx(ctx, "record the version", func(x executor) error {
 			if _, err := x.exec(qVersionsDeleteOld, bindTime(r.Now.Add(-store.VersionRetention))); err != nil {
 				return err
 			}
-			stale := bindTime(r.Now.Add(-store.VersionTakeover))
+			stale := bindTime(r.Now.Add(-store.VersionTakeoverDelay))
 			for i, workflow := range r.Workflows {
 				for _, queue := range r.QueuesToRecord() {
 					if _, err := x.exec(qVersionRecord, workflow, bindTime(r.FirstSeen[i]), r.Version, queue, bindTime(r.Now), stale); err != nil {
@@ -34,7 +34,7 @@ func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (s
 
 // Versions implements store.Store.
 func (s *database) Versions(ctx context.Context, workflows []string) (known store.KnownVersions, err error) {
-	err = s.read(ctx, "read versions", func(x executor) (err error) {
+	err = s.withReadConn(ctx, "read versions", func(x executor) (err error) {
 		known.Sightings = nil // drops what a failed attempt read
 		if known.LatestArrival, err = latestArrival(x); err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 )
 
 // QuietWorker implements store.Store.
-func (s *database) QuietWorker(ctx context.Context, c store.WorkerQuiet) (found bool, err error) {
-	err = s.write(ctx, "change a worker", func(x executor) error {
+func (s *database) QuietWorker(ctx context.Context, c store.QuietWorkerRequest) (found bool, err error) {
+	err = s.withWriteTx(ctx, "change a worker", func(x executor) error {
 		n, err := x.exec(qWorkerQuiet, bindUUID(c.Worker), bindBool(!c.Resume), c.LastChange().Text())
 		found = n > 0
 		return err

@@ -16,7 +16,7 @@ import (
 //
 // The file is locked under a temporary name and then renamed, so that nobody ever sees an unlocked file of a live
 // worker.
-func (p workerLocks) lock(worker uuid.UUID) (leave func(), err error) {
+func (p workerLockFolder) lock(worker uuid.UUID) (leave func(), err error) {
 	if err := os.Mkdir(p.folder, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (p workerLocks) lock(worker uuid.UUID) (leave func(), err error) {
 }
 
 // isDead reports whether the worker's file exists and its lock is free.
-func (p workerLocks) isDead(worker uuid.UUID) bool {
+func (p workerLockFolder) isDead(worker uuid.UUID) bool {
 	f, err := os.Open(p.path(worker))
 	if err != nil {
 		return false // the worker never locked its file, stopped cleanly, or the file is not accessible
@@ -48,7 +48,7 @@ func (p workerLocks) isDead(worker uuid.UUID) bool {
 }
 
 // removeDead removes the file of a dead worker.
-func (p workerLocks) removeDead(worker uuid.UUID) {
+func (p workerLockFolder) removeDead(worker uuid.UUID) {
 	if p.isDead(worker) {
 		_ = os.Remove(p.path(worker)) // an error is harmless: the worker is no longer in the registry
 	}

@@ -13,33 +13,33 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// form is what an act is given: the fields of a form, or of a JSON object.
-type form struct {
+// actForm is what an act is given: the fields of a form, or of a JSON object.
+type actForm struct {
 	url.Values
-	bounded bool // the reply must not name other runs, because some may be hidden
+	hidesOtherRuns bool // the reply must not name other runs, because some may be hidden
 }
 
 // text returns a field that a person wrote, such as a duration or a reason, without the spaces around it. Identifiers are read with Get: spaces
 // belong to them.
-func (f form) text(name string) string { return strings.TrimSpace(f.Get(name)) }
+func (f actForm) text(name string) string { return strings.TrimSpace(f.Get(name)) }
 
 // payload returns the JSON of a field; null if it is empty.
-func (f form) payload(name string) (jsontext.Value, error) {
+func (f actForm) payload(name string) (jsontext.Value, error) {
 	value := jsontext.Value(f.text(name))
 	if len(value) == 0 {
 		return jsontext.Value("null"), nil
 	}
 	if !value.IsValid(jsontext.AllowDuplicateNames(true)) {
-		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("The %s is no JSON. A text is written with quotes, as in \"yes\".", name)}
+		return nil, &statusError{http.StatusBadRequest, fmt.Sprintf("The %s is no JSON. A text is written with quotes, as in \"yes\".", name)}
 	}
 	return value, nil
 }
 
-// do performs an act on its target, and returns what it did in words.
-type do func(ctx context.Context, e *durable.Engine, target string, f form, opts []durable.ControlOption) (done string, err error)
+// actFunc performs an act on its target, and returns what it did in words.
+type actFunc func(ctx context.Context, e *durable.Engine, target string, f actForm, opts []durable.ControlOption) (done string, err error)
 
-// outcome is the reply to an act.
-type outcome struct {
+// actOutcome is the reply to an act.
+type actOutcome struct {
 	Verb   string
 	Target string           // the run, queue, limit, schedule or worker
 	DryRun bool             // nothing was changed
@@ -48,38 +48,38 @@ type outcome struct {
 }
 
 // Name returns the name of the target for people: the ID of a run, which the form names by its UUID.
-func (o *outcome) Name() string {
+func (o *actOutcome) Name() string {
 	if o.run != nil {
 		return o.run.ID
 	}
 	return o.Target
 }
 
-// act performs the act of a form. Afterwards the browser goes to the page of what was changed.
-func (s *server) act(w http.ResponseWriter, r *http.Request, v *view) error {
+// performForm performs the act of a form. Afterwards the browser goes to the page of what was changed.
+func (s *dashboard) performForm(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return &problem{http.StatusBadRequest, "The form was not understood: " + err.Error()}
+		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
 	}
-	f := form{r.PostForm, v.bounded()}
+	f := actForm{r.PostForm, v.isBounded()}
 	done, err := v.perform(f)
 	if err != nil {
 		return err
 	}
 	if done.DryRun {
-		return v.show(w, "plan", http.StatusOK, frame{Title: "Preview", Section: "/runs", Data: newPlan(done, f)})
+		return v.writePage(w, "plan", http.StatusOK, pageFrame{Title: "Preview", Section: "/runs", Data: newRepairPreview(done, f)})
 	}
-	http.Redirect(w, r, v.URL(pathAfter(f, done)), http.StatusSeeOther)
+	http.Redirect(w, r, v.URL(pathAfterAct(f, done)), http.StatusSeeOther)
 	return nil
 }
 
 // maxForm bounds a form, in bytes: the largest payload by default, escaped.
 const maxForm = 16 << 20
 
-// pathAfter returns the page to show after an act.
-func pathAfter(f form, done *outcome) string {
+// pathAfterAct returns the page to show after an act.
+func pathAfterAct(f actForm, done *actOutcome) string {
 	notice := url.Values{"did": {done.Verb}}
-	for kind, path := range map[string]string{kindQueue: "/queues", kindLimit: "/limits", kindSchedule: "/schedules", kindWorker: "/workers"} {
+	for kind, path := range map[string]string{paramTargetQueue: "/queues", paramTargetLimit: "/limits", paramTargetSchedule: "/schedules", paramTargetWorker: "/workers"} {
 		if f.Has(kind) {
 			return path + "?" + notice.Encode()
 		}
@@ -95,57 +95,57 @@ func pathAfter(f form, done *outcome) string {
 
 // The fields that name the target of an act. One of them is given.
 const (
-	kindRun      = "run"
-	kindQueue    = "queue_name"
-	kindLimit    = "limit_name"
-	kindSchedule = "schedule"
-	kindWorker   = "worker"
+	paramTargetRun      = "run"
+	paramTargetQueue    = "queue_name"
+	paramTargetLimit    = "limit_name"
+	paramTargetSchedule = "schedule"
+	paramTargetWorker   = "worker"
 )
 
 // perform performs an act for the request, if it is permitted.
-func (v *view) perform(f form) (*outcome, error) {
+func (v *requestView) perform(f actForm) (*actOutcome, error) {
 	verb := f.Get("verb")
-	done := &outcome{Verb: verb, DryRun: f.Has("dry_run")}
-	var acts map[string]do
+	done := &actOutcome{Verb: verb, DryRun: f.Has("dry_run")}
+	var acts map[string]actFunc
 	action := Action{Verb: Verb(verb)}
 	switch {
-	case f.Has(kindQueue):
-		acts, done.Target = queueActs, f.Get(kindQueue)
+	case f.Has(paramTargetQueue):
+		acts, done.Target = queueActs, f.Get(paramTargetQueue)
 		action.Queue = done.Target
-	case f.Has(kindLimit):
-		acts, done.Target = limitActs, f.Get(kindLimit)
+	case f.Has(paramTargetLimit):
+		acts, done.Target = limitActs, f.Get(paramTargetLimit)
 		action.Limit = done.Target
-	case f.Has(kindSchedule):
-		acts, done.Target = scheduleActs, f.Get(kindSchedule)
+	case f.Has(paramTargetSchedule):
+		acts, done.Target = scheduleActs, f.Get(paramTargetSchedule)
 		action.Schedule = done.Target
-	case f.Has(kindWorker):
-		acts, done.Target = workerActs, f.Get(kindWorker)
+	case f.Has(paramTargetWorker):
+		acts, done.Target = workerActs, f.Get(paramTargetWorker)
 		action.Worker = done.Target
 	default:
-		acts, done.Target = runActs, f.Get(kindRun)
+		acts, done.Target = runActs, f.Get(paramTargetRun)
 	}
 	if acts[verb] == nil {
-		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("There is no act %q for this.", verb)}
+		return nil, &statusError{http.StatusBadRequest, fmt.Sprintf("There is no act %q for this.", verb)}
 	}
-	if done.DryRun && !(f.Has(kindRun) && previewed[verb]) {
-		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("The act %q has no preview.", verb)}
+	if done.DryRun && !(f.Has(paramTargetRun) && previewableVerbs[verb]) {
+		return nil, &statusError{http.StatusBadRequest, fmt.Sprintf("The act %q has no preview.", verb)}
 	}
 	if !v.Acts() { // before anything is read
-		_, err := v.permit(v.request, action)
+		_, err := v.authorizeAction(v.request, action)
 		return nil, err
 	}
 	if err := v.mayChange(f); err != nil {
 		return nil, err
 	}
-	var run *seen
-	if f.Has(kindRun) {
+	var run *visibleRun
+	if f.Has(paramTargetRun) {
 		var err error
-		if run, err = v.find(done.Target); err != nil {
+		if run, err = v.findRun(done.Target); err != nil {
 			return nil, err
 		}
 		action, done.run = run.action(action.Verb), run.RunInfo
 	}
-	actor, err := v.permit(v.request, action)
+	actor, err := v.authorizeAction(v.request, action)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +157,8 @@ func (v *view) perform(f form) (*outcome, error) {
 		opts = append(opts, durable.DryRun())
 	}
 	if done.Done, err = acts[verb](v.ctx(), v.engine, done.Target, f, opts); err != nil {
-		if run != nil && v.bounded() && errors.Is(err, durable.ErrState) { // its text may name the parent or a child
-			return nil, &problem{http.StatusConflict, fmt.Sprintf("The run is %s: it, its parent or its children do not allow this now.", run.Status)}
+		if run != nil && v.isBounded() && errors.Is(err, durable.ErrState) { // its text may name the parent or a child
+			return nil, &statusError{http.StatusConflict, fmt.Sprintf("The run is %s: it, its parent or its children do not allow this now.", run.Status)}
 		}
 		return nil, err
 	}
@@ -166,17 +166,17 @@ func (v *view) perform(f form) (*outcome, error) {
 }
 
 // controlAct is an act that pauses, resumes, cancels or terminates a run.
-func controlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(form) []durable.ControlOption) do {
-	return func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
+func controlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(actForm) []durable.ControlOption) actFunc {
+	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if more != nil {
 			opts = append(opts, more(f)...)
 		}
 		result, err := call(e, ctx, id, opts...)
-		return controlText(result), err
+		return describeControl(result), err
 	}
 }
 
-func controlText(r durable.ControlResult) string {
+func describeControl(r durable.ControlResult) string {
 	text := wording.Count(r.Done, "run", "runs") + " changed"
 	if r.Requested > 0 {
 		text += fmt.Sprintf(", %d requested: they follow when their current step or their compensations have finished", r.Requested)
@@ -185,8 +185,8 @@ func controlText(r durable.ControlResult) string {
 }
 
 // repairAct is an act that repairs a run.
-func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error)) do {
-	return func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
+func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error)) actFunc {
+	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if f.Has("interrupt_steps") {
 			opts = append(opts, durable.InterruptSteps())
 		}
@@ -194,12 +194,12 @@ func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f fo
 		if err != nil {
 			return "", err
 		}
-		return repairText(repaired, f.bounded), nil
+		return describeRepair(repaired, f.hidesOtherRuns), nil
 	}
 }
 
-// repairText says what a repair did, or would do.
-func repairText(r *durable.Repaired, bounded bool) string {
+// describeRepair says what a repair did, or would do.
+func describeRepair(r *durable.Repaired, bounded bool) string {
 	lines := []string{fmt.Sprintf("Generation %d of run %s, with %s kept.", r.Generation, r.ID, wording.Count(r.Kept, "checkpoint", "checkpoints"))}
 	names := func(what string, all []string) {
 		if len(all) > 0 {
@@ -214,13 +214,13 @@ func repairText(r *durable.Repaired, bounded bool) string {
 	}
 	names("Children that are cancelled", r.Cancelled)
 	for _, child := range r.Children {
-		lines = append(lines, "Child: "+repairText(child, false))
+		lines = append(lines, "Child: "+describeRepair(child, false))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// fromOption returns where a repair begins.
-func fromOption(f form) []durable.ControlOption {
+// repairStartOption returns where a repair begins.
+func repairStartOption(f actForm) []durable.ControlOption {
 	switch {
 	case f.Has("from_end"):
 		return []durable.ControlOption{durable.FromEnd()}
@@ -230,10 +230,10 @@ func fromOption(f form) []durable.ControlOption {
 	return nil
 }
 
-// required returns an identifier that the form must have.
-func required(f form, name string) (string, error) {
+// requiredField returns an identifier that the form must have.
+func requiredField(f actForm, name string) (string, error) {
 	if text := f.Get(name); text != "" {
 		return text, nil
 	}
-	return "", &problem{http.StatusBadRequest, fmt.Sprintf("The field %q is empty.", name)}
+	return "", &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q is empty.", name)}
 }

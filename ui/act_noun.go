@@ -11,18 +11,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// named makes an act of a method that changes a queue, limit or schedule by its name.
-func named(done string, call func(*durable.Engine, context.Context, string, ...durable.ControlOption) error) do {
-	return func(ctx context.Context, e *durable.Engine, name string, _ form, opts []durable.ControlOption) (string, error) {
+// namedAct makes an act of a method that changes a queue, limit or schedule by its name.
+func namedAct(done string, call func(*durable.Engine, context.Context, string, ...durable.ControlOption) error) actFunc {
+	return func(ctx context.Context, e *durable.Engine, name string, _ actForm, opts []durable.ControlOption) (string, error) {
 		return done, call(e, ctx, name, opts...)
 	}
 }
 
-var queueActs = map[string]do{
-	"pause":  named("the queue is paused", (*durable.Engine).PauseQueue),
-	"resume": named("the queue is resumed", (*durable.Engine).ResumeQueue),
-	"reset":  named("the settings of the code apply", (*durable.Engine).ResetQueue),
-	"set": func(ctx context.Context, e *durable.Engine, name string, f form, opts []durable.ControlOption) (string, error) {
+var queueActs = map[string]actFunc{
+	"pause":  namedAct("the queue is paused", (*durable.Engine).PauseQueue),
+	"resume": namedAct("the queue is resumed", (*durable.Engine).ResumeQueue),
+	"reset":  namedAct("the settings of the code apply", (*durable.Engine).ResetQueue),
+	"set": func(ctx context.Context, e *durable.Engine, name string, f actForm, opts []durable.ControlOption) (string, error) {
 		queues, err := e.Queues(ctx)
 		if err != nil {
 			return "", err
@@ -37,23 +37,23 @@ var queueActs = map[string]do{
 			"max_executing": &settings.MaxExecuting, "max_executing_per_worker": &settings.MaxExecutingPerWorker, "max_in_progress": &settings.MaxInProgress,
 			"max_executing_per_key": &settings.MaxExecutingPerKey, "max_in_progress_per_key": &settings.MaxInProgressPerKey, "depth": &settings.Depth,
 		} {
-			if err := f.number(field, number); err != nil {
+			if err := f.setNumber(field, number); err != nil {
 				return "", err
 			}
 		}
 		if f.Has("closed") {
 			settings.Closed = f.text("closed") == "yes"
 		}
-		if err := f.rate("rate", &settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
+		if err := f.setRate("rate", &settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
 			return "", err
 		}
 		return "the queue is set", e.SetQueue(ctx, name, settings, opts...)
 	},
 }
 
-var limitActs = map[string]do{
-	"reset": named("the bounds of the code apply", (*durable.Engine).ResetLimit),
-	"set": func(ctx context.Context, e *durable.Engine, name string, f form, opts []durable.ControlOption) (string, error) {
+var limitActs = map[string]actFunc{
+	"reset": namedAct("the bounds of the code apply", (*durable.Engine).ResetLimit),
+	"set": func(ctx context.Context, e *durable.Engine, name string, f actForm, opts []durable.ControlOption) (string, error) {
 		limits, err := e.Limits(ctx)
 		if err != nil {
 			return "", err
@@ -64,25 +64,25 @@ var limitActs = map[string]do{
 				bounds = l.LimitBounds
 			}
 		}
-		if err := f.number("concurrent", &bounds.Concurrent); err != nil {
+		if err := f.setNumber("concurrent", &bounds.Concurrent); err != nil {
 			return "", err
 		}
-		if err := f.rate("rate", &bounds.Rate, &bounds.Period, &bounds.Burst); err != nil {
+		if err := f.setRate("rate", &bounds.Rate, &bounds.Period, &bounds.Burst); err != nil {
 			return "", err
 		}
 		return "the limit is set", e.SetLimit(ctx, name, bounds, opts...)
 	},
 }
 
-var scheduleActs = map[string]do{
-	"pause":  named("the schedule is paused", (*durable.Engine).PauseSchedule),
-	"resume": named("the schedule is resumed", (*durable.Engine).ResumeSchedule),
-	"reset":  named("the schedule of the code applies", (*durable.Engine).ResetSchedule),
-	"trigger": func(ctx context.Context, e *durable.Engine, name string, _ form, _ []durable.ControlOption) (string, error) {
+var scheduleActs = map[string]actFunc{
+	"pause":  namedAct("the schedule is paused", (*durable.Engine).PauseSchedule),
+	"resume": namedAct("the schedule is resumed", (*durable.Engine).ResumeSchedule),
+	"reset":  namedAct("the schedule of the code applies", (*durable.Engine).ResetSchedule),
+	"trigger": func(ctx context.Context, e *durable.Engine, name string, _ actForm, _ []durable.ControlOption) (string, error) {
 		id, err := e.TriggerSchedule(ctx, name)
 		return "run " + id + " was started", err
 	},
-	"backfill": func(ctx context.Context, e *durable.Engine, name string, f form, _ []durable.ControlOption) (string, error) {
+	"backfill": func(ctx context.Context, e *durable.Engine, name string, f actForm, _ []durable.ControlOption) (string, error) {
 		now, err := e.Now(ctx)
 		if err != nil {
 			return "", err
@@ -91,7 +91,7 @@ var scheduleActs = map[string]do{
 		for i, field := range []string{"after", "before"} {
 			var err error
 			if times[i], err = wording.ParseTime(f.text(field), now); err != nil {
-				return "", &problem{http.StatusBadRequest, err.Error()}
+				return "", &statusError{http.StatusBadRequest, err.Error()}
 			}
 		}
 		done, err := e.Backfill(ctx, name, times[0], times[1])
@@ -99,34 +99,34 @@ var scheduleActs = map[string]do{
 	},
 }
 
-var workerActs = map[string]do{
-	"quiet":  named("the worker is quiet from its next heartbeat on", (*durable.Engine).QuietWorker),
-	"resume": named("the worker is resumed from its next heartbeat on", (*durable.Engine).ResumeWorker),
+var workerActs = map[string]actFunc{
+	"quiet":  namedAct("the worker is quiet from its next heartbeat on", (*durable.Engine).QuietWorker),
+	"resume": namedAct("the worker is resumed from its next heartbeat on", (*durable.Engine).ResumeWorker),
 }
 
-// number sets a number if the form has the field with a value.
-func (f form) number(name string, to *int) error {
+// setNumber sets a number if the form has the field with a value.
+func (f actForm) setNumber(name string, to *int) error {
 	text := f.text(name)
 	if text == "" {
 		return nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return &problem{http.StatusBadRequest, fmt.Sprintf("The field %q is %q: use a number, or 0 for no bound.", name, text)}
+		return &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q is %q: use a number, or 0 for no bound.", name, text)}
 	}
 	*to = n
 	return nil
 }
 
-// rate sets a rate if the form has the field with a value: 10/s, 600/1h, or 0 for none.
-func (f form) rate(name string, n *int, per *time.Duration, burst *int) error {
+// setRate sets a rate if the form has the field with a value: 10/s, 600/1h, or 0 for none.
+func (f actForm) setRate(name string, n *int, per *time.Duration, burst *int) error {
 	text := f.text(name)
 	if text == "" {
 		return nil
 	}
 	count, period, err := wording.ParseRate(text)
 	if err != nil {
-		return &problem{http.StatusBadRequest, err.Error()}
+		return &statusError{http.StatusBadRequest, err.Error()}
 	}
 	if *n, *per = count, period; count == 0 {
 		*burst = 0

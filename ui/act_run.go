@@ -10,19 +10,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// previewed are the verbs whose effect on a run can be shown before.
-var previewed = map[string]bool{"retry": true, "fork": true, "override": true, "skip": true, "rerun": true, "delete": true}
+// previewableVerbs are the verbs whose effect on a run can be shown before.
+var previewableVerbs = map[string]bool{"retry": true, "fork": true, "override": true, "skip": true, "rerun": true, "delete": true}
 
 // runActs are the acts on one run, by their verbs.
-var runActs = map[string]do{
+var runActs = map[string]actFunc{
 	"pause": controlAct((*durable.Engine).Pause, nil),
-	"resume": controlAct((*durable.Engine).Resume, func(f form) []durable.ControlOption {
+	"resume": controlAct((*durable.Engine).Resume, func(f actForm) []durable.ControlOption {
 		if f.Has("freeze_timers") {
 			return []durable.ControlOption{durable.FreezeTimers()}
 		}
 		return nil
 	}),
-	"cancel": controlAct((*durable.Engine).Cancel, func(f form) []durable.ControlOption {
+	"cancel": controlAct((*durable.Engine).Cancel, func(f actForm) []durable.ControlOption {
 		switch f.text("reach") {
 		case "only itself":
 			return []durable.ControlOption{durable.OnlyItself()}
@@ -32,35 +32,35 @@ var runActs = map[string]do{
 		return nil
 	}),
 	"terminate": controlAct((*durable.Engine).Terminate, nil),
-	"retry": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
-		return e.Retry(ctx, id, append(opts, fromOption(f)...)...)
+	"retry": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+		return e.Retry(ctx, id, append(opts, repairStartOption(f)...)...)
 	}),
-	"fork": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
-		opts = append(opts, fromOption(f)...)
+	"fork": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+		opts = append(opts, repairStartOption(f)...)
 		if newID := f.Get("new_id"); newID != "" {
 			opts = append(opts, durable.NewID(newID))
 		}
 		return e.Fork(ctx, id, opts...)
 	}),
-	"override": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+	"override": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		value, err := f.payload("value")
 		if err != nil {
 			return nil, err
 		}
-		return e.Override(ctx, id, f.Get("step"), value, append(opts, fromOption(f)...)...)
+		return e.Override(ctx, id, f.Get("step"), value, append(opts, repairStartOption(f)...)...)
 	}),
-	"skip": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+	"skip": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		value, err := f.payload("value")
 		if err != nil {
 			return nil, err
 		}
 		return e.Skip(ctx, id, f.Get("step"), value, opts...)
 	}),
-	"rerun": repairAct(func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (*durable.Repaired, error) {
+	"rerun": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		return e.Rerun(ctx, id, f.Get("step"), opts...)
 	}),
-	"signal": func(ctx context.Context, e *durable.Engine, id string, f form, _ []durable.ControlOption) (string, error) {
-		name, err := required(f, "name")
+	"signal": func(ctx context.Context, e *durable.Engine, id string, f actForm, _ []durable.ControlOption) (string, error) {
+		name, err := requiredField(f, "name")
 		if err != nil {
 			return "", err
 		}
@@ -74,35 +74,35 @@ var runActs = map[string]do{
 		}
 		return "the signal was sent", e.Signal(ctx, id, name, payload, opts...)
 	},
-	"tag": func(ctx context.Context, e *durable.Engine, id string, f form, _ []durable.ControlOption) (string, error) {
-		key, err := required(f, "tag_key")
+	"tag": func(ctx context.Context, e *durable.Engine, id string, f actForm, _ []durable.ControlOption) (string, error) {
+		key, err := requiredField(f, "tag_key")
 		if err != nil {
 			return "", err
 		}
 		return "the tag was set", e.SetTags(ctx, id, map[string]string{key: f.Get("tag_value")})
 	},
-	"move": func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
-		queue, err := required(f, "to_queue")
+	"move": func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
+		queue, err := requiredField(f, "to_queue")
 		if err != nil {
 			return "", err
 		}
 		return "the run was moved", e.MoveToQueue(ctx, id, queue, opts...)
 	},
-	"prioritize": func(ctx context.Context, e *durable.Engine, id string, f form, opts []durable.ControlOption) (string, error) {
+	"prioritize": func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		n, err := strconv.Atoi(f.text("priority"))
 		if err != nil {
-			return "", &problem{http.StatusBadRequest, "The priority is no number: use -2 to 2."}
+			return "", &statusError{http.StatusBadRequest, "The priority is no number: use -2 to 2."}
 		}
 		return "the priority was set", e.SetPriority(ctx, id, n, opts...)
 	},
-	"expire": func(ctx context.Context, e *durable.Engine, id string, f form, _ []durable.ControlOption) (string, error) {
+	"expire": func(ctx context.Context, e *durable.Engine, id string, f actForm, _ []durable.ControlOption) (string, error) {
 		d, err := wording.ParseDuration(f.text("timeout"))
 		if err != nil {
-			return "", &problem{http.StatusBadRequest, err.Error()}
+			return "", &statusError{http.StatusBadRequest, err.Error()}
 		}
 		return "the timeout was set", e.SetTimeout(ctx, id, d)
 	},
-	"delete": func(ctx context.Context, e *durable.Engine, id string, _ form, opts []durable.ControlOption) (string, error) {
+	"delete": func(ctx context.Context, e *durable.Engine, id string, _ actForm, opts []durable.ControlOption) (string, error) {
 		deleted, err := e.Delete(ctx, id, opts...)
 		return wording.Count(deleted.Deleted, "run", "runs") + " deleted with everything that is theirs; this cannot be undone", err
 	},
@@ -117,8 +117,8 @@ type runAct struct {
 	Command           string // the same in a shell
 }
 
-// actsOn returns the acts on a run, the impossible ones with the reason.
-func actsOn(r *durable.RunInfo) []runAct {
+// actsForRun returns the acts on a run, the impossible ones with the reason.
+func actsForRun(r *durable.RunInfo) []runAct {
 	over := ""
 	if !r.EndedAt.IsZero() || r.Status == durable.StatusSuperseded {
 		over = "The run has ended: it is " + string(r.Status) + "."
@@ -170,13 +170,13 @@ func actsOn(r *durable.RunInfo) []runAct {
 		},
 	}
 	for i := range acts {
-		acts[i].Command = commandOf(acts[i].Verb, r.ID)
+		acts[i].Command = cliCommand(acts[i].Verb, r.ID)
 	}
 	return acts
 }
 
-// commandOf returns the command of an act on a run.
-func commandOf(verb, id string) string {
+// cliCommand returns the command of an act on a run.
+func cliCommand(verb, id string) string {
 	name, arguments := verb, ""
 	switch verb {
 	case "signal":

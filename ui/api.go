@@ -14,17 +14,17 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// routesOfAPI registers the JSON, which shows what the pages show: docs/dashboard.md describes it.
-func (s *server) routesOfAPI() {
-	for path, read := range map[string]func(*view, url.Values) (any, error){
+// registerAPIRoutes registers the JSON, which shows what the pages show: docs/dashboard.md describes it.
+func (s *dashboard) registerAPIRoutes() {
+	for path, read := range map[string]func(*requestView, url.Values) (any, error){
 		"runs":      apiRuns,
-		"counts":    func(v *view, _ url.Values) (any, error) { n, _, err := v.statusCounts(); return n, err },
-		"queues":    func(v *view, _ url.Values) (any, error) { return v.queueList() },
-		"limits":    func(v *view, _ url.Values) (any, error) { return v.limitList() },
-		"schedules": func(v *view, _ url.Values) (any, error) { return v.scheduleList() },
-		"workers":   func(v *view, _ url.Values) (any, error) { return v.workerList() },
+		"counts":    func(v *requestView, _ url.Values) (any, error) { n, _, err := v.statusCounts(); return n, err },
+		"queues":    func(v *requestView, _ url.Values) (any, error) { return v.queueList() },
+		"limits":    func(v *requestView, _ url.Values) (any, error) { return v.limitList() },
+		"schedules": func(v *requestView, _ url.Values) (any, error) { return v.scheduleList() },
+		"workers":   func(v *requestView, _ url.Values) (any, error) { return v.workerList() },
 		"events":    apiEvents,
-		"latest_events": func(v *view, q url.Values) (any, error) {
+		"latest_events": func(v *requestView, q url.Values) (any, error) {
 			p, err := v.parsePage(q, 100)
 			if err != nil {
 				return nil, err
@@ -33,28 +33,30 @@ func (s *server) routesOfAPI() {
 			return all, err
 		},
 		"failures":       apiFailures,
-		"health":         func(v *view, _ url.Values) (any, error) { return v.healthData() },
-		"audit":          func(v *view, q url.Values) (any, error) { return v.auditData(q) },
+		"health":         func(v *requestView, _ url.Values) (any, error) { return v.healthData() },
+		"audit":          func(v *requestView, q url.Values) (any, error) { return v.auditData(q) },
 		"schedule_fires": apiScheduleFires,
-		"run":            ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return run.RunInfo, nil }),
-		"history":        ofRun(apiHistory),
-		"history_page": ofRun(func(v *view, run *seen, q url.Values) (any, error) {
+		"run":            withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return run.RunInfo, nil }),
+		"history":        withVisibleRun(apiHistory),
+		"history_page": withVisibleRun(func(v *requestView, run *visibleRun, q url.Values) (any, error) {
 			part, opts, err := parseHistoryPart(q, 100)
 			if err != nil {
 				return nil, err
 			}
 			return v.redactedHistoryPage(run, part, opts...)
 		}),
-		"divergences": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.engine.Divergences(v.ctx(), run.RunID) }),
-		"generations": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.generations(run) }),
-		"tree":        ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.tree(run) }),
-		"graph":       ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.graph(run) }),
-		"tree_counts": ofRun(func(v *view, run *seen, _ url.Values) (any, error) { return v.treeCounts(run) }),
-		"stats": func(v *view, _ url.Values) (any, error) {
+		"divergences": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) {
+			return v.engine.Divergences(v.ctx(), run.RunID)
+		}),
+		"generations": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGenerations(run) }),
+		"tree":        withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedTree(run) }),
+		"graph":       withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGraph(run) }),
+		"tree_counts": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.treeCounts(run) }),
+		"stats": func(v *requestView, _ url.Values) (any, error) {
 			return v.engine.Stats(), v.mayRead(Action{})
 		},
 	} {
-		s.handle("GET /api/v1/"+path, s.serve(func(w http.ResponseWriter, r *http.Request, v *view) error {
+		s.handle("GET /api/v1/"+path, s.pageHandler(func(w http.ResponseWriter, r *http.Request, v *requestView) error {
 			value, err := read(v, r.URL.Query())
 			if err != nil {
 				return err
@@ -63,15 +65,15 @@ func (s *server) routesOfAPI() {
 			return nil
 		}))
 	}
-	s.handle("POST /api/v1/act", s.serve(apiAct))
+	s.handle("POST /api/v1/act", s.pageHandler(apiAct))
 	s.handle("/api/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, &problem{http.StatusNotFound, "there is no such address, or it takes another method"})
+		s.writeError(w, r, &statusError{http.StatusNotFound, "there is no such address, or it takes another method"})
 	}))
 }
 
-func ofRun(read func(*view, *seen, url.Values) (any, error)) func(*view, url.Values) (any, error) {
-	return func(v *view, q url.Values) (any, error) {
-		run, err := v.find(q.Get("id"))
+func withVisibleRun(read func(*requestView, *visibleRun, url.Values) (any, error)) func(*requestView, url.Values) (any, error) {
+	return func(v *requestView, q url.Values) (any, error) {
+		run, err := v.findRun(q.Get("id"))
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +81,7 @@ func ofRun(read func(*view, *seen, url.Values) (any, error)) func(*view, url.Val
 	}
 }
 
-func apiRuns(v *view, q url.Values) (any, error) {
+func apiRuns(v *requestView, q url.Values) (any, error) {
 	f, err := parseFilter(q, v.at)
 	if err != nil {
 		return nil, err
@@ -88,10 +90,10 @@ func apiRuns(v *view, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.list(f, p)
+	return v.listRuns(f, p)
 }
 
-func apiEvents(v *view, q url.Values) (any, error) {
+func apiEvents(v *requestView, q url.Values) (any, error) {
 	p, err := v.parsePage(q, 100)
 	if err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func apiEvents(v *view, q url.Values) (any, error) {
 }
 
 // apiFailures returns the groups of failures of the filter; without a time, of the last seven days.
-func apiFailures(v *view, q url.Values) (any, error) {
+func apiFailures(v *requestView, q url.Values) (any, error) {
 	f, err := parseFilter(q, v.at)
 	if err != nil {
 		return nil, err
@@ -109,7 +111,7 @@ func apiFailures(v *view, q url.Values) (any, error) {
 	if f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.OlderThan == 0 {
 		f.CreatedAfter = v.at.Add(-failuresPeriod)
 	}
-	rows, err := v.failures(f)
+	rows, err := v.failureGroups(f)
 	groups := make([]durable.FailureGroup, len(rows))
 	for i := range rows {
 		groups[i] = rows[i].FailureGroup
@@ -118,7 +120,7 @@ func apiFailures(v *view, q url.Values) (any, error) {
 }
 
 // apiScheduleFires returns what happened at the latest times of a schedule, if the request may see the schedule.
-func apiScheduleFires(v *view, q url.Values) (any, error) {
+func apiScheduleFires(v *requestView, q url.Values) (any, error) {
 	p, err := v.parsePage(q, 100)
 	if err != nil {
 		return nil, err
@@ -133,20 +135,20 @@ func apiScheduleFires(v *view, q url.Values) (any, error) {
 	return v.engine.ScheduleFires(v.ctx(), name, p)
 }
 
-func apiHistory(v *view, run *seen, q url.Values) (any, error) {
+func apiHistory(v *requestView, run *visibleRun, q url.Values) (any, error) {
 	text := q.Get("generation")
 	if text == "" {
 		return v.redactedHistory(run)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, &problem{http.StatusBadRequest, "the generation is no number"}
+		return nil, &statusError{http.StatusBadRequest, "the generation is no number"}
 	}
 	return v.redactedHistory(run, durable.InGeneration(n))
 }
 
-func (v *view) graph(run *seen) (*durable.GraphInfo, error) {
-	recorded, err := shared(v, "graph "+run.RunID, func(ctx context.Context) (*durable.GraphInfo, error) { return v.engine.Graph(ctx, run.RunID) })
+func (v *requestView) redactedGraph(run *visibleRun) (*durable.GraphInfo, error) {
+	recorded, err := readOncePerTurn(v, "graph "+run.RunID, func(ctx context.Context) (*durable.GraphInfo, error) { return v.engine.Graph(ctx, run.RunID) })
 	if err != nil {
 		return nil, err
 	}
@@ -158,19 +160,19 @@ func (v *view) graph(run *seen) (*durable.GraphInfo, error) {
 		children[i] = g.Nodes[i].Child
 	}
 	var visible map[string]string
-	if v.bounded() {
-		if visible, err = v.visibleOf(children); err != nil {
+	if v.isBounded() {
+		if visible, err = v.findVisible(children); err != nil {
 			return nil, err
 		}
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if _, sees := visible[n.Child]; v.bounded() && !sees {
+		if _, sees := visible[n.Child]; v.isBounded() && !sees {
 			n.Child = ""
 		}
 		if n.Err != nil && n.Err.Err != nil && v.redact != nil {
 			text := n.Err.Err.Error()
-			run.redactor.text(FieldError, n.Name, &text)
+			run.redactor.redactText(FieldError, n.Name, &text)
 			n.Err = &durable.NodeError{Node: n.Err.Node, State: n.Err.State, Err: errors.New(text)}
 		}
 	}
@@ -178,20 +180,20 @@ func (v *view) graph(run *seen) (*durable.GraphInfo, error) {
 }
 
 // apiAct performs the act of a JSON object: the fields of the forms, as strings or as JSON values.
-func apiAct(w http.ResponseWriter, r *http.Request, v *view) error {
+func apiAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
 	tooLong := new(http.MaxBytesError)
 	if errors.As(err, &tooLong) {
-		return &problem{http.StatusRequestEntityTooLarge, "the body is too long"}
+		return &statusError{http.StatusRequestEntityTooLarge, "the body is too long"}
 	}
 	var fields map[string]jsontext.Value
 	if err == nil {
 		err = json.Unmarshal(body, &fields)
 	}
 	if err != nil {
-		return &problem{http.StatusBadRequest, "the body is no JSON object: " + err.Error()}
+		return &statusError{http.StatusBadRequest, "the body is no JSON object: " + err.Error()}
 	}
-	f := form{make(url.Values), v.bounded()}
+	f := actForm{make(url.Values), v.isBounded()}
 	for name, value := range fields {
 		var text string
 		// Payloads stay JSON; of the other fields, false is as if it were missing.

@@ -17,22 +17,22 @@ type auditData struct {
 }
 
 const (
-	auditSize   = 50   // about how many acts on runs a page lists
-	auditEvents = 500  // how many events are read at once
-	mostEvents  = 5000 // how many events a page reads at most
+	auditSize          = 50   // about how many acts on runs a page lists
+	eventsPerAuditRead = 500  // how many events are read at once
+	mostEvents         = 5000 // how many events a page reads at most
 )
 
-// audit lists what was done, by whom and why, the latest first.
-func (s *server) audit(w http.ResponseWriter, r *http.Request, v *view) error {
+// auditPage lists what was done, by whom and why, the latest first.
+func (s *dashboard) auditPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	d, err := v.auditData(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	return v.show(w, "audit", http.StatusOK, frame{Title: "Audit", Section: "/audit", Data: d})
+	return v.writePage(w, "audit", http.StatusOK, pageFrame{Title: "Audit", Section: "/audit", Data: d})
 }
 
-func (v *view) auditData(q url.Values) (*auditData, error) {
-	p, err := v.parsePage(q, auditEvents)
+func (v *requestView) auditData(q url.Values) (*auditData, error) {
+	p, err := v.parsePage(q, eventsPerAuditRead)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (v *view) auditData(q url.Values) (*auditData, error) {
 			return nil, err
 		}
 		var runs durable.RunPage
-		if ids := wording.RunsOfActs(events); len(ids) > 0 {
-			if runs, err = v.list(durable.Filter{RunID: ids}, durable.Page{Limit: len(ids)}); err != nil {
+		if ids := wording.RunIDsForActs(events); len(ids) > 0 {
+			if runs, err = v.listRuns(durable.Filter{RunID: ids}, durable.Page{Limit: len(ids)}); err != nil {
 				return nil, err
 			}
 		}
@@ -63,7 +63,7 @@ func (v *view) auditData(q url.Values) (*auditData, error) {
 }
 
 // lastActs returns what was done last to the queues, limits, schedules and workers that the request may see.
-func (v *view) lastActs() ([]wording.Act, error) {
+func (v *requestView) lastActs() ([]wording.Act, error) {
 	queues, err := v.queueList()
 	if err != nil && !errors.Is(err, errQueuesHidden) {
 		return nil, err

@@ -42,7 +42,7 @@ func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbRead
 // Without Authorize the dashboard is read-only and hides payloads, also for local clients, because behind a proxy every request
 // seems local.
 func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Option {
-	return func(s *server) error {
+	return func(s *dashboard) error {
 		if f == nil {
 			return errors.New("Authorize of nil: leave the option out for a dashboard that is read-only")
 		}
@@ -59,27 +59,27 @@ func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Opti
 // Things that belong to no single run are shown only if the conditions select them: the queue that they name; the schedules whose
 // runs match them; the workers that execute the workflow or claim from the queue that they name. Limits are not shown.
 func Visible(f func(*http.Request) durable.Filter) Option {
-	return func(s *server) error { s.visible = f; return nil }
+	return func(s *dashboard) error { s.visible = f; return nil }
 }
 
-// permit returns the actor of a request, or the error of a refusal.
-func (s *server) permit(r *http.Request, a Action) (string, error) {
+// authorizeAction returns the actor of a request, or the error of a refusal.
+func (s *dashboard) authorizeAction(r *http.Request, a Action) (string, error) {
 	switch {
 	case a.Changes() && (s.readOnly || s.authorize == nil):
-		return "", &problem{http.StatusForbidden, "This dashboard is read-only."}
+		return "", &statusError{http.StatusForbidden, "This dashboard is read-only."}
 	case s.authorize != nil:
 		actor, err := s.authorize(r, a)
 		if err != nil {
-			return "", &problem{http.StatusForbidden, "Not permitted: " + err.Error()}
+			return "", &statusError{http.StatusForbidden, "Not permitted: " + err.Error()}
 		}
 		return actor, nil
 	case a.Verb == VerbReadPayloads:
-		return "", &problem{http.StatusForbidden, "Payloads are hidden without ui.Authorize."}
+		return "", &statusError{http.StatusForbidden, "Payloads are hidden without ui.Authorize."}
 	}
 	return "", nil
 }
 
-// actionOf returns an action on a run.
-func actionOf(v Verb, run *durable.RunInfo) Action {
+// newRunAction returns an action on a run.
+func newRunAction(v Verb, run *durable.RunInfo) Action {
 	return Action{Verb: v, Run: run.ID, Workflow: run.Workflow, Queue: run.Queue, Tags: run.Tags}
 }

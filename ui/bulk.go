@@ -28,30 +28,30 @@ const (
 // bulkVerb is an act on many runs.
 type bulkVerb struct {
 	Name, Done string
-	among      []durable.Status // the runs it considers
+	statuses   []durable.Status // the runs it considers
 	Roots      bool             // it considers root runs only
 	// skips reports whether the run needs no act; nil: each run needs one.
-	skips func(*durable.RunInfo) bool
+	needsNoAct func(*durable.RunInfo) bool
 }
 
 // bulkVerbs are the acts on many runs, as the methods of the engine that take a filter.
 var bulkVerbs = []bulkVerb{
-	{Name: "retry", Done: "retried", among: []durable.Status{durable.StatusFailed, durable.StatusExpired}, Roots: true},
-	{Name: "pause", Done: "paused, or will be when their running steps have finished", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
+	{Name: "retry", Done: "retried", statuses: []durable.Status{durable.StatusFailed, durable.StatusExpired}, Roots: true},
+	{Name: "pause", Done: "paused, or will be when their running steps have finished", statuses: wording.StatusGroups["live"], needsNoAct: func(r *durable.RunInfo) bool {
 		return r.Status == durable.StatusPaused || r.Requested != "" || r.Cancellation != nil
 	}},
-	{Name: "resume", Done: "resumed", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
+	{Name: "resume", Done: "resumed", statuses: wording.StatusGroups["live"], needsNoAct: func(r *durable.RunInfo) bool {
 		return r.Status != durable.StatusPaused && r.Requested != durable.VerbPause
 	}},
-	{Name: "cancel", Done: "cancelled, or will be when their compensations have finished", among: wording.StatusGroups["live"], skips: func(r *durable.RunInfo) bool {
+	{Name: "cancel", Done: "cancelled, or will be when their compensations have finished", statuses: wording.StatusGroups["live"], needsNoAct: func(r *durable.RunInfo) bool {
 		return r.Cancellation != nil
 	}},
-	{Name: "terminate", Done: "terminated", among: wording.StatusGroups["live"]},
-	{Name: "delete", Done: "deleted", among: wording.StatusGroups["ended"], Roots: true},
+	{Name: "terminate", Done: "terminated", statuses: wording.StatusGroups["live"]},
+	{Name: "delete", Done: "deleted", statuses: wording.StatusGroups["ended"], Roots: true},
 }
 
 // BulkVerbs returns the acts on many runs, for the form of the list.
-func (v *view) BulkVerbs() []bulkVerb { return bulkVerbs }
+func (v *requestView) BulkVerbs() []bulkVerb { return bulkVerbs }
 
 // bulkData is what the pages of a bulk act show.
 type bulkData struct {
@@ -75,54 +75,54 @@ type bulkData struct {
 // refusal is a run that an act was refused for, and why.
 type refusal struct{ ID, Text string }
 
-// bulk is a bulk act as its address or its form describes it.
-type bulk struct {
-	verb    bulkVerb
-	given   url.Values // the frozen filter, as parameters
-	filter  durable.Filter
-	cursor  string // the UUID of the last run that was reached, or to which the search has come; empty: at the newest run
-	nothing bool   // no run can match
+// bulkAct is a bulk act as its address or its form describes it.
+type bulkAct struct {
+	verb           bulkVerb
+	filterParams   url.Values // the frozen filter, as parameters
+	filter         durable.Filter
+	cursor         string // the UUID of the last run that was reached, or to which the search has come; empty: at the newest run
+	matchesNothing bool   // no run can match
 }
 
 // parseBulk returns the bulk act that an address or a form describes.
-func (v *view) parseBulk(q url.Values) (*bulk, error) {
-	b := &bulk{given: onlyFilter(q), cursor: q.Get(paramCursor)}
+func (v *requestView) parseBulk(q url.Values) (*bulkAct, error) {
+	b := &bulkAct{filterParams: filterParamsIn(q), cursor: q.Get(paramCursor)}
 	at := slices.IndexFunc(bulkVerbs, func(b bulkVerb) bool { return b.Name == q.Get(paramVerb) })
 	if at < 0 {
-		return nil, &problem{http.StatusBadRequest, "There is no act " + strconv.Quote(q.Get(paramVerb)) + " for many runs."}
+		return nil, &statusError{http.StatusBadRequest, "There is no act " + strconv.Quote(q.Get(paramVerb)) + " for many runs."}
 	}
 	b.verb = bulkVerbs[at]
 	if !v.Acts() {
-		_, err := v.permit(v.request, Action{Verb: Verb(b.verb.Name)})
+		_, err := v.authorizeAction(v.request, Action{Verb: Verb(b.verb.Name)})
 		return nil, err
 	}
-	chooses := slices.ContainsFunc(filterParams, func(name string) bool { return name != paramRoots && b.given.Get(name) != "" })
+	chooses := slices.ContainsFunc(filterParams, func(name string) bool { return name != paramRoots && b.filterParams.Get(name) != "" })
 	if !chooses {
-		return nil, &problem{http.StatusBadRequest, "The filter chooses nothing in particular. For all runs, give \"Started before: now\"."}
+		return nil, &statusError{http.StatusBadRequest, "The filter chooses nothing in particular. For all runs, give \"Started before: now\"."}
 	}
-	if err := v.freeze(b); err != nil {
+	if err := v.freezeFilter(b); err != nil {
 		return nil, err
 	}
-	if b.filter, b.nothing = bound(b.filter, b.verb); b.verb.Roots {
+	if b.filter, b.matchesNothing = restrictToVerb(b.filter, b.verb); b.verb.Roots {
 		b.filter.Roots = true
 	}
 	return b, nil
 }
 
-// bound adds to a filter which runs a verb considers. It reports whether no run can match.
-func bound(f durable.Filter, verb bulkVerb) (durable.Filter, bool) {
-	f, some := intersect(f, durable.Filter{Status: verb.among})
+// restrictToVerb adds to a filter which runs a verb considers. It reports whether no run can match.
+func restrictToVerb(f durable.Filter, verb bulkVerb) (durable.Filter, bool) {
+	f, some := intersectFilters(f, durable.Filter{Status: verb.statuses})
 	return f, !some
 }
 
-// freeze makes the times of the filter absolute, and bounds it to the runs that were started before now, by the database's clock. A
+// freezeFilter makes the times of the filter absolute, and bounds it to the runs that were started before now, by the database's clock. A
 // filter that was frozen before does not change.
-func (v *view) freeze(b *bulk) error {
+func (v *requestView) freezeFilter(b *bulkAct) error {
 	now, err := v.engine.Now(v.ctx())
 	if err != nil {
 		return err
 	}
-	if b.filter, err = parseFilter(b.given, now); err != nil {
+	if b.filter, err = parseFilter(b.filterParams, now); err != nil {
 		return err
 	}
 	before := now
@@ -133,28 +133,28 @@ func (v *view) freeze(b *bulk) error {
 		b.filter.CreatedBefore = before
 	}
 	b.filter.OlderThan = 0
-	b.given.Del(paramOlder)
-	b.given.Set(paramBefore, b.filter.CreatedBefore.UTC().Format(time.RFC3339Nano))
+	b.filterParams.Del(paramOlder)
+	b.filterParams.Set(paramBefore, b.filter.CreatedBefore.UTC().Format(time.RFC3339Nano))
 	if !b.filter.CreatedAfter.IsZero() {
-		b.given.Set(paramAfter, b.filter.CreatedAfter.UTC().Format(time.RFC3339Nano))
+		b.filterParams.Set(paramAfter, b.filter.CreatedAfter.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
 }
 
 // bulkPage returns runs that match, after the last one that was reached. Without an index it searches for a bounded time: RunPage.Next goes on.
-func (v *view) bulkPage(b *bulk, limit int) (durable.RunPage, error) {
-	if b.nothing {
+func (v *requestView) bulkPage(b *bulkAct, limit int) (durable.RunPage, error) {
+	if b.matchesNothing {
 		return durable.RunPage{}, nil
 	}
-	return v.list(b.filter, durable.Page{Limit: limit, Cursor: b.cursor, MaxTime: v.portionTime})
+	return v.listRuns(b.filter, durable.Page{Limit: limit, Cursor: b.cursor, MaxTime: v.portionTime})
 }
 
-// data returns what the pages of the act have in common.
-func (b *bulk) data(reason string) *bulkData {
-	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.given.Encode(), Command: bulkCLICommand(b.verb.Name, b.given)}
+// pageData returns what the pages of the act have in common.
+func (b *bulkAct) pageData(reason string) *bulkData {
+	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.filterParams.Encode(), Command: bulkCLICommand(b.verb.Name, b.filterParams)}
 	rest := url.Values{paramVerb: {b.verb.Name}}
 	for _, name := range filterParams {
-		for _, value := range b.given[name] {
+		for _, value := range b.filterParams[name] {
 			rest.Add(name, value)
 		}
 	}
@@ -176,7 +176,7 @@ func bulkCLICommand(verb string, q url.Values) string {
 }
 
 // bulkPreview shows which runs an act would reach, and changes nothing.
-func (s *server) bulkPreview(w http.ResponseWriter, r *http.Request, v *view) error {
+func (s *dashboard) bulkPreview(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	b, err := v.parseBulk(r.URL.Query())
 	if err != nil {
 		return err
@@ -185,18 +185,18 @@ func (s *server) bulkPreview(w http.ResponseWriter, r *http.Request, v *view) er
 	if err != nil {
 		return err
 	}
-	d := b.data("")
+	d := b.pageData("")
 	d.Number = statusNumber{Runs: len(found.Runs), More: found.Next != ""}.Text()
 	d.SearchedTo = found.SearchedTo
 	d.Runs = found.Runs[:min(previewSize, len(found.Runs))]
-	return v.show(w, "bulk", http.StatusOK, frame{Title: "Preview", Section: "/runs", Data: d})
+	return v.writePage(w, "bulk", http.StatusOK, pageFrame{Title: "Preview", Section: "/runs", Data: d})
 }
 
 // bulkPortion performs an act on the next runs.
-func (s *server) bulkPortion(w http.ResponseWriter, r *http.Request, v *view) error {
+func (s *dashboard) bulkPortion(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return &problem{http.StatusBadRequest, "The form was not understood: " + err.Error()}
+		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
 	}
 	b, err := v.parseBulk(r.PostForm)
 	if err != nil {
@@ -207,60 +207,60 @@ func (s *server) bulkPortion(w http.ResponseWriter, r *http.Request, v *view) er
 		return err
 	}
 	var done portionResult
-	done.perform(v, b, found, r.PostForm.Get(paramReason))
-	d := b.data(r.PostForm.Get(paramReason))
-	d.Done, d.Refused = done.changed+number(r.PostForm, paramDone), len(done.refusals)+number(r.PostForm, paramRefused)
-	d.Refusals, d.Stopped, d.Finished = done.refusals, done.stopped, done.finished
-	if done.reached {
+	done.performOnPage(v, b, found, r.PostForm.Get(paramReason))
+	d := b.pageData(r.PostForm.Get(paramReason))
+	d.Done, d.Refused = done.changedCount+formNumber(r.PostForm, paramDone), len(done.refusals)+formNumber(r.PostForm, paramRefused)
+	d.Refusals, d.Stopped, d.Finished = done.refusals, done.stopReason, done.reachedLastRun
+	if done.reachedPageEnd {
 		d.SearchedTo = found.SearchedTo
 	}
-	return v.show(w, "bulk", http.StatusOK, frame{Title: "Many runs", Section: "/runs", Data: d})
+	return v.writePage(w, "bulk", http.StatusOK, pageFrame{Title: "Many runs", Section: "/runs", Data: d})
 }
 
-// number returns a number of the form; zero if it has none.
-func number(q url.Values, name string) int {
+// formNumber returns a number of the form; zero if it has none.
+func formNumber(q url.Values, name string) int {
 	n, _ := strconv.Atoi(q.Get(name))
 	return max(0, n)
 }
 
 // portionResult is the result of one portion of an action on many runs.
 type portionResult struct {
-	changed  int
-	refusals []refusal
-	stopped  string
-	reached  bool // it has reached all runs of the page
-	finished bool // it has reached the last run of the act
+	changedCount   int
+	refusals       []refusal
+	stopReason     string
+	reachedPageEnd bool // it has reached all runs of the page
+	reachedLastRun bool // it has reached the last run of the act
 }
 
-// perform performs the act on each run of the page, and moves the cursor. It stops at an error that is not of one run, and when its
+// performOnPage performs the act on each run of the page, and moves the cursor. It stops at an error that is not of one run, and when its
 // time is over.
-func (p *portionResult) perform(v *view, b *bulk, page durable.RunPage, reason string) {
+func (p *portionResult) performOnPage(v *requestView, b *bulkAct, page durable.RunPage, reason string) {
 	began := time.Now()
 	for i := range page.Runs {
 		run := &page.Runs[i]
 		if i > 0 && time.Since(began) > v.portionTime {
 			return
 		}
-		if b.verb.skips == nil || !b.verb.skips(run) {
-			_, err := v.perform(form{url.Values{paramVerb: {b.verb.Name}, kindRun: {run.RunID}, paramReason: {reason}}, v.bounded()})
+		if b.verb.needsNoAct == nil || !b.verb.needsNoAct(run) {
+			_, err := v.perform(actForm{url.Values{paramVerb: {b.verb.Name}, paramTargetRun: {run.RunID}, paramReason: {reason}}, v.isBounded()})
 			status, text := 0, ""
 			if err != nil {
-				status, text = statusOf(err)
+				status, text = httpStatus(err)
 			}
 			switch {
 			case err == nil:
-				p.changed++
+				p.changedCount++
 			case status == http.StatusNotFound: // it was deleted meanwhile
 			case status < http.StatusInternalServerError:
 				p.refusals = append(p.refusals, refusal{run.ID, text})
 			default:
-				p.stopped = text
+				p.stopReason = text
 				return
 			}
 		}
 		b.cursor = run.RunID
 	}
-	p.reached, p.finished = true, page.Next == ""
+	p.reachedPageEnd, p.reachedLastRun = true, page.Next == ""
 	if !page.SearchedTo.IsZero() {
 		b.cursor = page.Next
 	}

@@ -9,23 +9,23 @@ import (
 // cache keeps what pages of many people have in common, so that they cost the database as much as one.
 type cache struct {
 	mu      sync.Mutex
-	entries map[string]*entry
+	entries map[string]*cacheEntry
 }
 
-// entry is the value of a key. The mutex of its cache guards it.
-type entry struct {
-	value   any
-	at      time.Time     // when it was read; zero: there is no value
-	reading chan struct{} // closed when the read that is under way has ended; nil: there is none
+// cacheEntry is the value of a key. The mutex of its cache guards it.
+type cacheEntry struct {
+	value     any
+	readAt    time.Time     // when it was read; zero: there is no value
+	readEnded chan struct{} // closed when the read that is under way has ended; nil: there is none
 }
 
-func newCache() *cache { return &cache{entries: make(map[string]*entry)} }
+func newCache() *cache { return &cache{entries: make(map[string]*cacheEntry)} }
 
 // mostCached bounds the entries: with Visible, each person may have keys of their own.
 const mostCached = 256
 
-// staleFor is how old a value may be that is returned while one caller reads it again.
-const staleFor = 10 * time.Second
+// maxStaleAge is how old a value may be that is returned while one caller reads it again.
+const maxStaleAge = 10 * time.Second
 
 // turnHeader is the header by which a page that loads itself again names the turn of its stream.
 const turnHeader = "Durable-Turn"
@@ -37,31 +37,31 @@ const turnPeriod = 5 * time.Second
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entries = make(map[string]*entry)
+	c.entries = make(map[string]*cacheEntry)
 }
 
-// shared reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
+// readOncePerTurn reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
 // not change the value.
-func shared[T any](v *view, key string, read func(context.Context) (T, error)) (T, error) {
+func readOncePerTurn[T any](v *requestView, key string, read func(context.Context) (T, error)) (T, error) {
 	turn := v.request.Header.Get(turnHeader)
 	if turn == "" {
 		return read(v.ctx())
 	}
-	value, _, err := cached(v.ctx(), v.turns, turn+" "+key, turnPeriod, read)
+	value, _, err := cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
 	return value, err
 }
 
-// sharedFor is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
-func sharedFor[T any](v *view, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
+// readOncePerTurnOrPeriod is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
+func readOncePerTurnOrPeriod[T any](v *requestView, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
 	if turn := v.request.Header.Get(turnHeader); turn != "" {
-		return cached(v.ctx(), v.turns, turn+" "+key, turnPeriod, read)
+		return cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
 	}
-	return cached(v.ctx(), v.read, key, period, read)
+	return cachedRead(v.ctx(), v.periodCache, key, period, read)
 }
 
-// cached returns the value of a key, and when it was read. Once a period one caller reads it. Meanwhile the others get the value before, if it is not
-// older than staleFor, or wait for the new one.
-func cached[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
+// cachedRead returns the value of a key, and when it was read. Once a period one caller reads it. Meanwhile the others get the value before, if it is not
+// older than maxStaleAge, or wait for the new one.
+func cachedRead[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
 	for {
 		c.mu.Lock()
 		e := c.entries[key]
@@ -69,20 +69,20 @@ func cached[T any](ctx context.Context, c *cache, key string, period time.Durati
 			if len(c.entries) >= mostCached {
 				clear(c.entries)
 			}
-			e = new(entry)
+			e = new(cacheEntry)
 			c.entries[key] = e
 		}
 		value, _ = e.value.(T)
-		at, reading := e.at, e.reading
+		at, reading := e.readAt, e.readEnded
 		age := time.Since(at)
-		if has := !at.IsZero(); has && (age < period || age < staleFor && reading != nil) {
+		if has := !at.IsZero(); has && (age < period || age < maxStaleAge && reading != nil) {
 			c.mu.Unlock()
 			return value, at, nil
 		}
 		if reading == nil {
-			e.reading = make(chan struct{})
+			e.readEnded = make(chan struct{})
 			c.mu.Unlock()
-			return refresh(ctx, c, e, read)
+			return refreshEntry(ctx, c, e, read)
 		}
 		c.mu.Unlock()
 		select {
@@ -93,16 +93,16 @@ func cached[T any](ctx context.Context, c *cache, key string, period time.Durati
 	}
 }
 
-// refresh reads the value of an entry, whose reading the caller has set.
-func refresh[T any](ctx context.Context, c *cache, e *entry, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
+// refreshEntry reads the value of an entry, whose reading the caller has set.
+func refreshEntry[T any](ctx context.Context, c *cache, e *cacheEntry, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !at.IsZero() {
-			e.value, e.at = value, at
+			e.value, e.readAt = value, at
 		}
-		close(e.reading)
-		e.reading = nil
+		close(e.readEnded)
+		e.readEnded = nil
 	}()
 	began := time.Now()
 	if value, err = read(ctx); err != nil {

@@ -23,7 +23,7 @@ func TestExpiredValuesAreServedWhileOneReads(t *testing.T) {
 		got := func(ctx context.Context) chan int {
 			out := make(chan int, 1)
 			go func() {
-				n, _, err := cached(ctx, c, "key", period, read)
+				n, _, err := cachedRead(ctx, c, "key", period, read)
 				if err != nil {
 					n = -1
 				}
@@ -57,7 +57,7 @@ func TestExpiredValuesAreServedWhileOneReads(t *testing.T) {
 			t.Errorf("the one who reads gets %d after %d reads", n, reads)
 		}
 
-		time.Sleep(staleFor)
+		time.Sleep(maxStaleAge)
 		ctx, leave := context.WithCancel(t.Context())
 		refreshing, waiting, impatient := got(t.Context()), got(t.Context()), got(ctx)
 		if len(waiting) != 0 {

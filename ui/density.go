@@ -20,8 +20,8 @@ type densityArea struct {
 	Label string
 }
 
-// density returns how many calls began in each stretch of the axis.
-func density(history []durable.Checkpoint, a *axis) (buckets []densityBucket) {
+// callDensity returns how many calls began in each stretch of the axis.
+func callDensity(history []durable.Checkpoint, a *timeAxis) (buckets []densityBucket) {
 	const number = 200
 	var calls, failed [number]int
 	most := 1
@@ -35,8 +35,8 @@ func density(history []durable.Checkpoint, a *axis) (buckets []densityBucket) {
 	}
 	const height, w = 40.0, float64(width) / number
 	add := func(i int, share float64, class string) {
-		if h := round(height * share / float64(most)); h > 0 {
-			buckets = append(buckets, densityBucket{round(float64(i) * w), round(w - 0.5), round(height - h), h, class})
+		if h := roundToTenth(height * share / float64(most)); h > 0 {
+			buckets = append(buckets, densityBucket{roundToTenth(float64(i) * w), roundToTenth(w - 0.5), roundToTenth(height - h), h, class})
 		}
 	}
 	for i := range number {
@@ -46,15 +46,15 @@ func density(history []durable.Checkpoint, a *axis) (buckets []densityBucket) {
 	return buckets
 }
 
-// leastArea is the width of the narrowest area: there are at most forty, however many pages the history has.
-const leastArea = width / 40
+// minAreaWidth is the width of the narrowest area: there are at most forty, however many pages the history has.
+const minAreaWidth = width / 40
 
-// areas divides the axis into areas, each of which leads to the page of the first call that began in it. From is the page that is shown.
-func areas(history []durable.Checkpoint, a *axis, from int) (all []densityArea) {
+// newDensityAreas divides the axis into areas, each of which leads to the page of the first call that began in it. From is the page that is shown.
+func newDensityAreas(history []durable.Checkpoint, a *timeAxis, from int) (all []densityArea) {
 	for i := range history {
-		x := round(min(a.X(history[i].StartedAt), width-leastArea))
+		x := roundToTenth(min(a.X(history[i].StartedAt), width-minAreaWidth))
 		page := i / rowsPerPage * rowsPerPage
-		if n := len(all); n == 0 || page > all[n-1].From && x >= all[n-1].X+leastArea {
+		if n := len(all); n == 0 || page > all[n-1].From && x >= all[n-1].X+minAreaWidth {
 			all = append(all, densityArea{X: x, From: page})
 		}
 	}
@@ -63,9 +63,9 @@ func areas(history []durable.Checkpoint, a *axis, from int) (all []densityArea) 
 		if i+1 < len(all) {
 			end, last = all[i+1].X, all[i+1].From
 		}
-		all[i].W = round(end - all[i].X)
+		all[i].W = roundToTenth(end - all[i].X)
 		all[i].Here = from >= all[i].From && from < last
-		all[i].Label = fmt.Sprintf("Calls %s to %s, from %s", grouped(all[i].From+1), grouped(last), a.time(all[i].X).UTC().Format(time.TimeOnly))
+		all[i].Label = fmt.Sprintf("Calls %s to %s, from %s", withThousandsCommas(all[i].From+1), withThousandsCommas(last), a.timeAt(all[i].X).UTC().Format(time.TimeOnly))
 	}
 	return all
 }

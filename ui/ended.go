@@ -12,16 +12,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// tally counts the runs that ended in each minute of the last hour, by the events that the hub reads for its pages anyway. So the sums cost the
+// endedTally counts the runs that ended in each minute of the last hour, by the events that the hub reads for its pages anyway. So the sums cost the
 // database nothing more, but for the first reading, which goes back from the newest event. If more events come than are read, the events between two
 // readings are estimated by those that were read.
-type tally struct {
-	mu     sync.Mutex
-	known  bool   // there is a cursor
-	cursor string // of the last event that was read
-	read   time.Time
-	since  time.Time // from then on, events are counted
-	sums   map[int64]*endedSum
+type endedTally struct {
+	mu           sync.Mutex
+	hasCursor    bool   // there is a cursor
+	cursor       string // of the last event that was read
+	readAt       time.Time
+	countedSince time.Time // from then on, events are counted
+	sumsByMinute map[int64]*endedSum
 }
 
 // endedSum is how many runs ended in one minute.
@@ -31,17 +31,17 @@ type endedSum struct {
 }
 
 const (
-	tallyPeriod   = time.Hour
-	tallyEvery    = 5 * time.Second // without a hub, an overview reads at most so often
-	eventsPerRead = 1000
+	tallyPeriod       = time.Hour
+	tallyReadInterval = 5 * time.Second // without a hub, an overview reads at most so often
+	eventsPerRead     = 1000
 	// mostTallyPages is how many pages of events are read when nothing is known, or nothing was read for a while.
 	mostTallyPages = 5
-	// leastSpan is the shortest time from whose events others are estimated: those of one transaction have the same time.
-	leastSpan = 100 * time.Millisecond
+	// minEstimateSpan is the shortest time from whose events others are estimated: those of one transaction have the same time.
+	minEstimateSpan = 100 * time.Millisecond
 )
 
-// ends says of an event whether a run ended, and whether it failed.
-func ends(e *durable.Event) (ended, failed bool) {
+// classifyEnd says of an event whether a run ended, and whether it failed.
+func classifyEnd(e *durable.Event) (ended, failed bool) {
 	switch e.Type {
 	case durable.EventFailed, durable.EventExpired:
 		return true, true
@@ -51,35 +51,35 @@ func ends(e *durable.Event) (ended, failed bool) {
 	return false, false
 }
 
-func (t *tally) sum(at time.Time) *endedSum {
+func (t *endedTally) minuteSum(at time.Time) *endedSum {
 	minute := at.Unix() / 60
-	s := t.sums[minute]
+	s := t.sumsByMinute[minute]
 	if s == nil {
 		s = new(endedSum)
-		t.sums[minute] = s
+		t.sumsByMinute[minute] = s
 	}
 	return s
 }
 
-func (t *tally) add(events []durable.Event) {
+func (t *endedTally) countEvents(events []durable.Event) {
 	for i := range events {
-		ended, failed := ends(&events[i])
+		ended, failed := classifyEnd(&events[i])
 		if ended {
-			t.sum(events[i].At).ended++
+			t.minuteSum(events[i].At).ended++
 		}
 		if failed {
-			t.sum(events[i].At).failed++
+			t.minuteSum(events[i].At).failed++
 		}
 	}
 }
 
-// estimate adds what happened between the last of the events and a later time, if it went on as during the events.
-func (t *tally) estimate(events []durable.Event, to time.Time) {
+// addEstimate adds what happened between the last of the events and a later time, if it went on as during the events.
+func (t *endedTally) addEstimate(events []durable.Event, to time.Time) {
 	from := events[len(events)-1].At
-	span := max(from.Sub(events[0].At), leastSpan)
+	span := max(from.Sub(events[0].At), minEstimateSpan)
 	var ended, failed float64
 	for i := range events {
-		e, f := ends(&events[i])
+		e, f := classifyEnd(&events[i])
 		if e {
 			ended++
 		}
@@ -93,47 +93,47 @@ func (t *tally) estimate(events []durable.Event, to time.Time) {
 			next = to
 		}
 		share := float64(next.Sub(from)) / float64(span)
-		s := t.sum(from)
+		s := t.minuteSum(from)
 		s.ended, s.failed, s.estimated = s.ended+ended*share, s.failed+failed*share, true
 		from = next
 	}
 }
 
-// refresh is next if nobody has called it for a while.
-func (t *tally) refresh(ctx context.Context, e *durable.Engine) error {
+// refreshIfOld is next if nobody has called it for a while.
+func (t *endedTally) refreshIfOld(ctx context.Context, e *durable.Engine) error {
 	t.mu.Lock()
-	recent := t.known && time.Since(t.read) < tallyEvery
+	recent := t.hasCursor && time.Since(t.readAt) < tallyReadInterval
 	t.mu.Unlock()
 	if recent {
 		return nil
 	}
-	_, err := t.next(ctx, e)
+	_, err := t.readNewEvents(ctx, e)
 	return err
 }
 
-// next reads and counts the events since the last call, and returns them. The first call, and the first after an error, returns none.
-func (t *tally) next(ctx context.Context, e *durable.Engine) (events []durable.Event, err error) {
+// readNewEvents reads and counts the events since the last call, and returns them. The first call, and the first after an error, returns none.
+func (t *endedTally) readNewEvents(ctx context.Context, e *durable.Engine) (events []durable.Event, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if t.known && now.Sub(t.read) < tallyPeriod {
-		events, err = t.forward(ctx, e, now)
+	if t.hasCursor && now.Sub(t.readAt) < tallyPeriod {
+		events, err = t.countNewEvents(ctx, e, now)
 	} else {
-		err = t.backward(ctx, e, now)
+		err = t.countLastHour(ctx, e, now)
 	}
-	t.known, t.read = err == nil, now
-	for minute := range t.sums {
+	t.hasCursor, t.readAt = err == nil, now
+	for minute := range t.sumsByMinute {
 		if minute < now.Add(-tallyPeriod).Unix()/60 {
-			delete(t.sums, minute)
+			delete(t.sumsByMinute, minute)
 		}
 	}
 	return events, err
 }
 
-// backward counts the events of the last hour, the newest first, as far as its pages go.
-func (t *tally) backward(ctx context.Context, e *durable.Engine, now time.Time) error {
-	t.sums, t.cursor, t.since = make(map[int64]*endedSum), "", now.Add(-tallyPeriod)
-	p, oldest := durable.Page{Limit: eventsPerRead}, t.since
+// countLastHour counts the events of the last hour, the newest first, as far as its pages go.
+func (t *endedTally) countLastHour(ctx context.Context, e *durable.Engine, now time.Time) error {
+	t.sumsByMinute, t.cursor, t.countedSince = make(map[int64]*endedSum), "", now.Add(-tallyPeriod)
+	p, oldest := durable.Page{Limit: eventsPerRead}, t.countedSince
 	for range mostTallyPages {
 		events, err := e.LatestEvents(ctx, p)
 		if err != nil {
@@ -142,24 +142,24 @@ func (t *tally) backward(ctx context.Context, e *durable.Engine, now time.Time) 
 		if p.Cursor == "" && len(events) > 0 {
 			t.cursor = events[0].Cursor
 		}
-		t.add(events)
+		t.countEvents(events)
 		if len(events) < eventsPerRead {
 			return nil
 		}
 		last := &events[len(events)-1]
-		if last.At.Before(t.since) {
+		if last.At.Before(t.countedSince) {
 			return nil
 		}
 		p.Cursor, oldest = last.Cursor, last.At
 	}
-	t.since = oldest
+	t.countedSince = oldest
 	return nil
 }
 
-// forward counts the events after the last one, and returns them. Those that its pages do not reach are estimated.
-func (t *tally) forward(ctx context.Context, e *durable.Engine, now time.Time) (all []durable.Event, err error) {
+// countNewEvents counts the events after the last one, and returns them. Those that its pages do not reach are estimated.
+func (t *endedTally) countNewEvents(ctx context.Context, e *durable.Engine, now time.Time) (all []durable.Event, err error) {
 	pages := 1
-	if now.Sub(t.read) > 2*tallyEvery {
+	if now.Sub(t.readAt) > 2*tallyReadInterval {
 		pages = mostTallyPages
 	}
 	for range pages {
@@ -167,7 +167,7 @@ func (t *tally) forward(ctx context.Context, e *durable.Engine, now time.Time) (
 		if err != nil {
 			return nil, err
 		}
-		t.add(events)
+		t.countEvents(events)
 		if all = append(all, events...); len(events) > 0 {
 			t.cursor = events[len(events)-1].Cursor
 		}
@@ -179,7 +179,7 @@ func (t *tally) forward(ctx context.Context, e *durable.Engine, now time.Time) (
 	if err != nil || len(newest) == 0 {
 		return nil, err
 	}
-	t.estimate(all, newest[0].At)
+	t.addEstimate(all, newest[0].At)
 	t.cursor = newest[0].Cursor
 	return all, nil
 }
@@ -214,7 +214,7 @@ func newSpark(title, class string, sums []float64, estimated bool) spark {
 	if estimated {
 		about = "about "
 	}
-	return spark{title, path.String(), class, about + grouped(int(math.Round(sum))), fmt.Sprintf("%s per minute: %s%s at most", title, about, grouped(int(math.Round(most))))}
+	return spark{title, path.String(), class, about + withThousandsCommas(int(math.Round(sum))), fmt.Sprintf("%s per minute: %s%s at most", title, about, withThousandsCommas(int(math.Round(most))))}
 }
 
 // endedData is what the overview shows of the runs that ended.
@@ -224,32 +224,32 @@ type endedData struct {
 }
 
 // endedData draws the sums of the last hour.
-func (v *view) endedData() (*endedData, error) {
-	if v.bounded() {
+func (v *requestView) endedData() (*endedData, error) {
+	if v.isBounded() {
 		return &endedData{Note: "Runs that end are not counted here, because you may not see all runs."}, nil
 	}
-	if err := v.hub.ended.refresh(v.ctx(), v.engine); err != nil {
+	if err := v.hub.ended.refreshIfOld(v.ctx(), v.engine); err != nil {
 		return nil, err
 	}
-	return v.hub.ended.draw(v.at), nil
+	return v.hub.ended.drawSparks(v.at), nil
 }
 
-func (t *tally) draw(now time.Time) *endedData {
+func (t *endedTally) drawSparks(now time.Time) *endedData {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var ended, failed []float64
 	estimated := false
 	last := now.Unix() / 60
-	for minute := max(last-sparkMinutes+1, t.since.Unix()/60); minute <= last; minute++ {
-		s := t.sums[minute]
+	for minute := max(last-sparkMinutes+1, t.countedSince.Unix()/60); minute <= last; minute++ {
+		s := t.sumsByMinute[minute]
 		if s == nil {
 			s = new(endedSum)
 		}
 		ended, failed, estimated = append(ended, s.ended), append(failed, s.failed), estimated || s.estimated
 	}
 	d := &endedData{Sparks: []spark{newSpark("Ended", "completed", ended, estimated), newSpark("Failed or expired", "failed", failed, estimated)}}
-	if counted := now.Sub(t.since); counted < tallyPeriod-time.Minute {
-		d.Note = fmt.Sprintf("Only the last %s are counted: more events came before than are read at once. The rest of the hour fills while this page is followed.", wording.About(max(counted, 0)))
+	if counted := now.Sub(t.countedSince); counted < tallyPeriod-time.Minute {
+		d.Note = fmt.Sprintf("Only the last %s are counted: more events came before than are read at once. The rest of the hour fills while this page is followed.", wording.RoughDuration(max(counted, 0)))
 	}
 	return d
 }

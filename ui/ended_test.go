@@ -14,18 +14,18 @@ import (
 func TestEndedRunsAreEstimated(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 12, 30, 30, 0, time.UTC)
-	count := &tally{sums: make(map[int64]*endedSum), since: now.Add(-tallyPeriod)}
+	count := &endedTally{sumsByMinute: make(map[int64]*endedSum), countedSince: now.Add(-tallyPeriod)}
 	var events []durable.Event
 	for i := range 100 { // within ten seconds, one of four fails, and every other is of a run that goes on
 		kind := [4]durable.EventType{durable.EventCompleted, durable.EventLeaseLost, durable.EventFailed, durable.EventLeaseLost}[i%4]
 		events = append(events, durable.Event{Type: kind, At: now.Add(-100*time.Second + time.Duration(i)*100*time.Millisecond)})
 	}
-	count.add(events)
-	if d := count.draw(now); d.Note != "" || d.Sparks[0].Sum != "50" || d.Sparks[1].Sum != "25" || strings.Contains(d.Sparks[0].Label, "about") {
+	count.countEvents(events)
+	if d := count.drawSparks(now); d.Note != "" || d.Sparks[0].Sum != "50" || d.Sparks[1].Sum != "25" || strings.Contains(d.Sparks[0].Label, "about") {
 		t.Errorf("100 events are drawn as %+v", d)
 	}
-	count.estimate(events, now) // nine tenths of the time
-	d := count.draw(now)
+	count.addEstimate(events, now) // nine tenths of the time
+	d := count.drawSparks(now)
 	if d.Sparks[0].Sum != "about 505" || !strings.HasPrefix(d.Sparks[1].Sum, "about 25") {
 		t.Errorf("ten times as long is drawn as %+v", d)
 	}
@@ -33,21 +33,21 @@ func TestEndedRunsAreEstimated(t *testing.T) {
 		t.Errorf("100 s from 12:28:50 have %d bars: %s", n, d.Sparks[0].Path)
 	}
 	for minute, want := range map[int]float64{28: 50, 29: 303, 30: 152} {
-		if got := count.sums[now.Truncate(time.Hour).Unix()/60+int64(minute)]; got == nil || math.Abs(got.ended-want) > 3 {
+		if got := count.sumsByMinute[now.Truncate(time.Hour).Unix()/60+int64(minute)]; got == nil || math.Abs(got.ended-want) > 3 {
 			t.Errorf("in minute %d %+v runs ended, not %g", minute, got, want)
 		}
 	}
-	count.since = now.Add(-5 * time.Minute)
-	if d := count.draw(now); !strings.Contains(d.Note, "Only the last 5m are counted") {
+	count.countedSince = now.Add(-5 * time.Minute)
+	if d := count.drawSparks(now); !strings.Contains(d.Note, "Only the last 5m are counted") {
 		t.Errorf("the note of a count of five minutes is %q", d.Note)
 	}
 	burst := make([]durable.Event, 1000)
 	for i := range burst {
 		burst[i] = durable.Event{Type: durable.EventCancelled, At: now}
 	}
-	one := &tally{sums: make(map[int64]*endedSum)}
-	one.estimate(burst, now.Add(time.Second))
-	if got := one.sums[now.Unix()/60].ended; got > 10_001 {
+	one := &endedTally{sumsByMinute: make(map[int64]*endedSum)}
+	one.addEstimate(burst, now.Add(time.Second))
+	if got := one.sumsByMinute[now.Unix()/60].ended; got > 10_001 {
 		t.Errorf("a second after 1000 events of one transaction is estimated as %g", got)
 	}
 }

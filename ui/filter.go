@@ -40,8 +40,8 @@ const (
 
 var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramHeld, paramParent, paramFailureStep, paramFailureType}
 
-// onlyFilter returns the parameters of a filter among those of an address, without empty ones.
-func onlyFilter(q url.Values) url.Values {
+// filterParamsIn returns the parameters of a filter among those of an address, without empty ones.
+func filterParamsIn(q url.Values) url.Values {
 	kept := make(url.Values)
 	for _, name := range filterParams {
 		for _, value := range q[name] {
@@ -56,7 +56,7 @@ func onlyFilter(q url.Values) url.Values {
 // parseFilter returns the filter that an address describes.
 func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	wrong := func(format string, args ...any) (durable.Filter, error) {
-		return durable.Filter{}, &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+		return durable.Filter{}, &statusError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 	}
 	tag, value, _ := strings.Cut(q.Get(paramTag), "=")
 	f := durable.Filter{
@@ -112,20 +112,20 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 const searchTime = 100 * time.Millisecond
 
 // parsePage returns the page that an address asks for.
-func (v *view) parsePage(q url.Values, size int) (durable.Page, error) {
+func (v *requestView) parsePage(q url.Values, size int) (durable.Page, error) {
 	p := durable.Page{Limit: size, Cursor: q.Get(paramCursor), MaxTime: v.searchTime}
 	if text := q.Get(paramLimit); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1000 {
-			return p, &problem{http.StatusBadRequest, fmt.Sprintf("The limit %q is not between 1 and 1000.", text)}
+			return p, &statusError{http.StatusBadRequest, fmt.Sprintf("The limit %q is not between 1 and 1000.", text)}
 		}
 		p.Limit = n
 	}
 	return p, nil
 }
 
-// intersect returns the filter of the runs that match both. It reports false if no run can.
-func intersect(f, g durable.Filter) (durable.Filter, bool) {
+// intersectFilters returns the filter of the runs that match both. It reports false if no run can.
+func intersectFilters(f, g durable.Filter) (durable.Filter, bool) {
 	some := true
 	text := func(a *string, b string) {
 		some = some && (*a == "" || b == "" || *a == b)
@@ -150,10 +150,10 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	case !strings.HasPrefix(f.IDPrefix, g.IDPrefix):
 		some = false
 	}
-	f.Status, some = common(f.Status, g.Status, some)
-	f.Priority, some = common(f.Priority, g.Priority, some)
-	f.RunID, some = common(f.RunID, g.RunID, some)
-	f.Parent, some = common(f.Parent, g.Parent, some)
+	f.Status, some = commonValues(f.Status, g.Status, some)
+	f.Priority, some = commonValues(f.Priority, g.Priority, some)
+	f.RunID, some = commonValues(f.RunID, g.RunID, some)
+	f.Parent, some = commonValues(f.Parent, g.Parent, some)
 	f.OlderThan, f.Roots = max(f.OlderThan, g.OlderThan), f.Roots || g.Roots
 	f.Held = f.Held || g.Held
 	if g.CreatedAfter.After(f.CreatedAfter) {
@@ -171,8 +171,8 @@ func intersect(f, g durable.Filter) (durable.Filter, bool) {
 	return f, some
 }
 
-// common returns the values in both lists, of which an empty one has all.
-func common[T comparable](a, b []T, some bool) ([]T, bool) {
+// commonValues returns the values in both lists, of which an empty one has all.
+func commonValues[T comparable](a, b []T, some bool) ([]T, bool) {
 	switch {
 	case len(a) == 0:
 		return b, some

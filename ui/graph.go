@@ -10,15 +10,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// drawing is the picture of a graph: a column for each distance from the beginning, in which a node is right of all nodes that it needs.
-type drawing struct {
+// graphDrawing is the picture of a graph: a column for each distance from the beginning, in which a node is right of all nodes that it needs.
+type graphDrawing struct {
 	W, H   int
-	Boxes  []box
-	Arrows []arrow
+	Boxes  []graphBox
+	Arrows []graphArrow
 }
 
-// box is a node.
-type box struct {
+// graphBox is a node.
+type graphBox struct {
 	X, Y, W, H       int
 	Label, Title     string
 	State            durable.NodeState
@@ -26,12 +26,12 @@ type box struct {
 }
 
 // TextX is where the texts of a box begin, and NameY and StateY are their lines.
-func (b box) TextX() int  { return b.X + 10 }
-func (b box) NameY() int  { return b.Y + 18 }
-func (b box) StateY() int { return b.Y + 34 }
+func (b graphBox) TextX() int  { return b.X + 10 }
+func (b graphBox) NameY() int  { return b.Y + 18 }
+func (b graphBox) StateY() int { return b.Y + 34 }
 
-// arrow is an edge.
-type arrow struct{ Path, Class, Title string }
+// graphArrow is an edge.
+type graphArrow struct{ Path, Class, Title string }
 
 // The sizes of a drawing, in pixels, and of texts, in characters.
 const (
@@ -43,7 +43,7 @@ const (
 )
 
 // newDrawing draws a graph. It returns nil if there is none, or if it is too large to be looked at.
-func newDrawing(g *durable.GraphInfo) *drawing {
+func newDrawing(g *durable.GraphInfo) *graphDrawing {
 	if g == nil || len(g.Nodes) == 0 || len(g.Nodes) > mostBoxes {
 		return nil
 	}
@@ -78,8 +78,8 @@ func newDrawing(g *durable.GraphInfo) *drawing {
 			row[name] = at
 		}
 	}
-	d := new(drawing)
-	at := make(map[string]box, len(g.Nodes))
+	d := new(graphDrawing)
+	at := make(map[string]graphBox, len(g.Nodes))
 	for i := range g.Nodes {
 		b := newBox(&g.Nodes[i], margin+column[g.Nodes[i].Name]*(boxWidth+gapX), margin+row[g.Nodes[i].Name]*(boxHeight+gapY))
 		at[g.Nodes[i].Name] = b
@@ -92,12 +92,12 @@ func newDrawing(g *durable.GraphInfo) *drawing {
 	return d
 }
 
-func newBox(n *durable.NodeInfo, x, y int) box {
-	b := box{X: x, Y: y, W: boxWidth, H: boxHeight, Label: wording.Escape(shorten(n.Name, labelLength)), State: n.State, StateText: string(n.State), Child: n.Child}
+func newBox(n *durable.NodeInfo, x, y int) graphBox {
+	b := graphBox{X: x, Y: y, W: boxWidth, H: boxHeight, Label: wording.Escape(truncateText(n.Name, labelLength)), State: n.State, StateText: string(n.State), Child: n.Child}
 	if n.Items != nil {
 		b.StateText += fmt.Sprintf(" %d of %d", n.Items.Completed, n.Items.Total)
 	} else if !n.StartedAt.IsZero() && !n.EndedAt.IsZero() {
-		b.StateText += " in " + wording.Took(n.StartedAt, n.EndedAt)
+		b.StateText += " in " + wording.DurationBetween(n.StartedAt, n.EndedAt)
 	}
 	title := []string{n.Name, string(n.Kind) + ", " + string(n.State)}
 	if n.Attempts > 1 {
@@ -110,10 +110,10 @@ func newBox(n *durable.NodeInfo, x, y int) box {
 	return b
 }
 
-func newArrow(e *durable.EdgeInfo, from, to box) arrow {
+func newArrow(e *durable.EdgeInfo, from, to graphBox) graphArrow {
 	x1, y1, x2, y2 := from.X+from.W, from.Y+from.H/2, to.X, to.Y+to.H/2
 	bend := x2 - gapX // a long arrow stays in its row until the last gap
-	a := arrow{Path: fmt.Sprintf("M%d %dH%dC%d %d %d %d %d %d", x1, y1, bend, bend+gapX/2, y1, bend+gapX/2, y2, x2, y2), Class: "arrow"}
+	a := graphArrow{Path: fmt.Sprintf("M%d %dH%dC%d %d %d %d %d %d", x1, y1, bend, bend+gapX/2, y1, bend+gapX/2, y2, x2, y2), Class: "arrow"}
 	title := []string{wording.Escape(e.From + " → " + e.To)}
 	note := func(condition bool, class, text string) {
 		if condition {

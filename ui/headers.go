@@ -18,6 +18,6 @@ func setSecurityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-func contextWithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+func withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, readTimeout)
 }

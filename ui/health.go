@@ -18,27 +18,27 @@ type healthData struct {
 }
 
 // errHealthHidden is returned to requests that may not see all runs: the findings name runs, workflows, queues and schedules of all.
-var errHealthHidden = &problem{http.StatusForbidden, "The health is not shown here, because you may not see all runs."}
+var errHealthHidden = &statusError{http.StatusForbidden, "The health is not shown here, because you may not see all runs."}
 
 // healthData returns what is wrong with the workers, runs, queues and schedules.
-func (v *view) healthData() (d *healthData, err error) {
+func (v *requestView) healthData() (d *healthData, err error) {
 	if err := v.mayRead(Action{}); err != nil {
 		return nil, err
 	}
-	if v.bounded() {
+	if v.isBounded() {
 		return nil, errHealthHidden
 	}
 	d = new(healthData)
-	d.Findings, d.At, err = cached(v.ctx(), v.read, "health", healthPeriod, func(ctx context.Context) ([]doctor.Finding, error) {
+	d.Findings, d.At, err = cachedRead(v.ctx(), v.periodCache, "health", healthPeriod, func(ctx context.Context) ([]doctor.Finding, error) {
 		return doctor.Examine(ctx, v.engine)
 	})
 	return d, err
 }
 
-func (s *server) health(w http.ResponseWriter, _ *http.Request, v *view) error {
+func (s *dashboard) healthPage(w http.ResponseWriter, _ *http.Request, v *requestView) error {
 	d, err := v.healthData()
 	if err != nil {
 		return err
 	}
-	return v.show(w, "health", http.StatusOK, frame{Title: "Health", Section: "/health", Data: d})
+	return v.writePage(w, "health", http.StatusOK, pageFrame{Title: "Health", Section: "/health", Data: d})
 }

@@ -16,7 +16,7 @@ import (
 //
 //	ui.Link("Logs", "https://grafana.example/explore?query=durable_run_id%3D{run_id}&from={from}&to={to}")
 func Link(title, template string) Option {
-	return func(s *server) error {
+	return func(s *dashboard) error {
 		for _, name := range placeholder.FindAllString(template, -1) {
 			if _, ok := linkValues(new(durable.RunInfo), 0)[name]; !ok {
 				return fmt.Errorf("the link %q has the placeholder %s, which does not exist: docs/dashboard.md lists them", title, name)
@@ -45,8 +45,8 @@ func linkValues(r *durable.RunInfo, now int64) map[string]string {
 	}
 }
 
-// linksOf returns the titles and addresses of a run's links.
-func (v *view) linksOf(r *durable.RunInfo) (links []keyValue) {
+// runLinks returns the titles and addresses of a run's links.
+func (v *requestView) runLinks(r *durable.RunInfo) (links []keyValue) {
 	values := linkValues(r, v.at.UnixMilli())
 	for _, l := range v.links {
 		address := placeholder.ReplaceAllStringFunc(l.Value, func(name string) string {

@@ -17,121 +17,121 @@ import (
 // process. Once a second, one statement reads the events, and one reads marks of all runs whose pages are open. Then as many pages are loaded
 // as a second has turns. All who look at a page and see the same runs load it in the same turn, and share what is read for it.
 const (
-	livePeriod   = time.Second
-	turnsPerTick = 4
-	runEvery     = 10 * time.Second // what its page shows of its children, queue and limits changes without a mark
-	listEvery    = 5 * time.Second  // lists are loaded at most so often, and at least
-	aliveEvery   = 15 * time.Second // an idle stream says something, so that proxies keep it and its end is noticed
-	writeTimeout = 10 * time.Second
-	mostStreams  = 256
+	livePeriod         = time.Second
+	turnsPerTick       = 4
+	runReloadInterval  = 10 * time.Second // what its page shows of its children, queue and limits changes without a mark
+	listReloadInterval = 5 * time.Second  // lists are loaded at most so often, and at least
+	keepAliveInterval  = 15 * time.Second // an idle stream says something, so that proxies keep it and its end is noticed
+	writeTimeout       = 10 * time.Second
+	mostStreams        = 256
 )
 
-// hub tells streams when to load their pages again. Its goroutine exists as long as there are streams.
-type hub struct {
-	engine  *durable.Engine
-	reading places
-	ended   tally // of runs, by the events that the hub reads
+// streamHub tells streams when to load their pages again. Its goroutine exists as long as there are streams.
+type streamHub struct {
+	engine    *durable.Engine
+	readSlots readSlots
+	ended     endedTally // of runs, by the events that the hub reads
 
-	mu       sync.Mutex
-	watchers map[*watcher]bool
-	stop     context.CancelFunc    // ends the goroutine
-	servers  map[*http.Server]bool // whose shutdown ends the streams
-	closed   map[*http.Server]bool
-	pages    map[livePage]*pageState // of the watchers
-	turn     int                     // the number of the last one
+	mu            sync.Mutex
+	watchers      map[*streamWatcher]bool
+	stopFollowing context.CancelFunc    // ends the goroutine
+	servers       map[*http.Server]bool // whose shutdown ends the streams
+	closedServers map[*http.Server]bool
+	pageStates    map[livePage]*pageState // of the watchers
+	turn          int                     // the number of the last one
 }
 
 // livePage is what several people may look at.
 type livePage struct {
-	run     string // the UUID of the run that the page shows; empty: a list
-	address string // of the page
-	bound   string // the runs that those who look may see
-	prompt  bool   // an overview, which follows changes within a second, as the page of a run does
+	run        string // the UUID of the run that the page shows; empty: a list
+	address    string // of the page
+	visibility string // the runs that those who look may see
+	isOverview bool   // an overview, which follows changes within a second, as the page of a run does
 }
 
-// follows reports whether the page is loaded within a second after a change.
-func (p livePage) follows() bool { return p.prompt || p.run != "" }
+// reloadsPromptly reports whether the page is loaded within a second after a change.
+func (p livePage) reloadsPromptly() bool { return p.isOverview || p.run != "" }
 
 // pageState is what the hub knows of a page.
 type pageState struct {
-	watchers int
-	dirty    bool      // a change concerns the page
-	last     time.Time // when it was loaded last
-	mark     string    // of its run
+	watchers   int
+	hasChanged bool      // a change concerns the page
+	loadedAt   time.Time // when it was loaded last
+	runMark    string    // of its run
 }
 
-// watcher is one stream.
-type watcher struct {
+// streamWatcher is one stream.
+type streamWatcher struct {
 	livePage
-	turns  chan int // the number of the turn in which it is to load its page
-	server *http.Server
-	end    context.CancelFunc
+	turns     chan int // the number of the turn in which it is to load its page
+	server    *http.Server
+	endStream context.CancelFunc
 }
 
-func newHub(e *durable.Engine, reading places) *hub {
-	return &hub{
-		engine: e, reading: reading, watchers: make(map[*watcher]bool), servers: make(map[*http.Server]bool), closed: make(map[*http.Server]bool),
-		pages: make(map[livePage]*pageState),
+func newHub(e *durable.Engine, reading readSlots) *streamHub {
+	return &streamHub{
+		engine: e, readSlots: reading, watchers: make(map[*streamWatcher]bool), servers: make(map[*http.Server]bool), closedServers: make(map[*http.Server]bool),
+		pageStates: make(map[livePage]*pageState),
 	}
 }
 
-// join adds a stream. It reports false if there are too many, or the server shuts down.
-func (h *hub) join(w *watcher) bool {
+// addWatcher adds a stream. It reports false if there are too many, or the server shuts down.
+func (h *streamHub) addWatcher(w *streamWatcher) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.watchers) >= mostStreams || h.closed[w.server] {
+	if len(h.watchers) >= mostStreams || h.closedServers[w.server] {
 		return false
 	}
 	if s := w.server; s != nil && !h.servers[s] {
 		h.servers[s] = true
-		s.RegisterOnShutdown(func() { h.endAll(s) }) // Shutdown would wait for streams
+		s.RegisterOnShutdown(func() { h.endStreamsOf(s) }) // Shutdown would wait for streams
 	}
 	h.watchers[w] = true
-	p := h.pages[w.livePage]
+	p := h.pageStates[w.livePage]
 	if p == nil {
-		p = &pageState{last: time.Now()}
-		h.pages[w.livePage] = p
+		p = &pageState{loadedAt: time.Now()}
+		h.pageStates[w.livePage] = p
 	}
 	p.watchers++
-	p.dirty = true // it may have changed after it was loaded and before it has a mark
+	p.hasChanged = true // it may have changed after it was loaded and before it has a mark
 	if len(h.watchers) == 1 {
 		ctx, stop := context.WithCancel(context.Background())
-		h.stop = stop
-		go h.follow(ctx)
+		h.stopFollowing = stop
+		go h.followChanges(ctx)
 	}
 	return true
 }
 
-func (h *hub) leave(w *watcher) {
+func (h *streamHub) removeWatcher(w *streamWatcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.pages[w.livePage]; p.watchers > 1 {
+	if p := h.pageStates[w.livePage]; p.watchers > 1 {
 		p.watchers--
 	} else {
-		delete(h.pages, w.livePage)
+		delete(h.pageStates, w.livePage)
 	}
-	if delete(h.watchers, w); len(h.watchers) == 0 && h.stop != nil {
-		h.stop()
-		h.stop = nil
+	if delete(h.watchers, w); len(h.watchers) == 0 && h.stopFollowing != nil {
+		h.stopFollowing()
+		h.stopFollowing = nil
 	}
 }
 
-func (h *hub) endAll(s *http.Server) {
+func (h *streamHub) endStreamsOf(s *http.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed[s] = true
+	h.closedServers[s] = true
 	for w := range h.watchers {
 		if w.server == s {
-			w.end()
+			w.endStream()
 		}
 	}
 }
 
-// runs returns the UUIDs of the runs whose pages are open.
-func (h *hub) runs() (ids []string) {
+// watchedRuns returns the UUIDs of the runs whose pages are open.
+func (h *streamHub) watchedRuns() (ids []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for p := range h.pages {
+	for p := range h.pageStates {
 		if p.run != "" && !slices.Contains(ids, p.run) {
 			ids = append(ids, p.run)
 		}
@@ -139,8 +139,8 @@ func (h *hub) runs() (ids []string) {
 	return ids
 }
 
-// follow reads the events and the marks once in a period, until ctx ends.
-func (h *hub) follow(ctx context.Context) {
+// followChanges reads the events and the marks once in a period, until ctx ends.
+func (h *streamHub) followChanges(ctx context.Context) {
 	tick := time.NewTicker(livePeriod)
 	defer tick.Stop()
 	for {
@@ -150,26 +150,26 @@ func (h *hub) follow(ctx context.Context) {
 		case <-tick.C:
 		}
 		reading, cancel := context.WithTimeout(ctx, readTimeout)
-		events, marks, err := h.look(reading)
+		events, marks, err := h.readChanges(reading)
 		cancel()
 		if err != nil {
-			h.markAll()
+			h.markAllChanged()
 		}
-		h.tell(events, marks, err == nil, time.Now())
+		h.giveTurns(events, marks, err == nil, time.Now())
 	}
 }
 
-// look reads the events since the last call, and the marks of the runs whose pages are open.
-func (h *hub) look(ctx context.Context) (events []durable.Event, marks map[string]string, err error) {
-	release, err := h.reading.take(ctx)
+// readChanges reads the events since the last call, and the marks of the runs whose pages are open.
+func (h *streamHub) readChanges(ctx context.Context) (events []durable.Event, marks map[string]string, err error) {
+	release, err := h.readSlots.acquire(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer release()
-	if events, err = h.ended.next(ctx, h.engine); err != nil {
+	if events, err = h.ended.readNewEvents(ctx, h.engine); err != nil {
 		return nil, nil, err
 	}
-	ids := h.runs()
+	ids := h.watchedRuns()
 	all, err := h.engine.ChangeMarks(ctx, ids...)
 	marks = make(map[string]string, len(ids))
 	for i, mark := range all {
@@ -178,17 +178,17 @@ func (h *hub) look(ctx context.Context) (events []durable.Event, marks map[strin
 	return events, marks, err
 }
 
-// markAll marks all pages: what has changed was not read.
-func (h *hub) markAll() {
+// markAllChanged marks all pages: what has changed was not read.
+func (h *streamHub) markAllChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, p := range h.pages {
-		p.dirty = true
+	for _, p := range h.pageStates {
+		p.hasChanged = true
 	}
 }
 
-// tell gives the turns of a period: first to the overviews and the pages of runs that have changed, then to those that were loaded longest ago.
-func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
+// giveTurns gives the turns of a period: first to the overviews and the pages of runs that have changed, then to those that were loaded longest ago.
+func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	type duePage struct {
@@ -196,33 +196,33 @@ func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bo
 		*pageState
 	}
 	var due []duePage
-	for id, p := range h.pages {
-		every := runEvery
+	for id, p := range h.pageStates {
+		every := runReloadInterval
 		if id.run == "" { // on a busy database every list has an event, so lists wait for their time
-			every = listEvery
+			every = listReloadInterval
 		}
 		mark, read := marks[id.run]
-		changed := read && p.mark != "" && p.mark != mark
+		changed := read && p.runMark != "" && p.runMark != mark
 		if read {
-			p.mark = mark
+			p.runMark = mark
 		}
-		p.dirty = p.dirty || changed || slices.ContainsFunc(events, func(e durable.Event) bool { return id.run == "" || id.run == e.RunID })
-		if age := now.Sub(p.last); reachable && (p.dirty && id.follows() || age >= every) {
+		p.hasChanged = p.hasChanged || changed || slices.ContainsFunc(events, func(e durable.Event) bool { return id.run == "" || id.run == e.RunID })
+		if age := now.Sub(p.loadedAt); reachable && (p.hasChanged && id.reloadsPromptly() || age >= every) {
 			due = append(due, duePage{id, p})
 		}
 	}
 	slices.SortFunc(due, func(a, b duePage) int {
-		switch first, second := a.follows() && a.dirty, b.follows() && b.dirty; {
+		switch first, second := a.reloadsPromptly() && a.hasChanged, b.reloadsPromptly() && b.hasChanged; {
 		case first && !second:
 			return -1
 		case second && !first:
 			return 1
 		}
-		return a.last.Compare(b.last)
+		return a.loadedAt.Compare(b.loadedAt)
 	})
 	h.turn++
 	for _, p := range due[:min(len(due), turnsPerTick)] {
-		p.dirty, p.last = false, now
+		p.hasChanged, p.loadedAt = false, now
 		for w := range h.watchers {
 			if w.livePage != p.livePage {
 				continue
@@ -236,33 +236,33 @@ func (h *hub) tell(events []durable.Event, marks map[string]string, reachable bo
 	}
 }
 
-// followed returns the run that a page shows; nil: it shows none.
-func (s *server) followed(ctx context.Context, v *view) (*seen, error) {
+// findFollowedRun returns the run that a page shows; nil: it shows none.
+func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visibleRun, error) {
 	id := v.request.URL.Query().Get("run")
 	if id == "" {
 		return nil, v.mayRead(Action{})
 	}
-	release, err := s.reading.take(ctx)
+	release, err := s.readSlots.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return v.find(id)
+	return v.findRun(id)
 }
 
-// live is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
-func (s *server) live(w http.ResponseWriter, r *http.Request) {
-	v := s.view(r)
-	me := &watcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan int, 1)}
+// streamTurns is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
+func (s *dashboard) streamTurns(w http.ResponseWriter, r *http.Request) {
+	v := s.newRequestView(r)
+	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan int, 1)}
 	path, _, _ := strings.Cut(me.address, "?")
-	me.prompt = path == "/" // the prefix is stripped
-	if v.bounded() {
-		me.bound = fmt.Sprintf("%+v", v.bound())
+	me.isOverview = path == "/" // the prefix is stripped
+	if v.isBounded() {
+		me.visibility = fmt.Sprintf("%+v", v.visibleFilter())
 	}
 	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
-	run, err := s.followed(r.Context(), v)
+	run, err := s.findFollowedRun(r.Context(), v)
 	if err != nil {
-		s.fail(w, r, err)
+		s.writeError(w, r, err)
 		return
 	}
 	if run != nil {
@@ -270,12 +270,12 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
-	me.end = end
-	if !s.hub.join(me) {
-		s.fail(w, r, &problem{http.StatusServiceUnavailable, "Too many pages are followed, or the server stops."})
+	me.endStream = end
+	if !s.hub.addWatcher(me) {
+		s.writeError(w, r, &statusError{http.StatusServiceUnavailable, "Too many pages are followed, or the server stops."})
 		return
 	}
-	defer s.hub.leave(me)
+	defer s.hub.removeWatcher(me)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := http.NewResponseController(w)
@@ -286,7 +286,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		_, err := w.Write([]byte(text))
 		return err == nil && out.Flush() == nil
 	}
-	alive := time.NewTicker(aliveEvery)
+	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
 	for ok := say("retry: 2000\n\n"); ok; {
 		select {

@@ -57,7 +57,7 @@ func counted(t *testing.T) (working, looking *durable.Engine, count *statements)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if working, err = durable.New(store, durable.Config{Workflows: []durable.Definition{order, approval, family, leaf, large, plan}}); err != nil {
+	if working, err = durable.New(store, durable.Config{Workflows: []durable.Definition{order, approval, family, leaf, large, repairPreview}}); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := pgxpool.ParseConfig(pgtest.ServerURL(t))
@@ -104,7 +104,7 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 	if _, err := large.Call(within(t), working, [2]int{70, 120}, durable.ID("large")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := plan.Start(within(t), working, "in", durable.ID("plan")); err != nil {
+	if _, err := repairPreview.Start(within(t), working, "in", durable.ID("plan")); err != nil {
 		t.Fatal(err)
 	}
 	h := ui.Handler(looking, ui.Authorize(anyone))

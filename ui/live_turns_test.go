@@ -12,18 +12,18 @@ import (
 // However many streams there are, a second has four turns; runs that have changed are first, and nobody is left out.
 func TestTurnsAreBounded(t *testing.T) {
 	t.Parallel()
-	h := newHub(nil, make(places, mostReading))
+	h := newHub(nil, make(readSlots, maxConcurrentReads))
 	now := time.Now()
-	runs := make(map[string]*watcher)
+	runs := make(map[string]*streamWatcher)
 	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
-		w := &watcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan int, 1)}
+		w := &streamWatcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan int, 1)}
 		h.watchers[w], runs[run] = true, w
-		h.pages[w.livePage] = &pageState{watchers: 1, last: now}
+		h.pageStates[w.livePage] = &pageState{watchers: 1, loadedAt: now}
 	}
 	marks := map[string]string{"a": "0", "b": "0"}
-	told := func(reachable bool, events ...durable.Event) (told []*watcher) {
+	told := func(reachable bool, events ...durable.Event) (told []*streamWatcher) {
 		t.Helper()
-		h.tell(events, marks, reachable, now)
+		h.giveTurns(events, marks, reachable, now)
 		for w := range h.watchers {
 			select {
 			case turn := <-w.turns:
@@ -47,7 +47,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	if told := told(false); len(told) != 0 {
 		t.Errorf("%d streams are told while the database is away", len(told))
 	}
-	seen := make(map[*watcher]bool)
+	seen := make(map[*streamWatcher]bool)
 	for range 3 {
 		told := told(true)
 		if len(told) != turnsPerTick {
@@ -61,7 +61,7 @@ func TestTurnsAreBounded(t *testing.T) {
 		t.Errorf("%d of %d streams had a turn", len(seen), len(h.watchers))
 	}
 	now = now.Add(time.Minute)
-	h.pages[runs["f"].livePage].last = now
+	h.pageStates[runs["f"].livePage].loadedAt = now
 	told(true)
 	if told := told(true, durable.Event{RunID: "f"}); !slices.Contains(told, runs["f"]) {
 		t.Error("the run with an event has no turn")
@@ -72,7 +72,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	if told := told(true); len(told) != 0 {
 		t.Errorf("%d streams are told twice in a moment", len(told))
 	}
-	second := &watcher{livePage: runs["a"].livePage, turns: make(chan int, 1)}
+	second := &streamWatcher{livePage: runs["a"].livePage, turns: make(chan int, 1)}
 	h.watchers[second] = true
 	marks["a"] = "1"
 	if told := told(true); len(told) != 2 || told[0].run != "a" || told[1].run != "a" {
@@ -83,18 +83,18 @@ func TestTurnsAreBounded(t *testing.T) {
 // An overview has a turn within a second after a change, and a list at most every five seconds, however often something changes.
 func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
 	t.Parallel()
-	h := newHub(nil, make(places, mostReading))
+	h := newHub(nil, make(readSlots, maxConcurrentReads))
 	now := time.Now()
 	turns := make(map[string]int)
-	pages := map[string]*watcher{"/": {livePage: livePage{address: "/", prompt: true}}, "/runs": {livePage: livePage{address: "/runs"}}}
+	pages := map[string]*streamWatcher{"/": {livePage: livePage{address: "/", isOverview: true}}, "/runs": {livePage: livePage{address: "/runs"}}}
 	for _, w := range pages {
 		w.turns = make(chan int, 1)
 		h.watchers[w] = true
-		h.pages[w.livePage] = &pageState{watchers: 1, last: now}
+		h.pageStates[w.livePage] = &pageState{watchers: 1, loadedAt: now}
 	}
 	for range 20 {
 		now = now.Add(livePeriod)
-		h.tell([]durable.Event{{RunID: "a"}}, nil, true, now)
+		h.giveTurns([]durable.Event{{RunID: "a"}}, nil, true, now)
 		for address, w := range pages {
 			select {
 			case <-w.turns:

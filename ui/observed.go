@@ -10,17 +10,17 @@ import (
 // mostObserved bounds the calls of a picture that is made from a history.
 const mostObserved = 60
 
-// observed is the picture of a run without a declared graph: its calls in the order in which they began, each after those that were over.
-type observed struct {
-	*drawing
+// observedGraph is the picture of a run without a declared graph: its calls in the order in which they began, each after those that were over.
+type observedGraph struct {
+	*graphDrawing
 	Calls int // of the history, without the items of Maps
 }
 
-// recordsOnly are the kinds of calls that record something and do nothing else.
-var recordsOnly = map[durable.Kind]bool{durable.KindNow: true, durable.KindUUID: true, durable.KindPatch: true, durable.KindFailure: true, durable.KindKeyRenewal: true, durable.KindGraph: true, durable.KindTags: true}
+// recordingKinds are the kinds of calls that record something and do nothing else.
+var recordingKinds = map[durable.Kind]bool{durable.KindNow: true, durable.KindUUID: true, durable.KindPatch: true, durable.KindFailure: true, durable.KindKeyRenewal: true, durable.KindGraph: true, durable.KindTags: true}
 
 // newObserved draws a history. Children are the IDs of the children that may be shown, by the names of their calls. It returns nil if there are less than two calls.
-func newObserved(history []durable.Checkpoint, children map[string]string) *observed {
+func newObserved(history []durable.Checkpoint, children map[string]string) *observedGraph {
 	maps := make(map[string]*durable.NodeItemCounts)
 	for i := range history {
 		if history[i].Kind == durable.KindMap {
@@ -32,7 +32,7 @@ func newObserved(history []durable.Checkpoint, children map[string]string) *obse
 	all := 0
 	for i := range history {
 		c := &history[i]
-		scope := scopeOf(c.Name)
+		scope := scopeName(c.Name)
 		if items := maps[scope]; items != nil {
 			items.Total++
 			switch c.Status {
@@ -43,10 +43,10 @@ func newObserved(history []durable.Checkpoint, children map[string]string) *obse
 			}
 			continue
 		}
-		if recordsOnly[c.Kind] {
+		if recordingKinds[c.Kind] {
 			continue
 		}
-		for s := scope; s != ""; s = scopeOf(s) {
+		for s := scope; s != ""; s = scopeName(s) {
 			if busy[s].Before(c.StartedAt) {
 				busy[s] = c.StartedAt
 			}
@@ -61,7 +61,7 @@ func newObserved(history []durable.Checkpoint, children map[string]string) *obse
 	g := new(durable.GraphInfo)
 	before := make([]map[int]bool, len(calls)) // the calls that are before a call, on any way
 	for i, c := range calls {
-		n := nodeOf(c)
+		n := newCallNode(c)
 		n.Child, n.Items = children[c.Name], maps[c.Name]
 		g.Nodes = append(g.Nodes, n)
 		before[i] = make(map[int]bool)
@@ -76,11 +76,11 @@ func newObserved(history []durable.Checkpoint, children map[string]string) *obse
 			}
 		}
 	}
-	return &observed{newDrawing(g), all}
+	return &observedGraph{newDrawing(g), all}
 }
 
-// scopeOf returns the scope of a name: of "branch/step" it is "branch", and of a name without a scope it is empty.
-func scopeOf(name string) string {
+// scopeName returns the scope of a name: of "branch/step" it is "branch", and of a name without a scope it is empty.
+func scopeName(name string) string {
 	return name[:max(strings.LastIndexByte(name, '/'), 0)]
 }
 
@@ -89,12 +89,12 @@ func precedes(a, b *durable.Checkpoint, busy map[string]time.Time) bool {
 	if a.EndedAt.IsZero() || a.EndedAt.After(b.StartedAt) {
 		return false
 	}
-	from, to := scopeOf(a.Name), scopeOf(b.Name)
+	from, to := scopeName(a.Name), scopeName(b.Name)
 	switch {
 	case from == to, from == "", strings.HasPrefix(to, from+"/"):
 		return true
 	case to == "" || strings.HasPrefix(from, to+"/"): // of a branch that still makes calls, it was not the end
-		for s := from; s != to; s = scopeOf(s) {
+		for s := from; s != to; s = scopeName(s) {
 			if busy[s].After(b.StartedAt) {
 				return false
 			}
@@ -104,8 +104,8 @@ func precedes(a, b *durable.Checkpoint, busy map[string]time.Time) bool {
 	return false
 }
 
-// nodeOf returns a call as a node.
-func nodeOf(c *durable.Checkpoint) durable.NodeInfo {
+// newCallNode returns a call as a node.
+func newCallNode(c *durable.Checkpoint) durable.NodeInfo {
 	n := durable.NodeInfo{NodeShape: durable.NodeShape{Name: c.Name, Kind: durable.NodeKind(c.Kind)}, Attempts: c.Attempts, StartedAt: c.StartedAt, EndedAt: c.EndedAt}
 	switch c.Status {
 	case durable.CheckpointCompleted:

@@ -34,15 +34,15 @@ type statusNumber struct {
 
 // Text returns the number as "1,000+".
 func (n statusNumber) Text() string {
-	text := grouped(n.Runs)
+	text := withThousandsCommas(n.Runs)
 	if n.More {
 		text += "+"
 	}
 	return text
 }
 
-// grouped returns a number with commas between thousands.
-func grouped(n int) string {
+// withThousandsCommas returns a number with commas between thousands.
+func withThousandsCommas(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -51,7 +51,7 @@ func grouped(n int) string {
 }
 
 // statusCounts counts the visible runs by status.
-func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
+func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
 	if err := v.mayRead(Action{}); err != nil {
 		return nil, time.Time{}, err
 	}
@@ -59,8 +59,8 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 	if !some {
 		return nil, v.at, nil
 	}
-	return sharedFor(v, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
-		if !v.bounded() {
+	return readOncePerTurnOrPeriod(v, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
+		if !v.isBounded() {
 			counts, err := v.engine.StatusCounts(ctx)
 			for _, c := range counts {
 				numbers = append(numbers, statusNumber{c.Status, c.Runs, c.More})
@@ -68,7 +68,7 @@ func (v *view) statusCounts() ([]statusNumber, time.Time, error) {
 			return numbers, err
 		}
 		for _, status := range wording.Statuses {
-			f, some := intersect(bound, durable.Filter{Status: []durable.Status{status}})
+			f, some := intersectFilters(bound, durable.Filter{Status: []durable.Status{status}})
 			if !some {
 				continue
 			}
@@ -108,8 +108,8 @@ func (g *failureRow) RetryPath() string {
 // failuresPeriod is how old the failures of the overview may be.
 const failuresPeriod = 7 * 24 * time.Hour
 
-// failures groups the visible runs that failed or expired.
-func (v *view) failures(f durable.Filter) (rows []*failureRow, err error) {
+// failureGroups groups the visible runs that failed or expired.
+func (v *requestView) failureGroups(f durable.Filter) (rows []*failureRow, err error) {
 	if err := v.mayRead(Action{Workflow: f.Workflow}); err != nil {
 		return nil, err
 	}
@@ -118,12 +118,12 @@ func (v *view) failures(f durable.Filter) (rows []*failureRow, err error) {
 		return nil, nil
 	}
 	f.CreatedAfter = f.CreatedAfter.Truncate(time.Minute) // so that requests share the read
-	groups, _, err := sharedFor(v, fmt.Sprintf("failures %+v", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
+	groups, _, err := readOncePerTurnOrPeriod(v, fmt.Sprintf("failures %+v", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
 		return v.engine.Failures(ctx, f)
 	})
 	for _, g := range groups {
 		row := &failureRow{FailureGroup: g, Number: statusNumber{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last, after: f.CreatedAfter}
-		if e := (&redactor{f: v.redact, workflow: g.Workflow}).runError(g.Err); e != nil {
+		if e := (&redactor{redact: v.redact, workflow: g.Workflow}).redactRunError(g.Err); e != nil {
 			row.Err, row.Message = e, e.Message
 		}
 		rows = append(rows, row)
@@ -162,7 +162,7 @@ type versionRow struct {
 	Workers int
 }
 
-func (v *view) overviewData() (d *overviewData, err error) {
+func (v *requestView) overviewData() (d *overviewData, err error) {
 	d = &overviewData{Schema: len(schema.SQLite())} // as many as schema.Postgres() has; the engine is open, so the database has them
 	if d.Counts, d.CountsAt, err = v.statusCounts(); err != nil {
 		return nil, err
@@ -181,23 +181,23 @@ func (v *view) overviewData() (d *overviewData, err error) {
 	if err := v.addWorkers(d); err != nil {
 		return nil, err
 	}
-	if d.Failures, err = v.failures(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}); err != nil {
+	if d.Failures, err = v.failureGroups(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}); err != nil {
 		return nil, err
 	}
-	newest, err := v.list(durable.Filter{Roots: true}, durable.Page{Limit: 10, MaxTime: v.searchTime})
+	newest, err := v.listRuns(durable.Filter{Roots: true}, durable.Page{Limit: 10, MaxTime: v.searchTime})
 	d.Newest = newest.Runs
 	return d, err
 }
 
 // queueRows returns the queues that have settings or runs that are due.
-func (v *view) queueRows() (rows []queueRow, err error) {
+func (v *requestView) queueRows() (rows []queueRow, err error) {
 	all, err := v.queueList()
 	if err != nil && !errors.Is(err, errQueuesHidden) {
 		return nil, err
 	}
 	oldest := make(map[string]time.Time)
-	if !v.bounded() { // else the runs of others would be among them
-		due, _, err := sharedFor(v, "due", countsPeriod, v.engine.OldestDue)
+	if !v.isBounded() { // else the runs of others would be among them
+		due, _, err := readOncePerTurnOrPeriod(v, "due", countsPeriod, v.engine.OldestDue)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +222,7 @@ func (v *view) queueRows() (rows []queueRow, err error) {
 }
 
 // addWorkers adds what is shown of the workers. Their sums are shown to everybody.
-func (v *view) addWorkers(d *overviewData) error {
+func (v *requestView) addWorkers(d *overviewData) error {
 	workers, err := v.allWorkers()
 	if err != nil {
 		return err
@@ -250,10 +250,10 @@ func (v *view) addWorkers(d *overviewData) error {
 	return nil
 }
 
-func (s *server) overview(w http.ResponseWriter, r *http.Request, v *view) error {
+func (s *dashboard) overviewPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	d, err := v.overviewData()
 	if err != nil {
 		return err
 	}
-	return v.show(w, "overview", http.StatusOK, frame{Title: "Overview", Section: "/", Live: true, Data: d})
+	return v.writePage(w, "overview", http.StatusOK, pageFrame{Title: "Overview", Section: "/", Live: true, Data: d})
 }

@@ -31,93 +31,93 @@ type Field struct {
 // Field.Value to show it as it is. A replacement of a payload that is not JSON is shown as a JSON string. The function is called
 // concurrently.
 func Redact(f func(Field) string) Option {
-	return func(s *server) error { s.redact = f; return nil }
+	return func(s *dashboard) error { s.redact = f; return nil }
 }
 
-// hidden is shown in place of payloads that may not be seen.
-var hidden = jsontext.Value(`"(hidden)"`)
+// hiddenPayload is shown in place of payloads that may not be seen.
+var hiddenPayload = jsontext.Value(`"(hidden)"`)
 
 // redactor hides what one request may not see of one workflow's runs.
 type redactor struct {
-	f        func(Field) string // may be nil
-	workflow string
-	payloads bool // they may be seen
+	redact        func(Field) string // may be nil
+	workflow      string
+	showsPayloads bool // they may be seen
 }
 
-func (d *redactor) text(kind FieldKind, name string, text *string) {
-	if d.f != nil && *text != "" {
-		*text = d.f(Field{kind, d.workflow, name, *text})
+func (d *redactor) redactText(kind FieldKind, name string, text *string) {
+	if d.redact != nil && *text != "" {
+		*text = d.redact(Field{kind, d.workflow, name, *text})
 	}
 }
 
-func (d *redactor) payload(kind FieldKind, name string, value *jsontext.Value) {
+func (d *redactor) redactPayload(kind FieldKind, name string, value *jsontext.Value) {
 	switch {
 	case len(*value) == 0:
-	case !d.payloads:
-		*value = hidden
-	case d.f != nil:
+	case !d.showsPayloads:
+		*value = hiddenPayload
+	case d.redact != nil:
 		text := string(*value)
-		d.text(kind, name, &text)
+		d.redactText(kind, name, &text)
 		if *value = jsontext.Value(text); !value.IsValid() {
 			*value, _ = jsontext.AppendQuote(nil, text) // an error only says that the text is no UTF-8; it is replaced
 		}
 	}
 }
 
-func (d *redactor) run(r *durable.RunInfo) {
-	d.payload(FieldInput, "", &r.Input)
-	d.payload(FieldOutput, "", &r.Output)
-	r.Err = d.runError(r.Err)
-	r.LastFailure = d.attempt(r.LastFailure)
+func (d *redactor) redactRun(r *durable.RunInfo) {
+	d.redactPayload(FieldInput, "", &r.Input)
+	d.redactPayload(FieldOutput, "", &r.Output)
+	r.Err = d.redactRunError(r.Err)
+	r.LastFailure = d.redactAttempt(r.LastFailure)
 	for i := range r.OpenCalls {
-		r.OpenCalls[i].LastFailure = d.attempt(r.OpenCalls[i].LastFailure)
+		r.OpenCalls[i].LastFailure = d.redactAttempt(r.OpenCalls[i].LastFailure)
 	}
 	for key, value := range r.Tags {
-		d.text(FieldTag, key, &value)
+		d.redactText(FieldTag, key, &value)
 		r.Tags[key] = value
 	}
 }
 
-func (d *redactor) runError(e *durable.RunError) *durable.RunError {
-	if e == nil || d.f == nil {
+func (d *redactor) redactRunError(e *durable.RunError) *durable.RunError {
+	if e == nil || d.redact == nil {
 		return e
 	}
 	c := *e
-	d.text(FieldError, c.Step, &c.Message)
-	d.text(FieldStack, c.Step, &c.Stack)
+	d.redactText(FieldError, c.Step, &c.Message)
+	d.redactText(FieldStack, c.Step, &c.Stack)
 	return &c
 }
 
-func (d *redactor) stepError(name string, e *durable.StepError) *durable.StepError {
-	if e == nil || d.f == nil {
+func (d *redactor) redactStepError(name string, e *durable.StepError) *durable.StepError {
+	if e == nil || d.redact == nil {
 		return e
 	}
 	c := *e
-	d.text(FieldError, name, &c.Message)
-	d.text(FieldStack, name, &c.Stack)
+	d.redactText(FieldError, name, &c.Message)
+	d.redactText(FieldStack, name, &c.Stack)
 	return &c
 }
 
-func (d *redactor) attempt(a *durable.FailedAttempt) *durable.FailedAttempt {
-	if a == nil || d.f == nil {
+func (d *redactor) redactAttempt(a *durable.FailedAttempt) *durable.FailedAttempt {
+	if a == nil || d.redact == nil {
 		return a
 	}
 	c := *a
-	c.Err = d.stepError(c.Step, c.Err)
+	c.Err = d.redactStepError(c.Step, c.Err)
 	return &c
 }
 
-func (d *redactor) checkpoint(c *durable.Checkpoint) {
-	d.payload(FieldResult, c.Name, &c.Output)
-	c.Err = d.stepError(c.Name, c.Err)
-	c.FirstFailure, c.LastFailure = d.attempt(c.FirstFailure), d.attempt(c.LastFailure)
+func (d *redactor) redactCheckpoint(c *durable.Checkpoint) {
+	d.redactPayload(FieldResult, c.Name, &c.Output)
+	c.Err = d.redactStepError(c.Name, c.Err)
+	c.FirstFailure, c.LastFailure = d.redactAttempt(c.FirstFailure), d.redactAttempt(c.LastFailure)
 }
 
-func (d *redactor) generations(all []durable.Generation) {
+func (d *redactor) redactGenerations(all []durable.Generation) {
 	for i := range all {
 		g := &all[i]
-		d.payload(FieldInput, "", &g.Input)
-		d.payload(FieldOutput, "", &g.Output)
-		g.Err = d.runError(g.Err)
+		d.redactPayload(FieldInput, "", &g.Input)
+		d.redactPayload(FieldOutput, "", &g.Output)
+		g.Err = d.redactRunError(g.Err)
 	}
 }

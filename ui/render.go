@@ -22,15 +22,15 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// frame is what every page has around its content.
-type frame struct {
+// pageFrame is what every page has around its content.
+type pageFrame struct {
 	Title   string
 	Section string // the address of the section in the navigation, such as /runs
 	Notice  string // what the act before did
 	Live    bool   // the page follows changes
 	LiveRun string // of this run; empty: of all
 	Address string // the path and query of the page
-	View    *view
+	View    *requestView
 	Data    any
 }
 
@@ -39,12 +39,12 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	layout := template.Must(template.New("layout").Funcs(template.FuncMap{
 		// Those of one request are methods of the view.
-		"text": wording.Escape, "lines": wording.EscapeLines, "exact": wording.Exact, "took": wording.Took, "about": wording.About,
+		"text": wording.Escape, "lines": wording.EscapeLines, "exact": wording.ExactTime, "took": wording.DurationBetween, "about": wording.RoughDuration,
 		"status": statusText, "detail": detailText, "payload": showPayload, "long": isLong, "count": wording.Count,
-		"origin": wording.SettingsOrigin, "change": wording.Change, "notNil": notNil,
+		"origin": wording.SettingsOrigin, "change": wording.LastChange, "notNil": notNil,
 		"queueSettingsOf": func(q durable.QueueInfo) string { return wording.QueueSettings(&q.Settings) },
-		"boundsOf":        func(l durable.LimitInfo) string { return wording.Bounds(&l.LimitBounds) },
-		"timesOf":         func(i durable.ScheduleInfo) string { return wording.Times(&i.Schedule) },
+		"boundsOf":        func(l durable.LimitInfo) string { return wording.LimitBounds(&l.LimitBounds) },
+		"timesOf":         func(i durable.ScheduleInfo) string { return wording.ScheduleTimes(&i.Schedule) },
 		"asset":           assetAddress, "join": strings.Join, "dict": dict,
 	}).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html"))
 	entries, err := pageFiles.ReadDir("pages")
@@ -60,8 +60,8 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	return all
 })
 
-// show writes a page.
-func (v *view) show(w http.ResponseWriter, name string, status int, f frame) error {
+// writePage writes a page.
+func (v *requestView) writePage(w http.ResponseWriter, name string, status int, f pageFrame) error {
 	f.View, f.Address = v, v.request.URL.RequestURI()
 	var b bytes.Buffer
 	if err := templates()[name].ExecuteTemplate(&b, "layout", &f); err != nil {
@@ -73,17 +73,17 @@ func (v *view) show(w http.ResponseWriter, name string, status int, f frame) err
 	return nil
 }
 
-// failure is what the page of an error shows.
-type failure struct {
+// errorPage is what the page of an error shows.
+type errorPage struct {
 	Text     string
 	Database bool // the database cannot be used
 }
 
-// fail writes an error, as JSON below /api.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := statusOf(err)
+// writeError writes an error, as JSON below /api.
+func (s *dashboard) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := httpStatus(err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		status, text = http.StatusGatewayTimeout, fmt.Sprintf("The database did not reply within %s.", wording.About(readTimeout))
+		status, text = http.StatusGatewayTimeout, fmt.Sprintf("The database did not reply within %s.", wording.RoughDuration(readTimeout))
 	}
 	away := status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 	if away {
@@ -94,46 +94,48 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	title := http.StatusText(status)
-	database := away && !errors.As(err, new(*problem))
+	database := away && !errors.As(err, new(*statusError))
 	if database {
 		title = "The database is away"
 	}
-	if err := s.view(r).show(w, "error", status, frame{Title: title, Data: failure{text, database}}); err != nil {
+	if err := s.newRequestView(r).writePage(w, "error", status, pageFrame{Title: title, Data: errorPage{text, database}}); err != nil {
 		http.Error(w, text, status)
 	}
 }
 
 // URL returns the address of a path of the dashboard.
-func (v *view) URL(path string) string { return v.prefix + path }
+func (v *requestView) URL(path string) string { return v.prefix + path }
 
 // RunURL returns the address of a run.
-func (v *view) RunURL(id string) string { return v.URL(runPath(id)) }
+func (v *requestView) RunURL(id string) string { return v.URL(runPath(id)) }
 
 // Age returns how long ago a time was, or until it comes.
-func (v *view) Age(t time.Time) string { return wording.Age(v.at, t) }
+func (v *requestView) Age(t time.Time) string { return wording.Age(v.at, t) }
 
 // Past is Age for a time that has come.
-func (v *view) Past(t time.Time) string { return wording.Past(v.at, t) }
+func (v *requestView) Past(t time.Time) string { return wording.PastAge(v.at, t) }
 
 // AsOf is the time of the page.
-func (v *view) AsOf() time.Time { return v.at }
+func (v *requestView) AsOf() time.Time { return v.at }
 
 // Acts reports whether the dashboard has acts at all.
-func (v *view) Acts() bool { return !v.readOnly && v.authorize != nil }
+func (v *requestView) Acts() bool { return !v.readOnly && v.authorize != nil }
 
 // QueueStateOf returns the state of a queue in words.
-func (v *view) QueueStateOf(q durable.QueueInfo) string { return wording.QueueState(v.at, &q) }
+func (v *requestView) QueueStateOf(q durable.QueueInfo) string { return wording.QueueState(v.at, &q) }
 
 // ScheduleStateOf returns the state of a schedule in words.
-func (v *view) ScheduleStateOf(i durable.ScheduleInfo) string { return wording.ScheduleState(v.at, &i) }
+func (v *requestView) ScheduleStateOf(i durable.ScheduleInfo) string {
+	return wording.ScheduleState(v.at, &i)
+}
 
 // Attempt describes a failed attempt.
-func (v *view) Attempt(a *durable.FailedAttempt) string {
+func (v *requestView) Attempt(a *durable.FailedAttempt) string {
 	return wording.EscapeLines(wording.Attempt(v.at, a))
 }
 
 // RunPath returns the path and query of a run.
-func (v *view) RunPath(id string) string { return runPath(id) }
+func (v *requestView) RunPath(id string) string { return runPath(id) }
 
 // statusText and detailText take runs and pointers to runs, as templates have either.
 func statusText(run any) string { return wording.Status(runOf(run)) }
@@ -155,7 +157,7 @@ func notNil(pointer any) bool {
 
 func runPath(id string) string { return "/run?id=" + url.QueryEscape(id) }
 
-func assetAddress(v *view, name string) string {
+func assetAddress(v *requestView, name string) string {
 	return v.URL("/assets/" + name + "?v=" + assets()[name].version)
 }
 
@@ -192,7 +194,7 @@ func isLong(text string) bool { return len(text) > 1200 || strings.Count(text, "
 
 // writeJSON writes a value as the command does: names in snake_case, empty fields left out.
 func writeJSON(w http.ResponseWriter, status int, value any) {
-	text, err := wording.JSON(value, true)
+	text, err := wording.EncodeJSON(value, true)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

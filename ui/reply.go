@@ -14,34 +14,34 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// reply holds the response to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
-type reply struct {
+// bufferedReply holds the response to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
+type bufferedReply struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-func (p *reply) WriteHeader(status int) {
+func (p *bufferedReply) WriteHeader(status int) {
 	if p.status == 0 {
 		p.status = status
 	}
 }
 
-func (p *reply) Write(b []byte) (int, error) { return p.body.Write(b) }
+func (p *bufferedReply) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-// leastCompressed is the size in bytes below which a reply is not compressed.
-const leastCompressed = 1000
+// minCompressedSize is the size in bytes below which a reply is not compressed.
+const minCompressedSize = 1000
 
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // send writes the reply, compressed if the client accepts it. Errors are the client's, which left.
-func (p *reply) send(r *http.Request) {
+func (p *bufferedReply) send(r *http.Request) {
 	h := p.Header()
 	if p.status == 0 {
 		p.status = http.StatusOK
 	}
 	h.Add("Vary", "Accept-Encoding")
-	if p.body.Len() < leastCompressed || !acceptsGzip(r) {
+	if p.body.Len() < minCompressedSize || !acceptsGzip(r) {
 		h.Set("Content-Length", strconv.Itoa(p.body.Len()))
 		p.ResponseWriter.WriteHeader(p.status)
 		_, _ = p.ResponseWriter.Write(p.body.Bytes())
@@ -74,21 +74,21 @@ func acceptsGzip(r *http.Request) bool {
 // What the dashboard may use of the database: as many pages read it at once, so that people who look take at most so many connections of the
 // engine's pool, and others wait for so long.
 const (
-	mostReading = 2
-	busyAfter   = 5 * time.Second
+	maxConcurrentReads = 2
+	readSlotTimeout    = 5 * time.Second
 )
 
-// places are what requests hold while they read.
-type places chan struct{}
+// readSlots are what requests hold while they read.
+type readSlots chan struct{}
 
-// take waits for a place, and returns a function that gives it back.
-func (p places) take(ctx context.Context) (release func(), err error) {
+// acquire waits for a place, and returns a function that gives it back.
+func (p readSlots) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case p <- struct{}{}:
 		return p.release, nil
 	default:
 	}
-	wait := time.NewTimer(busyAfter)
+	wait := time.NewTimer(readSlotTimeout)
 	defer wait.Stop()
 	select {
 	case p <- struct{}{}:
@@ -96,8 +96,8 @@ func (p places) take(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wait.C:
-		return nil, &problem{http.StatusServiceUnavailable, fmt.Sprintf("The dashboard is busy: %d other pages have been read for more than %s. Load this page again in a moment. Pages whose filters search through many runs take the longest.", mostReading, wording.About(busyAfter))}
+		return nil, &statusError{http.StatusServiceUnavailable, fmt.Sprintf("The dashboard is busy: %d other pages have been read for more than %s. Load this page again in a moment. Pages whose filters search through many runs take the longest.", maxConcurrentReads, wording.RoughDuration(readSlotTimeout))}
 	}
 }
 
-func (p places) release() { <-p }
+func (p readSlots) release() { <-p }

@@ -18,10 +18,10 @@ import (
 func TestPagesReadInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{engine: new(durable.Engine), reading: make(places, mostReading), now: time.Now, read: newCache()}
+		s := &dashboard{engine: new(durable.Engine), readSlots: make(readSlots, maxConcurrentReads), now: time.Now, periodCache: newCache()}
 		release := make(chan bool)
 		var reading atomic.Int32
-		h := s.serve(func(w http.ResponseWriter, _ *http.Request, _ *view) error {
+		h := s.pageHandler(func(w http.ResponseWriter, _ *http.Request, _ *requestView) error {
 			reading.Add(1)
 			<-release
 			reading.Add(-1)
@@ -39,28 +39,28 @@ func TestPagesReadInTurns(t *testing.T) {
 			return out
 		}
 		var all []chan *httptest.ResponseRecorder
-		for range mostReading + 1 {
+		for range maxConcurrentReads + 1 {
 			all = append(all, request("GET", "/api/v1/runs"))
 		}
-		if reading.Load() != mostReading {
+		if reading.Load() != maxConcurrentReads {
 			t.Errorf("%d pages are read at once", reading.Load())
 		}
 		act := request("POST", "/act")
-		if reading.Load() != mostReading+1 {
+		if reading.Load() != maxConcurrentReads+1 {
 			t.Error("an act waits for pages")
 		}
 		began := time.Now()
-		busy := <-all[mostReading]
-		if busy.Code != http.StatusServiceUnavailable || !strings.Contains(busy.Body.String(), "The dashboard is busy") || busy.Header().Get("Retry-After") == "" || time.Since(began) != busyAfter {
+		busy := <-all[maxConcurrentReads]
+		if busy.Code != http.StatusServiceUnavailable || !strings.Contains(busy.Body.String(), "The dashboard is busy") || busy.Header().Get("Retry-After") == "" || time.Since(began) != readSlotTimeout {
 			t.Errorf("who waits for %s gets %d: %s", time.Since(began), busy.Code, busy.Body)
 		}
 		waiting := request("GET", "/api/v1/runs")
 		release <- true
 		synctest.Wait()
-		if reading.Load() != mostReading+1 {
+		if reading.Load() != maxConcurrentReads+1 {
 			t.Error("a place that is free is not taken")
 		}
-		for range mostReading + 1 {
+		for range maxConcurrentReads + 1 {
 			release <- true
 		}
 		for _, done := range []chan *httptest.ResponseRecorder{all[0], all[1], act, waiting} {
@@ -70,9 +70,9 @@ func TestPagesReadInTurns(t *testing.T) {
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		s.reading <- struct{}{}
-		s.reading <- struct{}{}
-		if _, err := s.reading.take(ctx); !errors.Is(err, context.Canceled) {
+		s.readSlots <- struct{}{}
+		s.readSlots <- struct{}{}
+		if _, err := s.readSlots.acquire(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("who has left gets %v", err)
 		}
 	})
@@ -88,7 +88,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 			t.Errorf("Accept-Encoding %q is taken as %t", header, got)
 		}
 		w := httptest.NewRecorder()
-		a := &reply{ResponseWriter: w}
+		a := &bufferedReply{ResponseWriter: w}
 		a.WriteHeader(http.StatusConflict)
 		_, _ = a.Write([]byte(strings.Repeat("long ", 1000))) // it is a buffer
 		a.send(r)

@@ -28,23 +28,23 @@ type runData struct {
 	Generation  int // whose history is shown; zero: the newest
 	Tree        *treeRow
 	Parent      *durable.RunInfo // nil for a root run
-	Graph       *drawing         // nil if the run has no graph, or one that is too large to draw
-	Observed    *observed        // of a run without a graph
+	Graph       *graphDrawing    // nil if the run has no graph, or one that is too large to draw
+	Observed    *observedGraph   // of a run without a graph
 	Links       []keyValue
 	Command     string
 }
 
 type keyValue struct{ Key, Value string }
 
-func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
+func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	q := r.URL.Query()
-	run, err := v.find(q.Get("id"))
+	run, err := v.findRun(q.Get("id"))
 	if err != nil {
 		return err
 	}
-	d := &runData{Run: run.RunInfo, Facts: wording.Waits(v.at, run.RunInfo), Command: "durable get " + quoteForShell(run.ID)}
+	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: "durable get " + quoteForShell(run.ID)}
 	if run.Diverged {
-		if d.Divergences, err = shared(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
+		if d.Divergences, err = readOncePerTurn(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
 			return err
 		}
 	}
@@ -52,12 +52,12 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 		d.Tags = append(d.Tags, keyValue{key, run.Tags[key]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(run.Unreceived)) {
-		d.Unreceived = append(d.Unreceived, keyValue{name, grouped(run.Unreceived[name])})
+		d.Unreceived = append(d.Unreceived, keyValue{name, withThousandsCommas(run.Unreceived[name])})
 	}
 	if v.Acts() {
-		d.Acts = actsOn(run.RunInfo)
+		d.Acts = actsForRun(run.RunInfo)
 	}
-	if d.Generations, err = v.generations(run); err != nil {
+	if d.Generations, err = v.redactedGenerations(run); err != nil {
 		return err
 	}
 	part, opts, err := parseHistoryPart(q, rowsPerPage)
@@ -77,11 +77,11 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 		}
 	}
 	d.Waterfall = newWaterfall(run.RunInfo, history, part.From, v.at)
-	if d.Tree, err = v.firstLevels(run); err != nil {
+	if d.Tree, err = v.readTopLevels(run); err != nil {
 		return err
 	}
 	if d.Generation == 0 && (len(history.Outline) == 0 || slices.ContainsFunc(history.Outline, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph })) {
-		g, err := v.graph(run)
+		g, err := v.redactedGraph(run)
 		if err != nil && !errors.Is(err, durable.ErrNoGraph) {
 			return err
 		}
@@ -90,13 +90,13 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, v *view) error {
 	if d.Graph == nil {
 		d.Observed = newObserved(history.Outline, d.Tree.childIDs())
 	}
-	d.Links = v.linksOf(run.RunInfo)
+	d.Links = v.runLinks(run.RunInfo)
 	if run.Parent != "" {
-		if parent, err := v.find(run.Parent); err == nil { // else it was deleted, or may not be seen
+		if parent, err := v.findRun(run.Parent); err == nil { // else it was deleted, or may not be seen
 			d.Parent = parent.RunInfo
 		}
 	}
-	return v.show(w, "run", http.StatusOK, frame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
+	return v.writePage(w, "run", http.StatusOK, pageFrame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
 }
 
 // parseHistoryPart returns the part of a history that an address asks for.
@@ -108,7 +108,7 @@ func parseHistoryPart(q url.Values, size int) (part durable.HistoryPart, opts []
 		}
 		n, wrong := strconv.Atoi(text)
 		if wrong != nil || n < 0 {
-			err = &problem{http.StatusBadRequest, fmt.Sprintf("The parameter %s is no number.", name)}
+			err = &statusError{http.StatusBadRequest, fmt.Sprintf("The parameter %s is no number.", name)}
 		}
 		return n
 	}
@@ -126,10 +126,10 @@ type callData struct {
 	Generation int
 }
 
-// call shows the result of one call of a run, however long it is.
-func (s *server) call(w http.ResponseWriter, r *http.Request, v *view) error {
+// callResultPage shows the result of one call of a run, however long it is.
+func (s *dashboard) callResultPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	q := r.URL.Query()
-	run, err := v.find(q.Get("id"))
+	run, err := v.findRun(q.Get("id"))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, v *view) error {
 		return err
 	}
 	if part.Call == "" {
-		return &problem{http.StatusBadRequest, "The address names no call: it ends with &call= and the name of the call."}
+		return &statusError{http.StatusBadRequest, "The address names no call: it ends with &call= and the name of the call."}
 	}
 	page, err := v.redactedHistoryPage(run, part, opts...)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	d := &callData{Run: run.RunInfo, Call: &page.Calls[0]}
 	d.Generation, _ = strconv.Atoi(q.Get("generation"))
-	return v.show(w, "call", http.StatusOK, frame{Title: wording.Escape(d.Call.Name), Section: "/runs", Data: d})
+	return v.writePage(w, "call", http.StatusOK, pageFrame{Title: wording.Escape(d.Call.Name), Section: "/runs", Data: d})
 }
 
 // treeRow is a run of the tree of children.
@@ -162,8 +162,8 @@ const (
 	mostTreeLevels = 4
 )
 
-// firstLevels reads the first levels of a run's tree, each with one statement.
-func (v *view) firstLevels(run *seen) (*treeRow, error) {
+// readTopLevels reads the first levels of a run's tree, each with one statement.
+func (v *requestView) readTopLevels(run *visibleRun) (*treeRow, error) {
 	root := &treeRow{RunInfo: run.RunInfo}
 	level, left := map[string]*treeRow{run.RunID: root}, mostTreeRows
 	for range mostTreeLevels {
@@ -171,7 +171,7 @@ func (v *view) firstLevels(run *seen) (*treeRow, error) {
 		if !some || left == 0 {
 			return root, nil
 		}
-		page, err := v.sharedList(f, durable.Page{Limit: left})
+		page, err := v.listSharedRuns(f, durable.Page{Limit: left})
 		if err != nil {
 			return nil, err
 		}
@@ -201,14 +201,14 @@ func (d *runData) Payload(value jsontext.Value) string {
 	return showPayload(value)
 }
 
-// plan is what a preview shows.
-type plan struct {
-	*outcome
+// repairPreview is what a preview shows.
+type repairPreview struct {
+	*actOutcome
 	Fields []keyValue // of the form, to do it
 }
 
-func newPlan(done *outcome, f form) *plan {
-	p := &plan{outcome: done}
+func newRepairPreview(done *actOutcome, f actForm) *repairPreview {
+	p := &repairPreview{actOutcome: done}
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 		for _, value := range f.Values[name] {
 			if name != "dry_run" {

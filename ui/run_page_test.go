@@ -104,7 +104,7 @@ func TestCourseIsDrawn(t *testing.T) {
 		if body := send(h, runPage("single"), nil).Body.String(); strings.Contains(body, "<h2>Course") {
 			t.Errorf("a single call is drawn as a course: %s", body)
 		}
-		if _, err := plan.Start(within(t), e, "in", durable.ID("plan")); err != nil {
+		if _, err := repairPreview.Start(within(t), e, "in", durable.ID("plan")); err != nil {
 			t.Fatal(err)
 		}
 		until(t, func() bool { return strings.Contains(send(h, runPage("plan"), nil).Body.String(), "<h2>Graph") })
@@ -144,7 +144,7 @@ func TestBackoffIsDrawn(t *testing.T) {
 // A graph is drawn with the state of each node, and leads to its children.
 func TestGraphIsDrawn(t *testing.T) {
 	onStores(t, func(t *testing.T, e *durable.Engine) {
-		run, err := plan.Start(within(t), e, "in", durable.ID("plan"))
+		run, err := repairPreview.Start(within(t), e, "in", durable.ID("plan"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestGraphIsDrawn(t *testing.T) {
 		if _, err := run.Result(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := plan.Start(within(t), e, "in", durable.ID("plan")); err != nil {
+		if _, err := repairPreview.Start(within(t), e, "in", durable.ID("plan")); err != nil {
 			t.Fatal(err)
 		}
 		until(t, func() bool { return strings.Contains(send(h, runPage("plan"), nil).Body.String(), "<h2>Graph") })

@@ -31,7 +31,7 @@ type statusChoice struct {
 // pageSize is how many runs a page lists.
 const pageSize = 50
 
-func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
+func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	q := r.URL.Query()
 	filter, err := parseFilter(q, v.at)
 	if err != nil {
@@ -41,11 +41,11 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	if err != nil {
 		return err
 	}
-	found, err := v.list(filter, page)
+	found, err := v.listRuns(filter, page)
 	if err != nil {
 		return err
 	}
-	d := &runsData{Query: onlyFilter(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
+	d := &runsData{Query: filterParamsIn(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
 	d.Filtered = len(d.Query) > 0
 	d.Command = listCLICommand(d.Query)
 	for _, name := range filterParams {
@@ -54,7 +54,7 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 		}
 	}
 	if found.Next != "" {
-		next := onlyFilter(q)
+		next := filterParamsIn(q)
 		next.Set(paramCursor, found.Next)
 		d.Next = "/runs?" + next.Encode()
 	}
@@ -68,7 +68,7 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request, v *view) error {
 	for _, status := range append([]durable.Status{"live", "ended"}, wording.Statuses...) {
 		d.Statuses = append(d.Statuses, statusChoice{string(status), chosen[string(status)]})
 	}
-	return v.show(w, "runs", http.StatusOK, frame{Title: "Runs", Section: "/runs", Notice: notice(q), Live: page.Cursor == "", Data: d})
+	return v.writePage(w, "runs", http.StatusOK, pageFrame{Title: "Runs", Section: "/runs", Notice: notice(q), Live: page.Cursor == "", Data: d})
 }
 
 // listCLICommand returns the command that lists the same runs.
@@ -80,13 +80,13 @@ func listCLICommand(q url.Values) string {
 				command += " --" + name
 				continue
 			}
-			command += " --" + dashed(name) + " " + quoteForShell(value)
+			command += " --" + flagName(name) + " " + quoteForShell(value)
 		}
 	}
 	return command
 }
 
-func dashed(name string) string {
+func flagName(name string) string {
 	text := []byte(name)
 	for i, c := range text {
 		if c == '_' {

@@ -12,65 +12,65 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// view is what one request may see. Pages and the JSON read the engine through it only, so that nothing is shown that is hidden.
-type view struct {
-	*server
+// requestView is what one request may see. Pages and the JSON read the engine through it only, so that nothing is shown that is hidden.
+type requestView struct {
+	*dashboard
 	request *http.Request
 	at      time.Time // what ages are relative to
 }
 
-// view returns what the request may see, at the time of the database, with whose times it is compared.
-func (s *server) view(r *http.Request) *view {
-	return &view{s, r, s.now().Add(time.Duration(s.clockOffset.Load()))}
+// newRequestView returns what the request may see, at the time of the database, with whose times it is compared.
+func (s *dashboard) newRequestView(r *http.Request) *requestView {
+	return &requestView{s, r, s.now().Add(time.Duration(s.clockOffset.Load()))}
 }
 
 // measureClock learns how far the database's clock is ahead of this process's. If the database cannot be read, the page gets the error.
-func (s *server) measureClock(ctx context.Context) {
+func (s *dashboard) measureClock(ctx context.Context) {
 	if now, err := s.engine.Now(ctx); err == nil {
 		s.clockOffset.Store(int64(now.Sub(s.now())))
 	}
 }
 
-func (v *view) ctx() context.Context { return v.request.Context() }
+func (v *requestView) ctx() context.Context { return v.request.Context() }
 
 // mayRead returns the error of a refusal to read what belongs to no single run.
-func (v *view) mayRead(a Action) error {
+func (v *requestView) mayRead(a Action) error {
 	a.Verb = VerbRead
-	_, err := v.permit(v.request, a)
+	_, err := v.authorizeAction(v.request, a)
 	return err
 }
 
 // redactorOf returns what hides payloads of a run from this request.
-func (v *view) redactorOf(run *durable.RunInfo) *redactor {
-	_, err := v.permit(v.request, actionOf(VerbReadPayloads, run))
+func (v *requestView) redactorOf(run *durable.RunInfo) *redactor {
+	_, err := v.authorizeAction(v.request, newRunAction(VerbReadPayloads, run))
 	return &redactor{v.redact, run.Workflow, err == nil}
 }
 
-// seen is a run that the request may read.
-type seen struct {
+// visibleRun is a run that the request may read.
+type visibleRun struct {
 	*durable.RunInfo
 	redactor *redactor
 	tags     map[string]string // as they are; RunInfo has them redacted
 }
 
 // action returns an action on the run for [Authorize], which decides by the tags as they are.
-func (s *seen) action(verb Verb) Action {
-	a := actionOf(verb, s.RunInfo)
+func (s *visibleRun) action(verb Verb) Action {
+	a := newRunAction(verb, s.RunInfo)
 	a.Tags = s.tags
 	return a
 }
 
-// find returns a run with what the request may see of it.
-func (v *view) find(id string) (*seen, error) {
+// findRun returns a run with what the request may see of it.
+func (v *requestView) findRun(id string) (*visibleRun, error) {
 	if id == "" {
-		return nil, &problem{http.StatusBadRequest, "The address names no run: it ends with ?id= and the run's ID or UUID."}
+		return nil, &statusError{http.StatusBadRequest, "The address names no run: it ends with ?id= and the run's ID or UUID."}
 	}
-	run, err := shared(v, "run "+id, func(ctx context.Context) (*durable.RunInfo, error) { return v.engine.Get(ctx, id) })
+	run, err := readOncePerTurn(v, "run "+id, func(ctx context.Context) (*durable.RunInfo, error) { return v.engine.Get(ctx, id) })
 	if err != nil {
 		if refused := v.mayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
 			return nil, refused
 		}
-		if v.bounded() && errors.Is(err, durable.ErrNotFound) {
+		if v.isBounded() && errors.Is(err, durable.ErrNotFound) {
 			return nil, errNoRun // as for a run that exists and is hidden
 		}
 		return nil, err
@@ -80,16 +80,16 @@ func (v *view) find(id string) (*seen, error) {
 	if err := v.hideHidden(run); err != nil { // before Authorize, whose refusal may name the run
 		return nil, err
 	}
-	if err := v.mayRead(actionOf(VerbRead, run)); err != nil {
+	if err := v.mayRead(newRunAction(VerbRead, run)); err != nil {
 		return nil, err
 	}
-	found := &seen{run, v.redactorOf(run), maps.Clone(run.Tags)}
-	found.redactor.run(run)
+	found := &visibleRun{run, v.redactorOf(run), maps.Clone(run.Tags)}
+	found.redactor.redactRun(run)
 	return found, nil
 }
 
-// list returns a page of the runs that match the filter and are visible.
-func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
+// listRuns returns a page of the runs that match the filter and are visible.
+func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 	if err := v.mayRead(Action{Workflow: f.Workflow, Queue: f.Queue}); err != nil {
 		return durable.RunPage{}, err
 	}
@@ -97,7 +97,7 @@ func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 	if !some {
 		return durable.RunPage{}, nil
 	}
-	page, err := v.sharedList(f, p)
+	page, err := v.listSharedRuns(f, p)
 	for i := range page.Runs {
 		v.hideListed(&page.Runs[i])
 	}
@@ -107,20 +107,20 @@ func (v *view) list(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 	return page, v.hideParents(page.Runs)
 }
 
-// sharedList is Engine.List for a filter that has the conditions of [Visible].
-func (v *view) sharedList(f durable.Filter, p durable.Page) (durable.RunPage, error) {
-	page, err := shared(v, fmt.Sprintf("list %+v %+v", f, p), func(ctx context.Context) (durable.RunPage, error) { return v.engine.List(ctx, f, p) })
+// listSharedRuns is Engine.List for a filter that has the conditions of [Visible].
+func (v *requestView) listSharedRuns(f durable.Filter, p durable.Page) (durable.RunPage, error) {
+	page, err := readOncePerTurn(v, fmt.Sprintf("list %+v %+v", f, p), func(ctx context.Context) (durable.RunPage, error) { return v.engine.List(ctx, f, p) })
 	page.Runs = slices.Clone(page.Runs)
 	return page, err
 }
 
 // hideListed redacts a run of a list or a tree, which has no payloads.
-func (v *view) hideListed(r *durable.RunInfo) {
-	(&redactor{f: v.redact, workflow: r.Workflow}).run(r)
+func (v *requestView) hideListed(r *durable.RunInfo) {
+	(&redactor{redact: v.redact, workflow: r.Workflow}).redactRun(r)
 }
 
 // eventList returns the events of a page that read returns and that are visible, and the cursor of the next page; empty: this is the last.
-func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (visible []durable.Event, next string, err error) {
+func (v *requestView) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (visible []durable.Event, next string, err error) {
 	if err := v.mayRead(Action{}); err != nil {
 		return nil, "", err
 	}
@@ -136,18 +136,18 @@ func (v *view) eventList(p durable.Page, read func(context.Context, durable.Page
 }
 
 // redactedHistory returns a history without what the request may not see.
-func (v *view) redactedHistory(run *seen, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
+func (v *requestView) redactedHistory(run *visibleRun, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
 	all, err := v.engine.History(v.ctx(), run.RunID, opts...)
 	for i := range all {
 		v.hideChild(&all[i])
-		run.redactor.checkpoint(&all[i])
+		run.redactor.redactCheckpoint(&all[i])
 	}
 	return all, err
 }
 
 // redactedHistoryPage returns a part of a history. An output that is too long for the page has its size only.
-func (v *view) redactedHistoryPage(run *seen, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
-	page, err := shared(v, fmt.Sprintf("history %s %+v %s", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
+func (v *requestView) redactedHistoryPage(run *visibleRun, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
+	page, err := readOncePerTurn(v, fmt.Sprintf("history %s %+v %s", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
 		return v.engine.HistoryPage(ctx, run.RunID, part, opts...)
 	})
 	if err != nil {
@@ -160,29 +160,29 @@ func (v *view) redactedHistoryPage(run *seen, part durable.HistoryPart, opts ...
 	for i := range own.Calls {
 		c := &own.Calls[i]
 		v.hideChild(&c.Checkpoint)
-		if c.OutputSize > 0 && !run.redactor.payloads {
-			c.Output = hidden
+		if c.OutputSize > 0 && !run.redactor.showsPayloads {
+			c.Output = hiddenPayload
 		}
-		run.redactor.checkpoint(&c.Checkpoint)
+		run.redactor.redactCheckpoint(&c.Checkpoint)
 	}
 	return own, nil
 }
 
 // hideChild removes the UUID of a child that may be hidden.
-func (v *view) hideChild(c *durable.Checkpoint) {
-	if v.bounded() && c.Kind == durable.KindChild && c.EndedAt.IsZero() {
+func (v *requestView) hideChild(c *durable.Checkpoint) {
+	if v.isBounded() && c.Kind == durable.KindChild && c.EndedAt.IsZero() {
 		c.Output = nil
 	}
 }
 
-func (v *view) generations(run *seen) ([]durable.Generation, error) {
-	all, err := shared(v, "generations "+run.RunID, func(ctx context.Context) ([]durable.Generation, error) { return v.engine.Generations(ctx, run.RunID) })
+func (v *requestView) redactedGenerations(run *visibleRun) ([]durable.Generation, error) {
+	all, err := readOncePerTurn(v, "generations "+run.RunID, func(ctx context.Context) ([]durable.Generation, error) { return v.engine.Generations(ctx, run.RunID) })
 	all = slices.Clone(all)
-	run.redactor.generations(all)
+	run.redactor.redactGenerations(all)
 	return all, err
 }
 
-func (v *view) tree(run *seen) (*durable.RunNode, error) {
+func (v *requestView) redactedTree(run *visibleRun) (*durable.RunNode, error) {
 	root, err := v.engine.Tree(v.ctx(), run.RunID)
 	if err != nil {
 		return nil, err
@@ -191,13 +191,13 @@ func (v *view) tree(run *seen) (*durable.RunNode, error) {
 		return nil, err
 	}
 	root.Parent, root.Name = run.Parent, run.Name // which are empty if the parent is hidden
-	each(root, func(n *durable.RunNode) { v.hideListed(&n.RunInfo) })
+	eachNode(root, func(n *durable.RunNode) { v.hideListed(&n.RunInfo) })
 	return root, nil
 }
 
 // treeCounts counts the runs of a tree, unless some of them may be hidden.
-func (v *view) treeCounts(run *seen) (durable.TreeCounts, error) {
-	if v.bounded() {
+func (v *requestView) treeCounts(run *visibleRun) (durable.TreeCounts, error) {
+	if v.isBounded() {
 		return durable.TreeCounts{}, errCountsHidden
 	}
 	return v.engine.Counts(v.ctx(), run.RunID)

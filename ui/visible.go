@@ -13,19 +13,19 @@ import (
 
 // The replies to requests for lists that [Visible] hides: what they show belongs to no single run.
 var (
-	errQueuesHidden    = &problem{http.StatusForbidden, "Queues are not shown here, because the runs that you may see are not chosen by their queue."}
-	errLimitsHidden    = &problem{http.StatusForbidden, "Limits are not shown here, because you may not see all runs."}
-	errSchedulesHidden = &problem{http.StatusForbidden, "Schedules are not shown here, because the runs that you may see are not chosen by what a schedule has."}
-	errWorkersHidden   = &problem{http.StatusForbidden, "Workers are not shown here, because the runs that you may see are not chosen by their workflow or queue."}
-	errCountsHidden    = &problem{http.StatusForbidden, "The runs of a tree are not counted here, because you may not see all runs."}
-	errNoRun           = &problem{http.StatusNotFound, "There is no run with this ID that you may see."}
+	errQueuesHidden    = &statusError{http.StatusForbidden, "Queues are not shown here, because the runs that you may see are not chosen by their queue."}
+	errLimitsHidden    = &statusError{http.StatusForbidden, "Limits are not shown here, because you may not see all runs."}
+	errSchedulesHidden = &statusError{http.StatusForbidden, "Schedules are not shown here, because the runs that you may see are not chosen by what a schedule has."}
+	errWorkersHidden   = &statusError{http.StatusForbidden, "Workers are not shown here, because the runs that you may see are not chosen by their workflow or queue."}
+	errCountsHidden    = &statusError{http.StatusForbidden, "The runs of a tree are not counted here, because you may not see all runs."}
+	errNoRun           = &statusError{http.StatusNotFound, "There is no run with this ID that you may see."}
 )
 
-// bounded reports whether the request may not see all runs.
-func (v *view) bounded() bool { return v.visible != nil }
+// isBounded reports whether the request may not see all runs.
+func (v *requestView) isBounded() bool { return v.visible != nil }
 
-// bound returns the filter of the runs that the request may see.
-func (v *view) bound() durable.Filter {
+// visibleFilter returns the filter of the runs that the request may see.
+func (v *requestView) visibleFilter() durable.Filter {
 	if v.visible == nil {
 		return durable.Filter{}
 	}
@@ -33,19 +33,19 @@ func (v *view) bound() durable.Filter {
 }
 
 // visibleAmong adds the conditions of [Visible] to a filter. It reports false if no run can match both.
-func (v *view) visibleAmong(f durable.Filter) (durable.Filter, bool) {
-	if !v.bounded() {
+func (v *requestView) visibleAmong(f durable.Filter) (durable.Filter, bool) {
+	if !v.isBounded() {
 		return f, true
 	}
-	return intersect(f, v.bound())
+	return intersectFilters(f, v.visibleFilter())
 }
 
 // mostChecked is how many runs are checked at once.
 const mostChecked = 1000
 
-// visibleOf returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are ignored. The
+// findVisible returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are ignored. The
 // database decides, so that a run is visible here exactly if a list shows it.
-func (v *view) visibleOf(ids []string) (parents map[string]string, err error) {
+func (v *requestView) findVisible(ids []string) (parents map[string]string, err error) {
 	parents = make(map[string]string, len(ids))
 	var asked []string
 	for _, id := range ids {
@@ -60,7 +60,7 @@ func (v *view) visibleOf(ids []string) (parents map[string]string, err error) {
 		if !some {
 			continue
 		}
-		page, err := v.sharedList(f, durable.Page{Limit: mostChecked})
+		page, err := v.listSharedRuns(f, durable.Page{Limit: mostChecked})
 		if err != nil {
 			return nil, err
 		}
@@ -77,11 +77,11 @@ func isUUID(text string) bool {
 }
 
 // hideHidden removes from a run what names other runs that the request may not see. It returns errNoRun if the run itself is one of these.
-func (v *view) hideHidden(r *durable.RunInfo) error {
-	if !v.bounded() {
+func (v *requestView) hideHidden(r *durable.RunInfo) error {
+	if !v.isBounded() {
 		return nil
 	}
-	visible, err := v.visibleOf([]string{r.RunID, r.Parent})
+	visible, err := v.findVisible([]string{r.RunID, r.Parent})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (v *view) hideHidden(r *durable.RunInfo) error {
 	}
 	hideParent(r, visible)
 	if r.KeyWait != nil && r.KeyWait.Live != "" {
-		if _, err := v.find(r.KeyWait.Live); err != nil { // it does not wait for a run: no recursion
+		if _, err := v.findRun(r.KeyWait.Live); err != nil { // it does not wait for a run: no recursion
 			wait := *r.KeyWait
 			wait.Live, wait.LiveStatus = "", ""
 			r.KeyWait = &wait
@@ -100,15 +100,15 @@ func (v *view) hideHidden(r *durable.RunInfo) error {
 }
 
 // hideParents removes the parents that the request may not see from listed runs.
-func (v *view) hideParents(runs []durable.RunInfo) error {
-	if !v.bounded() {
+func (v *requestView) hideParents(runs []durable.RunInfo) error {
+	if !v.isBounded() {
 		return nil
 	}
 	parents := make([]string, len(runs))
 	for i := range runs {
 		parents[i] = runs[i].Parent
 	}
-	visible, err := v.visibleOf(parents)
+	visible, err := v.findVisible(parents)
 	for i := range runs {
 		hideParent(&runs[i], visible)
 	}
@@ -124,23 +124,23 @@ func hideParent(r *durable.RunInfo, visible map[string]string) {
 
 // visibleEvents returns the events of runs that the request may see. Events of deleted runs are among them only if [Visible] has no other conditions
 // than the workflow and Roots, because nothing else is known of such runs.
-func (v *view) visibleEvents(all []durable.Event) ([]durable.Event, error) {
-	if !v.bounded() {
+func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error) {
+	if !v.isBounded() {
 		return all, nil
 	}
 	var ids []string
 	for i := range all {
 		ids = append(ids, all[i].RunID, all[i].Old) // a fork names the run of which it is a copy
 	}
-	visible, err := v.visibleOf(ids)
+	visible, err := v.findVisible(ids)
 	if err != nil {
 		return nil, err
 	}
-	hasParent, err := v.visibleOf(slices.Collect(maps.Values(visible)))
+	hasParent, err := v.findVisible(slices.Collect(maps.Values(visible)))
 	if err != nil {
 		return nil, err
 	}
-	bound := v.bound()
+	bound := v.visibleFilter()
 	workflow, roots := bound.Workflow, bound.Roots
 	bound.Workflow, bound.Roots = "", false
 	told := reflect.ValueOf(bound).IsZero()
@@ -162,33 +162,33 @@ func (v *view) visibleEvents(all []durable.Event) ([]durable.Event, error) {
 }
 
 // removeHiddenRuns removes from the tree all runs that the request may not see, with their descendants.
-func (v *view) removeHiddenRuns(root *durable.RunNode) error {
-	if !v.bounded() {
+func (v *requestView) removeHiddenRuns(root *durable.RunNode) error {
+	if !v.isBounded() {
 		return nil
 	}
 	var ids []string
-	each(root, func(n *durable.RunNode) { ids = append(ids, n.RunID) })
-	visible, err := v.visibleOf(ids)
-	each(root, func(n *durable.RunNode) {
+	eachNode(root, func(n *durable.RunNode) { ids = append(ids, n.RunID) })
+	visible, err := v.findVisible(ids)
+	eachNode(root, func(n *durable.RunNode) {
 		n.Children = slices.DeleteFunc(n.Children, func(c *durable.RunNode) bool { _, sees := visible[c.RunID]; return !sees })
 	})
 	return err
 }
 
-// each calls the function for a run and its descendants, parents first.
-func each(n *durable.RunNode, f func(*durable.RunNode)) {
+// eachNode calls the function for a run and its descendants, parents first.
+func eachNode(n *durable.RunNode, f func(*durable.RunNode)) {
 	f(n)
 	for _, child := range n.Children {
-		each(child, f)
+		eachNode(child, f)
 	}
 }
 
 // visibleQueues returns the queue to which the runs are bounded. Its keys are those of other runs too if there are more conditions.
-func (v *view) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, error) {
-	if !v.bounded() {
+func (v *requestView) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, error) {
+	if !v.isBounded() {
 		return all, nil
 	}
-	bound := v.bound()
+	bound := v.visibleFilter()
 	if bound.Queue == "" {
 		return nil, errQueuesHidden
 	}
@@ -203,11 +203,11 @@ func (v *view) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, erro
 }
 
 // visibleSchedules returns the schedules whose runs the request may see.
-func (v *view) visibleSchedules(all []durable.ScheduleInfo) ([]durable.ScheduleInfo, error) {
-	if !v.bounded() {
+func (v *requestView) visibleSchedules(all []durable.ScheduleInfo) ([]durable.ScheduleInfo, error) {
+	if !v.isBounded() {
 		return all, nil
 	}
-	bound := v.bound()
+	bound := v.visibleFilter()
 	rest := bound
 	rest.Workflow, rest.Queue, rest.GroupKey, rest.Priority, rest.Tag, rest.TagValue, rest.Roots = "", "", "", nil, "", "", false
 	if !reflect.ValueOf(rest).IsZero() {
@@ -229,11 +229,11 @@ func (v *view) visibleSchedules(all []durable.ScheduleInfo) ([]durable.ScheduleI
 }
 
 // visibleWorkers returns the workers that execute runs which the request may see, without the names of other workflows and queues.
-func (v *view) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, error) {
-	if !v.bounded() {
+func (v *requestView) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, error) {
+	if !v.isBounded() {
 		return all, nil
 	}
-	bound := v.bound()
+	bound := v.visibleFilter()
 	if bound.Workflow == "" && bound.Queue == "" {
 		return nil, errWorkersHidden
 	}
@@ -258,24 +258,24 @@ func (v *view) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, e
 }
 
 // mayChange returns an error if [Visible] hides the queue, limit, schedule or worker that a form names.
-func (v *view) mayChange(f form) error {
+func (v *requestView) mayChange(f actForm) error {
 	switch {
-	case !v.bounded():
-	case f.Has(kindQueue) && f.Get(kindQueue) != v.bound().Queue:
+	case !v.isBounded():
+	case f.Has(paramTargetQueue) && f.Get(paramTargetQueue) != v.visibleFilter().Queue:
 		return errQueuesHidden
-	case f.Has(kindLimit):
+	case f.Has(paramTargetLimit):
 		return errLimitsHidden
-	case f.Has(kindWorker): // it executes runs of others too
-		return &problem{http.StatusForbidden, "Workers are not changed here, because you may not see all runs."}
-	case f.Has(kindSchedule):
-		return v.mayReadSchedule(f.Get(kindSchedule))
+	case f.Has(paramTargetWorker): // it executes runs of others too
+		return &statusError{http.StatusForbidden, "Workers are not changed here, because you may not see all runs."}
+	case f.Has(paramTargetSchedule):
+		return v.mayReadSchedule(f.Get(paramTargetSchedule))
 	}
 	return nil
 }
 
 // mayReadSchedule returns an error if [Visible] hides the schedule.
-func (v *view) mayReadSchedule(name string) error {
-	if !v.bounded() {
+func (v *requestView) mayReadSchedule(name string) error {
+	if !v.isBounded() {
 		return nil
 	}
 	all, err := v.scheduleList()
@@ -283,7 +283,7 @@ func (v *view) mayReadSchedule(name string) error {
 		return err
 	}
 	if !slices.ContainsFunc(all, func(i durable.ScheduleInfo) bool { return i.Name == name }) {
-		return &problem{http.StatusNotFound, "There is no schedule of this name that you may see."}
+		return &statusError{http.StatusNotFound, "There is no schedule of this name that you may see."}
 	}
 	return nil
 }

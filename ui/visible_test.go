@@ -32,7 +32,7 @@ var (
 		}
 		return secret + "-output", nil
 	})
-	plan = durable.DefineGraph("plan", func(g *durable.Graph[string]) *durable.Node[string] {
+	repairPreview = durable.DefineGraph("plan", func(g *durable.Graph[string]) *durable.Node[string] {
 		return g.Child("kid", approval, func(*durable.NodeInput) (string, error) { return "in", nil }, durable.InQueue(secret+"-queue"))
 	})
 )
@@ -77,7 +77,7 @@ func tenants(t *testing.T, e *durable.Engine) {
 	begin(strangers, secret+"-fails", "fail", hidden, durable.InQueue(secret+"-queue"))
 	begin(strangers, secret+"-done", secret+"-input", hidden, durable.InQueue(secret+"-queue"), durable.GroupKey(secret+"-key"))
 	begin(family, "plain", "fork", shown, durable.InQueue("shown-queue"))
-	begin(plan, "shown-graph", "wait", shown, durable.InQueue("shown-queue"))
+	begin(repairPreview, "shown-graph", "wait", shown, durable.InQueue("shown-queue"))
 	check(e.PauseQueue(ctx, "shared-queue"))
 	begin(family, "shown-shared", "fork", shown, durable.InQueue("shared-queue"), durable.GroupKey("shown-key"))
 	for i := range 3 {

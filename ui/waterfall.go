@@ -19,12 +19,12 @@ type waterfall struct {
 	Folds   []float64
 	Density []densityBucket // of all calls, if there are more than are shown
 	Areas   []densityArea
-	Run     waterfallRow // the run itself: how long it waited to begin, is paused, and who lost it
-	Taken   []bar        // when another worker took the run over
-	Total   int          // calls
-	From    int          // the first row's index
-	Prev    int          // the index of the page before; -1: this is the first
-	Next    int          // the index of the next page; 0: this is the last
+	Run     waterfallRow   // the run itself: how long it waited to begin, is paused, and who lost it
+	Taken   []waterfallBar // when another worker took the run over
+	Total   int            // calls
+	From    int            // the first row's index
+	Prev    int            // the index of the page before; -1: this is the first
+	Next    int            // the index of the next page; 0: this is the last
 }
 
 // width is the width of the drawing, in units of the SVG's viewBox.
@@ -35,7 +35,7 @@ const rowsPerPage = 100
 
 type waterfallRow struct {
 	durable.SizedCheckpoint
-	Bars     []bar
+	Bars     []waterfallBar
 	Took     string
 	Result   string // the error or the value, in one line
 	Repairs  []string
@@ -43,60 +43,60 @@ type waterfallRow struct {
 	WaitKind bool
 }
 
-// bar is a rectangle of a row.
-type bar struct {
+// waterfallBar is a rectangle of a row.
+type waterfallBar struct {
 	X, W  float64
 	Class string
 	Title string
 }
 
-// axis maps times to positions.
-type axis struct {
-	times []time.Time
-	at    []float64 // of the times
-	folds []float64 // the middles of folded stretches
+// timeAxis maps times to positions.
+type timeAxis struct {
+	times     []time.Time
+	positions []float64 // of the times
+	folds     []float64 // the middles of folded stretches
 }
 
 // X returns the position of a time.
-func (a *axis) X(t time.Time) float64 {
+func (a *timeAxis) X(t time.Time) float64 {
 	i, found := slices.BinarySearchFunc(a.times, t, time.Time.Compare)
 	switch {
 	case found:
-		return a.at[i]
+		return a.positions[i]
 	case i == 0:
 		return 0
 	case i == len(a.times):
 		return width
 	}
 	share := float64(t.Sub(a.times[i-1])) / float64(a.times[i].Sub(a.times[i-1]))
-	return a.at[i-1] + share*(a.at[i]-a.at[i-1])
+	return a.positions[i-1] + share*(a.positions[i]-a.positions[i-1])
 }
 
-// time returns the time at a position.
-func (a *axis) time(x float64) time.Time {
-	i, _ := slices.BinarySearch(a.at, x)
+// timeAt returns the time at a position.
+func (a *timeAxis) timeAt(x float64) time.Time {
+	i, _ := slices.BinarySearch(a.positions, x)
 	switch {
 	case i == 0:
 		return a.times[0]
-	case i >= len(a.at):
+	case i >= len(a.positions):
 		return a.times[len(a.times)-1]
-	case a.at[i] == a.at[i-1]:
+	case a.positions[i] == a.positions[i-1]:
 		return a.times[i]
 	}
-	share := (x - a.at[i-1]) / (a.at[i] - a.at[i-1])
+	share := (x - a.positions[i-1]) / (a.positions[i] - a.positions[i-1])
 	return a.times[i-1].Add(time.Duration(share * float64(a.times[i].Sub(a.times[i-1]))))
 }
 
-// span is a stretch of time.
-type span struct{ from, to time.Time }
+// timeSpan is a stretch of time.
+type timeSpan struct{ from, to time.Time }
 
 // newAxis returns the axis of the time between two times. Stretches that are outside of all busy spans are folded if they take
 // more than a twelfth of the rest.
-func newAxis(from, to time.Time, busy []span) *axis {
+func newAxis(from, to time.Time, busy []timeSpan) *timeAxis {
 	if !to.After(from) {
 		to = from.Add(time.Millisecond)
 	}
-	slices.SortFunc(busy, func(a, b span) int { return a.from.Compare(b.from) })
+	slices.SortFunc(busy, func(a, b timeSpan) int { return a.from.Compare(b.from) })
 	times, idle := []time.Time{from}, []bool{}
 	for _, s := range busy {
 		end := times[len(times)-1]
@@ -127,19 +127,19 @@ func newAxis(from, to time.Time, busy []span) *axis {
 		weights[i] = float64(d)
 		sum += weights[i]
 	}
-	a := &axis{times: times, at: []float64{0}}
+	a := &timeAxis{times: times, positions: []float64{0}}
 	for i, w := range weights {
-		x := a.at[i] + w/sum*width
+		x := a.positions[i] + w/sum*width
 		if idle[i] && w < float64(times[i+1].Sub(times[i])) {
-			a.folds = append(a.folds, round((a.at[i]+x)/2))
+			a.folds = append(a.folds, roundToTenth((a.positions[i]+x)/2))
 		}
-		a.at = append(a.at, x)
+		a.positions = append(a.positions, x)
 	}
 	return a
 }
 
-// waits are the kinds of calls that execute nothing of the user's while they are open.
-var waits = map[durable.Kind]bool{durable.KindSleep: true, durable.KindReceive: true, durable.KindChild: true, durable.KindChoice: true, durable.KindMap: true, durable.KindGraph: true}
+// waitingKinds are the kinds of calls that execute nothing of the user's while they are open.
+var waitingKinds = map[durable.Kind]bool{durable.KindSleep: true, durable.KindReceive: true, durable.KindChild: true, durable.KindChoice: true, durable.KindMap: true, durable.KindGraph: true}
 
 // newWaterfall draws a page of a history, which begins at the call with the index from. The attempts of other calls are not known: from its first
 // attempt to its last, such a call is drawn as busy.
@@ -149,7 +149,7 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 	if end.IsZero() {
 		end = now
 	}
-	var busy []span
+	var busy []timeSpan
 	for i := range history {
 		c := &history[i]
 		if at := i - from; at >= 0 && at < len(page.Calls) && page.Calls[at].Name == c.Name {
@@ -158,12 +158,12 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 		if end.Before(c.EndedAt) {
 			end = c.EndedAt // clocks differ
 		}
-		if waits[c.Kind] {
-			busy = append(busy, span{c.StartedAt, c.StartedAt.Add(time.Millisecond)})
+		if waitingKinds[c.Kind] {
+			busy = append(busy, timeSpan{c.StartedAt, c.StartedAt.Add(time.Millisecond)})
 			continue
 		}
-		for _, s := range attemptsOf(c, now, r.LastLeaseLoss) {
-			busy = append(busy, s.span)
+		for _, s := range attemptBars(c, now, r.LastLeaseLoss) {
+			busy = append(busy, s.timeSpan)
 		}
 	}
 	start := r.CreatedAt
@@ -173,10 +173,10 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 	a := newAxis(start, end, busy)
 	w := &waterfall{Total: len(history), Prev: -1, Folds: a.folds}
 	for i := range 5 {
-		w.Ticks = append(w.Ticks, wording.About(a.time(width*float64(i)/4).Sub(start)))
+		w.Ticks = append(w.Ticks, wording.RoughDuration(a.timeAt(width*float64(i)/4).Sub(start)))
 	}
 	if len(history) > rowsPerPage {
-		w.Density, w.Areas = density(history, a), areas(history, a, from)
+		w.Density, w.Areas = callDensity(history, a), newDensityAreas(history, a, from)
 	}
 	if w.From = from; from > 0 {
 		w.Prev = from - rowsPerPage
@@ -191,17 +191,17 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 	return w
 }
 
-// attempt is the drawing of one attempt, or of the wait between two.
-type attempt struct {
-	span
+// attemptBar is the drawing of one attempt, or of the wait between two.
+type attemptBar struct {
+	timeSpan
 	class, title string
 }
 
 // addRun draws the run itself.
-func (w *waterfall) addRun(r *durable.RunInfo, a *axis, end time.Time) {
+func (w *waterfall) addRun(r *durable.RunInfo, a *timeAxis, end time.Time) {
 	draw := func(from, to time.Time, class, title string) {
-		x := round(a.X(from))
-		w.Run.Bars = append(w.Run.Bars, bar{min(x, width-3), max(round(a.X(to))-x, 3), class, wording.Escape(title)})
+		x := roundToTenth(a.X(from))
+		w.Run.Bars = append(w.Run.Bars, waterfallBar{min(x, width-3), max(roundToTenth(a.X(to))-x, 3), class, wording.Escape(title)})
 	}
 	began := r.StartedAt
 	if began.IsZero() {
@@ -210,33 +210,33 @@ func (w *waterfall) addRun(r *durable.RunInfo, a *axis, end time.Time) {
 	var notes []string
 	if waited := began.Sub(r.CreatedAt); waited > 0 {
 		draw(r.CreatedAt, began, "queued", "waited to begin")
-		notes = append(notes, "waited "+wording.About(waited)+" to begin")
+		notes = append(notes, "waited "+wording.RoughDuration(waited)+" to begin")
 	}
 	if !r.StartedAt.IsZero() {
 		draw(r.StartedAt, end, "life", "")
 		if r.Epoch > 1 {
-			notes = append(notes, fmt.Sprintf("claimed %s times", grouped(r.Epoch)))
+			notes = append(notes, fmt.Sprintf("claimed %s times", withThousandsCommas(r.Epoch)))
 		}
 	}
 	if lost := r.LastLeaseLoss; lost != nil {
 		title := "taken over from worker " + lost.Worker + ", which died or lost the run"
-		w.Taken = append(w.Taken, bar{round(min(a.X(lost.At), width-3)), 3, "taken", wording.Escape(title)})
+		w.Taken = append(w.Taken, waterfallBar{roundToTenth(min(a.X(lost.At), width-3)), 3, "taken", wording.Escape(title)})
 		notes = append(notes, title)
 	}
 	if r.Status == durable.StatusPaused && !r.PausedAt.IsZero() {
 		draw(r.PausedAt, end, "paused", "is paused")
 		notes = append(notes, "is paused")
 	}
-	w.Run.Took = wording.Took(r.CreatedAt, r.EndedAt)
+	w.Run.Took = wording.DurationBetween(r.CreatedAt, r.EndedAt)
 	w.Run.Result = wording.Escape(strings.Join(notes, "; "))
 }
 
-// attemptsOf returns the attempts of a step that are known, and what lies between them. Lost is when a worker lost the run last.
-func attemptsOf(c *durable.Checkpoint, now time.Time, lost *durable.LeaseLoss) (all []attempt) {
+// attemptBars returns the attempts of a step that are known, and what lies between them. Lost is when a worker lost the run last.
+func attemptBars(c *durable.Checkpoint, now time.Time, lost *durable.LeaseLoss) (all []attemptBar) {
 	at := c.StartedAt
 	add := func(to time.Time, class, title string) {
 		if to.After(at) || class != string(c.Status) || len(all) == 0 { // an attempt that failed at once is drawn too
-			all = append(all, attempt{span{at, to}, class, title})
+			all = append(all, attemptBar{timeSpan{at, to}, class, title})
 			at = to
 		}
 	}
@@ -278,9 +278,9 @@ func attemptsOf(c *durable.Checkpoint, now time.Time, lost *durable.LeaseLoss) (
 	return all
 }
 
-func newWaterfallRow(c durable.SizedCheckpoint, a *axis, end, now time.Time, r *durable.RunInfo) waterfallRow {
-	row := waterfallRow{SizedCheckpoint: c, Took: "", Open: c.EndedAt.IsZero(), WaitKind: waits[c.Kind]}
-	attempts := attemptsOf(&c.Checkpoint, end, r.LastLeaseLoss)
+func newWaterfallRow(c durable.SizedCheckpoint, a *timeAxis, end, now time.Time, r *durable.RunInfo) waterfallRow {
+	row := waterfallRow{SizedCheckpoint: c, Took: "", Open: c.EndedAt.IsZero(), WaitKind: waitingKinds[c.Kind]}
+	attempts := attemptBars(&c.Checkpoint, end, r.LastLeaseLoss)
 	if row.WaitKind && c.Status != durable.CheckpointFailed {
 		class := "wait"
 		if row.Open {
@@ -290,17 +290,17 @@ func newWaterfallRow(c durable.SizedCheckpoint, a *axis, end, now time.Time, r *
 		if row.Open {
 			to = end
 		}
-		attempts = []attempt{{span{c.StartedAt, to}, class, string(c.Status)}}
+		attempts = []attemptBar{{timeSpan{c.StartedAt, to}, class, string(c.Status)}}
 	}
 	for _, t := range attempts {
-		x := round(a.X(t.from))
-		row.Bars = append(row.Bars, bar{min(x, width-3), max(round(a.X(t.to))-x, 3), t.class, wording.Escape(t.title)})
+		x := roundToTenth(a.X(t.from))
+		row.Bars = append(row.Bars, waterfallBar{min(x, width-3), max(roundToTenth(a.X(t.to))-x, 3), t.class, wording.Escape(t.title)})
 	}
 	switch {
 	case !row.Open:
-		row.Took = wording.Took(c.StartedAt, c.EndedAt)
+		row.Took = wording.DurationBetween(c.StartedAt, c.EndedAt)
 	case r.EndedAt.IsZero():
-		row.Took = wording.About(max(0, now.Sub(c.StartedAt))) + "…"
+		row.Took = wording.RoughDuration(max(0, now.Sub(c.StartedAt))) + "…"
 	}
 	switch {
 	case c.Err != nil:
@@ -308,19 +308,19 @@ func newWaterfallRow(c durable.SizedCheckpoint, a *axis, end, now time.Time, r *
 	case len(c.Output) > 0:
 		row.Result = wording.Escape(string(c.Output))
 	case c.OutputSize > 0:
-		row.Result = grouped(c.OutputSize) + " bytes"
+		row.Result = withThousandsCommas(c.OutputSize) + " bytes"
 	}
-	row.Result = shorten(row.Result, 160)
-	row.Repairs = repairsOf(&c.Checkpoint)
+	row.Result = truncateText(row.Result, 160)
+	row.Repairs = possibleRepairs(&c.Checkpoint)
 	return row
 }
 
-// repairsOf returns the verbs that can repair a call.
-func repairsOf(c *durable.Checkpoint) []string {
+// possibleRepairs returns the verbs that can repair a call.
+func possibleRepairs(c *durable.Checkpoint) []string {
 	switch {
-	case c.Kind != durable.KindStep && c.Kind != durable.KindTx && !waits[c.Kind]:
+	case c.Kind != durable.KindStep && c.Kind != durable.KindTx && !waitingKinds[c.Kind]:
 		return nil
-	case c.Status == durable.CheckpointCompleted && !waits[c.Kind]:
+	case c.Status == durable.CheckpointCompleted && !waitingKinds[c.Kind]:
 		return []string{"override", "rerun"}
 	case c.Status != durable.CheckpointCompleted && c.Kind != durable.KindMap && c.Kind != durable.KindChoice && c.Kind != durable.KindGraph:
 		return []string{"skip"}
@@ -328,10 +328,10 @@ func repairsOf(c *durable.Checkpoint) []string {
 	return nil
 }
 
-func round(x float64) float64 { return math.Round(x*10) / 10 }
+func roundToTenth(x float64) float64 { return math.Round(x*10) / 10 }
 
-// shorten returns at most n characters of a text.
-func shorten(text string, n int) string {
+// truncateText returns at most n characters of a text.
+func truncateText(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {
 		return text

@@ -20,8 +20,8 @@ func TestQueueingAndTakeoverAreDrawn(t *testing.T) {
 	}
 	call := durable.Checkpoint{Name: "charge", Kind: durable.KindStep, Status: durable.CheckpointCompleted, Attempts: 2, StartedAt: at(10), EndedAt: at(40), FirstFailure: died, LastFailure: died}
 	w := newWaterfall(run, &durable.HistoryPage{Outline: []durable.Checkpoint{call}, Calls: []durable.SizedCheckpoint{{Checkpoint: call}}}, 0, at(100))
-	share := func(b bar) [2]int { return [2]int{int(b.X + 0.5), int(b.X + b.W + 0.5)} }
-	x := func(b bar) string { return b.Class }
+	share := func(b waterfallBar) [2]int { return [2]int{int(b.X + 0.5), int(b.X + b.W + 0.5)} }
+	x := func(b waterfallBar) string { return b.Class }
 	if len(w.Run.Bars) != 2 || x(w.Run.Bars[0]) != "queued" || x(w.Run.Bars[1]) != "life" || w.Run.Bars[0].W <= 3 || share(w.Run.Bars[1])[1] != width {
 		t.Errorf("the run is drawn as %+v", w.Run.Bars)
 	}

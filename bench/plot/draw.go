@@ -91,7 +91,7 @@ func draw(r *result.Report) (string, error) {
 			for k, c := range curves {
 				at.curve(&b, c, points(r, store, c))
 				if i == 0 {
-					at.key(&b, c, k)
+					at.drawLegendEntry(&b, c, k)
 				}
 			}
 		}
@@ -190,8 +190,8 @@ func (c curve) dash() string {
 	return ""
 }
 
-// key draws the curve's entry in the legend below the row.
-func (p panel) key(b *strings.Builder, c curve, k int) {
+// drawLegendEntry draws the curve's entry in the legend below the row.
+func (p panel) drawLegendEntry(b *strings.Builder, c curve, k int) {
 	const apart = 190
 	x, y := p.x+k*apart, p.y+panelHeight+gap+6
 	if k > 1 { // the entries take two lines to fit the width of one panel

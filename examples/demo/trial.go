@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	treeID = "source-tree"
-	look   = 3 * time.Millisecond  // between two readings of the ledger
-	ask    = 50 * time.Millisecond // between two queries of the database
+	treeID          = "source-tree"
+	readingInterval = 3 * time.Millisecond  // between two readings of the ledger
+	queryInterval   = 50 * time.Millisecond // between two queries of the database
 )
 
 // trial is one run from its start to its end, executed by one worker process after the other.
@@ -90,7 +90,7 @@ func (t *trial) execute(ctx context.Context) (err error) {
 // watch reads the ledger, kills and restarts workers according to the plan, and returns when the
 // run has ended.
 func (t *trial) watch(ctx context.Context) error {
-	looks, asks := time.NewTicker(look), time.NewTicker(ask)
+	looks, asks := time.NewTicker(readingInterval), time.NewTicker(queryInterval)
 	defer looks.Stop()
 	defer asks.Stop()
 	for {
@@ -119,7 +119,7 @@ func (t *trial) watch(ctx context.Context) error {
 				t.killed = time.Time{}
 			}
 			if len(t.plan) > 0 && len(t.audit.begun) >= t.plan[0] && t.killed.IsZero() {
-				if err := t.strike(ctx); err != nil {
+				if err := t.killWorker(ctx); err != nil {
 					return err
 				}
 			}
@@ -141,9 +141,9 @@ func judge(run *durable.RunInfo) (ended bool, err error) {
 	return false, nil
 }
 
-// strike kills the worker with SIGKILL at a random moment. It checks that the run was being
+// killWorker kills the worker with SIGKILL at a random moment. It checks that the run was being
 // executed, records the checkpoints that are committed now, and starts another worker.
-func (t *trial) strike(ctx context.Context) error {
+func (t *trial) killWorker(ctx context.Context) error {
 	t.plan = t.plan[1:]
 	time.Sleep(rand.N(15 * time.Millisecond)) // makes the moment random
 	if !t.worker.Kill() {

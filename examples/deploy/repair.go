@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// mended counts the repairs.
-type mended struct{ retried, overridden, forked int }
+// repairCounts counts the repairs.
+type repairCounts struct{ retried, overridden, forked int }
 
 // rightPrice is what an order that was priced wrongly costs.
 const rightPrice = 12
@@ -21,7 +21,7 @@ const rightPrice = 12
 const copyID = "order-copy"
 
 // repair lets the last wave go on, of which some orders fail. It retries them, corrects a price, and forks an order.
-func (r *rollout) repair(ctx context.Context) (m mended, err error) {
+func (r *rollout) repair(ctx context.Context) (m repairCounts, err error) {
 	if err := r.send(ctx, waves-1); err != nil {
 		return m, err
 	}
@@ -82,7 +82,7 @@ func (r *rollout) repair(ctx context.Context) (m mended, err error) {
 }
 
 // report checks the ledger and the orders, and prints the last line.
-func (r *rollout) report(ctx context.Context, diverged int, m mended) error {
+func (r *rollout) report(ctx context.Context, diverged int, m repairCounts) error {
 	effects, err := r.ledger.read()
 	if err != nil {
 		return err

@@ -61,8 +61,8 @@ func work(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// does returns a step function that takes some time and returns a value.
-func does[T any](d time.Duration, value T) func(context.Context) (T, error) {
+// stepTaking returns a step function that takes some time and returns a value.
+func stepTaking[T any](d time.Duration, value T) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) { return value, work(ctx, d) }
 }
 
@@ -101,7 +101,7 @@ func (s *shop) order() *durable.Workflow[Order, Receipt] {
 			return r, err
 		}
 		invoice := c.Go("invoice", func(c *durable.Ctx) (string, error) {
-			return c.Step("print", does(120*time.Millisecond, "invoice of "+o.Customer))
+			return c.Step("print", stepTaking(120*time.Millisecond, "invoice of "+o.Customer))
 		})
 		if r.Parcel, err = c.Child("ship", s.parcel(), o.Items); err != nil {
 			return r, err
@@ -124,7 +124,7 @@ func (s *shop) parcel() *durable.Workflow[[]string, string] {
 		if err := c.Sleep("wait for the van", 1500*time.Millisecond); err != nil {
 			return "", err
 		}
-		return c.Step("hand over", does(30*time.Millisecond, fmt.Sprintf("%d items", len(packed))))
+		return c.Step("hand over", stepTaking(30*time.Millisecond, fmt.Sprintf("%d items", len(packed))))
 	})
 }
 
@@ -138,7 +138,7 @@ func (s *shop) refund() *durable.Workflow[int, string] {
 		if err != nil || !approved {
 			return "not refunded", err
 		}
-		return c.Step("pay back", does(60*time.Millisecond, fmt.Sprintf("paid back %d", cents)))
+		return c.Step("pay back", stepTaking(60*time.Millisecond, fmt.Sprintf("paid back %d", cents)))
 	})
 }
 
@@ -178,7 +178,7 @@ func (s *shop) booking() *durable.Workflow[string, string] {
 
 func (s *shop) letter() *durable.Workflow[string, string] {
 	return durable.Define("letter", func(c *durable.Ctx, text string) (string, error) {
-		return c.Step("send", does(50*time.Millisecond, "sent "+text))
+		return c.Step("send", stepTaking(50*time.Millisecond, "sent "+text))
 	}, durable.Queue("mail"))
 }
 
@@ -194,7 +194,7 @@ func (s *shop) webhook() *durable.Workflow[string, string] {
 // renewal has a step whose name one version of the code changed.
 func (s *shop) renewal(step string) *durable.Workflow[string, string] {
 	return durable.Define("renewal", func(c *durable.Ctx, customer string) (string, error) {
-		price, err := c.Step(step, does(20*time.Millisecond, "19.90"))
+		price, err := c.Step(step, stepTaking(20*time.Millisecond, "19.90"))
 		if err != nil {
 			return "", err
 		}

@@ -92,7 +92,7 @@ func (s *session) execute(ctx context.Context, all []placed, workers, kills int)
 	}
 	scheduled := time.Now()
 	for len(s.workers) < workers {
-		if err := s.hire(); err != nil {
+		if err := s.startWorker(); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (s *session) killSome(ctx context.Context, orders, kills int) error {
 			s.workers = s.workers[1:]
 			s.kills++
 			s.say("kill -9 of %s", victim.Name)
-			if err := s.hire(); err != nil {
+			if err := s.startWorker(); err != nil {
 				return err
 			}
 		case c.Charged >= orders:
@@ -167,8 +167,8 @@ func (s *session) killSome(ctx context.Context, orders, kills int) error {
 	}
 }
 
-// hire starts a worker.
-func (s *session) hire() error {
+// startWorker starts a worker.
+func (s *session) startWorker() error {
 	s.hired++
 	name := fmt.Sprintf("worker-%d", s.hired)
 	p, err := s.where.Start(name, os.Stdout, s.fail, "-worker="+name, "-provider="+s.provider)

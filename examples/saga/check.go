@@ -44,7 +44,7 @@ func audit(ends []end, live []durable.RunInfo, kills int) tally {
 		case e.run.Status == durable.StatusFailed && e.order.fate == refused && errors.Is(e.err, errRefused),
 			e.run.Status == durable.StatusCancelled && e.order.fate == withdrawn && errors.Is(e.err, durable.ErrCancelled):
 			t.refused++
-			t.undone(e)
+			t.checkUndone(e)
 		default:
 			t.blame(id, "it was to be %s, and is %s: %v", e.order.fate, e.run.Status, e.err)
 		}
@@ -74,8 +74,8 @@ func (t *tally) delivered(e end) {
 	}
 }
 
-// undone checks that each effect of a refused or withdrawn order was undone once.
-func (t *tally) undone(e end) {
+// checkUndone checks that each effect of a refused or withdrawn order was undone once.
+func (t *tally) checkUndone(e end) {
 	missing := false
 	for undo, path := range undoes {
 		did, undid := len(e.account[path]), len(e.account[undo])

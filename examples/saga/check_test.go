@@ -161,7 +161,7 @@ func TestVerdict(t *testing.T) {
 // for every seed and for few orders.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(200) {
-		for _, n := range []int{len(script), 40, 101} {
+		for _, n := range []int{len(plannedKills), 40, 101} {
 			orders, strikes, err := plan(n, seed)
 			if err != nil {
 				t.Fatal(err)
@@ -186,7 +186,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := plan(len(script)-1, 1); err == nil {
+	if _, _, err := plan(len(plannedKills)-1, 1); err == nil {
 		t.Error("a strike without a victim")
 	}
 }

@@ -30,10 +30,10 @@ var errRefused = durable.RegisterError("saga.refused", errors.New("the order was
 
 var (
 	// The shop is slow and sometimes fails. Attempts whose workers died count too.
-	stubborn = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, 50))
+	shopRetry = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, 50))
 	// Compensations are retried without limit, because nobody else would undo the effect.
-	relentless = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, durable.Unlimited))
-	bounded    = durable.AttemptTimeout(10 * time.Second)
+	compensationRetry = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, durable.Unlimited))
+	attemptTimeout    = durable.AttemptTimeout(10 * time.Second)
 )
 
 const (
@@ -55,7 +55,7 @@ func defineShip(shop client) *durable.Workflow[Order, string] {
 		}
 		return c.Step("ship", func(ctx context.Context) (string, error) {
 			return shop.order(ctx, pathShip, in.ID, label)
-		}, stubborn, bounded)
+		}, shopRetry, attemptTimeout)
 	})
 }
 
@@ -74,23 +74,23 @@ func defineCheckout(shop client) *durable.Workflow[Order, Receipt] {
 				return err
 			}
 		}
-		if err := c.Compensate("refund", undo(pathRefund), relentless, bounded); err != nil {
+		if err := c.Compensate("refund", undo(pathRefund), compensationRetry, attemptTimeout); err != nil {
 			return r, err
 		}
-		if r.Charge, err = c.Step("charge", do(pathCharge), stubborn, bounded); err != nil {
+		if r.Charge, err = c.Step("charge", do(pathCharge), shopRetry, attemptTimeout); err != nil {
 			return r, err
 		}
-		if err := c.Compensate("release", undo(pathRelease), relentless, bounded); err != nil {
+		if err := c.Compensate("release", undo(pathRelease), compensationRetry, attemptTimeout); err != nil {
 			return r, err
 		}
-		if r.Reservation, err = c.Step("reserve", do(pathReserve), stubborn, bounded); err != nil {
+		if r.Reservation, err = c.Step("reserve", do(pathReserve), shopRetry, attemptTimeout); err != nil {
 			return r, err
 		}
 
 		approval := c.Callback[Decision]("approval")
 		if err := c.Do("ask", func(ctx context.Context) error {
 			return shop.ask(ctx, in.ID, approval.Token())
-		}, stubborn, bounded); err != nil {
+		}, shopRetry, attemptTimeout); err != nil {
 			return r, err
 		}
 		decision, err := approval.Wait(durable.Within(thinking))

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
-// crew holds the live worker processes. Only one goroutine uses it.
-type crew struct {
+// workerPool holds the live worker processes. Only one goroutine uses it.
+type workerPool struct {
 	where   fleet.Place
 	shop    string // its URL
 	size    int
@@ -20,12 +20,12 @@ type crew struct {
 	kills   int
 }
 
-func newCrew(where fleet.Place, shop string, size int, fail func(error)) *crew {
-	return &crew{where: where, shop: shop, size: size, fail: fail, workers: make(map[string]*fleet.Process)}
+func newCrew(where fleet.Place, shop string, size int, fail func(error)) *workerPool {
+	return &workerPool{where: where, shop: shop, size: size, fail: fail, workers: make(map[string]*fleet.Process)}
 }
 
 // fill starts workers until there are enough.
-func (c *crew) fill() error {
+func (c *workerPool) fill() error {
 	for len(c.workers) < c.size {
 		c.hired++
 		name := fmt.Sprintf("worker-%d", c.hired)
@@ -39,7 +39,7 @@ func (c *crew) fill() error {
 }
 
 // kill sends SIGKILL to the named workers.
-func (c *crew) kill(names ...string) error {
+func (c *workerPool) kill(names ...string) error {
 	for _, name := range names {
 		p := c.workers[name]
 		if p == nil {
@@ -55,11 +55,11 @@ func (c *crew) kill(names ...string) error {
 }
 
 // names returns the names of the live workers, sorted.
-func (c *crew) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
+func (c *workerPool) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
 
 // stop drains all workers. It returns the errors of workers that did not drain, or that had failed
 // by themselves.
-func (c *crew) stop() error {
+func (c *workerPool) stop() error {
 	var errs []error
 	for name, p := range c.workers {
 		if err := p.Stop(); err != nil {

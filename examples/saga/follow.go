@@ -50,11 +50,11 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// taken returns how often a worker of the run, or of one of its descendants, was found dead.
-func (f *follower) taken(run *durable.RunNode) int {
+// countTakeovers returns how often a worker of the run, or of one of its descendants, was found dead.
+func (f *follower) countTakeovers(run *durable.RunNode) int {
 	n := f.lost[run.RunID]
 	for _, child := range run.Children {
-		n += f.taken(child)
+		n += f.countTakeovers(child)
 	}
 	return n
 }

@@ -77,7 +77,7 @@ func (o *operator) freeze(ctx context.Context, during func() error) error {
 	if err := during(); err != nil {
 		return err
 	}
-	frozen, err := o.frozen(ctx)
+	frozen, err := o.awaitAllPaused(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (o *operator) freeze(ctx context.Context, during func() error) error {
 	return err
 }
 
-// frozen waits until every live run is paused, except runs whose cancel was requested, and returns
+// awaitAllPaused waits until every live run is paused, except runs whose cancel was requested, and returns
 // the paused runs.
-func (o *operator) frozen(ctx context.Context) ([]durable.RunInfo, error) {
+func (o *operator) awaitAllPaused(ctx context.Context) ([]durable.RunInfo, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, soon, fmt.Errorf("not everything was paused within %v", soon))
 	defer cancel()
 	for {

@@ -17,14 +17,14 @@ import (
 type session struct {
 	began    time.Time
 	orders   []*order
-	strikes  []strike
+	strikes  []plannedKill
 	engine   *durable.Engine // a client: it executes nothing
 	checkout *durable.Workflow[Order, Receipt]
 	ledger   *ledger
 	stub     *stub
 	desk     *desk
 	operator *operator
-	crew     *crew
+	crew     *workerPool
 	follower *follower
 }
 
@@ -103,7 +103,7 @@ func (s *session) execute(ctx context.Context, fail func(error)) error {
 	if err := s.crew.fill(); err != nil {
 		return err
 	}
-	failed := s.strikeThem(ctx)
+	failed := s.executeKills(ctx)
 	_, late := await(ctx, following, "not every order came to its end")
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -117,18 +117,18 @@ func (s *session) execute(ctx context.Context, fail func(error)) error {
 	return errors.Join(failed, late, s.conclude(ctx, late == nil))
 }
 
-// strikeThem executes the strikes. After a failed strike it kills no more workers, but it starts
+// executeKills executes the strikes. After a failed strike it kills no more workers, but it starts
 // all orders, because the ledger is audited in any case.
-func (s *session) strikeThem(ctx context.Context) (failed error) {
+func (s *session) executeKills(ctx context.Context) (failed error) {
 	for _, k := range s.strikes {
 		if failed == nil {
-			if err := s.strike(ctx, k); err != nil {
+			if err := s.killWorker(ctx, k); err != nil {
 				failed = fmt.Errorf("a strike at %s%s: %w", k.order, s.state(ctx, k.order), err)
 				s.say("%v", failed)
 				s.stub.set(nil)
 				failed = errors.Join(failed, s.crew.fill())
 			}
-		} else if err := s.spare(ctx, k); err != nil {
+		} else if err := s.withoutKill(ctx, k); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
@@ -161,7 +161,7 @@ func (s *session) conclude(ctx context.Context, followed bool) error {
 		if err != nil {
 			return err
 		}
-		if k.at != "" && s.follower.taken(tree) == 0 {
+		if k.at != "" && s.follower.countTakeovers(tree) == 0 {
 			t.blame(k.order, "its worker was killed, and no event says so")
 		}
 	}

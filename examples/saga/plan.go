@@ -36,8 +36,8 @@ const (
 	closes           // all workers are killed; the order is approved while no worker lives
 )
 
-// strike is one kill of the worker whose request is held.
-type strike struct {
+// plannedKill is one kill of the worker whose request is held.
+type plannedKill struct {
 	at    string // path of the held request; empty: the order waits for its approval
 	lost  bool   // the request has taken effect, and only its response is lost
 	then  string // path of the request that another worker must send
@@ -48,8 +48,8 @@ type strike struct {
 	place []*order
 }
 
-// script contains a kill at every stage of an order, before and after each effect.
-var script = []strike{
+// plannedKills contains a kill at every stage of an order, before and after each effect.
+var plannedKills = []plannedKill{
 	{at: pathCharge, then: pathCharge},
 	{at: pathCharge, then: pathCharge, lost: true},
 	{at: pathReserve, then: pathReserve, lost: true, fate: refused},
@@ -67,9 +67,9 @@ var script = []strike{
 
 // plan creates n orders. It assigns each strike the order whose worker is killed, and the orders
 // that are started with it.
-func plan(n int, seed uint64) ([]*order, []strike, error) {
-	if n < len(script) {
-		return nil, nil, fmt.Errorf("%d orders are too few for %d strikes", n, len(script))
+func plan(n int, seed uint64) ([]*order, []plannedKill, error) {
+	if n < len(plannedKills) {
+		return nil, nil, fmt.Errorf("%d orders are too few for %d strikes", n, len(plannedKills))
 	}
 	chance := rand.New(rand.NewPCG(seed, 0))
 	orders := make([]*order, n)
@@ -87,9 +87,9 @@ func plan(n int, seed uint64) ([]*order, []strike, error) {
 		o.contrary = o.fate != withdrawn && chance.IntN(4) == 0
 		orders[i] = o
 	}
-	strikes := make([]strike, len(script))
-	for i, s := range script {
-		s.place = orders[i*n/len(script) : (i+1)*n/len(script)]
+	strikes := make([]plannedKill, len(plannedKills))
+	for i, s := range plannedKills {
+		s.place = orders[i*n/len(plannedKills) : (i+1)*n/len(plannedKills)]
 		victim := s.place[0]
 		victim.fate, victim.absent, victim.regret = s.fate, s.twist == closes, s.twist == withdraws
 		alone := s.fate != withdrawn && !victim.absent

@@ -8,11 +8,11 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// strike starts orders, kills the worker that executes one of them, and waits until another worker
+// killWorker starts orders, kills the worker that executes one of them, and waits until another worker
 // continues that order.
-func (s *session) strike(ctx context.Context, k strike) error {
+func (s *session) killWorker(ctx context.Context, k plannedKill) error {
 	if k.twist == closes {
-		return s.strikeAll(ctx, k)
+		return s.killAllWorkers(ctx, k)
 	}
 	t := newTrap(k)
 	s.stub.set(t)
@@ -60,9 +60,9 @@ func (s *session) strike(ctx context.Context, k strike) error {
 	return nil
 }
 
-// strikeAll kills all workers when an order waits for its approval, and approves the order while no
+// killAllWorkers kills all workers when an order waits for its approval, and approves the order while no
 // worker lives.
-func (s *session) strikeAll(ctx context.Context, k strike) error {
+func (s *session) killAllWorkers(ctx context.Context, k plannedKill) error {
 	if err := s.start(ctx, k.place); err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (s *session) strikeAll(ctx context.Context, k strike) error {
 	return nil
 }
 
-// spare does everything that a strike does, except for the kill.
-func (s *session) spare(ctx context.Context, k strike) error {
+// withoutKill does everything that a strike does, except for the kill.
+func (s *session) withoutKill(ctx context.Context, k plannedKill) error {
 	if err := s.start(ctx, k.place); err != nil {
 		return err
 	}

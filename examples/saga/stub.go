@@ -102,7 +102,7 @@ func (s *stub) enter(path, order string, v visit) (*trap, *rand.Rand) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %s %d", path, order, s.tries[path+order])
 	chance := rand.New(rand.NewPCG(s.seed, h.Sum64()))
-	if s.trap != nil && s.trap.meet(path, order, v) {
+	if s.trap != nil && s.trap.holdsRequest(path, order, v) {
 		return s.trap, chance
 	}
 	return nil, chance

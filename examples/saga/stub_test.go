@@ -72,7 +72,7 @@ func TestTrapHoldsARequest(t *testing.T) {
 	for name, lost := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
 			s, post := serveStub(t)
-			trap := newTrap(strike{order: "o", at: pathCharge, then: pathCharge, lost: lost})
+			trap := newTrap(plannedKill{order: "o", at: pathCharge, then: pathCharge, lost: lost})
 			s.set(trap)
 			ctx, kill := context.WithCancel(t.Context())
 			answer := make(chan error, 1)

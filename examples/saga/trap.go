@@ -23,13 +23,13 @@ type trap struct {
 // visit names the worker that sent a request, and the request's key.
 type visit struct{ worker, key string }
 
-func newTrap(s strike) *trap {
+func newTrap(s plannedKill) *trap {
 	return &trap{order: s.order, at: s.at, lost: s.lost, then: s.then, caught: make(chan visit, 1), back: make(chan visit, 1)}
 }
 
-// meet reports whether the trap holds the request. Each request calls it, one goroutine at a time.
+// holdsRequest reports whether the trap holds the request. Each request calls it, one goroutine at a time.
 // The trap holds the first request of path at or, if then is another path, all requests of path at.
-func (t *trap) meet(path, order string, v visit) bool {
+func (t *trap) holdsRequest(path, order string, v visit) bool {
 	switch {
 	case order != t.order:
 	case path == t.at && (t.held == nil || t.at != t.then):

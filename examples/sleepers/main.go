@@ -44,7 +44,7 @@ func main() {
 	defer stop()
 	var err error
 	if *store == "all" {
-		err = errors.Join(alone(ctx, "sqlite", *runs, *due), alone(ctx, "postgres", *runs, *due))
+		err = errors.Join(measureInProcess(ctx, "sqlite", *runs, *due), measureInProcess(ctx, "postgres", *runs, *due))
 	} else {
 		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
 		err = sleepers(ctx, *store, *runs, *due)
@@ -57,9 +57,9 @@ func main() {
 	}
 }
 
-// alone measures a store in a process of its own. Otherwise memory that one store leaves behind
+// measureInProcess measures a store in a process of its own. Otherwise memory that one store leaves behind
 // would be counted for the next store, or reused by it.
-func alone(ctx context.Context, store string, runs, due int) error {
+func measureInProcess(ctx context.Context, store string, runs, due int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err

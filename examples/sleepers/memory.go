@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 )
 
-// resident returns how much memory this process holds, in bytes, after it has released unused
+// residentMemory returns how much memory this process holds, in bytes, after it has released unused
 // memory.
-func resident() (int64, error) {
+func residentMemory() (int64, error) {
 	runtime.GC() // FreeOSMemory collects garbage too: the second collection frees what pools released in the first
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")

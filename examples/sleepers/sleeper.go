@@ -24,7 +24,7 @@ func newDormitory(c *clock, awake int) *dormitory {
 // define defines the workflow, which sleeps once, until the given time.
 func (d *dormitory) define() *durable.Workflow[time.Time, struct{}] {
 	return durable.Define("sleeper", func(c *durable.Ctx, until time.Time) (struct{}, error) {
-		defer d.leave()
+		defer d.returnSlot()
 		if err := c.SleepUntil("sleep", until); err != nil {
 			return struct{}{}, err // the run is unloaded from memory, and executed again when it is due
 		}
@@ -36,8 +36,8 @@ func (d *dormitory) define() *durable.Workflow[time.Time, struct{}] {
 	})
 }
 
-// book takes n beds for runs that are about to start, and waits until they are free.
-func (d *dormitory) book(ctx context.Context, n int) error {
+// reserve takes n beds for runs that are about to start, and waits until they are free.
+func (d *dormitory) reserve(ctx context.Context, n int) error {
 	for range n {
 		select {
 		case d.beds <- struct{}{}:
@@ -48,9 +48,9 @@ func (d *dormitory) book(ctx context.Context, n int) error {
 	return nil
 }
 
-// leave returns a bed. A run that continues after its sleep has no bed, and continues only when no
+// returnSlot returns a bed. A run that continues after its sleep has no bed, and continues only when no
 // runs are being started.
-func (d *dormitory) leave() {
+func (d *dormitory) returnSlot() {
 	select {
 	case <-d.beds:
 	default:

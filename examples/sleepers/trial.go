@@ -108,7 +108,7 @@ func (t *trial) measure(ctx context.Context, runs, due int) (*figures, error) {
 	if err := t.bed(ctx, warm, t.allNight, nil); err != nil {
 		return nil, err
 	}
-	memory, database, err := t.weigh(ctx)
+	memory, database, err := t.measureSizes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (t *trial) measure(ctx context.Context, runs, due int) (*figures, error) {
 		return nil, err
 	}
 	f.rate = float64(runs) / time.Since(began).Seconds()
-	moreMemory, moreDatabase, err := t.weigh(ctx)
+	moreMemory, moreDatabase, err := t.measureSizes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (t *trial) bed(ctx context.Context, n int, until func(i int) time.Time, kee
 		for k := range items {
 			items[k].Input = until(i + k)
 		}
-		if err := t.beds.book(ctx, len(items)); err != nil {
+		if err := t.beds.reserve(ctx, len(items)); err != nil {
 			return err
 		}
 		started, err := t.workflow.StartMany(ctx, t.engine, items)
@@ -223,17 +223,17 @@ func early(r *durable.RunInfo) error {
 	return fmt.Errorf("run %s woke before all were asleep: this machine is too busy to measure anything", r.ID)
 }
 
-// weigh returns the bytes of the process and of the database. It first has SQLite release its page
+// measureSizes returns the bytes of the process and of the database. It first has SQLite release its page
 // cache, which may grow up to its limit and belongs to no run. A connection releases the cache at
 // its first transaction after another connection has emptied the WAL, so weigh starts one more run.
-func (t *trial) weigh(ctx context.Context) (memory, database int64, err error) {
+func (t *trial) measureSizes(ctx context.Context) (memory, database int64, err error) {
 	if database, err = t.place.size(ctx); err != nil {
 		return 0, 0, err
 	}
 	if err := t.bed(ctx, 1, t.allNight, nil); err != nil {
 		return 0, 0, err
 	}
-	memory, err = resident()
+	memory, err = residentMemory()
 	return memory, database, err
 }
 

@@ -25,7 +25,7 @@ type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work 
 type InsertStarts func(ctx context.Context, s store.Store, starts []*store.StartWrite) error
 
 // InsertFold makes a start that folds, in the caller's transaction on s.
-type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChange) error
+type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChangeRequest) error
 
 // InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
 type InsertSignal func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error
@@ -46,8 +46,8 @@ func WithOutlast(ctx context.Context, f func(context.Context) (context.Context, 
 	return context.WithValue(ctx, outlastKey{}, f)
 }
 
-// outlastWithout bounds Outlast where no engine does.
-const outlastWithout = 10 * time.Second
+// defaultOutlast bounds Outlast where no engine does.
+const defaultOutlast = 10 * time.Second
 
 // Outlast returns a context that goes on for a while after ctx has ended: for finding out what a COMMIT did that was
 // sent before. The engine bounds it by Config.Patience, and by the time for which it may execute the run.
@@ -55,7 +55,7 @@ func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	if f, ok := ctx.Value(outlastKey{}).(func(context.Context) (context.Context, context.CancelFunc)); ok {
 		return f(ctx)
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), outlastWithout)
+	return context.WithTimeout(context.WithoutCancel(ctx), defaultOutlast)
 }
 
 type transactionKey struct{}

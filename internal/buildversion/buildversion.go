@@ -19,12 +19,12 @@ const (
 	hashLength     = 12 // of the executable's hash in a name, in hexadecimal digits
 )
 
-// hashed is the name that WithHash has found; nil before its first call.
+// hashed is the name that NameWithHash has found; nil before its first call.
 var hashed atomic.Pointer[string]
 
-// Known returns the name of the build as far as it is known without reading the executable. It is empty if the
-// name needs the executable's hash and nobody has called WithHash yet.
-func Known() string {
+// KnownName returns the name of the build as far as it is known without reading the executable. It is empty if the
+// name needs the executable's hash and nobody has called NameWithHash yet.
+func KnownName() string {
 	if name := hashed.Load(); name != nil {
 		return *name
 	}
@@ -34,11 +34,11 @@ func Known() string {
 	return ""
 }
 
-// WithHash returns the name of the build: the time and the revision of the commit that it was built from, such as
+// NameWithHash returns the name of the build: the time and the revision of the commit that it was built from, such as
 // 20260102150405-0123456789ab. If the files had been modified, a hash of the executable is appended. The name of
-// a build without such data is store.UnorderedVersionPrefix and the hash. WithHash reads the executable at its first call, if the
+// a build without such data is store.UnorderedVersionPrefix and the hash. NameWithHash reads the executable at its first call, if the
 // name needs that. It returns an empty name if it needs the hash and the executable cannot be read.
-var WithHash = sync.OnceValue(func() string {
+var NameWithHash = sync.OnceValue(func() string {
 	name, complete := fromVCS()
 	if !complete {
 		name = appendHash(name, executableHash())
@@ -64,11 +64,11 @@ var fromVCS = sync.OnceValues(func() (name string, complete bool) {
 	if !ok {
 		return "", false
 	}
-	return nameOf(info.Settings)
+	return buildName(info.Settings)
 })
 
-// nameOf returns the name of a build with these settings, and whether it needs no hash.
-func nameOf(settings []debug.BuildSetting) (name string, complete bool) {
+// buildName returns the name of a build with these settings, and whether it needs no hash.
+func buildName(settings []debug.BuildSetting) (name string, complete bool) {
 	of := make(map[string]string)
 	for _, s := range settings {
 		of[s.Key] = s.Value

@@ -24,7 +24,7 @@ func TestNamesOfBuilds(t *testing.T) {
 		{"modified files", vcs("true"), "20260102150405-0123456789ab-modified", false, "20260102150405-0123456789ab-modified-cafe", true},
 		{"no version control", nil, "", false, "executable-cafe", false},
 	} {
-		name, complete := nameOf(c.settings)
+		name, complete := buildName(c.settings)
 		if name != c.name || complete != c.complete {
 			t.Errorf("%s: %q, %v", c.what, name, complete)
 		}
@@ -39,9 +39,9 @@ func TestNamesOfBuilds(t *testing.T) {
 
 // The executable of this test can be read, and its name stays the same.
 func TestNameOfThisBuild(t *testing.T) {
-	name := WithHash()
-	if name == "" || name != Known() || name != WithHash() {
-		t.Errorf("%q, then %q", name, Known())
+	name := NameWithHash()
+	if name == "" || name != KnownName() || name != NameWithHash() {
+		t.Errorf("%q, then %q", name, KnownName())
 	}
 	if hash := executableHash(); len(hash) != hashLength || !strings.HasSuffix(name, hash) {
 		t.Errorf("the hash %q is not in the name %q", hash, name)

@@ -1,7 +1,7 @@
 // Package clock tells the time of the database.
 //
 // The engine gets a [Clock] injected. There are two: an [Estimate] of the database's clock for production,
-// and [FromManual] for tests that move the time themselves. The package imports no other package of this
+// and [FromManualClock] for tests that move the time themselves. The package imports no other package of this
 // module.
 package clock
 
@@ -14,14 +14,14 @@ import (
 // first call of another method. All methods may be called concurrently.
 type Clock interface {
 	// Ensure makes the time known. It reads the database's clock from r if nobody has read it yet, or for a minute.
-	Ensure(ctx context.Context, r Reader) error
+	EnsureReading(ctx context.Context, r Reader) error
 	// Set stores a reading of the database's clock. The query was sent at the local time asked.
-	Set(database, asked time.Time)
+	AddReading(database, asked time.Time)
 
 	// Now returns the time in UTC, in whole microseconds, which is the resolution of the databases.
 	Now() time.Time
 	// Doubt returns by how much Now may be wrong.
-	Doubt() time.Duration
+	MaxError() time.Duration
 	// Until returns how long it is until t, or zero if t has certainly passed. It adds the doubt, so that a
 	// timer is late rather than early.
 	Until(t time.Time) time.Duration
@@ -33,10 +33,10 @@ type Clock interface {
 
 	// ArrivedAt returns the time to write into a row whose time the database otherwise sets. The zero time
 	// means that the database sets it.
-	ArrivedAt() time.Time
+	RowTimeOverride() time.Time
 	// Manual reports whether a test moves the clock. Then no time passes on its own, only one process uses
 	// the database, and the test decides when runs are parked.
-	Manual() bool
+	IsManual() bool
 }
 
 // Reader is a database whose clock can be read.

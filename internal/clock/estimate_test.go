@@ -17,7 +17,7 @@ func TestNothingIsDueEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, trip := range []time.Duration{0, time.Millisecond, 40 * time.Millisecond, time.Minute} {
 			var e Estimate
-			e.Set(database, time.Now().Add(-trip))
+			e.AddReading(database, time.Now().Add(-trip))
 			if left := e.Until(database.Add(time.Hour)); left < time.Hour {
 				t.Errorf("a round trip of %v: an hour after the result is due in %v", trip, left)
 			}
@@ -46,11 +46,11 @@ func TestTheMoreExactReadingOfTheClockIsKept(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var e Estimate
-				e.Set(database, time.Now().Add(-2*time.Millisecond))
-				first := e.last.Load()
+				e.AddReading(database, time.Now().Add(-2*time.Millisecond))
+				first := e.lastReading.Load()
 				time.Sleep(c.age)
-				e.Set(first.database.Add(c.age+c.ahead), time.Now().Add(-c.trip))
-				if taken := e.last.Load() != first; taken != c.taken {
+				e.AddReading(first.databaseTime.Add(c.age+c.ahead), time.Now().Add(-c.trip))
+				if taken := e.lastReading.Load() != first; taken != c.taken {
 					t.Errorf("taken %v, want %v", taken, c.taken)
 				}
 			})
@@ -79,7 +79,7 @@ func TestTheClockIsReadAgainEachMinute(t *testing.T) {
 		ensure := func(when string, reads int, off time.Duration) {
 			t.Helper()
 			c.reads = 0
-			if err := e.Ensure(t.Context(), c); err != nil {
+			if err := e.EnsureReading(t.Context(), c); err != nil {
 				t.Errorf("%s: %v", when, err)
 			}
 			if got := time.Until(e.Now()).Round(time.Second); c.reads != reads || got != off {
@@ -102,7 +102,7 @@ func TestTheClockIsReadAgainEachMinute(t *testing.T) {
 		time.Sleep(time.Minute)
 		ensure("it is back", 1, 0)
 		time.Sleep(50 * time.Second)
-		e.Set(time.Now(), time.Now().Add(-time.Second)) // less certain than the estimate, and in agreement with it
+		e.AddReading(time.Now(), time.Now().Add(-time.Second)) // less certain than the estimate, and in agreement with it
 		time.Sleep(50 * time.Second)
 		ensure("50 s after a heartbeat", 0, 0)
 	})
@@ -112,7 +112,7 @@ func TestTheClockIsReadAgainEachMinute(t *testing.T) {
 func TestTimePassesBetweenReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Estimate
-		e.Set(database.In(time.FixedZone("", 3600)), time.Now().Add(-2*time.Second))
+		e.AddReading(database.In(time.FixedZone("", 3600)), time.Now().Add(-2*time.Second))
 		time.Sleep(time.Minute + 1234*time.Nanosecond)
 		if now, want := e.Now(), database.Add(time.Second+time.Minute+time.Microsecond); now != want {
 			t.Errorf("it is %v, want %v", now, want)
@@ -125,7 +125,7 @@ func TestTimePassesBetweenReadings(t *testing.T) {
 func TestWaitsAddTheUncertaintyOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Estimate
-		e.Set(database, time.Now().Add(-40*time.Millisecond))
+		e.AddReading(database, time.Now().Add(-40*time.Millisecond))
 		now := database.Add(20 * time.Millisecond)
 		if left := e.Until(now.Add(time.Hour)); left != time.Hour+20*time.Millisecond {
 			t.Errorf("an hour from now is due in %v", left)
@@ -134,7 +134,7 @@ func TestWaitsAddTheUncertaintyOfTheClock(t *testing.T) {
 			t.Errorf("a time that may not have passed yet is due in %v", left)
 		}
 		time.Sleep(10_000 * time.Second)
-		if doubt := e.Doubt(); doubt != time.Second+20*time.Millisecond {
+		if doubt := e.MaxError(); doubt != time.Second+20*time.Millisecond {
 			t.Errorf("after 10,000 s the doubt is %v", doubt)
 		}
 		began, called := time.Now(), make(chan time.Duration, 2)
@@ -153,7 +153,7 @@ func TestWaitsAddTheUncertaintyOfTheClock(t *testing.T) {
 func TestTheFarFutureIsFarAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Estimate
-		e.Set(time.Now(), time.Now().Add(-time.Millisecond))
+		e.AddReading(time.Now(), time.Now().Add(-time.Millisecond))
 		for _, due := range []time.Time{time.Now().Add(math.MaxInt64), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)} {
 			if left := e.Until(due); left < math.MaxInt64-time.Second {
 				t.Errorf("%v is due in %v", due, left)
@@ -200,16 +200,16 @@ func TestEnsureGetsAGoodReading(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var e Estimate
 				r := &readings{trips: c.trips}
-				if err := e.Ensure(t.Context(), r); !errors.Is(err, c.err) || r.asked != c.asked {
+				if err := e.EnsureReading(t.Context(), r); !errors.Is(err, c.err) || r.asked != c.asked {
 					t.Errorf("%d queries, %v", r.asked, err)
 				}
 				if c.err != nil {
 					return
 				}
-				if doubt := e.Doubt(); doubt != c.doubt {
+				if doubt := e.MaxError(); doubt != c.doubt {
 					t.Errorf("the doubt is %v, want %v", doubt, c.doubt)
 				}
-				if err := e.Ensure(t.Context(), r); err != nil || r.asked != c.asked {
+				if err := e.EnsureReading(t.Context(), r); err != nil || r.asked != c.asked {
 					t.Errorf("the known time was read again: %v", err)
 				}
 			})
@@ -220,15 +220,15 @@ func TestEnsureGetsAGoodReading(t *testing.T) {
 // Steps read the time several times each, so this must cost no allocation.
 func TestNowAllocatesNothing(t *testing.T) {
 	c := Clock(new(Estimate))
-	c.Set(database, time.Now())
-	if n := testing.AllocsPerRun(100, func() { c.Now(); _ = c.Ensure(t.Context(), nil) }); n != 0 {
+	c.AddReading(database, time.Now())
+	if n := testing.AllocsPerRun(100, func() { c.Now(); _ = c.EnsureReading(t.Context(), nil) }); n != 0 {
 		t.Errorf("Now and Ensure allocate %v times", n)
 	}
 }
 
 func BenchmarkNow(b *testing.B) {
 	c := Clock(new(Estimate))
-	c.Set(database, time.Now())
+	c.AddReading(database, time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Now()

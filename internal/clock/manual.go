@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Manual is a clock that a test moves.
-type Manual interface {
+// ManualClock is a clock that a test moves.
+type ManualClock interface {
 	// Now returns the time in UTC, in whole microseconds. It never goes back.
 	Now() time.Time
 	// CallAt calls f, which must not block, once due has come. Stop of the Timer reports whether it prevented
@@ -14,48 +14,48 @@ type Manual interface {
 	CallAt(due time.Time, f func()) Timer
 }
 
-// FromManual returns a Clock that shows the time of m, which is exact. Readings of the database's clock
+// FromManualClock returns a Clock that shows the time of m, which is exact. Readings of the database's clock
 // have no effect.
-func FromManual(m Manual) Clock { return adapter{m} }
+func FromManualClock(m ManualClock) Clock { return manualAdapter{m} }
 
-// adapter makes a Clock of a Manual.
-type adapter struct{ m Manual }
+// manualAdapter makes a Clock of a Manual.
+type manualAdapter struct{ m ManualClock }
 
-// Ensure implements Clock. The time of a Manual is always known.
-func (adapter) Ensure(context.Context, Reader) error { return nil }
+// EnsureReading implements Clock. The time of a Manual is always known.
+func (manualAdapter) EnsureReading(context.Context, Reader) error { return nil }
 
-// Set implements Clock.
-func (adapter) Set(time.Time, time.Time) {}
+// AddReading implements Clock.
+func (manualAdapter) AddReading(time.Time, time.Time) {}
 
 // Now implements Clock.
-func (a adapter) Now() time.Time { return a.m.Now() }
+func (a manualAdapter) Now() time.Time { return a.m.Now() }
 
-// Doubt implements Clock.
-func (adapter) Doubt() time.Duration { return 0 }
+// MaxError implements Clock.
+func (manualAdapter) MaxError() time.Duration { return 0 }
 
 // Until implements Clock.
-func (a adapter) Until(t time.Time) time.Duration { return max(0, t.Sub(a.m.Now())) }
+func (a manualAdapter) Until(t time.Time) time.Duration { return max(0, t.Sub(a.m.Now())) }
 
 // CallAt implements Clock.
-func (a adapter) CallAt(t time.Time, f func()) Timer { return a.m.CallAt(t, f) }
+func (a manualAdapter) CallAt(t time.Time, f func()) Timer { return a.m.CallAt(t, f) }
 
 // AfterFunc implements Clock.
-func (a adapter) AfterFunc(d time.Duration, f func()) ResettableTimer {
+func (a manualAdapter) AfterFunc(d time.Duration, f func()) ResettableTimer {
 	t := &manualTimer{m: a.m, f: f}
 	t.schedule(d)
 	return t
 }
 
-// ArrivedAt implements Clock. The database's own time is not that of the test.
-func (a adapter) ArrivedAt() time.Time { return a.m.Now() }
+// RowTimeOverride implements Clock. The database's own time is not that of the test.
+func (a manualAdapter) RowTimeOverride() time.Time { return a.m.Now() }
 
-// Manual implements Clock.
-func (adapter) Manual() bool { return true }
+// IsManual implements Clock.
+func (manualAdapter) IsManual() bool { return true }
 
 // manualTimer is a timer of a Manual that can be reset.
 type manualTimer struct {
 	Timer
-	m Manual
+	m ManualClock
 	f func()
 }
 

@@ -36,13 +36,13 @@ func (t *stillTimer) Stop() bool {
 // The clock of a test is exact: neither the database nor the process's own clock changes its time.
 func TestManualIsExact(t *testing.T) {
 	m := &still{now: database}
-	c := FromManual(m)
-	if err := c.Ensure(t.Context(), nil); err != nil {
+	c := FromManualClock(m)
+	if err := c.EnsureReading(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	c.Set(database.Add(time.Hour), time.Now())
-	if c.Now() != database || c.ArrivedAt() != database || c.Doubt() != 0 || !c.Manual() {
-		t.Errorf("it is %v; a row arrives at %v; the doubt is %v", c.Now(), c.ArrivedAt(), c.Doubt())
+	c.AddReading(database.Add(time.Hour), time.Now())
+	if c.Now() != database || c.RowTimeOverride() != database || c.MaxError() != 0 || !c.IsManual() {
+		t.Errorf("it is %v; a row arrives at %v; the doubt is %v", c.Now(), c.RowTimeOverride(), c.MaxError())
 	}
 	for due, want := range map[time.Time]time.Duration{
 		database.Add(-1):                     0,
@@ -60,7 +60,7 @@ func TestManualIsExact(t *testing.T) {
 // The timers of a manual clock follow its time.
 func TestManualTimers(t *testing.T) {
 	m := &still{now: database}
-	c := FromManual(m)
+	c := FromManualClock(m)
 	at := c.CallAt(database.Add(time.Hour), func() {})
 	after := c.AfterFunc(time.Second, func() {})
 	if want := []time.Time{database.Add(time.Hour), database.Add(time.Second)}; !slices.Equal(m.due, want) {
@@ -81,8 +81,8 @@ func TestManualTimers(t *testing.T) {
 // The estimate leaves the times of arrival to the database, and needs no test to move it.
 func TestEstimateIsNotManual(t *testing.T) {
 	var e Estimate
-	e.Set(database, time.Now())
-	if e.Manual() || !e.ArrivedAt().IsZero() {
-		t.Errorf("manual: %v; a row arrives at %v", e.Manual(), e.ArrivedAt())
+	e.AddReading(database, time.Now())
+	if e.IsManual() || !e.RowTimeOverride().IsZero() {
+		t.Errorf("manual: %v; a row arrives at %v", e.IsManual(), e.RowTimeOverride())
 	}
 }

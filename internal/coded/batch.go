@@ -27,7 +27,7 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	}
 	for i, w := range sealed.Receives {
 		to := b.Receives[i]
-		to.Outcome, to.Recorded, to.RunState = w.Outcome, s.recorded(w.Recorded), w.RunState
+		to.Outcome, to.Recorded, to.RunState = w.Outcome, s.openRecorded(w.Recorded), w.RunState
 	}
 	for i, w := range sealed.Signals {
 		s.setSignalOutcome(b.Signals[i], w)
@@ -107,11 +107,11 @@ func (s *Store) sealStepWrite(w, sealed *store.StepWrite) error {
 }
 
 func (s *Store) setStepOutcome(to, w *store.StepWrite) {
-	to.Outcome, to.Recorded, to.RunState = w.Outcome, s.recorded(w.Recorded), w.RunState
+	to.Outcome, to.Recorded, to.RunState = w.Outcome, s.openRecorded(w.Recorded), w.RunState
 }
 
-// recorded returns the row of another write, decoded.
-func (s *Store) recorded(row *store.Step) *store.Step {
+// openRecorded returns the row of another write, decoded.
+func (s *Store) openRecorded(row *store.Step) *store.Step {
 	if row != nil {
 		s.openStep(row, row.Run)
 	}
@@ -135,8 +135,8 @@ func (s *Store) setSignalOutcome(to, w *store.SignalWrite) {
 }
 
 func (s *Store) sealOwnershipEnd(w, sealed *store.OwnershipEnd) (err error) {
-	if w.Held {
-		return s.sealHold(sealed)
+	if w.HoldsRun {
+		return s.sealHoldReason(sealed)
 	}
 	if w.Output == nil && w.Error == nil {
 		return nil
@@ -151,8 +151,8 @@ func (s *Store) sealOwnershipEnd(w, sealed *store.OwnershipEnd) (err error) {
 	return err
 }
 
-// sealHold encodes what is said of an error because of which a run is held: a value that does not decode may occur in it.
-func (s *Store) sealHold(w *store.OwnershipEnd) (err error) {
+// sealHoldReason encodes what is said of an error because of which a run is held: a value that does not decode may occur in it.
+func (s *Store) sealHoldReason(w *store.OwnershipEnd) (err error) {
 	if w.Uncounted { // it names a key
 		return nil
 	}

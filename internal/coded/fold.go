@@ -9,13 +9,13 @@ import (
 )
 
 // ChangeFold implements store.FoldStore.
-func (s *Store) ChangeFold(ctx context.Context, c *store.FoldChange) error {
-	return s.FoldWith(c, func(sealed *store.FoldChange) error { return s.Store.ChangeFold(ctx, sealed) })
+func (s *Store) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
+	return s.ChangeFoldWith(c, func(sealed *store.FoldChangeRequest) error { return s.Store.ChangeFold(ctx, sealed) })
 }
 
-// FoldWith calls change with a FoldChange that encodes what c plans, and sets the outcome in c. The function change writes it in a
+// ChangeFoldWith calls change with a FoldChangeRequest that encodes what c plans, and sets the outcome in c. The function change writes it in a
 // transaction, which may be the caller's.
-func (s *Store) FoldWith(c *store.FoldChange, change func(*store.FoldChange) error) error {
+func (s *Store) ChangeFoldWith(c *store.FoldChangeRequest, change func(*store.FoldChangeRequest) error) error {
 	var planned *store.FoldWrite
 	var problem error
 	sealed := *c
@@ -32,12 +32,12 @@ func (s *Store) FoldWith(c *store.FoldChange, change func(*store.FoldChange) err
 	if err == nil {
 		err = problem // then nothing was written
 	}
-	if c.Written = nil; err != nil || sealed.Written == nil {
+	if c.AppliedWrite = nil; err != nil || sealed.AppliedWrite == nil {
 		return err
 	}
-	c.Written = planned
+	c.AppliedWrite = planned
 	if planned.Start != nil {
-		s.setStartOutcome(planned.Start, sealed.Written.Start)
+		s.setStartOutcome(planned.Start, sealed.AppliedWrite.Start)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (s *Store) openFold(row *store.Fold) *store.Fold {
 	}
 	plain := *row
 	s.open(&plain.Input, payload.Slot{Run: row.WaitingRun.UUID, Kind: payload.Input})
-	if state, err := fold.MapCalls(row, func(id string) (string, error) { return s.openText(id, foldSlot(row.FoldKey)), nil }); err == nil {
+	if state, err := fold.ReplaceCallIDs(row, func(id string) (string, error) { return s.openText(id, foldSlot(row.FoldKey)), nil }); err == nil {
 		plain.State = state // otherwise the engine reports that it does not decode
 	}
 	return &plain
@@ -62,7 +62,7 @@ func (s *Store) openFold(row *store.Fold) *store.Fold {
 // sealFold returns an encoded copy of what is written.
 func (s *Store) sealFold(w *store.FoldWrite) (_ *store.FoldWrite, err error) {
 	sealed := *w
-	if sealed.Row.State, err = fold.MapCalls(&w.Row, func(id string) (string, error) { return s.sealText(foldSlot(w.Row.FoldKey), id) }); err != nil {
+	if sealed.Row.State, err = fold.ReplaceCallIDs(&w.Row, func(id string) (string, error) { return s.sealText(foldSlot(w.Row.FoldKey), id) }); err != nil {
 		return nil, err
 	}
 	if err := s.sealInput(w.Row.WaitingRun.UUID, &sealed.Row.Input); err != nil {

@@ -10,8 +10,8 @@ import (
 // What is written in a transaction of the user does not pass through Store, but through the functions of a package like postgres. The
 // methods of this file encode it.
 
-// StartsWith calls insert, which writes starts in the caller's transaction, with encoded copies, and sets the outcomes.
-func (s *Store) StartsWith(starts []*store.StartWrite, insert func([]*store.StartWrite) error) error {
+// CommitStartsWith calls insert, which writes starts in the caller's transaction, with encoded copies, and sets the outcomes.
+func (s *Store) CommitStartsWith(starts []*store.StartWrite, insert func([]*store.StartWrite) error) error {
 	sealed, err := s.sealStarts(starts)
 	if err != nil {
 		return err
@@ -23,8 +23,8 @@ func (s *Store) StartsWith(starts []*store.StartWrite, insert func([]*store.Star
 	return err
 }
 
-// SignalWith calls insert, which finds the run of a signal and writes the signal in the caller's transaction, and sets the outcome.
-func (s *Store) SignalWith(w *store.SignalWrite, insert func(*store.SignalWrite) error) error {
+// CommitSignalWith calls insert, which finds the run of a signal and writes the signal in the caller's transaction, and sets the outcome.
+func (s *Store) CommitSignalWith(w *store.SignalWrite, insert func(*store.SignalWrite) error) error {
 	sealed := *w
 	sealed.Encoder = &signalEncoder{s, w}
 	err := insert(&sealed)
@@ -43,8 +43,8 @@ func (x *signalEncoder) EncodePayloadFor(run uuid.UUID) ([]byte, error) {
 	return x.s.seal(payload.Slot{Run: run, Kind: payload.Signal, Name: x.w.Name}, x.w.Payload)
 }
 
-// StepOutput returns the output of a step as it is stored, for a step whose checkpoint is written in a transaction of the user.
-func (s *Store) StepOutput(step *store.Step) ([]byte, error) {
+// EncodeStepOutput returns the output of a step as it is stored, for a step whose checkpoint is written in a transaction of the user.
+func (s *Store) EncodeStepOutput(step *store.Step) ([]byte, error) {
 	return s.seal(outputSlot(step.Run, step), step.Output)
 }
 

@@ -10,13 +10,13 @@ import (
 )
 
 // Repair implements store.RepairStore. Checkpoints that are kept stay as they are.
-func (s *Store) Repair(ctx context.Context, r *store.Repair) error {
+func (s *Store) Repair(ctx context.Context, r *store.RepairRequest) error {
 	sealed := *r
 	sealed.Runs = slices.Clone(r.Runs)
 	for i := range sealed.Runs {
 		run := &sealed.Runs[i]
 		var err error
-		if run.Write, err = s.sealSteps(run.Run, run.Write); err != nil {
+		if run.NewSteps, err = s.sealSteps(run.Run, run.NewSteps); err != nil {
 			return err
 		}
 		if err := s.sealInput(run.Run, &run.Input); err != nil {

@@ -12,12 +12,12 @@ import (
 )
 
 // ChangeSchedule implements store.ScheduleStore.
-func (s *Store) ChangeSchedule(ctx context.Context, c *store.ScheduleChange) error {
+func (s *Store) ChangeSchedule(ctx context.Context, c *store.ScheduleChangeRequest) error {
 	var planned *store.ScheduleWrite
 	var problem error
 	sealed := *c
-	if c.Times != nil {
-		sealed.Times = func(row *store.Schedule) []time.Time { return c.Times(s.openSchedule(row)) }
+	if c.TimesToDecide != nil {
+		sealed.TimesToDecide = func(row *store.Schedule) []time.Time { return c.TimesToDecide(s.openSchedule(row)) }
 	}
 	sealed.Plan = func(at store.ScheduleState) *store.ScheduleWrite {
 		var w *store.ScheduleWrite
@@ -31,21 +31,21 @@ func (s *Store) ChangeSchedule(ctx context.Context, c *store.ScheduleChange) err
 	if err == nil {
 		err = problem // then nothing was written
 	}
-	c.Found, c.Written = sealed.Found, nil
-	if err != nil || sealed.Written == nil {
+	c.Found, c.AppliedWrite = sealed.Found, nil
+	if err != nil || sealed.AppliedWrite == nil {
 		return err
 	}
 	state := planned.Row.State
-	planned.Row = sealed.Written.Row
+	planned.Row = sealed.AppliedWrite.Row
 	planned.Row.State = state
 	for i := range planned.Fires {
-		to, from := &planned.Fires[i], &sealed.Written.Fires[i]
+		to, from := &planned.Fires[i], &sealed.AppliedWrite.Fires[i]
 		to.Outcome, to.Run = from.Outcome, from.Run
 		if to.Start != nil {
 			s.setStartOutcome(to.Start, from.Start)
 		}
 	}
-	c.Written = planned
+	c.AppliedWrite = planned
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (s *Store) openSchedule(row *store.Schedule) *store.Schedule {
 		return nil
 	}
 	plain := *row
-	state, err := schedule.MapSettings(row, func(set *schedule.Settings) error {
+	state, err := schedule.ReplaceSettings(row, func(set *schedule.Settings) error {
 		if len(set.EncodedInput) == 0 {
 			return nil
 		}
@@ -91,7 +91,7 @@ func (s *Store) openSchedule(row *store.Schedule) *store.Schedule {
 // sealSchedule returns an encoded copy of what is written.
 func (s *Store) sealSchedule(w *store.ScheduleWrite) (_ *store.ScheduleWrite, err error) {
 	sealed := *w
-	sealed.Row.State, err = schedule.MapSettings(&w.Row, func(set *schedule.Settings) (err error) {
+	sealed.Row.State, err = schedule.ReplaceSettings(&w.Row, func(set *schedule.Settings) (err error) {
 		if set.UnreadableInput != nil { // it stays as it was read
 			set.UnreadableInput = nil
 			return nil

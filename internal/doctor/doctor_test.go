@@ -23,14 +23,14 @@ func TestMain(m *testing.M) { os.Exit(pgtest.InMemory(func() int { return pgtest
 // evidenceOf returns the runs as readRuns finds them in a database.
 func evidenceOf(runs []durable.RunInfo, now time.Time) (found evidence) {
 	for _, r := range runs {
-		found.live++
+		found.liveCount++
 		switch {
 		case r.Status == durable.StatusPaused:
 			found.paused = append(found.paused, r)
 		default:
 			found.newest = append(found.newest, r)
 			if !r.WakeAt.IsZero() && now.Sub(r.WakeAt) > overdueAfter {
-				found.due = append(found.due, r)
+				found.overdue = append(found.overdue, r)
 			}
 		}
 		if r.Diverged || r.Status != durable.StatusPaused && r.Reason != "" && r.Crashes > 0 {

@@ -51,19 +51,19 @@ func Examine(ctx context.Context, e *durable.Engine) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	findings := append(x.workersFindings(runs.live > 0), x.runFindings(runs)...)
+	findings := append(x.workersFindings(runs.liveCount > 0), x.runFindings(runs)...)
 	findings = append(findings, x.queueFindings()...)
 	return append(findings, scheduleFindings(schedules)...), nil
 }
 
 // evidence is what the doctor reads of the live runs.
 type evidence struct {
-	live int // how many there are, at least
+	liveCount int // how many there are, at least
 	// paused, held and due are found by indexes, however many runs there are.
 	paused, held []durable.RunInfo
-	due          []durable.RunInfo // those that are overdue, the oldest of each workflow and queue
+	overdue      []durable.RunInfo // those that are overdue, the oldest of each workflow and queue
 	newest       []durable.RunInfo // of the live ones that are not paused
-	partly       bool              // there are further live runs
+	isPartial    bool              // there are further live runs
 }
 
 func readRuns(ctx context.Context, e *durable.Engine, now time.Time) (found evidence, err error) {
@@ -73,7 +73,7 @@ func readRuns(ctx context.Context, e *durable.Engine, now time.Time) (found evid
 	}
 	for _, c := range counts {
 		if c.Status != durable.StatusFailed && c.Status != durable.StatusExpired {
-			found.live += c.Runs
+			found.liveCount += c.Runs
 		}
 	}
 	if found.paused, _, err = listRuns(ctx, e, durable.Filter{Status: []durable.Status{durable.StatusPaused}}); err != nil {
@@ -83,7 +83,7 @@ func readRuns(ctx context.Context, e *durable.Engine, now time.Time) (found evid
 		return found, err
 	}
 	live := durable.Filter{Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting}}
-	if found.newest, found.partly, err = listRuns(ctx, e, live); err != nil {
+	if found.newest, found.isPartial, err = listRuns(ctx, e, live); err != nil {
 		return found, err
 	}
 	due, err := e.OldestDue(ctx)
@@ -101,7 +101,7 @@ func readRuns(ctx context.Context, e *durable.Engine, now time.Time) (found evid
 		if err != nil {
 			return found, err
 		}
-		found.due = page.Runs
+		found.overdue = page.Runs
 	}
 	return found, nil
 }
@@ -126,14 +126,16 @@ type examination struct {
 	queues  []durable.QueueInfo
 }
 
-func (x *examination) alive(w *durable.WorkerInfo) bool { return x.now.Sub(w.HeartbeatAt) <= deadAfter }
+func (x *examination) isAlive(w *durable.WorkerInfo) bool {
+	return x.now.Sub(w.HeartbeatAt) <= deadAfter
+}
 
 func (x *examination) workersFindings(waiting bool) (findings []Finding) {
 	living, dead := 0, 0
 	versions := make(map[string]bool)
 	for i := range x.workers {
 		w := &x.workers[i]
-		if !x.alive(w) {
+		if !x.isAlive(w) {
 			dead++
 			continue
 		}
@@ -162,19 +164,19 @@ func (x *examination) workersFindings(waiting bool) (findings []Finding) {
 
 // tally counts runs of one kind, and keeps the ID of one.
 type tally struct {
-	n  int
-	id string
+	count     int
+	exampleID string
 }
 
 func (t *tally) add(r *durable.RunInfo) {
-	if t.n++; t.n == 1 {
-		t.id = r.ID
+	if t.count++; t.count == 1 {
+		t.exampleID = r.ID
 	}
 }
 
 // finding returns the finding for the runs, as in "3 runs are suspect, such as order-42".
 func (t *tally) finding(level Severity, check, one, many, fix string) Finding {
-	return Finding{level, check, fmt.Sprintf("%s, such as %s", wording.Count(t.n, one, many), t.id), fix}
+	return Finding{level, check, fmt.Sprintf("%s, such as %s", wording.Count(t.count, one, many), t.exampleID), fix}
 }
 
 func (x *examination) runFindings(found evidence) (findings []Finding) {
@@ -182,7 +184,7 @@ func (x *examination) runFindings(found evidence) (findings []Finding) {
 	unexecuted := make(map[string]*tally) // by what is missing
 	ids := make(map[string]bool)
 	for i := range x.workers {
-		if x.alive(&x.workers[i]) {
+		if x.isAlive(&x.workers[i]) {
 			ids[x.workers[i].ID] = true
 		}
 	}
@@ -203,12 +205,12 @@ func (x *examination) runFindings(found evidence) (findings []Finding) {
 			suspect.add(r)
 		}
 	}
-	for i := range found.due {
-		r := &found.due[i]
+	for i := range found.overdue {
+		r := &found.overdue[i]
 		if r.Status == durable.StatusRunning && !ids[r.Owner] {
 			ownerless.add(r)
 		}
-		if missing := x.missing(r); missing != "" {
+		if missing := x.missingWorker(r); missing != "" {
 			if unexecuted[missing] == nil {
 				unexecuted[missing] = new(tally)
 			}
@@ -216,7 +218,7 @@ func (x *examination) runFindings(found evidence) (findings []Finding) {
 		}
 	}
 	add := func(t *tally, level Severity, check, one, many, fix string) {
-		if t.n > 0 {
+		if t.count > 0 {
 			findings = append(findings, t.finding(level, check, one, many, fix))
 		}
 	}
@@ -226,25 +228,25 @@ func (x *examination) runFindings(found evidence) (findings []Finding) {
 	add(&crashed, Problem, "crash loops", "run was paused because its process died again and again", "runs were paused because their processes died again and again", "durable get shows the reason: mend the cause, and then durable resume")
 	add(&suspect, Warning, "suspect runs", "run has lost its process since its last checkpoint", "runs have lost their processes since their last checkpoints", "look for out-of-memory kills and panics in the log of the worker that had the run (durable get)")
 	for _, missing := range slices.Sorted(maps.Keys(unexecuted)) {
-		findings = append(findings, Finding{Problem, "unexecuted runs", fmt.Sprintf("runs are due, and no worker executes %s, such as %s", missing, unexecuted[missing].id), "start a worker with this workflow in Config.Workflows, and with the queue, if it has Config.Queues"})
+		findings = append(findings, Finding{Problem, "unexecuted runs", fmt.Sprintf("runs are due, and no worker executes %s, such as %s", missing, unexecuted[missing].exampleID), "start a worker with this workflow in Config.Workflows, and with the queue, if it has Config.Queues"})
 	}
 	if len(findings) == 0 {
-		findings = append(findings, Finding{Fine, "runs", "none is held, suspect or without a worker; " + wording.Count(found.live, "run is", "runs are") + " live", ""})
+		findings = append(findings, Finding{Fine, "runs", "none is held, suspect or without a worker; " + wording.Count(found.liveCount, "run is", "runs are") + " live", ""})
 	}
-	if found.partly {
+	if found.isPartial {
 		findings = append(findings, Finding{Fine, "runs", fmt.Sprintf("of the live runs, the newest %d were read for the search of suspect ones", len(found.newest)), ""})
 	}
 	return findings
 }
 
-// missing returns the workflow and the queue of an overdue run and that no live worker executes; else an empty text.
-func (x *examination) missing(r *durable.RunInfo) string {
+// missingWorker returns the workflow and the queue of an overdue run and that no live worker executes; else an empty text.
+func (x *examination) missingWorker(r *durable.RunInfo) string {
 	if r.Status == durable.StatusPaused || r.Status == durable.StatusRunning {
 		return ""
 	}
 	for i := range x.workers {
 		w := &x.workers[i]
-		if x.alive(w) && w.State == durable.WorkerRunning && !w.Quiet && (w.Workflows == nil || slices.Contains(w.Workflows, r.Workflow)) && (w.Queues == nil || slices.Contains(w.Queues, r.Queue)) {
+		if x.isAlive(w) && w.State == durable.WorkerRunning && !w.Quiet && (w.Workflows == nil || slices.Contains(w.Workflows, r.Workflow)) && (w.Queues == nil || slices.Contains(w.Queues, r.Queue)) {
 			return ""
 		}
 	}
@@ -257,16 +259,16 @@ func (x *examination) queueFindings() (findings []Finding) {
 		q := &x.queues[i]
 		switch {
 		case !q.PausedAt.IsZero():
-			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.Exact(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + q.Name + ", if the reason is over"})
+			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.ExactTime(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + q.Name + ", if the reason is over"})
 		case !q.OldestDue.IsZero() && x.now.Sub(q.OldestDue) > longWait:
-			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.About(x.now.Sub(q.OldestDue)), cmp.Or(string(q.BlockedBy), "its key")), "raise the bounds with durable queue set, or add workers"})
+			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.RoughDuration(x.now.Sub(q.OldestDue)), cmp.Or(string(q.BlockedBy), "its key")), "raise the bounds with durable queue set, or add workers"})
 		}
 	}
 	return findings
 }
 
 func reasonText(reason, actor string) string {
-	if why := wording.ByWhom(reason, actor); why != "" {
+	if why := wording.ReasonAndActor(reason, actor); why != "" {
 		return ": " + why
 	}
 	return ""
@@ -280,7 +282,7 @@ func scheduleFindings(schedules []durable.ScheduleInfo) (findings []Finding) {
 		case i.Problem != "":
 			findings = append(findings, Finding{Problem, "schedules", fmt.Sprintf("schedule %s cannot fire: %s", i.Name, i.Problem), "correct it with durable schedule set, or in the code"})
 		case !i.PausedAt.IsZero():
-			findings = append(findings, Finding{Warning, "schedules", fmt.Sprintf("schedule %s is paused since %s%s", i.Name, wording.Exact(i.PausedAt), reasonText(i.PauseReason, i.PausedBy)), "durable schedule resume " + i.Name + ", if the reason is over"})
+			findings = append(findings, Finding{Warning, "schedules", fmt.Sprintf("schedule %s is paused since %s%s", i.Name, wording.ExactTime(i.PausedAt), reasonText(i.PauseReason, i.PausedBy)), "durable schedule resume " + i.Name + ", if the reason is over"})
 		}
 	}
 	return findings

@@ -54,15 +54,15 @@ type admissionQueues struct {
 
 // lastQueueRules is what the last claim left out.
 type lastQueueRules struct {
-	rows         *admissionQueues
-	fullQueues   []string
-	rules        *store.QueueClaimRules
-	limitLowered bool // it left out queues from which it might have taken some runs
+	rows                    *admissionQueues
+	fullQueues              []string
+	rules                   *store.QueueClaimRules
+	skippedPartlyFullQueues bool // it left out queues from which it might have taken some runs
 }
 
-// claimsPerPass is after how many claimed runs a queue is looked at. A pass that has admitted store.MaxAdmitted runs continues when
+// claimsPerPass is after how many claimed runs a queue is looked at. A pass that has admitted store.MaxAdmittedNotClaimed runs continues when
 // some of them are claimed. Runs that end have their queue looked at anyway.
-const claimsPerPass = store.MaxAdmitted / 8
+const claimsPerPass = store.MaxAdmittedNotClaimed / 8
 
 // noteRunClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
 func (a *queueAdmitter) noteRunClaimed(queue string) {
@@ -150,7 +150,7 @@ var errQueuesUnread = errors.New("durable: the settings of the queues could not 
 
 // readQueues reads the rows of all queues, unless this process has done so lately.
 func (w *worker) readQueues(ctx context.Context) (*admissionQueues, error) {
-	byName, known := w.e.queues.rows(ctx)
+	byName, known := w.e.queueRows.recentRows(ctx)
 	if !known {
 		return nil, errQueuesUnread
 	}
@@ -194,12 +194,12 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	next := admissionTimer{timer: noTimer{}}
 	defer func() { next.timer.Stop() }()
 	for {
-		next.set(w.e.clock, again, a.wakeLoop)
+		next.notifyAtFirst(w.e.clock, again, a.wakeLoop)
 		look := false
 		select {
 		case <-a.wakeLoop:
 			if look = a.rowsChanged.Swap(false); look {
-				w.e.queues.invalidate()
+				w.e.queueRows.invalidate()
 			}
 		case <-poll.C:
 			look = true
@@ -214,7 +214,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			every := maxQueuePoll/2 + rand.N(maxQueuePoll/2)
 			var rows *admissionQueues
 			if rows, err = w.readQueues(ctx); err == nil && len(rows.names) == 0 {
-				every = w.fleet.pollInterval(every) // a notification tells of the first row
+				every = w.otherWorkers.pollInterval(every) // a notification tells of the first row
 			}
 			poll.Reset(every)
 		}
@@ -237,7 +237,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 				break
 			}
 			var at time.Time
-			if at, err = w.admit(ctx, q, left[q]); !at.IsZero() {
+			if at, err = w.admitFromQueue(ctx, q, left[q]); !at.IsZero() {
 				again[q] = at
 			}
 		}
@@ -269,8 +269,8 @@ type admissionTimer struct {
 	fired *atomic.Bool
 }
 
-// set makes the timer notify wanted at the first of the times.
-func (p *admissionTimer) set(c clock.Clock, again map[string]time.Time, wanted notifier) {
+// notifyAtFirst makes the timer notify wanted at the first of the times.
+func (p *admissionTimer) notifyAtFirst(c clock.Clock, again map[string]time.Time, wanted notifier) {
 	var first time.Time
 	for _, at := range again {
 		if first.IsZero() || at.Before(first) {
@@ -300,12 +300,12 @@ func (a *queueAdmitter) setQueueOfCurrentPass(queue string) {
 	a.mu.Unlock()
 }
 
-// admit makes passes over a queue, which a run may just have left. It returns when the queue is to be looked at again, or zero.
-func (w *worker) admit(ctx context.Context, queue string, left bool) (again time.Time, err error) {
+// admitFromQueue makes passes over a queue, which a run may just have left. It returns when the queue is to be looked at again, or zero.
+func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (again time.Time, err error) {
 	w.queueAdmitter.setQueueOfCurrentPass(queue)
 	defer w.queueAdmitter.setQueueOfCurrentPass("")
 	for range maxConsecutivePasses {
-		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Hinted: left}
+		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), CloseAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
 		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
 		err := w.e.store.Admit(bounded, &pass)
 		cancel()
@@ -318,7 +318,7 @@ func (w *worker) admit(ctx context.Context, queue string, left bool) (again time
 		if pass.Admitted > 0 {
 			w.hintClaim()
 		}
-		if !pass.More {
+		if !pass.HasMoreWork {
 			return pass.NextPassAt, nil
 		}
 		left = true // there is certainly something to do
@@ -344,7 +344,7 @@ func (w *worker) hasBoundedQueues(ctx context.Context) bool {
 // setQueueRules sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
 // a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from
 // which it could take fewer runs than its limit. The next claim takes from them. Nothing of a paused queue begins.
-func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (capped bool) {
+func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (skipsPartlyFullQueues bool) {
 	a := &w.queueAdmitter
 	rows := w.queuesForClaim(ctx)
 	if rows == nil || len(rows.live) == 0 {
@@ -369,7 +369,7 @@ func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (capped
 			}
 		}
 	}
-	if capped = len(few) > 0 && !a.lastQueueRules.limitLowered; capped {
+	if skipsPartlyFullQueues = len(few) > 0 && !a.lastQueueRules.skippedPartlyFullQueues; skipsPartlyFullQueues {
 		full = append(full, few...)
 	} else {
 		q.Limit = least
@@ -378,7 +378,7 @@ func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (capped
 	if a.lastQueueRules.rows != rows || !slices.Equal(a.lastQueueRules.fullQueues, full) {
 		a.lastQueueRules.rows, a.lastQueueRules.fullQueues, a.lastQueueRules.rules = rows, full, store.NewQueueClaimRules(rows.live, full, rows.paused)
 	}
-	a.lastQueueRules.limitLowered = capped
+	a.lastQueueRules.skippedPartlyFullQueues = skipsPartlyFullQueues
 	q.QueueRules = a.lastQueueRules.rules
-	return capped
+	return skipsPartlyFullQueues
 }

@@ -53,7 +53,7 @@ type ScopeContextKey struct{}
 // because the step function would otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok {
-		return t.r.row.UUID.String() + ":" + naming.Display(t.name) + t.r.renewals.suffix(t.name)
+		return t.r.row.UUID.String() + ":" + naming.Display(t.name) + t.r.keyRenewals.keySuffix(t.name)
 	}
 	if s, ok := ctx.Value(ScopeContextKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
@@ -62,8 +62,8 @@ func IdempotencyKey(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns the number of the attempt, counted from 1. It returns zero outside a step.
-func Attempt(ctx context.Context) int {
+// AttemptNumber returns the number of the attempt, counted from 1. It returns zero outside a step.
+func AttemptNumber(ctx context.Context) int {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return 0
@@ -74,8 +74,8 @@ func Attempt(ctx context.Context) int {
 // RunningAttempt describes an attempt of a step.
 type RunningAttempt struct {
 	Name, Map            string // with their scopes, as people see them
-	Item                 int    // the index of the item; -1: the step is no item of a Map
-	Key                  string
+	ItemIndex            int    // the index of the item; -1: the step is no item of a Map
+	ItemKey              string
 	Attempt, MaxAttempts int
 }
 
@@ -86,12 +86,12 @@ func AttemptInfo(ctx context.Context) (RunningAttempt, bool) {
 		return RunningAttempt{}, false
 	}
 	i := RunningAttempt{
-		Name: naming.Display(t.name), Item: t.spec.ItemNumber - 1, Key: t.spec.ItemKey, Attempt: int(t.attempt), MaxAttempts: int(t.spec.MaxAttempts),
+		Name: naming.Display(t.name), ItemIndex: t.spec.ItemNumber - 1, ItemKey: t.spec.ItemKey, Attempt: int(t.attempt), MaxAttempts: int(t.spec.MaxAttempts),
 	}
-	if t.spec.Retry == nil {
+	if t.spec.RetryDelay == nil {
 		i.MaxAttempts = 1
 	}
-	if i.Item >= 0 {
+	if i.ItemIndex >= 0 {
 		i.Map = naming.Display(strings.TrimSuffix(t.s.prefix, naming.Separator))
 	}
 	return i, true
@@ -117,7 +117,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	got := t.callOnce(parent)
 	if got.hadNoEffect {
 		t.outcomeUnknown = false
-		if got.err = t.mayBegin(); got.err == nil {
+		if got.err = t.checkMayBegin(); got.err == nil {
 			got = t.callOnce(parent) // like any other attempt, with its own timeout
 		}
 	}
@@ -137,7 +137,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	// came from a call of the suspended run: the function may not be called again, and since it returned,
 	// its outcome is known.
 	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
-	if got.failure != nil && (t.s.stepsCtx.Err() != nil || met || got.failure.Left) {
+	if got.failure != nil && (t.s.stepsCtx.Err() != nil || met || got.failure.CallIsOver) {
 		return attemptResult{failure: got.failure}, t.interruptionCause()
 	}
 	return got, nil
@@ -200,7 +200,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 	go func() {
 		got := attemptResult{failure: own.goexitFailure()}
 		defer func() { results <- got }() // also after runtime.Goexit
-		got = own.call(&attemptContext{ctx, &own})
+		got = own.callFunction(&attemptContext{ctx, &own})
 	}()
 	select {
 	case got := <-results:
@@ -274,7 +274,7 @@ func (t *stepTask) callInline(ctx *attemptContext) attemptResult {
 			t.r.mu.Unlock()
 		}
 	}()
-	got := t.call(ctx)
+	got := t.callFunction(ctx)
 	returned = true
 	return got
 }
@@ -286,15 +286,15 @@ func (t *stepTask) callInGoroutine(ctx *attemptContext) attemptResult {
 	go func() {
 		got := attemptResult{failure: t.goexitFailure()}
 		defer func() { results <- got }()
-		got = t.call(ctx)
+		got = t.callFunction(ctx)
 	}()
 	return <-results
 }
 
-// call calls the user's function once, and turns a panic into a failed attempt.
+// callFunction calls the user's function once, and turns a panic into a failed attempt.
 //
 //go:noinline
-func (t *stepTask) call(ctx *attemptContext) (got attemptResult) {
+func (t *stepTask) callFunction(ctx *attemptContext) (got attemptResult) {
 	defer func() {
 		if v := recover(); v != nil {
 			got = attemptResult{failure: panicFailure(v, debug.Stack())}
@@ -313,7 +313,7 @@ func (t *stepTask) call(ctx *attemptContext) (got attemptResult) {
 func (t *stepTask) callChosenFunc(ctx context.Context) (got attemptResult) {
 	switch {
 	case t.outcomeUnknown:
-		return t.verify(ctx)
+		return t.callVerify(ctx)
 	case t.spec.Transact != nil:
 		return t.callTransact(ctx)
 	}
@@ -329,9 +329,9 @@ func (t *stepTask) goexitFailure() *record.Failure {
 	}
 }
 
-// verify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
+// callVerify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
 // unknown.
-func (t *stepTask) verify(ctx context.Context) attemptResult {
+func (t *stepTask) callVerify(ctx context.Context) attemptResult {
 	unknown := &record.Failure{
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),
 		Codes:   []string{record.CodeOutcomeUnknown}, Permanent: true,

@@ -31,12 +31,12 @@ type Branch struct {
 
 	endCtx, endStepsCtx context.CancelCauseFunc
 
-	base        atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
+	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
 	isNode      bool           // see NodeBranch
 
-	end         *branchEnd // guarded by run.mu; nil: no choice has ended the branch
-	callRefused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	endByChoice    *branchEnd // guarded by run.mu; nil: no choice has ended the branch
+	hasRefusedCall bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
 // Branch opens a scope within this scope. The names in the branch get the prefix name, so no other call of this scope may have
@@ -73,9 +73,9 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 	sub.branch, b.scope = b, sub
 	sub.stepsCtx, b.endStepsCtx = context.WithCancelCause(s.stepsCtx)
 	sub.ctx, b.endCtx = context.WithCancelCause(s.ctx)
-	if b.end = r.branchEnds[sub.prefix]; b.end != nil {
-		b.end.branch = b
-		b.end.endContextsIfDue()
+	if b.endByChoice = r.branchEnds[sub.prefix]; b.endByChoice != nil {
+		b.endByChoice.branch = b
+		b.endByChoice.endContextsIfDue()
 	}
 	return b, nil
 }
@@ -97,12 +97,12 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 // Scope returns the scope in which the branch makes its calls.
 func (b *Branch) Scope() *Scope { return b.scope }
 
-// HasEnded reports whether a recorded choice ended the branch before the branch had returned. Then the result
+// WasEndedByChoice reports whether a recorded choice ended the branch before the branch had returned. Then the result
 // of the branch is valid only if no call in it was refused.
-func (b *Branch) HasEnded() bool {
+func (b *Branch) WasEndedByChoice() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.end != nil && !b.end.hadReturned
+	return b.endByChoice != nil && !b.endByChoice.hadReturned
 }
 
 // HasRefusedCall reports whether a call in the branch was refused because a choice had ended the branch or a
@@ -111,7 +111,7 @@ func (b *Branch) HasEnded() bool {
 func (b *Branch) HasRefusedCall() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.callRefused
+	return b.hasRefusedCall
 }
 
 // endContexts ends the contexts of the branch.
@@ -135,12 +135,12 @@ func (b *Branch) unblockChoices() {
 	}
 }
 
-// parentsEndTime returns the earliest time at which the branch or a branch around it was ended. It returns zero
+// earliestEndTime returns the earliest time at which the branch or a branch around it was ended. It returns zero
 // if none was ended. b may be nil. The caller holds run.mu.
-func (b *Branch) parentsEndTime() (first time.Time) {
+func (b *Branch) earliestEndTime() (first time.Time) {
 	for ; b != nil; b = b.parent {
-		if b.end != nil && (first.IsZero() || b.end.at.Before(first)) {
-			first = b.end.at
+		if b.endByChoice != nil && (first.IsZero() || b.endByChoice.endedAt.Before(first)) {
+			first = b.endByChoice.endedAt
 		}
 	}
 	return first
@@ -150,15 +150,15 @@ func (b *Branch) parentsEndTime() (first time.Time) {
 // run.mu.
 func (b *Branch) noteReplay() {
 	for ; b != nil; b = b.parent {
-		if b.end != nil {
-			b.end.rowsToReplay--
-			b.end.endContextsIfDue()
+		if b.endByChoice != nil {
+			b.endByChoice.rowsToReplay--
+			b.endByChoice.endContextsIfDue()
 		}
 	}
 }
 
-// Inside returns the scope with the given name inside this scope. It is no branch, and the name is not reserved.
-func (s *Scope) Inside(name string) *Scope { return s.subScope(s.prefix + name) }
+// NestedScope returns the scope with the given name inside this scope. It is no branch, and the name is not reserved.
+func (s *Scope) NestedScope(name string) *Scope { return s.subScope(s.prefix + name) }
 
 // subScope returns the scope with the name full inside this scope.
 func (s *Scope) subScope(full string) *Scope {
@@ -184,7 +184,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	s.r.openedMaps[full] = struct{}{}
 	s.r.mu.Unlock()
 	if errors.Is(err, ErrDiverged) {
-		s.diverged(full, err)
+		s.reportDivergence(full, err)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +194,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	}
 	sub := s.subScope(full)
 	sub.mapName = name
-	if recorded != nil || total == 0 || out != nil || s.r.preflight != nil {
+	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil {
 		return sub, func() {}, nil
 	}
 	t := &stepTask{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
@@ -202,12 +202,12 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes fail for the same cause
 	}
-	return sub, func() { _, _ = s.r.e.journal.SettleMarker(entry) }, nil
+	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitMarker(entry) }, nil
 }
 
-// HaveBegun reports which of the names in this scope have a row in history, and whether any of these rows is a
+// WhichHaveBegun reports which of the names in this scope have a row in history, and whether any of these rows is a
 // failure. begun is nil if no name has a row.
-func (s *Scope) HaveBegun(names []string) (begun []bool, failed bool) {
+func (s *Scope) WhichHaveBegun(names []string) (begun []bool, failed bool) {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,15 +241,15 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	go func() {
 		defer r.endGoroutine()
 		if s.branch != nil {
-			s.branch.base.Store(stack.Base())
+			s.branch.stackBase.Store(stack.BaseFunction())
 		}
-		s.Guard(fn, failed)
+		s.CallRecovering(fn, failed)
 	}()
 	return nil
 }
 
-// Guard calls fn. If fn panics or calls runtime.Goexit, Guard calls failed with the failure. After a panic, Guard returns.
-func (s *Scope) Guard(fn func(), failed func(*record.Failure)) {
+// CallRecovering calls fn. If fn panics or calls runtime.Goexit, Guard calls failed with the failure. After a panic, Guard returns.
+func (s *Scope) CallRecovering(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -283,7 +283,7 @@ func (r *run) endGoroutine() {
 func (r *run) awaitGoroutines() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for last := r.goroutines.wait(); last != nil; last = r.goroutines.wait() {
+	for last := r.goroutines.returnedChan(); last != nil; last = r.goroutines.returnedChan() {
 		r.mu.Unlock()
 		<-last
 		r.mu.Lock()
@@ -302,8 +302,8 @@ func (s *Scope) HasBegun(name string) bool {
 	return s.r.history[s.fullName(name)] != nil
 }
 
-// HasBegunIn reports whether history holds a row in the scope with the name in this scope.
-func (s *Scope) HasBegunIn(name string) bool {
+// AnyBegunInScope reports whether history holds a row in the scope with the name in this scope.
+func (s *Scope) AnyBegunInScope(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	prefix := s.prefix + name + naming.Separator

@@ -24,7 +24,7 @@ type Child struct {
 	id          uuid.UUID
 	row         store.Step // the row of the start in the parent's history
 	startedHere bool       // this execution started the child
-	ended       *store.Run // not nil: what AwaitChildren has read
+	endedRow    *store.Run // not nil: what AwaitChildren has read
 
 	once   sync.Once
 	result CallResult
@@ -50,16 +50,16 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	c := &Child{s: s, name: full}
 	if recorded != nil {
 		c.row = *recorded
-		if had := record.FailuresOf(recorded).Workflow; had != "" && had != q.Workflow {
-			return nil, s.diverged(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow))
+		if had := record.DecodeFailures(recorded).Workflow; had != "" && had != q.Workflow {
+			return nil, s.reportDivergence(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow))
 		}
 		if recorded.Status.IsTerminal() {
 			c.id = store.ChildUUID(r.row.UUID, full, recorded.StartedAt)
-			c.once.Do(func() { c.result = resultOf(recorded) })
+			c.once.Do(func() { c.result = recordedResult(recorded) })
 			return c, nil
 		}
 		if c.id, err = childUUIDOf(recorded); err != nil {
-			return nil, s.diverged(full, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address()))
+			return nil, s.reportDivergence(full, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address()))
 		}
 		return c, nil
 	}
@@ -69,10 +69,10 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if s.isInsideCall() {
 		return nil, nestedCallError(r, full)
 	}
-	if err := s.beginLive(full, store.KindChild, nil); err != nil {
+	if err := s.beginLiveCall(full, store.KindChild, nil); err != nil {
 		return nil, err
 	}
-	return c, c.start(q)
+	return c, c.commitStart(q)
 }
 
 // childUUIDOf returns the UUID of the child from the row of its start.
@@ -87,8 +87,8 @@ func childUUIDOf(started *store.Step) (id uuid.UUID, err error) {
 	return uuid.Parse(text)
 }
 
-// start commits the child. If there is a free slot, this process executes the child at once.
-func (c *Child) start(q StartRequest) error {
+// commitStart commits the child. If there is a free slot, this process executes the child at once.
+func (c *Child) commitStart(q StartRequest) error {
 	r := c.s.r
 	q.Queue = cmp.Or(q.Queue, r.row.Queue)
 	if q.Priority == nil {
@@ -105,7 +105,7 @@ func (c *Child) start(q StartRequest) error {
 	defer r.endGoroutine()
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
-	if err := r.inheritQueue(&q); err != nil {
+	if err := r.resolveChildQueue(&q); err != nil {
 		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	}
@@ -119,7 +119,7 @@ func (c *Child) start(q StartRequest) error {
 	if start.Place != nil {
 		start.Place.Run = c.id
 	}
-	if free.Slots() > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
+	if free.UnassignedSlots() > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
 		w.setOwner(&start.Run, start.Run.CreatedAt, store.NewNonce())
 	}
 	own := start.Run.Owner.Valid
@@ -134,7 +134,7 @@ func (c *Child) start(q StartRequest) error {
 	}
 	var left error   // the branch was ended
 	var failed error // the last error of a write
-	err = r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() {
+	err = r.e.writeWithRetry(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() {
 		free.Release() // other starts need not wait for these slots
 		own = false
 		clearOwner(&start.Run)
@@ -145,7 +145,7 @@ func (c *Child) start(q StartRequest) error {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
-		err := j.Child(r.writeCtx, start, step)
+		err := j.WriteChildStart(r.writeCtx, start, step)
 		failed = cmp.Or(err, failed)
 		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
 			r.addChild(c.name, c.id)
@@ -185,7 +185,7 @@ func (c *Child) start(q StartRequest) error {
 		r.suspendFenced(start.RunState)
 		return ErrSuspended
 	}
-	r.e.telemetry.Started(r.ctx, q.Workflow, q.Queue)
+	r.e.telemetry.CountStart(r.ctx, q.Workflow, q.Queue)
 	c.row, c.startedHere = step.Step, true
 	r.clearSuspect()
 	if own {
@@ -214,7 +214,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if left := c.s.checkOpen(); left != nil {
 		return CallResult{}, left // reading whether the child has ended would count as a new call
 	}
-	if err := c.s.noteLiveCall(c.name, store.KindChild); err != nil {
+	if err := c.s.refuseInPreflight(c.name, store.KindChild); err != nil {
 		return CallResult{}, err
 	}
 	r.pastReplay.Store(true)
@@ -224,12 +224,12 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if row == nil && err == nil {
 		r.idleTracker.endBusy()
 		waiting := r.idleTracker.beginWait(time.Time{})
-		row, err = r.e.await(c.s.ctx, c.id, false)
+		row, err = r.e.awaitRun(c.s.ctx, c.id, false)
 		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
 		r.idleTracker.endWait(waiting)
 	}
 	switch {
-	case isWriteRefused(err):
+	case isStoreUnusable(err):
 		r.loseOwnership()
 	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
 		r.suspendAfterFailedWrite("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
@@ -250,7 +250,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 		w = t.newStepWrite(store.StepFailed, nil, childFailure(row))
 	}
 	w.Step.Failures = c.row.Failures // holds the child's workflow
-	res, _, err := t.write(w)
+	res, _, err := t.commitRow(w)
 	if err == nil {
 		r.removeChild(c.name)
 	}
@@ -261,12 +261,12 @@ func (c *Child) awaitEnd() (CallResult, error) {
 // have woken this execution, and no second wake would follow. For a child that this execution started, readIfEnded returns nil: its end is delivered to the
 // waiter.
 func (c *Child) readIfEnded() (*store.Run, error) {
-	if c.ended != nil || c.startedHere {
-		return c.ended, nil
+	if c.endedRow != nil || c.startedHere {
+		return c.endedRow, nil
 	}
 	var ended []results.EndedRun
 	err := c.s.r.e.retryUntilPatienceEnds(c.s.ctx, writeCaller{}, func() (err error) {
-		ended, err = results.Ended(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
+		ended, err = results.ReadEnded(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
 		return err
 	})
 	switch {

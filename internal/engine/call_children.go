@@ -23,7 +23,7 @@ const (
 )
 
 // A run that waits for many children is not to be executed again at the end of each. So the ends are counted in the database, and
-// only the end that reaches the awaited count wakes the run; see store.AwaitedChildEnds. The count only says when to look: whether
+// only the end that reaches the awaited count wakes the run; see store.AwaitChildEndsRequest. The count only says when to look: whether
 // the children have ended is read from their rows. While the run is in memory, it waits for one of the children, chosen at random,
 // so that it looks only about as often as the logarithm of their number, in whatever order they end.
 //
@@ -43,23 +43,23 @@ func (s *Scope) HoldInMemory() (release func()) {
 func (s *Scope) AwaitChildren(children []*Child) {
 	r := s.r
 	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.row.Status.IsTerminal() })
-	if len(unrecorded) == 0 || r.preflight != nil || s.isInsideCall() || s.checkOpen() != nil {
+	if len(unrecorded) == 0 || r.preflightFindings != nil || s.isInsideCall() || s.checkOpen() != nil {
 		return
 	}
 	r.pastReplay.Store(true)
-	s.awaitEnds(unrecorded)
+	s.awaitAndRecordEnds(unrecorded)
 }
 
-// awaitEnds records the results of the children, until all have ended or the run cannot wait for them.
-func (s *Scope) awaitEnds(open []*Child) {
+// awaitAndRecordEnds records the results of the children, until all have ended or the run cannot wait for them.
+func (s *Scope) awaitAndRecordEnds(open []*Child) {
 	r := s.r
-	w := &store.AwaitedChildEnds{Run: r.row.UUID, Epoch: r.row.Epoch, Name: strings.TrimSuffix(s.prefix, naming.Separator)}
+	w := &store.AwaitChildEndsRequest{Run: r.row.UUID, Epoch: r.row.Epoch, Name: strings.TrimSuffix(s.prefix, naming.Separator)}
 	due := len(open) // the count is awaited anew when no more than so many are open
 
 	// If this execution has started all children, no other end can have been counted.
 	if !slices.ContainsFunc(open, func(c *Child) bool { return !c.startedHere }) {
-		due -= nextEnds(len(open))
-		if !s.awaitCount(w, nextEnds(len(open))) {
+		due -= endsUntilWake(len(open))
+		if !s.setAwaitedEndCount(w, endsUntilWake(len(open))) {
 			return
 		}
 	}
@@ -72,14 +72,14 @@ func (s *Scope) awaitEnds(open []*Child) {
 			return
 		}
 		if len(open) <= due {
-			if !s.awaitCount(w, 0) {
+			if !s.setAwaitedEndCount(w, 0) {
 				return
 			}
-			counted := w.Counted // an end that is counted later is awaited, unless the next line sees it
+			counted := w.CountedEnds // an end that is counted later is awaited, unless the next line sees it
 			ended, open, ok = s.splitByEnd(open)
-			next := nextEnds(len(open))
+			next := endsUntilWake(len(open))
 			due = len(open) - next
-			if !ok || !s.awaitCount(w, counted+next) {
+			if !ok || !s.setAwaitedEndCount(w, counted+next) {
 				return
 			}
 			s.recordResults(ended)
@@ -87,7 +87,7 @@ func (s *Scope) awaitEnds(open []*Child) {
 		}
 		r.idleTracker.endBusy()
 		waiting := r.idleTracker.beginWait(time.Time{})
-		_, err := r.e.await(s.ctx, open[rand.N(len(open))].id, false)
+		_, err := r.e.awaitRun(s.ctx, open[rand.N(len(open))].id, false)
 		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
 		r.idleTracker.endWait(waiting)
 		if err != nil && !errors.Is(err, ErrNotFound) { // a child that was deleted has ended, and Child.Wait says so
@@ -96,20 +96,20 @@ func (s *Scope) awaitEnds(open []*Child) {
 	}
 }
 
-// nextEnds returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
+// endsUntilWake returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
 // results are left to be recorded after the last end.
-func nextEnds(open int) int {
+func endsUntilWake(open int) int {
 	if open > maxChildrenAwaitedTogether {
 		return open / 2
 	}
 	return open
 }
 
-// awaitCount sets the count of ends that wakes the run. It reports false if the run cannot wait for a count.
-func (s *Scope) awaitCount(w *store.AwaitedChildEnds, ends int) bool {
-	w.Awaited = ends
+// setAwaitedEndCount sets the count of ends that wakes the run. It reports false if the run cannot wait for a count.
+func (s *Scope) setAwaitedEndCount(w *store.AwaitChildEndsRequest, ends int) bool {
+	w.EndsToAwait = ends
 	err := s.r.e.retryUntilPatienceEnds(s.ctx, writeCaller{}, func() error { return s.r.e.store.AwaitChildEnds(s.ctx, w) })
-	return s.didRead(err) && w.Outcome == store.Written
+	return s.suspendUnlessRead(err) && w.Outcome == store.Written
 }
 
 // splitByEnd returns the children that have ended, and those that have not. It reports false if they cannot be read.
@@ -117,10 +117,10 @@ func (s *Scope) splitByEnd(children []*Child) (ended, open []*Child, ok bool) {
 	for some := range slices.Chunk(children, statusesPerRead) {
 		var statuses []store.Status
 		err := s.r.e.retryUntilPatienceEnds(s.ctx, writeCaller{}, func() (err error) {
-			statuses, err = s.r.e.store.Statuses(s.ctx, idsOf(some))
+			statuses, err = s.r.e.store.Statuses(s.ctx, childUUIDs(some))
 			return err
 		})
-		if !s.didRead(err) {
+		if !s.suspendUnlessRead(err) {
 			return ended, nil, false
 		}
 		for i, status := range statuses {
@@ -134,15 +134,15 @@ func (s *Scope) splitByEnd(children []*Child) (ended, open []*Child, ok bool) {
 	return ended, open, true
 }
 
-// didRead reports whether the error is nil. Otherwise the run is suspended, unless its calls are refused already.
-func (s *Scope) didRead(err error) bool {
+// suspendUnlessRead reports whether the error is nil. Otherwise the run is suspended, unless its calls are refused already.
+func (s *Scope) suspendUnlessRead(err error) bool {
 	if err != nil && s.checkOpen() == nil {
 		s.r.suspendAfterFailedWrite("look for children of", strings.TrimSuffix(s.prefix, naming.Separator), err)
 	}
 	return err == nil
 }
 
-func idsOf(children []*Child) []uuid.UUID {
+func childUUIDs(children []*Child) []uuid.UUID {
 	ids := make([]uuid.UUID, len(children))
 	for i, c := range children {
 		ids[i] = c.id
@@ -167,14 +167,14 @@ func (s *Scope) recordResults(children []*Child) {
 
 // recordChunk records the results of some children. Errors are left to Child.Wait, which reads the rest by itself.
 func (s *Scope) recordChunk(children []*Child) {
-	ended, _ := results.Ended(s.ctx, s.r.e.store, idsOf(children))
+	ended, _ := results.ReadEnded(s.ctx, s.r.e.store, childUUIDs(children))
 	byID := make(map[uuid.UUID]*store.Run, len(ended))
 	for _, it := range ended {
 		byID[it.ID] = it.Run
 	}
 	for _, c := range children {
-		c.ended = byID[c.id]
+		c.endedRow = byID[c.id]
 		_, _ = c.Wait()
-		c.ended = nil
+		c.endedRow = nil
 	}
 }

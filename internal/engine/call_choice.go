@@ -37,7 +37,7 @@ import (
 // branchEnd describes the end of a branch that a choice has ended.
 type branchEnd struct {
 	choice      string    // the name of the choice, including its scope
-	at          time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
+	endedAt     time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
 	hadReturned bool      // the branch had returned before the choice
 
 	// The next three fields are for a replay. The contexts of the branch end when the branch has replayed
@@ -60,12 +60,12 @@ func (e *branchEnd) endContextsIfDue() {
 func (r *run) loadBranchEnds() {
 	r.loadRecordedEnd()
 	for _, row := range r.history {
-		c := record.ChoiceOf(row)
+		c := record.DecodeChoiceStep(row)
 		if c == nil {
 			continue
 		}
-		r.branchEnds.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
-		r.branchEnds.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, hadReturned: true})
+		r.branchEnds.noteEnds(c.Ended, branchEnd{choice: row.Name, endedAt: row.EndedAt})
+		r.branchEnds.noteEnds(c.Returned, branchEnd{choice: row.Name, endedAt: row.EndedAt, hadReturned: true})
 	}
 	if len(r.branchEnds) == 0 {
 		return
@@ -92,19 +92,19 @@ func (e *branchEnds) set(prefix string, end *branchEnd) {
 	(*e)[prefix] = end
 }
 
-// note notes that the branches with the names ended. If a branch has ended before, the earlier end counts.
-func (e *branchEnds) note(names []string, end branchEnd) {
+// noteEnds notes that the branches with the names ended. If a branch has ended before, the earlier end counts.
+func (e *branchEnds) noteEnds(names []string, end branchEnd) {
 	for _, name := range names {
 		prefix := naming.ParseDisplay(name) + naming.Separator
-		if first := (*e)[prefix]; first == nil || end.at.Before(first.at) {
+		if first := (*e)[prefix]; first == nil || end.endedAt.Before(first.endedAt) {
 			own := end
 			e.set(prefix, &own)
 		}
 	}
 }
 
-// outermostEndOf returns the end of the outermost ended branch that contains the name, or nil if there is none.
-func (e branchEnds) outermostEndOf(name string) *branchEnd {
+// outermostEnd returns the end of the outermost ended branch that contains the name, or nil if there is none.
+func (e branchEnds) outermostEnd(name string) *branchEnd {
 	for prefix := range naming.Scopes(name) {
 		if end := e[prefix]; end != nil {
 			return end
@@ -152,7 +152,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 	if s.isInsideCall() {
 		return CallResult{}, nestedCallError(r, full)
 	}
-	if err := s.noteLiveCall(full, store.KindChoice); err != nil {
+	if err := s.refuseInPreflight(full, store.KindChoice); err != nil {
 		return CallResult{}, err
 	}
 	r.idleTracker.beginBusy()
@@ -168,7 +168,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
 func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, error) {
 	c, err := record.DecodeChoice(row.Output)
 	if row.Status != store.StepCompleted || err != nil {
-		return resultOf(row), nil
+		return recordedResult(row), nil
 	}
 	r := s.r
 	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
@@ -179,7 +179,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 		if !t.endLosers(losers, closed, row.EndedAt, unlock) {
 			return CallResult{}, ErrSuspended
 		}
-		return resultOf(row), nil
+		return recordedResult(row), nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 			e.endContextsIfDue()
 		}
 	}
-	return resultOf(row), nil
+	return recordedResult(row), nil
 }
 
 // recordChoice ends the losers and records the choice.
@@ -218,7 +218,7 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	at := r.branchEndTime()
 	w := t.newStepWrite(store.StepCompleted, encoded, nil)
 	w.Step.EndedAt = at
-	res, _, err := t.write(w)
+	res, _, err := t.commitRow(w)
 	if spec.Losers != nil && (err != nil || !bytes.Equal(res.Output, encoded)) {
 		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
 		// execution can continue.
@@ -252,10 +252,10 @@ func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock 
 	r := t.r
 	r.mu.Lock()
 	for _, l := range losers {
-		if l.Branch.end == nil {
+		if l.Branch.endByChoice == nil {
 			returned := !slices.ContainsFunc(closed, func(c LoserBranch) bool { return c.Branch == l.Branch })
-			l.Branch.end = &branchEnd{choice: t.name, at: at, hadReturned: returned, branch: l.Branch}
-			r.branchEnds.set(l.Branch.scope.prefix, l.Branch.end)
+			l.Branch.endByChoice = &branchEnd{choice: t.name, endedAt: at, hadReturned: returned, branch: l.Branch}
+			r.branchEnds.set(l.Branch.scope.prefix, l.Branch.endByChoice)
 		}
 	}
 	r.mu.Unlock()
@@ -306,7 +306,7 @@ func lockLosers(losers []LoserBranch) (unlock func()) {
 // had, and the former losers themselves as closed.
 func withholdResults(losers []LoserBranch) (ended, returned []string, closed []LoserBranch) {
 	for _, l := range losers {
-		if l.Branch.endedItself() {
+		if l.Branch.isEndedDirectly() {
 			continue // another choice has ended the branch and has recorded that
 		}
 		name := l.Branch.Name()
@@ -320,9 +320,9 @@ func withholdResults(losers []LoserBranch) (ended, returned []string, closed []L
 	return ended, returned, closed
 }
 
-// endedItself reports whether a choice has ended this branch itself, rather than a branch around it.
-func (b *Branch) endedItself() bool {
+// isEndedDirectly reports whether a choice has ended this branch itself, rather than a branch around it.
+func (b *Branch) isEndedDirectly() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.end != nil
+	return b.endByChoice != nil
 }

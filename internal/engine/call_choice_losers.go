@@ -18,7 +18,7 @@ func (r *run) cancelLosersChildren(look bool) bool {
 	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch
 	if len(r.branchEnds) > 0 {
 		for name, id := range r.children {
-			if end := r.branchEnds.outermostEndOf(name); end != nil {
+			if end := r.branchEnds.outermostEnd(name); end != nil {
 				open[end.choice] = append(open[end.choice], id)
 			}
 		}
@@ -58,8 +58,8 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	if len(children) == 0 {
 		return nil
 	}
-	return r.e.control(r.writeCtx, by, &store.ControlRequest{
-		Verb: store.VerbCancel, Scope: store.WithoutDetached, Runs: children,
+	return r.e.controlRuns(r.writeCtx, by, &store.ControlRequest{
+		Verb: store.VerbCancel, Scope: store.CancelWithoutDetached, Runs: children,
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
 	})
 }

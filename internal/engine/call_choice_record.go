@@ -20,7 +20,7 @@ func (spec *ChoiceSpec) newRecord() record.Choice {
 // newRecordWithDeciders returns the record with the deciders, without the losers.
 func (spec *ChoiceSpec) newRecordWithDeciders(deciders []int) record.Choice {
 	c := spec.newRecord()
-	c.DecidedBy(deciders)
+	c.SetDeciders(deciders)
 	return c
 }
 
@@ -29,7 +29,7 @@ func (spec *ChoiceSpec) newRecordWithDeciders(deciders []int) record.Choice {
 // not decode.
 func (s *Scope) Deciders(spec *ChoiceSpec, recorded []byte) ([]int, error) {
 	diverges := func(err error) error {
-		return s.Diverged(spec.Name, fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.DisplayName(spec.Name), s.Address(), err))
+		return s.ReportDivergence(spec.Name, fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.DisplayName(spec.Name), s.Address(), err))
 	}
 	c, err := record.DecodeChoice(recorded)
 	if err != nil {

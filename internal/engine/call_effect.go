@@ -46,14 +46,14 @@ func stepTaskFromContext(ctx context.Context) (*stepTask, error) {
 // uniqueKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
 func (t *stepTask) uniqueKey() string {
-	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name + t.r.renewals.suffix(t.name)
+	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name + t.r.keyRenewals.keySuffix(t.name)
 }
 
 // nameOfStartedRun returns the name of a run that the call starts without an ID from the user. It consists of the
 // UUID of this run and the name of the call, or a hash of that name if the result would be too long.
 func (t *stepTask) nameOfStartedRun() string {
 	id := t.r.row.UUID.String() + ":"
-	renewed := t.r.renewals.suffix(t.name)
+	renewed := t.r.keyRenewals.keySuffix(t.name)
 	name := naming.Display(t.name) + renewed
 	if len(id)+len(name) > naming.MaxName {
 		sum := sha256.Sum256([]byte(t.name + renewed))
@@ -62,9 +62,9 @@ func (t *stepTask) nameOfStartedRun() string {
 	return id + name
 }
 
-// inOpenBranch wraps a write that must not follow a choice which ends the branch of the scope. Either the
+// writeOnlyInOpenBranch wraps a write that must not follow a choice which ends the branch of the scope. Either the
 // choice waits for the write, or the wrapped write returns ErrEffectInterrupted and writes nothing.
-func (s *Scope) inOpenBranch(write writeFunc) writeFunc {
+func (s *Scope) writeOnlyInOpenBranch(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
 	}
@@ -78,9 +78,9 @@ func (s *Scope) inOpenBranch(write writeFunc) writeFunc {
 	}
 }
 
-// effectError returns the error that the call records, if the target or the value of the effect caused
+// effectErrorOrSuspend returns the error that the call records, if the target or the value of the effect caused
 // it. For an error of the database it suspends the run and returns ErrEffectInterrupted.
-func (t *stepTask) effectError(what string, err error) error {
+func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 	var state *StateError
 	switch {
 	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), isQueueRefusal(err):
@@ -96,10 +96,10 @@ func (t *stepTask) effectError(what string, err error) error {
 	return ErrEffectInterrupted
 }
 
-// effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
+// effectWriteContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
-func (t *stepTask) effectContext(ctx context.Context) (writes context.Context, by writeCaller) {
-	return context.WithoutCancel(ctx), writeCaller{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.inOpenBranch}
+func (t *stepTask) effectWriteContext(ctx context.Context) (writes context.Context, by writeCaller) {
+	return context.WithoutCancel(ctx), writeCaller{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.writeOnlyInOpenBranch}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
@@ -115,15 +115,15 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 	if own {
 		w.Key = t.uniqueKey()
 	}
-	writes, by := t.effectContext(ctx)
-	err = s.r.e.signal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
+	writes, by := t.effectWriteContext(ctx)
+	err = s.r.e.sendSignal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
 	if own && w.Outcome == store.Adopted {
 		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
 	}
 	if last := s.r.noteSignalSent(w.CreatedAt); !last.IsZero() {
 		t.minEndTime = last.UnixMicro()
 	}
-	return t.effectError("send signal", err)
+	return t.effectErrorOrSuspend("send signal", err)
 }
 
 // noteSignalSent notes that the run sent a signal at the given time, and returns the time of the latest signal
@@ -153,9 +153,9 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 		if err == nil {
 			err = started.Err
 		}
-		return started.Run.Address(), t.effectError("start run", err)
+		return started.Run.Address(), t.effectErrorOrSuspend("start run", err)
 	}
-	writes, by := t.effectContext(ctx)
+	writes, by := t.effectWriteContext(ctx)
 	started, err := s.r.e.startUnlessNameTaken(writes, by, []StartRequest{q})
 	if err == nil {
 		err = started[0].Err
@@ -163,7 +163,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 			err = nil // an earlier attempt of this call started the run, and that run counts
 		}
 	}
-	return q.Name, t.effectError("start run", err)
+	return q.Name, t.effectErrorOrSuspend("start run", err)
 }
 
 // CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
@@ -174,13 +174,13 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlReq
 		return err
 	}
 	own := *o
-	own.Runs = uuidStrings(id)
-	writes, by := t.effectContext(ctx)
-	err = s.r.e.control(writes, by, &own)
+	own.Runs = uuidList(id)
+	writes, by := t.effectWriteContext(ctx)
+	err = s.r.e.controlRuns(writes, by, &own)
 	if err == nil && !own.Results[0].Found {
 		err = notFoundError(id.String())
 	}
-	return t.effectError("cancel child", err)
+	return t.effectErrorOrSuspend("cancel child", err)
 }
 
 // SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrEffectInterrupted if the run or
@@ -191,10 +191,10 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 		return err
 	}
 	r := s.r
-	writes, by := t.effectContext(ctx)
+	writes, by := t.effectWriteContext(ctx)
 	fenced := false
 	err = r.e.retryUntilPatienceEnds(writes, by, func() error {
-		return by.attempt(func() error {
+		return by.attemptWrite(func() error {
 			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch)
 			fenced = err == nil && !there
 			return err
@@ -204,7 +204,7 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 		r.loseOwnership()
 		return ErrEffectInterrupted
 	}
-	return t.effectError("set tags", err)
+	return t.effectErrorOrSuspend("set tags", err)
 }
 
 // Time returns the database's time as this process estimates it.

@@ -29,7 +29,7 @@ func (t *stepTask) attemptInProgress() *record.FailedAttempt {
 // initFromRow initializes the task from the row that earlier attempts have left.
 func (t *stepTask) initFromRow(row *store.Step) {
 	t.attempt, t.firstBegan, t.hasRow, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
-	failures := record.FailuresOf(row)
+	failures := record.DecodeFailures(row)
 	open := failures.Open
 	failures.Open = nil
 	t.failures = &failures

@@ -13,11 +13,11 @@ import (
 // patchScope stands between a scope and the IDs of its patches. No user call can have this name.
 const patchScope = naming.Separator + "patch" + naming.Separator
 
-// patch is whether a run takes the new path at one place, once that is decided.
-type patch struct {
-	once  sync.Once
-	takes bool
-	err   error
+// patchDecision is whether a run takes the new path at one place, once that is decided.
+type patchDecision struct {
+	once         sync.Once
+	takesNewPath bool
+	err          error
 }
 
 // Patched reports whether the run takes the new path at the place with the given ID: it does unless an earlier execution has passed the
@@ -32,14 +32,14 @@ func (s *Scope) Patched(id string, site uintptr) (bool, error) {
 	p := r.patches[full]
 	if p == nil {
 		if r.patches == nil {
-			r.patches = make(map[string]*patch)
+			r.patches = make(map[string]*patchDecision)
 		}
-		p = new(patch)
+		p = new(patchDecision)
 		r.patches[full] = p
 	}
 	r.mu.Unlock()
-	p.once.Do(func() { p.takes, p.err = s.decidePatch(full, site) })
-	return p.takes, p.err
+	p.once.Do(func() { p.takesNewPath, p.err = s.decidePatch(full, site) })
+	return p.takesNewPath, p.err
 }
 
 func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
@@ -47,13 +47,13 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	passed := s.hasPassedLocked()
 	known := s.r.history[full]
 	s.r.mu.Unlock()
-	if p := s.r.preflight; p != nil {
+	if p := s.r.preflightFindings; p != nil {
 		takes := !passed
 		if known != nil && known.Kind == store.KindPatch {
 			takes = string(known.Output) == "true"
 		}
 		if !takes {
-			p.noteNeed(naming.Display(s.prefix)+full[len(s.prefix)+len(patchScope):], store.KindPatch)
+			p.noteNeededChange(naming.Display(s.prefix)+full[len(s.prefix)+len(patchScope):], store.KindPatch)
 		}
 		return takes, nil
 	}
@@ -71,7 +71,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	if passed {
 		out = []byte("false")
 	}
-	res, err := s.execute(&CallSpec{Name: "patch", Kind: store.KindPatch, CallSite: site, Attempt: func(context.Context) (AttemptOutput, *record.Failure) {
+	res, err := s.executeCall(&CallSpec{Name: "patch", Kind: store.KindPatch, CallSite: site, Attempt: func(context.Context) (AttemptOutput, *record.Failure) {
 		return AttemptOutput{Bytes: out}, nil
 	}}, full, recorded)
 	return err == nil && string(res.Output) == "true", err
@@ -84,7 +84,7 @@ func (s *Scope) hasPassedLocked() bool {
 	r := s.r
 	var last int32
 	for name := range r.usedNames {
-		if row := r.history[name]; row != nil && row.IsOwnGoroutine() && scopeOf(name) == s.prefix {
+		if row := r.history[name]; row != nil && row.IsOwnGoroutine() && scopePrefix(name) == s.prefix {
 			last = max(last, row.Seq)
 		}
 	}

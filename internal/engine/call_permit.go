@@ -102,11 +102,11 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		t.noteArrival(a.ArrivedAt)
 		switch a.Outcome {
 		case store.Written:
-			if err := t.mayBegin(); err != nil {
+			if err := t.checkMayBegin(); err != nil {
 				giveBack()
 				return time.Time{}, nil, err
 			}
-			r.e.telemetry.Permitted(r.ctx, p.Limit, time.Since(began))
+			r.e.telemetry.RecordPermitWait(r.ctx, p.Limit, time.Since(began))
 			if !a.LimitHasRate { // the bounds that apply, whatever the code declares
 				return time.Time{}, giveBack, nil
 			}

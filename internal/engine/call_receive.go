@@ -17,12 +17,12 @@ type TimeoutAction uint8
 
 // The values of TimeoutAction.
 const (
-	TimeoutFails       TimeoutAction = iota // the receive fails with record.CodeTimeout
-	TimeoutGoesOn                           // the receive returns ReceiveSpec.TimeoutValue
-	TimeoutCancels                          // the run's tree is cancelled
-	TimeoutExpires                          // the run expires, as when its own timeout is over
-	TimeoutEscalates                        // Escalate is called once, and the receive keeps waiting
-	timeoutActionCount                      // the number of values
+	TimeoutFails        TimeoutAction = iota // the receive fails with record.CodeTimeout
+	TimeoutReturnsValue                      // the receive returns ReceiveSpec.TimeoutValue
+	TimeoutCancels                           // the run's tree is cancelled
+	TimeoutExpires                           // the run expires, as when its own timeout is over
+	TimeoutEscalates                         // Escalate is called once, and the receive keeps waiting
+	timeoutActionCount                       // the number of values
 )
 
 // ReceiveSpec describes one receive.
@@ -30,7 +30,7 @@ type ReceiveSpec struct {
 	Name         string
 	Signal       string
 	CallSite     uintptr
-	Within       time.Duration // the time limit, counted from the first check for a signal
+	TimeLimit    time.Duration // the time limit, counted from the first check for a signal
 	HasTimeLimit bool          // there is a time limit
 	OnTimeout    TimeoutAction
 	TimeoutValue []byte
@@ -67,18 +67,18 @@ func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	}
 	w := &receiveCall{s: s, r: r, spec: spec, name: full}
 	if recorded == nil || !recorded.Status.IsTerminal() {
-		if err := s.beginLive(full, store.KindReceive, recorded); err != nil {
+		if err := s.beginLiveCall(full, store.KindReceive, recorded); err != nil {
 			return CallResult{}, err
 		}
-		if recorded, err = w.wait(recorded); err != nil {
+		if recorded, err = w.waitForSignal(recorded); err != nil {
 			return CallResult{}, err
 		}
 	}
 	return w.applyOutcome(recorded)
 }
 
-// wait checks for a signal until there is one, or the time is over. It returns the recorded row.
-func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
+// waitForSignal checks for a signal until there is one, or the time is over. It returns the recorded row.
+func (w *receiveCall) waitForSignal(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.Now()
 	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
 	if recorded == nil {
@@ -89,14 +89,14 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 	if recorded != nil {
 		w.row.Attempt, w.row.StartedAt, w.row.NextAt = recorded.Attempt, recorded.StartedAt, recorded.NextAt
 	} else if w.spec.HasTimeLimit {
-		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
+		w.row.NextAt = now.Add(w.spec.TimeLimit).Truncate(time.Microsecond)
 	}
 	w.row.Epoch = w.r.row.Epoch
 	in := &w.r.waitingReceives
 	l := in.addReceive(w.spec.Signal)
 	took := false
 	defer func() { in.removeReceive(l, took) }()
-	waits := recorded != nil && in.mustAwaitSignalCount(l)
+	waits := recorded != nil && in.queueForCountIfMany(l)
 	for {
 		if !waits {
 			in.beginQuery(l)
@@ -127,34 +127,34 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
 	if w.timeWasOver = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.timeWasOver {
-		return w.record(&row, false)
+		return w.commitRow(&row, false)
 	}
 	if w.spec.OnTimeout == TimeoutEscalates { // do not escalate if a signal arrived in time
-		if found, err := w.record(&row, false); err != nil || found.Status.IsTerminal() {
+		if found, err := w.commitRow(&row, false); err != nil || found.Status.IsTerminal() {
 			return found, err
 		}
 	}
 	if err := w.setTimeoutOutcome(&row); err != nil {
 		return nil, err
 	}
-	return w.record(&row, true)
+	return w.commitRow(&row, true)
 }
 
-// record commits the row, or the end of the step by a signal if there is one, and returns the recorded
+// commitRow commits the row, or the end of the step by a signal if there is one, and returns the recorded
 // row. late says that the row is what the timeout records.
-func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
+func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
-	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal, Receiver: r.renewals.Receiver(w.name)}
+	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal, Receiver: r.keyRenewals.Receiver(w.name)}
 	var left error // not nil: a choice has ended the branch
 	failed := false
-	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
+	err := r.e.writeWithRetry(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
 		w.s.branch.blockChoices()
 		defer w.s.branch.unblockChoices()
 		if left = w.s.checkBranchOpen(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
-		err := j.Receive(r.writeCtx, rec)
+		err := j.WriteReceive(r.writeCtx, rec)
 		failed = failed || err != nil
 		return &rec.Outcome, err
 	})
@@ -185,7 +185,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 // setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.
 func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 	switch w.spec.OnTimeout {
-	case TimeoutGoesOn:
+	case TimeoutReturnsValue:
 		row.Status, row.Output = store.StepCompleted, w.spec.TimeoutValue
 	case TimeoutEscalates:
 		if err := w.escalate(); err != nil {
@@ -206,7 +206,7 @@ func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 // applyOutcome returns the result that the recorded row of a wait means, in the first execution and in every
 // replay. It cancels or expires the run if the receive timed out and its Otherwise says so.
 func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
-	res := resultOf(recorded)
+	res := recordedResult(recorded)
 	if res.Failure == nil {
 		return res, nil
 	}
@@ -215,7 +215,7 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return CallResult{}, err
 		}
-		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: uuidStrings(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
+		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: uuidList(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
 		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
 			w.r.suspendAfterFailedWrite("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {

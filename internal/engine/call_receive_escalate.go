@@ -33,7 +33,7 @@ func (x *EscalationWriter) Start(q StartRequest) error {
 
 // Signal sends a signal to the run that ref names.
 func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
-	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.noteSignalSent(s.CreatedAt))
+	return x.s.r.e.sendSignal(x.ctx, x.by, ref, s, x.s.r.noteSignalSent(s.CreatedAt))
 }
 
 // escalate calls the escalation of the wait. It returns an error if the run was suspended or must end, or
@@ -41,7 +41,7 @@ func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
 // has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeCaller{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.inOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeCaller{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
 	var state *StateError
 	switch {
 	case err == nil:

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// queryAllUpTo is a number of waiting receives. Up to this number, a wake of the run lets each receive
+// maxReceivesWithoutCount is a number of waiting receives. Up to this number, a wake of the run lets each receive
 // query the database for its signal. If more receives wait, only those query for which a count found
 // unreceived signals. So a wake costs one read for the run and not one write for each receive.
-const queryAllUpTo = 8
+const maxReceivesWithoutCount = 8
 
 // waitingReceives knows which receives of a run wait, and calls those that should query the database because there
 // is a signal for them.
@@ -64,12 +64,12 @@ func (in *waitingReceives) addReceive(signal string) *waitingReceive {
 	return l
 }
 
-// mustAwaitSignalCount makes a receive that already has a row wait for a count instead of querying at once, if many
+// queueForCountIfMany makes a receive that already has a row wait for a count instead of querying at once, if many
 // receives wait. It reports whether the receive has to wait.
-func (in *waitingReceives) mustAwaitSignalCount(l *waitingReceive) bool {
+func (in *waitingReceives) queueForCountIfMany(l *waitingReceive) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.receives) <= queryAllUpTo {
+	if len(in.receives) <= maxReceivesWithoutCount {
 		return false
 	}
 	l.queueElement = l.queue.idleReceives.PushBack(l)
@@ -129,7 +129,7 @@ func (in *waitingReceives) wake() {
 
 // wakeLocked does the work of wake. The caller holds in.mu.
 func (in *waitingReceives) wakeLocked() {
-	if len(in.receives) > queryAllUpTo {
+	if len(in.receives) > maxReceivesWithoutCount {
 		in.requestCount()
 		return
 	}

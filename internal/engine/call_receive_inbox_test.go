@@ -38,7 +38,7 @@ func called(all []*waitingReceive) (indexes []int) {
 
 // takeCounts returns how many counts the run has requested from its worker since the last call of takeCounts.
 func (in *waitingReceives) takeCounts() int {
-	return len(in.r.w.signalCounts.take())
+	return len(in.r.w.signalCounts.takeAll())
 }
 
 // A wake of a run with few receives calls all of them, also one that is querying: it may have queried before
@@ -46,12 +46,12 @@ func (in *waitingReceives) takeCounts() int {
 func TestAWakeMakesFewReceivesQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		all := append(in.waiting("a", queryAllUpTo/2), in.waiting("b", queryAllUpTo-queryAllUpTo/2)...)
+		all := append(in.waiting("a", maxReceivesWithoutCount/2), in.waiting("b", maxReceivesWithoutCount-maxReceivesWithoutCount/2)...)
 		in.beginQuery(all[1])
 		in.wake()
 		in.wake()
-		if got := called(all); len(got) != queryAllUpTo {
-			t.Errorf("called %v of %d receives", got, queryAllUpTo)
+		if got := called(all); len(got) != maxReceivesWithoutCount {
+			t.Errorf("called %v of %d receives", got, maxReceivesWithoutCount)
 		}
 		if n := in.takeCounts(); n != 0 || in.r.idleTracker.activeCalls != 0 {
 			t.Errorf("%d counts were requested, %d calls are active", n, in.r.idleTracker.activeCalls)
@@ -61,7 +61,7 @@ func TestAWakeMakesFewReceivesQuery(t *testing.T) {
 			t.Error("a receive that queries is still called")
 		}
 		in.endEmptyQuery(all[0])
-		if got := called(all); len(got) != queryAllUpTo-1 {
+		if got := called(all); len(got) != maxReceivesWithoutCount-1 {
 			t.Errorf("called %v after one has queried in vain", got)
 		}
 	})
@@ -72,7 +72,7 @@ func TestAWakeMakesFewReceivesQuery(t *testing.T) {
 func TestAWakeOfManyReceivesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		all := in.waiting("a", queryAllUpTo+1)
+		all := in.waiting("a", maxReceivesWithoutCount+1)
 		for range 3 {
 			in.wake()
 		}
@@ -129,7 +129,7 @@ func TestACountWakesAsManyReceivesAsThereAreSignals(t *testing.T) {
 func TestAFailedCountWakesAllReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		all := append(in.waiting("a", queryAllUpTo), in.waiting("b", 1)...)
+		all := append(in.waiting("a", maxReceivesWithoutCount), in.waiting("b", 1)...)
 		in.wake()
 		in.beginCount()
 		in.deliverCounts(nil, false)
@@ -144,11 +144,11 @@ func TestAnOldReceiveAwaitsACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
 		var all []*waitingReceive
-		for i := range queryAllUpTo + 2 {
+		for i := range maxReceivesWithoutCount + 2 {
 			l := in.addReceive("a")
 			all = append(all, l)
-			if waits := in.mustAwaitSignalCount(l); waits != (i >= queryAllUpTo) {
-				t.Errorf("receive %d of at most %d few waits: %v", i+1, queryAllUpTo, waits)
+			if waits := in.queueForCountIfMany(l); waits != (i >= maxReceivesWithoutCount) {
+				t.Errorf("receive %d of at most %d few waits: %v", i+1, maxReceivesWithoutCount, waits)
 			} else if !waits {
 				in.beginQuery(l)
 				in.endEmptyQuery(l)
@@ -265,7 +265,7 @@ func (m *mail) step(quiet bool) bool {
 	if !quiet {
 		ready = append(ready, func() { m.stored[name]++; m.in.wake() }, func() {
 			l := &mailReceive{m.in.addReceive(name), "waits"}
-			if m.all = append(m.all, l); m.rnd.IntN(2) > 0 || !m.in.mustAwaitSignalCount(l.waitingReceive) {
+			if m.all = append(m.all, l); m.rnd.IntN(2) > 0 || !m.in.queueForCountIfMany(l.waitingReceive) {
 				m.in.beginQuery(l.waitingReceive)
 				l.does = "queries"
 			}

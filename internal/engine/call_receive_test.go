@@ -97,7 +97,7 @@ const within = 500 * time.Millisecond
 
 // atReceive is a receive of the signal "go" within the time limit.
 func atReceive(otherwise TimeoutAction) *ReceiveSpec {
-	return &ReceiveSpec{Name: "wait", Signal: "go", Within: within, HasTimeLimit: true, OnTimeout: otherwise, TimeoutValue: []byte("nobody")}
+	return &ReceiveSpec{Name: "wait", Signal: "go", TimeLimit: within, HasTimeLimit: true, OnTimeout: otherwise, TimeoutValue: []byte("nobody")}
 }
 
 // rests fails the test unless the run has nothing in progress.
@@ -164,14 +164,14 @@ func TestReceiveTimesOut(t *testing.T) {
 		status    store.Status // of the run's early end; zero: the run goes on
 	}{
 		"fails":                     {otherwise: TimeoutFails, failed: true},
-		"goes on":                   {otherwise: TimeoutGoesOn, output: "nobody"},
+		"goes on":                   {otherwise: TimeoutReturnsValue, output: "nobody"},
 		"cancels":                   {otherwise: TimeoutCancels, err: ErrCancelled, status: store.Cancelled},
 		"expires":                   {otherwise: TimeoutExpires, err: ErrTimeout, status: store.Expired},
 		"fails, signal in time":     {otherwise: TimeoutFails, sent: within - time.Millisecond, output: "go"},
-		"goes on, signal in time":   {otherwise: TimeoutGoesOn, sent: within, output: "go"},
+		"goes on, signal in time":   {otherwise: TimeoutReturnsValue, sent: within, output: "go"},
 		"cancels, signal in time":   {otherwise: TimeoutCancels, sent: within, output: "go"},
 		"escalates, signal in time": {otherwise: TimeoutEscalates, sent: within, output: "go"},
-		"goes on, signal too late":  {otherwise: TimeoutGoesOn, sent: within + time.Microsecond, output: "nobody"},
+		"goes on, signal too late":  {otherwise: TimeoutReturnsValue, sent: within + time.Microsecond, output: "nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 		"an invalid name": {act: func(r *run, _ *mailbox, spec *ReceiveSpec) *Scope { spec.Name = "a\x00"; return r.scope() }, want: naming.ErrInvalid},
 		"inside a step": {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope {
 			s := r.scope()
-			s.insideStep = true
+			s.isInsideStep = true
 			return s
 		}, want: ErrNestedStep},
 		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged, gone: true},
@@ -333,7 +333,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 			}
 			time.AfterFunc(time.Millisecond, func() { // the choice is recorded, and the contexts of the branch have not ended yet
 				r.mu.Lock()
-				b.end = &branchEnd{choice: "first", at: time.Now(), branch: b}
+				b.endByChoice = &branchEnd{choice: "first", endedAt: time.Now(), branch: b}
 				r.mu.Unlock()
 				s.send("go", "too late")
 				r.recheckWaits()

@@ -23,14 +23,14 @@ var ErrInsideTx = errors.New("durable: an engine call inside a transaction")
 
 // activeTx is a Tx step whose function is in progress.
 type activeTx struct {
-	t    *stepTask
-	over atomic.Bool // the function has returned; goroutines that it started may still make calls
+	t                *stepTask
+	functionReturned atomic.Bool // the function has returned; goroutines that it started may still make calls
 }
 
 type txContextKey struct{}
 
-// transactions holds the Tx steps in progress in this process, by goroutine.
-var transactions struct {
+// activeTransactions holds the Tx steps in progress in this process, by goroutine.
+var activeTransactions struct {
 	open atomic.Int32 // the number of entries; if it is zero, the map is not read
 	by   sync.Map     // of *transaction
 }
@@ -38,20 +38,20 @@ var transactions struct {
 // markInsideTx notes the transaction in the context for its function, and for the calling goroutine, until the
 // caller calls the returned function.
 func (t *stepTask) markInsideTx(ctx context.Context) (context.Context, func()) {
-	if _, serial := t.r.e.database.(store.SerialCommitter); !serial {
+	if _, serial := t.r.e.rawStore.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}
 	x := &activeTx{t: t}
-	self := stack.Goroutine()
-	before, nested := transactions.by.Swap(self, x)
-	transactions.open.Add(1)
+	self := stack.GoroutineID()
+	before, nested := activeTransactions.by.Swap(self, x)
+	activeTransactions.open.Add(1)
 	return context.WithValue(ctx, txContextKey{}, x), func() {
-		x.over.Store(true)
-		transactions.open.Add(-1)
+		x.functionReturned.Store(true)
+		activeTransactions.open.Add(-1)
 		if nested { // before belongs to a transaction of another store
-			transactions.by.Store(self, before)
+			activeTransactions.by.Store(self, before)
 		} else {
-			transactions.by.Delete(self)
+			activeTransactions.by.Delete(self)
 		}
 	}
 }
@@ -59,12 +59,12 @@ func (t *stepTask) markInsideTx(ctx context.Context) (context.Context, func()) {
 // CheckOutsideTx returns ErrInsideTx if the call is made inside the function of a Tx step on a store with a single writer. The
 // argument call describes the call for the error.
 func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
-	if transactions.open.Load() == 0 {
+	if activeTransactions.open.Load() == 0 {
 		return nil
 	}
 	x, inside := ctx.Value(txContextKey{}).(*activeTx)
 	if !inside || !x.blocksWriterOf(e) {
-		own, _ := transactions.by.Load(stack.Goroutine())
+		own, _ := activeTransactions.by.Load(stack.GoroutineID())
 		if x, inside = own.(*activeTx); !inside || !x.blocksWriterOf(e) {
 			return nil
 		}
@@ -75,5 +75,5 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 }
 
 func (x *activeTx) blocksWriterOf(e *Engine) bool {
-	return !x.over.Load() && x.t.r.e.database == e.database
+	return !x.functionReturned.Load() && x.t.r.e.rawStore == e.rawStore
 }

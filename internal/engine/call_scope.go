@@ -22,7 +22,7 @@ type Scope struct {
 	stepsCtx     context.Context // the parent of the steps' contexts
 	compensating bool            // the scope of compensations, which are executed after the function has returned
 	branch       *Branch         // the branch of the scope; nil: the workflow function itself
-	insideStep   bool            // calls in the scope are made with the context of a step's function
+	isInsideStep bool            // calls in the scope are made with the context of a step's function
 }
 
 // WithContext returns the scope for a call that is made with ctx. The context of a step's function marks the
@@ -35,14 +35,14 @@ func (s *Scope) WithContext(ctx context.Context) *Scope {
 		return s
 	}
 	inside := *s
-	inside.insideStep = true
+	inside.isInsideStep = true
 	return &inside
 }
 
 // isInsideCall reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
 func (s *Scope) isInsideCall() bool {
-	return s.insideStep || !(s.branch != nil && s.branch.isNode) && s.r.idleTracker.executing() && isInsideStep()
+	return s.isInsideStep || !(s.branch != nil && s.branch.isNode) && s.r.idleTracker.hasExecutingCall() && isInsideStep()
 }
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is
@@ -77,7 +77,7 @@ func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
-		s.branch.callRefused = s.branch.callRefused || !s.branch.parentsEndTime().IsZero()
+		s.branch.hasRefusedCall = s.branch.hasRefusedCall || !s.branch.earliestEndTime().IsZero()
 	}
 	if d := s.r.forcedEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCalls(err)
@@ -92,7 +92,7 @@ func (s *Scope) endReasonLocked() error {
 		return ErrSuspended
 	case s.compensating:
 		return nil
-	case !s.branch.parentsEndTime().IsZero():
+	case !s.branch.earliestEndTime().IsZero():
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
 	case r.forcedEnd != nil:
 		return r.forcedEnd.cause
@@ -115,8 +115,8 @@ func (s *Scope) Address() string { return s.r.row.Address() }
 // Workflow returns the name of the run's workflow.
 func (s *Scope) Workflow() string { return s.r.row.Workflow }
 
-// Replaying reports whether the run has executed nothing new yet in this process.
-func (s *Scope) Replaying() bool { return !s.r.pastReplay.Load() }
+// IsReplaying reports whether the run has executed nothing new yet in this process.
+func (s *Scope) IsReplaying() bool { return !s.r.pastReplay.Load() }
 
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
@@ -128,15 +128,15 @@ func (s *Scope) DisplayName(name string) string { return naming.Display(s.prefix
 // where the user's code made the call. If there is no terminal row, beginCall returns an error if the
 // scope can do nothing new. A started child needs no terminal row, because history holds only its start.
 func (s *Scope) beginCall(full string, kind store.Kind, site uintptr) (*store.Step, error) {
-	recorded, err := s.beginOpenCall(full, kind, site)
+	recorded, err := s.beginCallWithoutHold(full, kind, site)
 	if errors.Is(err, ErrDiverged) {
-		s.diverged(full, err)
+		s.reportDivergence(full, err)
 	}
 	return recorded, err
 }
 
-// beginOpenCall does the same as beginCall, but does not hold the run if the call diverges.
-func (s *Scope) beginOpenCall(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+// beginCallWithoutHold does the same as beginCall, but does not hold the run if the call diverges.
+func (s *Scope) beginCallWithoutHold(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	recorded, err := s.beginCallLocked(full, kind, site)
@@ -146,18 +146,18 @@ func (s *Scope) beginOpenCall(full string, kind store.Kind, site uintptr) (*stor
 	return recorded, s.checkOpenLocked()
 }
 
-// beginLive is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
+// beginLiveCall is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
 // error if the call must not be executed.
-func (s *Scope) beginLive(full string, kind store.Kind, recorded *store.Step) error {
+func (s *Scope) beginLiveCall(full string, kind store.Kind, recorded *store.Step) error {
 	if s.r.checksMissingCalls {
 		s.r.mu.Lock()
 		err := s.checkMissingCallsLocked(full, kind, recorded)
 		s.r.mu.Unlock()
 		if err != nil {
-			return s.diverged(full, err)
+			return s.reportDivergence(full, err)
 		}
 	}
-	return s.noteLiveCall(full, kind)
+	return s.refuseInPreflight(full, kind)
 }
 
 // beginCallLocked does the same as beginCall, but does not check whether the scope can do anything new. r.mu is
@@ -185,8 +185,8 @@ func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*st
 // in their history, because these calls may register compensations. r.mu is held.
 func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 	r := s.r
-	if len(full) > naming.MaxFull {
-		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", naming.ErrInvalid, naming.Display(full), len(full), naming.MaxFull)
+	if len(full) > naming.MaxScopedName {
+		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", naming.ErrInvalid, naming.Display(full), len(full), naming.MaxScopedName)
 	}
 	over := r.goroutines.allReturned || r.goroutines.functionReturned && s.branch == nil
 	if r.suspension == nil && over && isInsideStep() {

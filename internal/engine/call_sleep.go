@@ -25,7 +25,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if s.isInsideCall() {
 			return nestedCallError(r, full)
 		}
-		if err := s.beginLive(full, store.KindSleep, nil); err != nil {
+		if err := s.beginLiveCall(full, store.KindSleep, nil); err != nil {
 			return err
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
@@ -33,7 +33,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		}
 	}
 	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepEndedBefore(recorded) {
-		if err := s.noteLiveCall(full, store.KindSleep); err != nil {
+		if err := s.refuseInPreflight(full, store.KindSleep); err != nil {
 			return err
 		}
 		r.pastReplay.Store(true) // what follows was not executed before
@@ -50,7 +50,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 func (r *run) sleepEndedBefore(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.beganSince(sleep.Seq, sleep.NextAt)
+	return r.anyBeganSince(sleep.Seq, sleep.NextAt)
 }
 
 // inEndedBranch reports whether a choice has ended the branch of the scope, or a branch around it.
@@ -60,7 +60,7 @@ func (s *Scope) inEndedBranch() bool {
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	return !s.branch.parentsEndTime().IsZero()
+	return !s.branch.earliestEndTime().IsZero()
 }
 
 // checkBranchOpen returns the result of checkOpen if a choice has ended the branch, and nil otherwise.
@@ -83,7 +83,7 @@ func (s *Scope) checkSleepEnded(due time.Time) error {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at := s.branch.parentsEndTime(); !at.IsZero() && due.After(at) {
+	if at := s.branch.earliestEndTime(); !at.IsZero() && due.After(at) {
 		return s.checkOpenLocked()
 	}
 	if due.After(r.latestSleepEnd) {
@@ -99,7 +99,7 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 	t := &stepTask{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
 	w := t.newStepWrite(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.firstBegan).Truncate(time.Microsecond)
-	if _, _, err := t.write(w); err != nil {
+	if _, _, err := t.commitRow(w); err != nil {
 		return nil, err
 	}
 	if w.Outcome == store.Adopted {

@@ -17,38 +17,38 @@ type startedMarker struct {
 	task  *stepTask
 	timer clock.ResettableTimer // nil: the marker has never been armed
 
-	mu      sync.Mutex
-	settled bool
-	write   *store.StepWrite
-	entry   *journal.Entry
+	mu       sync.Mutex
+	hasEnded bool
+	write    *store.StepWrite
+	entry    *journal.Entry
 }
 
-// armMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
+// startMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
 // creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the
 // engine and not to the run: with many runs, only what the processor has just used is in its caches.
-func (t *stepTask) armMarker() *startedMarker {
+func (t *stepTask) startMarker() *startedMarker {
 	m, _ := t.r.e.markerPool.Get().(*startedMarker)
 	if m == nil {
 		m = new(startedMarker)
 	}
 	m.task = t
-	m.arm()
+	m.startTimer()
 	return m
 }
 
-func (m *startedMarker) arm() {
+func (m *startedMarker) startTimer() {
 	after := m.task.r.e.cfg.MarkAfter
 	if m.timer == nil {
-		m.timer = m.task.r.e.clock.AfterFunc(after, m.append)
+		m.timer = m.task.r.e.clock.AfterFunc(after, m.appendToJournal)
 		return
 	}
 	m.timer.Reset(after)
 }
 
-func (m *startedMarker) append() {
+func (m *startedMarker) appendToJournal() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.settled {
+	if m.hasEnded {
 		return
 	}
 	w := m.task.newStepWrite(store.StepStarted, nil, nil)
@@ -57,10 +57,10 @@ func (m *startedMarker) append() {
 	}
 }
 
-// settle ends the marker when the attempt is over, and records whether its row was committed. It returns
+// endMarker ends the marker when the attempt is over, and records whether its row was committed. It returns
 // ErrSuspended if the write was fenced. It ignores a marker that could not be written, because the
 // attempt's own write then fails for the same reason.
-func (m *startedMarker) settle() error {
+func (m *startedMarker) endMarker() error {
 	if m.timer == nil {
 		return nil
 	}
@@ -71,13 +71,13 @@ func (m *startedMarker) settle() error {
 		return nil
 	}
 	m.mu.Lock()
-	m.settled = true
+	m.hasEnded = true
 	entry, w := m.entry, m.write
 	m.mu.Unlock()
 	if entry == nil {
 		return nil
 	}
-	committed, err := m.task.r.e.journal.SettleMarker(entry)
+	committed, err := m.task.r.e.journal.WithdrawOrAwaitMarker(entry)
 	if err != nil || !committed {
 		return nil
 	}
@@ -95,14 +95,14 @@ func (m *startedMarker) settle() error {
 // reports whether another execution had already recorded the step; res is then the recorded result.
 func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) {
 	w := t.newStepWrite(store.StepStarted, nil, nil)
-	res, _, err = t.write(w)
+	res, _, err = t.commitRow(w)
 	return res, w.Outcome == store.Adopted, err
 }
 
-// mayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
+// checkMayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
 // before the call, because the preceding write or Verify function may have lasted until the lease ended,
 // or until the run was paused or cancelled.
-func (t *stepTask) mayBegin() error {
+func (t *stepTask) checkMayBegin() error {
 	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
 		t.r.loseOwnership()
 	}
@@ -116,7 +116,7 @@ func (t *stepTask) mayBegin() error {
 func (t *stepTask) takeBackMarker() {
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
-	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {
+	if err := t.r.e.journal.WriteStep(t.r.writeCtx, w); err != nil {
 		t.r.logger().Warn("the started marker of a step whose function was not called could not be taken back; its outcome counts as unknown",
 			telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 	}

@@ -29,7 +29,7 @@ type CallSpec struct {
 
 	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
 	// attempt. Nil means no retry.
-	Retry func(attempt int32) (time.Duration, bool)
+	RetryDelay func(attempt int32) (time.Duration, bool)
 
 	CallSite       uintptr       // where the user's code made the call
 	AttemptTimeout time.Duration // the limit of one attempt; zero: none
@@ -100,7 +100,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 		return CallResult{}, err
 	}
 	if recorded != nil && recorded.Status.IsTerminal() {
-		return resultOf(recorded), nil
+		return recordedResult(recorded), nil
 	}
 	if recorded == nil {
 		if err := naming.Check("step", spec.Name); err != nil {
@@ -110,17 +110,17 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	if s.isInsideCall() {
 		return CallResult{}, nestedCallError(r, name)
 	}
-	if err := s.beginLive(name, spec.Kind, recorded); err != nil {
+	if err := s.beginLiveCall(name, spec.Kind, recorded); err != nil {
 		return CallResult{}, err
 	}
-	return s.execute(spec, name, recorded)
+	return s.executeCall(spec, name, recorded)
 }
 
-func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (CallResult, error) {
+func (s *Scope) executeCall(spec *CallSpec, name string, recorded *store.Step) (CallResult, error) {
 	t := &stepTask{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
 	s.r.idleTracker.beginBusy()
 	defer s.r.idleTracker.endBusy()
-	return t.execute()
+	return t.executeAttempts()
 }
 
 // nameInMetrics returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
@@ -132,15 +132,15 @@ func (t *stepTask) nameInMetrics() string {
 	return t.spec.Name
 }
 
-func resultOf(s *store.Step) CallResult {
+func recordedResult(s *store.Step) CallResult {
 	if s.Status == store.StepFailed {
 		return CallResult{Failure: record.DecodeFailure(s.Error)}
 	}
 	return CallResult{Output: s.Output}
 }
 
-// execute executes attempts until the step has an outcome.
-func (t *stepTask) execute() (CallResult, error) {
+// executeAttempts executes attempts until the step has an outcome.
+func (t *stepTask) executeAttempts() (CallResult, error) {
 	t.attempt, t.firstBegan = 1, t.r.e.clock.Now()
 	if row := t.recorded; row == nil {
 		t.seq = t.s.nextSeq(t.spec.CallSite)
@@ -150,8 +150,8 @@ func (t *stepTask) execute() (CallResult, error) {
 		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
 			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
 		}
-		if row.Status == store.StepStarted && t.spec.Retry != nil {
-			if _, more := t.spec.Retry(row.Attempt); !more {
+		if row.Status == store.StepStarted && t.spec.RetryDelay != nil {
+			if _, more := t.spec.RetryDelay(row.Attempt); !more {
 				return t.failCrashedLastAttempt(row.Attempt)
 			}
 		}
@@ -162,7 +162,7 @@ func (t *stepTask) execute() (CallResult, error) {
 		}
 	}
 	for {
-		if err := t.mayBegin(); err != nil {
+		if err := t.checkMayBegin(); err != nil {
 			return CallResult{}, err
 		}
 		result, next, err := t.executeAttempt()
@@ -179,7 +179,7 @@ func (t *stepTask) execute() (CallResult, error) {
 // failCrashedLastAttempt fails a step whose last allowed attempt ended with its process.
 func (t *stepTask) failCrashedLastAttempt(attempt int32) (CallResult, error) {
 	t.attempt = attempt
-	res, _, err := t.write(t.newStepWrite(store.StepFailed, nil, &record.Failure{
+	res, _, err := t.commitRow(t.newStepWrite(store.StepFailed, nil, &record.Failure{
 		Message:  fmt.Sprintf("attempt %d, the last that its retry policy allows, ended with its process, and what it did is not known", attempt),
 		Codes:    []string{record.CodeOutcomeUnknown},
 		Attempts: attempt,
@@ -213,25 +213,25 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		if res, done, err := t.commitStartedMarker(); done || err != nil {
 			return res, time.Time{}, err
 		}
-		if err := t.mayBegin(); err != nil {
+		if err := t.checkMayBegin(); err != nil {
 			t.takeBackMarker()
 			return CallResult{}, time.Time{}, err
 		}
 		m = &startedMarker{task: t} // without a timer, because the started marker is committed already
 	} else {
-		m = t.armMarker()
+		m = t.startMarker()
 	}
 	began := time.Now()
 	got, err := t.callWithTimeouts()
 	leave()
-	if merr := m.settle(); merr != nil && err == nil {
+	if merr := m.endMarker(); merr != nil && err == nil {
 		err = merr
 	}
 	if err != nil {
 		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
 		return CallResult{}, time.Time{}, err
 	}
-	t.r.e.telemetry.Attempted(t.r.ctx, t.r.row.Workflow, t.nameInMetrics(), t.attempt, time.Since(began), got.failure.ErrorType())
+	t.r.e.telemetry.RecordAttempt(t.r.ctx, t.r.row.Workflow, t.nameInMetrics(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
 		return t.recordFailure(got.failure)
 	}
@@ -241,7 +241,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		res, _, err = t.outcomeAfterWrite(w)
 	} else {
 		w = t.newStepWrite(store.StepCompleted, got.out.Bytes, nil)
-		res, _, err = t.write(w)
+		res, _, err = t.commitRow(w)
 	}
 	if err == nil && w.Outcome == store.Written && res.Failure == nil {
 		res.Value = got.out.Value
@@ -260,7 +260,7 @@ func (t *stepTask) takeBackInterrupted(suspended bool) {
 	t.noteFailedAttempt(t.r.e.clock.Now(), nil, time.Time{})
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
-	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {
+	if err := t.r.e.journal.WriteStep(t.r.writeCtx, w); err != nil {
 		t.r.logger().Warn("an interrupted attempt could not be noted; it will count as one that died", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 	}
 }
@@ -275,7 +275,7 @@ func (t *stepTask) recordFailure(f *record.Failure) (CallResult, time.Time, erro
 	if again {
 		w := t.newStepWrite(store.StepBackoff, nil, f)
 		w.Step.NextAt = next
-		res, _, err := t.write(w)
+		res, _, err := t.commitRow(w)
 		if err != nil || w.Outcome == store.Adopted {
 			return res, time.Time{}, err
 		}
@@ -283,15 +283,15 @@ func (t *stepTask) recordFailure(f *record.Failure) (CallResult, time.Time, erro
 			append(t.attemptAttrs(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
 		return CallResult{}, next, nil
 	}
-	return t.write(t.newStepWrite(store.StepFailed, nil, f))
+	return t.commitRow(t.newStepWrite(store.StepFailed, nil, f))
 }
 
 // nextAttemptAt returns when the step is retried after the failure, and whether it is retried at all.
 func (t *stepTask) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, bool) {
-	if f.Permanent || t.spec.Retry == nil {
+	if f.Permanent || t.spec.RetryDelay == nil {
 		return time.Time{}, false
 	}
-	delay, ok := t.spec.Retry(t.attempt)
+	delay, ok := t.spec.RetryDelay(t.attempt)
 	if !ok {
 		return time.Time{}, false
 	}
@@ -328,25 +328,25 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 	return w
 }
 
-// write commits the row, and returns the step's outcome. It also writes the result of a run that is
+// commitRow commits the row, and returns the step's outcome. It also writes the result of a run that is
 // leaving memory: the fence decides whether the database accepts it.
-func (t *stepTask) write(w *store.StepWrite) (CallResult, time.Time, error) {
+func (t *stepTask) commitRow(w *store.StepWrite) (CallResult, time.Time, error) {
 	r := t.r
-	if r.e.coded != nil {
-		r.e.coded.SealStep(w)
+	if r.e.codecStore != nil {
+		r.e.codecStore.SealStep(w)
 	}
-	err := r.e.journal.Step(r.writeCtx, w)
+	err := r.e.journal.WriteStep(r.writeCtx, w)
 	if err == nil && w.Outcome == store.Locked {
 		err = errRowLocked
 	}
-	if MayPassOnRetry(err) {
-		err = r.e.persistAlone(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.writeCtx, w) }, err)
+	if MaySucceedOnRetry(err) {
+		err = r.e.retryWriteAlone(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.WriteStep(r.writeCtx, w) }, err)
 	}
 	switch {
 	case err == nil:
 		return t.outcomeAfterWrite(w)
 	case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
-		return t.write(t.newStepWrite(store.StepFailed, nil, &record.Failure{
+		return t.commitRow(t.newStepWrite(store.StepFailed, nil, &record.Failure{
 			Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{record.CodeRefused}, Attempts: t.attempt, Permanent: true,
 		}))
 	}
@@ -359,15 +359,15 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 	switch w.Outcome {
 	case store.Written:
 		t.hasRow = true
-		t.reportFailure(w)
+		t.logStepFailure(w)
 		t.r.clearSuspect()
 		t.r.applyControl(w.RunState.Control)
-		return resultOf(&w.Step), time.Time{}, nil
+		return recordedResult(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {
 			return CallResult{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
 		}
-		return resultOf(w.Recorded), time.Time{}, t.r.holdIfUnreadable(w.Recorded)
+		return recordedResult(w.Recorded), time.Time{}, t.r.holdIfUnreadable(w.Recorded)
 	default:
 		return CallResult{}, time.Time{}, t.handleFencedStep(w.RunState)
 	}

@@ -42,20 +42,20 @@ func (t *stepTask) awaitStepSlot(atMost time.Duration) (leave func(), err error)
 	}
 	t.slot = slot
 	if waited {
-		if err := t.mayBegin(); err != nil {
-			slot.Leave()
+		if err := t.checkMayBegin(); err != nil {
+			slot.Release()
 			return nil, err
 		}
 		if !t.hasRow && t.attempt == 1 && t.spec.Permit == nil {
 			t.firstBegan = t.r.e.clock.Now() // the total timeout counts from here; with a permit, from the arrival in the line
 		}
 	}
-	return slot.Leave, nil
+	return slot.Release, nil
 }
 
-// releaseSlotsDuringWait lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
+// lendSlotsDuringWait lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
 // its run. The returned function takes both again.
-func releaseSlotsDuringWait(ctx context.Context) (regain func()) {
+func lendSlotsDuringWait(ctx context.Context) (regain func()) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
 		return func() {}

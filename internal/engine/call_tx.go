@@ -46,7 +46,7 @@ type TxAttempt struct {
 	t           *stepTask
 	w           *store.StepWrite
 	isOwnOutput bool   // the output is recorded as the function returned it
-	plain       []byte // the output before a codec has encoded it
+	plainOutput []byte // the output before a codec has encoded it
 }
 
 // BeginFunction must be called right before each call of the function, which may be called more than once.
@@ -59,10 +59,10 @@ func (x *TxAttempt) SetOutput(output []byte) error {
 		return errAttemptTimeout
 	}
 	x.w.Step.Output, x.isOwnOutput = x.t.outputToRecord(output)
-	x.plain = x.w.Step.Output
-	if own := x.t.r.e.coded; own != nil {
+	x.plainOutput = x.w.Step.Output
+	if own := x.t.r.e.codecStore; own != nil {
 		var err error
-		if x.w.Step.Output, err = own.StepOutput(&x.w.Step); err != nil {
+		if x.w.Step.Output, err = own.EncodeStepOutput(&x.w.Step); err != nil {
 			return err
 		}
 	}
@@ -101,9 +101,9 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
 		x := &TxAttempt{t: t, w: w, isOwnOutput: true}
 		value, f := t.spec.Transact(ctx, w, x)
-		w.Step.Output = x.plain
-		if t.r.e.coded != nil && w.Recorded != nil {
-			t.r.e.coded.OpenStep(w.Recorded)
+		w.Step.Output = x.plainOutput
+		if t.r.e.codecStore != nil && w.Recorded != nil {
+			t.r.e.codecStore.OpenStep(w.Recorded)
 		}
 		switch {
 		case f == nil:
@@ -111,18 +111,18 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 				value = nil // the caller decodes it from the record
 			}
 			got = attemptResult{selfCommitted: w, out: AttemptOutput{Bytes: w.Step.Output, Value: value}}
-		case f.Held == nil:
+		case f.CommitError == nil:
 			got = attemptResult{failure: f}
 		default:
 			got = attemptResult{failure: f}
-			return f.Held
+			return f.CommitError
 		}
 		return nil
 	})
 	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
 	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
-	if err != nil && (t.s.stepsCtx.Err() == nil || errors.Is(got.failure.Held, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
-		t.r.suspendHeld("commit step", t.name, got.failure.Held)
+	if err != nil && (t.s.stepsCtx.Err() == nil || errors.Is(got.failure.CommitError, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
+		t.r.suspendHeld("commit step", t.name, got.failure.CommitError)
 		return attemptResult{err: ErrSuspended}
 	}
 	return got

@@ -11,7 +11,7 @@ import (
 
 const (
 	defaultClaimLimit     = 256                    // default of Config.ClaimLimit: runs taken by one claim
-	shortestPoll          = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
+	minClaimPoll          = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
 	claimMaxSlotWait      = 2 * time.Millisecond   // how long a claim waits for more free slots
 	claimWaitFraction     = 4                      // a claim does not wait if one slot in this many is free
 	slotFractionForStarts = 8                      // one slot in this many is left to starts of this process
@@ -45,7 +45,7 @@ func (w *worker) leadClaims(ctx context.Context) {
 	g, pace := w.claims, newClaimPace(&w.e.cfg)
 	for ctx.Err() == nil {
 		prefetch := 0
-		if pace.full {
+		if pace.isFull {
 			if prefetch = w.awaitSlots(ctx); ctx.Err() != nil {
 				return
 			}
@@ -58,10 +58,10 @@ func (w *worker) leadClaims(ctx context.Context) {
 			sleepCtx(ctx, pace.noteFailure(limit))
 			continue
 		case limit == 0:
-			pace.full = true
+			pace.isFull = true
 			continue
 		}
-		pace.maxPoll = w.fleet.claimPoll(&w.e.cfg, w.e.clock.Now(), got.nextDue, g.size())
+		pace.maxPoll = w.otherWorkers.claimPoll(&w.e.cfg, w.e.clock.Now(), got.nextDue, g.size())
 		if pace.noteSuccess(got.runCount, got.reachedLimit); !got.reachedLimit {
 			w.awaitWork(ctx, pace.pollDelay, got.nextDue)
 		}
@@ -75,9 +75,9 @@ type claimResult struct {
 	nextDue      time.Time // when the next run is due; zero: not known
 }
 
-// claim claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
+// claimRuns claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
 // does not use. The worker claims what it may execute itself, and need not have a share.
-func (w *worker) claim(shares []claimShare) (claimResult, error) {
+func (w *worker) claimRuns(shares []claimShare) (claimResult, error) {
 	return w.claimWith(shares, w.setQueueRules)
 }
 
@@ -88,7 +88,7 @@ func (w *worker) claimWith(shares []claimShare, setRules func(context.Context, *
 	for i := range shares {
 		s := &shares[i]
 		defer s.free.Release()
-		q.Limit += s.free.Len()
+		q.Limit += s.free.Capacity()
 		q.MaxSuspects = min(q.MaxSuspects, s.w.claimableSuspects())
 	}
 	if q.Worker = shares[0].w.id; len(shares) > 1 {
@@ -110,10 +110,10 @@ func (w *worker) claimWith(shares []claimShare, setRules func(context.Context, *
 		s := shareOf(shares, c.Run.Owner.UUID)
 		s.w.e.counters.claimedRuns.Add(1)
 		if c.Run.Status == store.Paused {
-			w.reportPause(&c.Run, q.Now)
+			w.logPausedByClaim(&c.Run, q.Now)
 			continue
 		}
-		s.w.startExecution(c, s.w.waitedForClaim(&c.Run, q.Now), &s.free)
+		s.w.startExecution(c, s.w.claimDelay(&c.Run, q.Now), &s.free)
 		s.w.queueAdmitter.noteRunClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
@@ -151,9 +151,9 @@ func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery, shares [
 	return claims, err
 }
 
-// waitedForClaim returns how long the run was claimable before this claim. It returns zero for a run that was
+// claimDelay returns how long the run was claimable before this claim. It returns zero for a run that was
 // claimed before, because its row does not hold the time then.
-func (w *worker) waitedForClaim(r *store.Run, now time.Time) time.Duration {
+func (w *worker) claimDelay(r *store.Run, now time.Time) time.Duration {
 	if r.Epoch.Count > 1 {
 		return 0
 	}

@@ -33,7 +33,7 @@ func (w *worker) claimExpired() (wait time.Duration) {
 		c.rows, c.rules = rows, store.NewExpiredClaimRules(rows.live)
 	}
 	beyond := w.slots.AcquireBeyond(maxExpiring)
-	if beyond.Len() == 0 {
+	if beyond.Capacity() == 0 {
 		return min(wait, 10*expiringRunPoll) // those that were claimed have not ended yet
 	}
 	got, err := w.claimWith([]claimShare{{w: w, free: beyond}}, func(_ context.Context, q *store.ClaimQuery) (capped bool) {

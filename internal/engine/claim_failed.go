@@ -30,7 +30,7 @@ const (
 
 // failedClaims holds the queries of failed claims, and of failed starts, whose runs the worker searches for.
 type failedClaims struct {
-	added notifier // wakes failedClaimLoop
+	wakeLoop notifier // wakes failedClaimLoop
 
 	mu      sync.Mutex
 	queries []store.ClaimQuery
@@ -41,7 +41,7 @@ func (f *failedClaims) add(q store.ClaimQuery) {
 	f.mu.Lock()
 	f.queries = append(f.queries, q)
 	f.mu.Unlock()
-	f.added.notify()
+	f.wakeLoop.notify()
 }
 
 // all returns the failed claims.
@@ -74,7 +74,7 @@ func (w *worker) addUncertainStart(own []*store.StartWrite, err error) {
 func (w *worker) failedClaimLoop(ctx context.Context) {
 	for {
 		select {
-		case <-w.failedClaims.added:
+		case <-w.failedClaims.wakeLoop:
 		case <-ctx.Done():
 			return
 		}
@@ -116,7 +116,7 @@ func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (do
 	for i, l := range leases {
 		writes.Go(func() {
 			end := &store.OwnershipEnd{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
-			errs[i] = w.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
+			errs[i] = w.e.writeWithRetry(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.WriteOwnershipEnd(ctx, end) })
 		})
 	}
 	writes.Wait()

@@ -55,9 +55,9 @@ func (e *Engine) openClaimGroup() *claimGroup {
 	}
 	workflows, queues := e.claimFilter.Names()
 	list := func(names []string) string { return strings.Join(names, "\x00") }
-	pinned := make([]string, 0, len(e.pinned))
-	for _, name := range slices.Sorted(maps.Keys(e.pinned)) {
-		pinned = append(pinned, fmt.Sprint(name, "\x00", e.pinned[name]))
+	pinned := make([]string, 0, len(e.pinnedWorkflows))
+	for _, name := range slices.Sorted(maps.Keys(e.pinnedWorkflows)) {
+		pinned = append(pinned, fmt.Sprint(name, "\x00", e.pinnedWorkflows[name]))
 	}
 	key := claimGroupKey{e.store, list(workflows), list(queues), list(pinned), e.cfg.Version, e.cfg.Lease, e.cfg.Poll, e.cfg.crashesBeforePause(), e.cfg.ClaimLimit}
 	return sharer.SharedValue(key, func() any { return newClaimGroup() }).(*claimGroup)
@@ -110,7 +110,7 @@ func (g *claimGroup) hintDelay(now time.Time) time.Duration {
 	defer g.mu.Unlock()
 	first := time.Duration(0)
 	for i, m := range g.members {
-		if d := m.fleet.hintDelay(now); i == 0 || d < first {
+		if d := m.otherWorkers.hintDelay(now); i == 0 || d < first {
 			first = d
 		}
 	}
@@ -132,17 +132,17 @@ func (g *claimGroup) reserve(pace *claimPace, prefetch int) (shares []claimShare
 		m := g.members[(g.turn+i)%n]
 		part := (left + n - i - 1) / (n - i) // of what is left, an equal part
 		leave, places := 0, 0
-		if !pace.full {
+		if !pace.isFull {
 			leave = max(1, m.e.cfg.Concurrency/slotFractionForStarts)
 		} else if prefetch > 0 {
 			places = min(prefetch, m.slots.PrefetchRoom())
 		}
-		free := m.slots.Acquire(part, leave, places)
-		if free.Len() == 0 {
+		free := m.slots.Reserve(part, leave, places)
+		if free.Capacity() == 0 {
 			continue
 		}
-		left -= free.Len()
-		prefetch -= free.Len() - free.Slots()
+		left -= free.Capacity()
+		prefetch -= free.Capacity() - free.UnassignedSlots()
 		shares = append(shares, claimShare{m, free})
 	}
 	return shares
@@ -155,7 +155,7 @@ func (g *claimGroup) claimNext(leader *worker, pace *claimPace, prefetch int) (l
 	defer g.mu.Unlock()
 	shares := g.reserve(pace, prefetch)
 	for i := range shares {
-		limit += shares[i].free.Len()
+		limit += shares[i].free.Capacity()
 	}
 	if limit == 0 {
 		return 0, got, nil
@@ -166,7 +166,7 @@ func (g *claimGroup) claimNext(leader *worker, pace *claimPace, prefetch int) (l
 	if leader.hasBoundedQueues(leader.ctx) { // each member leaves out other queues
 		got, err = claimEach(shares)
 	} else {
-		got, err = leader.claim(shares)
+		got, err = leader.claimRuns(shares)
 	}
 	return limit, got, err
 }
@@ -174,7 +174,7 @@ func (g *claimGroup) claimNext(leader *worker, pace *claimPace, prefetch int) (l
 // claimEach claims for one share after the other.
 func claimEach(shares []claimShare) (got claimResult, err error) {
 	for i := range shares {
-		one, failed := shares[i].w.claim(shares[i : i+1])
+		one, failed := shares[i].w.claimRuns(shares[i : i+1])
 		if failed != nil {
 			for j := range shares[i:] {
 				shares[i+j].free.Release()
@@ -193,7 +193,7 @@ func ownersOf(shares []claimShare, limit int) []uuid.UUID {
 	owners := make([]uuid.UUID, 0, limit)
 	for round := 0; len(owners) < limit; round++ {
 		for i := range shares {
-			if shares[i].free.Len() > round {
+			if shares[i].free.Capacity() > round {
 				owners = append(owners, shares[i].w.id)
 			}
 		}

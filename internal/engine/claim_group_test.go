@@ -41,7 +41,7 @@ func newGroup(t *testing.T, s *claimRecorder, concurrency ...int) (members []*wo
 	}
 	for _, n := range concurrency {
 		e := New(s, Config{Lease: time.Minute, Poll: time.Second, Concurrency: n, Telemetry: tel, Definitions: []*WorkflowDefinition{{Name: "w"}}})
-		if err := e.clock.Ensure(t.Context(), s); err != nil {
+		if err := e.clock.EnsureReading(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		w := newWorker(e)
@@ -56,7 +56,7 @@ func newGroup(t *testing.T, s *claimRecorder, concurrency ...int) (members []*wo
 // claimOnce makes the first member claim once for all, with all free slots up to limit.
 func claimOnce(t *testing.T, members []*worker, limit int) (slotCount int, err error) {
 	t.Helper()
-	pace := claimPace{limit: limit, full: true}
+	pace := claimPace{limit: limit, isFull: true}
 	slotCount, _, err = members[0].claims.claimNext(members[0], &pace, 0)
 	for _, m := range members {
 		if n := m.slots.Counts().Taken; n != 0 {
@@ -87,8 +87,8 @@ func TestOneClaimRequestsTheFreeSlotsOfAllMembers(t *testing.T) {
 	} {
 		s := new(claimRecorder)
 		members := newGroup(t, s, 3, 5, 1)
-		taken := members[1].slots.Acquire(c.taken, 0, 0)
-		pace := claimPace{limit: c.limit, full: true}
+		taken := members[1].slots.Reserve(c.taken, 0, 0)
+		pace := claimPace{limit: c.limit, isFull: true}
 		n, _, err := members[0].claims.claimNext(members[0], &pace, 0)
 		taken.Release()
 		if err != nil || len(s.got) != 1 {
@@ -175,9 +175,9 @@ func TestAGroupHasTheTurnOfItsFirstMember(t *testing.T) {
 	members := newGroup(t, new(claimRecorder), 1, 1)
 	now := time.Unix(0, 0)
 	for i, m := range members {
-		m.fleet.recordPeers(&store.Peers{Live: 9, Before: 7 - 4*i})
+		m.otherWorkers.recordPeers(&store.Peers{Live: 9, LiveWithLowerID: 7 - 4*i})
 	}
-	if got, want := members[0].claims.hintDelay(now), members[1].fleet.hintDelay(now); got != want || got <= 0 {
+	if got, want := members[0].claims.hintDelay(now), members[1].otherWorkers.hintDelay(now); got != want || got <= 0 {
 		t.Errorf("the group claims after %v, want %v", got, want)
 	}
 }
@@ -188,8 +188,8 @@ func TestALaterNotificationHasATurnOfItsOwn(t *testing.T) {
 		w := newGroup(t, new(claimRecorder), 1)[0]
 		<-w.claims.hints          // that it has joined
 		turn := func(place int) { // in a fleet of ten
-			now := w.e.clock.Now().UnixNano() / int64(hintTurn)
-			w.fleet.recordPeers(&store.Peers{Live: 9, Before: (place + 10 - int(now%10)) % 10})
+			now := w.e.clock.Now().UnixNano() / int64(firstWorkerTurn)
+			w.otherWorkers.recordPeers(&store.Peers{Live: 9, LiveWithLowerID: (place + 10 - int(now%10)) % 10})
 		}
 		began := time.Now()
 		done := make(chan time.Duration, 1)

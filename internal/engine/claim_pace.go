@@ -11,24 +11,24 @@ type claimPace struct {
 	maxPoll  time.Duration // the longest poll: Config.Poll, or that of fleet.claimPoll
 
 	limit      int           // how many runs the next claim takes at most
-	full       bool          // all slots are taken, or the last claim took as many runs as its limit
+	isFull     bool          // all slots are taken, or the last claim took as many runs as its limit
 	pollDelay  time.Duration // how long to wait for work after the last claim, if it was not full
 	retryDelay time.Duration // about how long to wait after the next claim that fails
 }
 
 func newClaimPace(cfg *Config) claimPace {
-	return claimPace{maxLimit: cfg.ClaimLimit, maxPoll: cfg.Poll, limit: cfg.ClaimLimit, pollDelay: shortestPoll, retryDelay: firstClaimRetryDelay}
+	return claimPace{maxLimit: cfg.ClaimLimit, maxPoll: cfg.Poll, limit: cfg.ClaimLimit, pollDelay: minClaimPoll, retryDelay: firstClaimRetryDelay}
 }
 
 // noteSuccess records a claim that took the given number of runs.
 func (p *claimPace) noteSuccess(runs int, full bool) {
 	p.limit = min(2*p.limit, p.maxLimit)
 	p.retryDelay = firstClaimRetryDelay
-	p.full = full
+	p.isFull = full
 	if runs > 0 {
-		p.pollDelay = shortestPoll
+		p.pollDelay = minClaimPoll
 	} else {
-		next := shortestPoll + rand.N(3*p.pollDelay)
+		next := minClaimPoll + rand.N(3*p.pollDelay)
 		if p.pollDelay >= p.maxPoll*3/4 { // it stays long
 			next = p.maxPoll - rand.N(p.maxPoll/4+1)
 		}
@@ -42,6 +42,6 @@ func (p *claimPace) noteFailure(limit int) (wait time.Duration) {
 	wait = p.retryDelay/2 + rand.N(p.retryDelay)
 	p.retryDelay = min(2*p.retryDelay, maxClaimRetryDelay)
 	p.limit = max(1, min(p.limit, limit)/2)
-	p.full = false
+	p.isFull = false
 	return wait
 }

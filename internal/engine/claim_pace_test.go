@@ -16,7 +16,7 @@ func TestPollGrowsWhileNothingIsDue(t *testing.T) {
 	for range 1000 {
 		before := p.pollDelay
 		p.noteSuccess(0, false)
-		if p.pollDelay < shortestPoll || p.pollDelay > min(time.Second, shortestPoll+3*before) {
+		if p.pollDelay < minClaimPoll || p.pollDelay > min(time.Second, minClaimPoll+3*before) {
 			t.Fatalf("a poll of %v after %v", p.pollDelay, before)
 		}
 		longest = max(longest, p.pollDelay)
@@ -24,13 +24,13 @@ func TestPollGrowsWhileNothingIsDue(t *testing.T) {
 	if longest < 950*time.Millisecond {
 		t.Errorf("the longest poll is %v", longest)
 	}
-	if p.noteSuccess(1, false); p.pollDelay != shortestPoll || p.full {
+	if p.noteSuccess(1, false); p.pollDelay != minClaimPoll || p.isFull {
 		t.Errorf("after a run was found: %+v", p)
 	}
-	if p.noteSuccess(100, true); p.pollDelay != shortestPoll || !p.full {
+	if p.noteSuccess(100, true); p.pollDelay != minClaimPoll || !p.isFull {
 		t.Errorf("after a full claim: %+v", p)
 	}
-	if p.noteSuccess(0, false); p.full {
+	if p.noteSuccess(0, false); p.isFull {
 		t.Errorf("after an empty claim: %+v", p)
 	}
 }
@@ -42,7 +42,7 @@ func TestFailedClaimsBackOff(t *testing.T) {
 	retry := firstClaimRetryDelay
 	for i, want := range []int{50, 25, 12, 6, 3, 1, 1, 1} {
 		wait := p.noteFailure(p.limit)
-		if wait < retry/2 || wait > retry*3/2 || p.limit != want || p.full {
+		if wait < retry/2 || wait > retry*3/2 || p.limit != want || p.isFull {
 			t.Errorf("failure %d: %v, then %+v; want a limit of %d", i, wait, p, want)
 		}
 		retry = min(2*retry, maxClaimRetryDelay)

@@ -16,8 +16,8 @@ import (
 // maxPrefetchedSlotWait is how long a prefetched run waits for a slot before it is released.
 const maxPrefetchedSlotWait = 500 * time.Millisecond
 
-// errNoSlot is the cause with which a prefetched run is released.
-var errNoSlot = errors.New("durable: no slot came free for the run")
+// errPrefetchExpired is the cause with which a prefetched run is released.
+var errPrefetchExpired = errors.New("durable: no slot came free for the run")
 
 // awaitSlot waits until the prefetched run has a slot. It returns without a slot if the run is suspended
 // first, or if the wait lasts longer than 500 ms.
@@ -27,7 +27,7 @@ func (r *run) awaitSlot() {
 	ended := r.ctx.Done()
 	for {
 		select {
-		case <-r.slot.Turn():
+		case <-r.slot.WhenGiven():
 			return
 		case <-ended:
 			if r.currentSuspension() == nil { // the run is to be cancelled, and is executed so that its compensations run
@@ -35,9 +35,9 @@ func (r *run) awaitSlot() {
 				continue
 			}
 		case <-t.C:
-			r.suspend(suspension{cause: errNoSlot, status: store.Pending})
+			r.suspend(suspension{cause: errPrefetchExpired, status: store.Pending})
 		}
-		r.slot.Withdraw()
+		r.slot.LeaveQueue()
 		return
 	}
 }

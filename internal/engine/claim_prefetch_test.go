@@ -73,7 +73,7 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{slate: new(slate), began: make(chan string, 2), free: make(chan struct{})}
 	e := New(c.slate, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
-		Definitions: []*WorkflowDefinition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *record.Failure) {
+		Definitions: []*WorkflowDefinition{{Name: "w", CallFunction: func(s *Scope, _ []byte) ([]byte, *record.Failure) {
 			c.began <- s.Address()
 			select {
 			case <-c.free:
@@ -82,13 +82,13 @@ func newCrew(t *testing.T) *crew {
 			return nil, nil
 		}}},
 	})
-	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
+	if err := e.clock.EnsureReading(t.Context(), e.store); err != nil {
 		t.Fatal(err)
 	}
 	c.w = newWorker(e)
 	c.w.slots.Open()
-	two := c.w.slots.Acquire(2, 0, 1)
-	if two.Slots() != 1 || two.Len() != 2 {
+	two := c.w.slots.Reserve(2, 0, 1)
+	if two.UnassignedSlots() != 1 || two.Capacity() != 2 {
 		t.Fatal("there is no slot, or no place ahead of it")
 	}
 	c.enter("first", &two)
@@ -154,7 +154,7 @@ func TestPrefetch(t *testing.T) {
 			if name := <-c.began; name != "second" || c.w.slots.Counts() != (slots.Counts{Taken: 1}) {
 				t.Errorf("%s was executed next, in %+v", name, c.w.slots.Counts())
 			}
-			if free := c.w.slots.Acquire(1, 0, 0); free.Len() != 0 {
+			if free := c.w.slots.Reserve(1, 0, 0); free.Capacity() != 0 {
 				t.Error("a slot is free beside it")
 			}
 			c.free <- struct{}{}
@@ -163,7 +163,7 @@ func TestPrefetch(t *testing.T) {
 		"it is given back when none comes free": func(t *testing.T, c *crew) {
 			<-time.After(maxPrefetchedSlotWait)
 			c.became(t, store.Pending)
-			if c.w.slots.Counts().Places != 0 || c.run("second") != nil {
+			if c.w.slots.Counts().PrefetchPlaces != 0 || c.run("second") != nil {
 				t.Error("it still has its place")
 			}
 			c.free <- struct{}{}
@@ -177,7 +177,7 @@ func TestPrefetch(t *testing.T) {
 			r := c.run("second")
 			r.forceEnd(newCancelledEnd())
 			synctest.Wait()
-			if r.isSuspended() || c.w.slots.Counts().Places != 1 {
+			if r.isSuspended() || c.w.slots.Counts().PrefetchPlaces != 1 {
 				t.Error("it has left without being executed")
 			}
 			c.free <- struct{}{}
@@ -191,11 +191,11 @@ func TestPrefetch(t *testing.T) {
 			c.became(t, store.Pending, store.Pending)
 		},
 		"one that is claimed while the worker closes leaves at once": func(t *testing.T, c *crew) {
-			place := c.w.slots.Acquire(1, 0, 1)
+			place := c.w.slots.Reserve(1, 0, 1)
 			c.w.slots.Close()
 			c.enter("third", &place)
 			c.became(t, store.Pending)
-			if more := c.w.slots.Acquire(1, 0, 1); more.Len() != 0 {
+			if more := c.w.slots.Reserve(1, 0, 1); more.Capacity() != 0 {
 				t.Error("a closed worker claims ahead")
 			}
 		},
@@ -220,7 +220,7 @@ func TestAReplacedRunLearnsThatItsLeaseIsLost(t *testing.T) {
 		old := c.run("first")
 		row := old.row
 		row.Epoch = row.Epoch.Next(store.NewNonce()) // its lease has expired, and this process has claimed it again
-		place := c.w.slots.Acquire(1, 0, 1)
+		place := c.w.slots.Reserve(1, 0, 1)
 		c.w.startExecution(&store.ClaimedRun{Run: row}, 0, &place)
 		synctest.Wait()
 		<-time.After(time.Hour) // any number of renewals

@@ -40,18 +40,18 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := New(due{}, Config{Lease: time.Minute, Concurrency: 1, Telemetry: tel})
-	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
+	if err := e.clock.EnsureReading(t.Context(), e.store); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorker(e)
 	defer w.endRunContexts(nil)
 	w.slots.Open()
 	for range 50 {
-		free := w.slots.Acquire(1, 0, 0)
-		if free.Slots() != 1 {
-			t.Fatalf("got %d slots", free.Slots())
+		free := w.slots.Reserve(1, 0, 0)
+		if free.UnassignedSlots() != 1 {
+			t.Fatalf("got %d slots", free.UnassignedSlots())
 		}
-		if got, err := w.claim([]claimShare{{w, free}}); err != nil || got.runCount != 1 {
+		if got, err := w.claimRuns([]claimShare{{w, free}}); err != nil || got.runCount != 1 {
 			t.Fatalf("the claim has taken %d runs: %v", got.runCount, err)
 		}
 	}

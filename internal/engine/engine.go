@@ -96,19 +96,19 @@ type Config struct {
 type WorkflowDefinition struct {
 	Name string
 	// Pinned says that only workers of the version that started a run execute it, while one lives and for PinnedGrace after.
-	Pinned      bool
-	PinnedGrace time.Duration
-	OnDrift     DriftPolicy
-	Renamed     map[string]string // the calls that were renamed: their previous names by the present ones
+	Pinned            bool
+	PinnedGrace       time.Duration
+	OnDrift           DriftPolicy
+	PreviousCallNames map[string]string // the calls that were renamed: their previous names by the present ones
 	// RetryRun returns the wait before the next generation of a run that has failed for the given time in a row, or false if the run
 	// ends. Nil: it ends at its first failure.
-	RetryRun func(failures int32) (time.Duration, bool)
-	Retired  map[string]bool // recorded calls that the code does not make any more
+	RunRetryDelay func(failures int32) (time.Duration, bool)
+	Retired       map[string]bool // recorded calls that the code does not make any more
 	// Function is the user's function; see Scope.isOwnGoroutine. Nil: unknown.
-	Function any
+	UserFunction any
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
-	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)
+	CallFunction func(s *Scope, input []byte) (output []byte, failure *record.Failure)
 	// EncodeInput encodes the input with which a run of the workflow continues as new. It returns an error for a value of another
 	// type than that of the workflow's input.
 	EncodeInput func(input any) ([]byte, error)
@@ -116,70 +116,70 @@ type WorkflowDefinition struct {
 
 // Engine lets one process use one store.
 type Engine struct {
-	cfg          Config
-	store        store.Store
-	journal      *journal.Journal
-	clock        clock.Clock
-	telemetry    *telemetry.Telemetry
-	workflows    map[string]*WorkflowDefinition
-	claims       *claimGroup        // of the workers
-	claimFilter  *store.ClaimFilter // the workflows of defs in the queues of cfg
-	results      *results.Waiters
-	signalTimes  increasingTimes
-	tokenKey     atomic.Pointer[[]byte] // nil: not read yet
-	probe        TestProbe              // set by a test, else nil
-	database     store.Store            // the store itself, without the wrappers of a probe and a codec
-	coded        *coded.Store           // database with the codec; nil: there is none
-	awaitCount   atomic.Int32           // the number of callers of Await
-	awaitCallers awaitCallers           // the callers of Await, for an engine with a probe
-	counters     engineCounters
-	stepSlots    *slots.Steps // nil: no limit
-	queues       queueRowCache
-	pinned       store.PinnedWorkflows // the pinned workflows of defs
-	folds        foldLocks
-	markerPool   sync.Pool // of startedMarker, whose timers are stopped
+	cfg              Config
+	store            store.Store
+	journal          *journal.Journal
+	clock            clock.Clock
+	telemetry        *telemetry.Telemetry
+	workflows        map[string]*WorkflowDefinition
+	claims           *claimGroup        // of the workers
+	claimFilter      *store.ClaimFilter // the workflows of defs in the queues of cfg
+	resultWaiters    *results.Waiters
+	signalTimes      increasingTimes
+	tokenKey         atomic.Pointer[[]byte] // nil: not read yet
+	probe            TestProbe              // set by a test, else nil
+	rawStore         store.Store            // the store itself, without the wrappers of a probe and a codec
+	codecStore       *coded.Store           // database with the codec; nil: there is none
+	awaitCallerCount atomic.Int32           // the number of callers of Await
+	awaitCallers     awaitCallers           // the callers of Await, for an engine with a probe
+	counters         engineCounters
+	stepSlots        *slots.StepPool // nil: no limit
+	queueRows        queueRowCache
+	pinnedWorkflows  store.PinnedWorkflows // the pinned workflows of defs
+	folds            foldLocks
+	markerPool       sync.Pool // of startedMarker, whose timers are stopped
 
 	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdForOlderWorkers
 
-	mu       sync.Mutex
-	session  *workerSession // nil while there is no worker
-	runError error          // with which the worker of Run had to stop
-	stopped  bool           // Run is stopping or has returned, and was not called again
+	mu            sync.Mutex
+	session       *workerSession // nil while there is no worker
+	runError      error          // with which the worker of Run had to stop
+	runWasStopped bool           // Run is stopping or has returned, and was not called again
 }
 
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, defaultClaimLimit)
-	e := &Engine{cfg: cfg, store: s, database: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewSteps(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions)), pinned: make(store.PinnedWorkflows)}
+	e := &Engine{cfg: cfg, store: s, rawStore: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewStepPool(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions)), pinnedWorkflows: make(store.PinnedWorkflows)}
 	for _, d := range cfg.Definitions {
 		e.workflows[d.Name] = d
 		if d.Pinned {
-			e.pinned[d.Name] = d.PinnedGrace
+			e.pinnedWorkflows[d.Name] = d.PinnedGrace
 		}
 	}
-	e.queues.e = e
+	e.queueRows.e = e
 	e.claimFilter = store.NewClaimFilter(slices.Collect(maps.Keys(e.workflows)), cfg.Queues)
 	e.attachProbe(s)
 	if cfg.Codec != nil {
-		s, e.coded = coded.New(s, cfg.Codec), coded.New(e.database, cfg.Codec)
+		s, e.codecStore = coded.New(s, cfg.Codec), coded.New(e.rawStore, cfg.Codec)
 		e.store = s
 	}
 	e.journal, e.claims = e.openJournal(), e.openClaimGroup()
-	e.results = results.New(s, e, e.telemetry.Log)
+	e.resultWaiters = results.New(s, e, e.telemetry.Log)
 	return e
 }
 
 // Store returns the engine's store, without the wrapper of a probe. Payloads are encoded and decoded by the codec.
 func (e *Engine) Store() store.Store {
-	if e.coded != nil {
-		return e.coded
+	if e.codecStore != nil {
+		return e.codecStore
 	}
-	return e.database
+	return e.rawStore
 }
 
-// Database returns the store that was passed to New, without the wrapper of a probe and without the codec: payloads are as they are
+// RawStore returns the store that was passed to New, without the wrapper of a probe and without the codec: payloads are as they are
 // stored.
-func (e *Engine) Database() store.Store { return e.database }
+func (e *Engine) RawStore() store.Store { return e.rawStore }
 
 // HasWorkflow reports whether this engine has a definition of the workflow.
 func (e *Engine) HasWorkflow(workflow string) bool { return e.workflows[workflow] != nil }
@@ -198,7 +198,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartRes
 	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return nil, err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return nil, err
 	}
 	return e.startUnlessNameTaken(ctx, userCaller, requests)
@@ -212,7 +212,7 @@ func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, reque
 		return nil, err
 	}
 	if len(wrong) == 0 {
-		return e.start(ctx, by, requests)
+		return e.startRuns(ctx, by, requests)
 	}
 	return e.startValid(ctx, by, requests, wrong)
 }
@@ -230,40 +230,40 @@ func (e *Engine) startValid(ctx context.Context, by writeCaller, requests []Star
 	if len(fit) == 0 {
 		return startResults, nil
 	}
-	started, err := e.start(ctx, by, fit)
+	started, err := e.startRuns(ctx, by, fit)
 	for i, s := range started {
 		startResults[places[i]] = s
 	}
 	return startResults, err
 }
 
-// start starts the runs of the requests.
-func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
-	if err := e.Enqueue(ctx, requests); err != nil {
+// startRuns starts the runs of the requests.
+func (e *Engine) startRuns(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
+	if err := e.CheckQueues(ctx, requests); err != nil {
 		return nil, err
 	}
 	w, free := e.reserveSlots(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
-	local := make([]*store.StartWrite, 0, free.Slots())
+	local := make([]*store.StartWrite, 0, free.UnassignedSlots())
 	now, nonce := starts[0].Run.CreatedAt, uint32(0)
-	if free.Slots() > 0 {
+	if free.UnassignedSlots() > 0 {
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if s.Place == nil && len(local) < free.Slots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if s.Place == nil && len(local) < free.UnassignedSlots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.setOwner(&s.Run, now, nonce)
 			local = append(local, s)
 		}
 	}
 	outcome := store.Written // a conflict of names is reported as an error of one result
-	err := e.persist(ctx, by, func() {
+	err := e.writeWithRetry(ctx, by, func() {
 		free.Release() // other starts need not wait for these slots
 		for _, s := range local {
 			clearOwner(&s.Run)
 		}
 		local = nil
-	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
+	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.WriteStarts(ctx, starts) })
 	if err != nil {
 		free.Release()
 		w.addUncertainStart(local, err)
@@ -297,7 +297,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 		span, trace := e.telemetry.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
-			UUID: id, Name: name, Workflow: q.Workflow, Version: e.version(), Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
+			UUID: id, Name: name, Workflow: q.Workflow, Version: e.programVersion(), Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
 		if q.Timeout > 0 {
@@ -311,14 +311,14 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 }
 
 // EnsureClock reads the database's clock if it is not known yet. Call EnsureClock before PrepareStarts.
-func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
+func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.EnsureReading(ctx, e.store) }
 
 // FinishStarts returns the results of the committed starts, and ends their spans.
 func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, spans *StartSpans) []StartResult {
 	startResults := make([]StartResult, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {
-			e.telemetry.Started(ctx, s.Run.Workflow, s.Run.Queue)
+			e.telemetry.CountStart(ctx, s.Run.Workflow, s.Run.Queue)
 			startResults[i] = StartResult{Run: s.Run, Created: true}
 		} else {
 			startResults[i] = StartResult{Run: *s.Existing, Err: e.startConflictError(ctx, &s.Run, s.Existing)}
@@ -332,7 +332,7 @@ func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, s
 func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
 	for i := range requests {
-		if q := &requests[i]; !q.enqueued && q.StartBy <= 0 && e.claimFilter.Includes(q.Queue, q.Workflow) {
+		if q := &requests[i]; !q.hasQueueRow && q.StartBy <= 0 && e.claimFilter.Includes(q.Queue, q.Workflow) {
 			want++
 		}
 	}
@@ -340,5 +340,5 @@ func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservati
 	if w == nil || want == 0 {
 		return w, slots.Reservation{}
 	}
-	return w, w.slots.Acquire(want, 0, 0)
+	return w, w.slots.Reserve(want, 0, 0)
 }

@@ -17,29 +17,29 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	if err := e.CheckOutsideTx(ctx, "a wait for a result"); err != nil {
 		return nil, err
 	}
-	e.awaitCount.Add(1)
-	defer e.awaitCount.Add(-1)
-	defer releaseSlotsDuringWait(ctx)()
+	e.awaitCallerCount.Add(1)
+	defer e.awaitCallerCount.Add(-1)
+	defer lendSlotsDuringWait(ctx)()
 	if e.probe != nil {
 		return e.awaitProbed(ctx, id)
 	}
-	return e.await(ctx, id, true)
+	return e.awaitRun(ctx, id, true)
 }
 
-// await is Await for callers outside of runs, and for runs that wait for their children.
-func (e *Engine) await(ctx context.Context, id uuid.UUID, outside bool) (*store.Run, error) {
-	run, err := e.results.Await(ctx, id, outside)
+// awaitRun is Await for callers outside of runs, and for runs that wait for their children.
+func (e *Engine) awaitRun(ctx context.Context, id uuid.UUID, outside bool) (*store.Run, error) {
+	run, err := e.resultWaiters.Await(ctx, id, outside)
 	if run == nil && err == nil {
 		return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)
 	}
 	return run, err
 }
 
-// Executing reports whether this engine executes the run now.
-func (e *Engine) Executing(id uuid.UUID) bool {
+// IsExecuting reports whether this engine executes the run now.
+func (e *Engine) IsExecuting(id uuid.UUID) bool {
 	w := e.worker()
 	return w != nil && w.isExecuting(id)
 }
 
-// finalReadTimeout is the timeout of the final read of a run whose caller no longer waits.
-const finalReadTimeout = 250 * time.Millisecond
+// describeStateTimeout is the timeout of the final read of a run whose caller no longer waits.
+const describeStateTimeout = 250 * time.Millisecond

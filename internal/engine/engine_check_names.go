@@ -35,7 +35,7 @@ func (e *Engine) CheckNamesAgainstUUIDs(ctx context.Context, requests []StartReq
 			continue
 		}
 		name := requests[places[i]].Name
-		had, err := e.Find(ctx, name)
+		had, err := e.GetWithoutPayloads(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -58,15 +58,15 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
 		return err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return err
 	}
-	return e.control(ctx, userCaller, o)
+	return e.controlRuns(ctx, userCaller, o)
 }
 
-// control does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
+// controlRuns does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
 // retries for Config.Patience.
-func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlRequest) error {
+func (e *Engine) controlRuns(ctx context.Context, by writeCaller, o *store.ControlRequest) error {
 	o.Now = e.clock.Now()
 	switch {
 	case o.Error != nil:
@@ -78,7 +78,7 @@ func (e *Engine) control(ctx context.Context, by writeCaller, o *store.ControlRe
 	if err := e.commitAlone(ctx, by, func() error { return e.store.Control(ctx, o) }); err != nil {
 		return err
 	}
-	e.reportCancel(o)
+	e.logCancelledRuns(o)
 	if w := e.worker(); w != nil {
 		w.notificationsPending.notify()
 		w.wakeLoops()
@@ -98,4 +98,4 @@ func notFoundError(ref string) error {
 	return fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
 }
 
-func uuidStrings(id ...uuid.UUID) []uuid.UUID { return id }
+func uuidList(id ...uuid.UUID) []uuid.UUID { return id }

@@ -60,8 +60,8 @@ func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteReq
 	}
 	deleted := 0
 	for try, delay := 1, firstDeleteDelay; len(todo) > 0; try, delay = try+1, 2*delay {
-		d := &treeDeleter{e: e, request: q, last: try == maxDeleteTries}
-		left, err := d.try(ctx, results, todo)
+		d := &treeDeleter{e: e, request: q, isLastTry: try == maxDeleteTries}
+		left, err := d.tryDelete(ctx, results, todo)
 		if err != nil {
 			return results, err
 		}
@@ -81,13 +81,13 @@ func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteReq
 
 // treeDeleter makes one try to delete trees.
 type treeDeleter struct {
-	e       *Engine
-	request DeleteRequest
-	last    bool // there is no further try
+	e         *Engine
+	request   DeleteRequest
+	isLastTry bool // there is no further try
 }
 
-// try deletes the trees of the results with the given positions, and returns the positions of those to be tried again.
-func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int) (again []int, err error) {
+// tryDelete deletes the trees of the results with the given positions, and returns the positions of those to be tried again.
+func (d *treeDeleter) tryDelete(ctx context.Context, results []TreeResult, todo []int) (again []int, err error) {
 	now, err := d.e.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 	var planned []int // the position of each tree of op
 	for _, i := range todo {
 		r := &results[i]
-		if err := d.guardParent(ctx, r.Run); err != nil {
+		if err := d.checkParentGone(ctx, r.Run); err != nil {
 			r.Err = err
 			continue
 		}
@@ -104,7 +104,7 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 		if err != nil {
 			return nil, err
 		}
-		t := store.TreeDeletion{Root: r.Run.UUID, Name: r.Run.Address(), EndedBeforeCall: make(map[uuid.UUID]store.Epoch, len(nodes))}
+		t := store.DeleteTreeRequest{Root: r.Run.UUID, Name: r.Run.Address(), EndedBeforeCall: make(map[uuid.UUID]store.Epoch, len(nodes))}
 		for _, n := range nodes {
 			if n.UUID == t.Root {
 				t.Epoch = n.Epoch
@@ -117,7 +117,7 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 		t.Plan(nodes, now, func(uuid.UUID) bool { return true })
 		switch {
 		case t.Outcome != store.Written:
-			if d.refuse(r, &t) {
+			if d.recordRefusal(r, &t) {
 				again = append(again, i)
 			}
 		case d.request.DryRun:
@@ -140,7 +140,7 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 		case store.Adopted: // by another call, or by an earlier try whose result was lost
 			results[i].Deleted = len(t.EndedBeforeCall)
 		default:
-			if d.refuse(&results[i], t) {
+			if d.recordRefusal(&results[i], t) {
 				again = append(again, i)
 			}
 		}
@@ -148,8 +148,8 @@ func (d *treeDeleter) try(ctx context.Context, results []TreeResult, todo []int)
 	return again, nil
 }
 
-// refuse sets the error of a tree that was not deleted, or reports that the deletion is to be tried again.
-func (d *treeDeleter) refuse(r *TreeResult, t *store.TreeDeletion) (again bool) {
+// recordRefusal sets the error of a tree that was not deleted, or reports that the deletion is to be tried again.
+func (d *treeDeleter) recordRefusal(r *TreeResult, t *store.DeleteTreeRequest) (again bool) {
 	n := &t.Blocker
 	refused := &StateError{Ref: t.Name, Verb: deleteVerb, Status: n.Status}
 	switch {
@@ -159,7 +159,7 @@ func (d *treeDeleter) refuse(r *TreeResult, t *store.TreeDeletion) (again bool) 
 	case t.Outcome == store.Fenced && !n.Status.IsTerminal() && n.UUID != t.Root:
 		refused.Detail = fmt.Sprintf("the root of run %s, which is %s: cancel or terminate that one first", n.UUID, n.Status)
 	case t.Outcome == store.Fenced && !n.Status.IsTerminal():
-	case !d.last:
+	case !d.isLastTry:
 		return true
 	case n.InQueue:
 		refused.Detail = n.Status.String() + ", and " + placeNotGivenBack
@@ -171,8 +171,8 @@ func (d *treeDeleter) refuse(r *TreeResult, t *store.TreeDeletion) (again bool) 
 	return false
 }
 
-// guardParent returns a *StateError if the parent of the run exists: its history refers to the run.
-func (d *treeDeleter) guardParent(ctx context.Context, row *store.Run) error {
+// checkParentGone returns a *StateError if the parent of the run exists: its history refers to the run.
+func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error {
 	if !row.Parent.Valid {
 		return nil
 	}

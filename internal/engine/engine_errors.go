@@ -40,8 +40,8 @@ var (
 	errFunctionReturned = errors.New("durable: the workflow function has returned")
 )
 
-// isWriteRefused reports whether a write failed because this process can write nothing, for now or for good.
+// isStoreUnusable reports whether a write failed because this process can write nothing, for now or for good.
 // The run is then suspended, and its function must not treat the error as a failure of its own.
-func isWriteRefused(err error) bool {
+func isStoreUnusable(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || errors.Is(err, journal.ErrClosed)
 }

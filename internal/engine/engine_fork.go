@@ -25,10 +25,10 @@ func (q *RepairRequest) storedValues() map[string][]byte {
 // Fork starts a root run that begins with a copy of the history of the run ref. The other run does not change, and may be
 // live. What is copied are outcomes, which do not change either, so the copy needs no lock.
 func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*RepairedRun, error) {
-	if err := e.checkWorkersSince(ctx, ignoresRepairs, store.RepairVersion); err != nil {
+	if err := e.checkNoWorkersBefore(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return nil, err
 	}
 	row, err := e.getRun(ctx, ref, store.AllPayloads)
@@ -51,8 +51,8 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 	if err != nil {
 		return nil, err
 	}
-	subject, r := &repair.Subject{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.From), FromEnd: q.FromEnd, Now: e.clock.Now()}
-	steps, detail, err := repair.Copy(subject, r, q.storedValues())
+	subject, r := &repair.RunToRepair{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.From), FromEnd: q.FromEnd, Now: e.clock.Now()}
+	steps, detail, err := repair.CopyHistory(subject, r, q.storedValues())
 	if err != nil || q.DryRun {
 		return &RepairedRun{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
 	}
@@ -75,7 +75,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 		return nil, err
 	}
 	spans.endSpan(0, s, nil)
-	e.telemetry.Started(ctx, run.Workflow, run.Queue)
+	e.telemetry.CountStart(ctx, run.Workflow, run.Queue)
 	e.telemetry.Log.Info("a run was forked: another run continues a copy of it", telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name, telemetry.KeyWorkflow, run.Workflow,
 		telemetry.KeySource, row.UUID, telemetry.KeyActor, q.Actor, telemetry.KeyReason, q.Reason)
 	if w := e.worker(); w != nil {
@@ -100,20 +100,20 @@ func copyProblem(row *store.Run, steps []store.Step) error {
 // forkRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the
 // forked run.
 func (e *Engine) forkRequest(ctx context.Context, row *store.Run, history []store.Step, q *RepairRequest) ([]StartRequest, error) {
-	renewal, _ := record.RenewalOf(history) // the copy does not need it; without it, the timeout counts from the start
+	renewal, _ := record.FindRenewal(history) // the copy does not need it; without it, the timeout counts from the start
 	details, err := e.store.RunProgress(ctx, row.UUID, e.clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	all := []StartRequest{{
-		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: repair.Timeout(row, &renewal), Tags: details.Tags,
+		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: repair.RunTimeout(row, &renewal), Tags: details.Tags,
 	}}
 	wrong, err := e.CheckNamesAgainstUUIDs(ctx, all)
 	if err == nil {
 		err = wrong[0]
 	}
 	if err == nil {
-		err = e.Enqueue(ctx, all)
+		err = e.CheckQueues(ctx, all)
 	}
 	return all, err
 }

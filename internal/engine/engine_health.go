@@ -4,20 +4,20 @@ import "time"
 
 // WorkerHealth is what the worker of an engine knows of itself. It is read without the database.
 type WorkerHealth struct {
-	Executes      bool      // this engine has workflows
-	Working       bool      // Run has been called, and its context has not ended
+	HasWorkflows  bool      // this engine has workflows
+	IsRunning     bool      // Run has been called, and its context has not ended
 	LastHeartbeat time.Time // when the last heartbeat was acknowledged, on this process's clock; zero: none was yet
 	Lease         time.Duration
-	Stopped       error // the error with which Run had to stop; nil again once Run is called again
+	StopError     error // the error with which Run had to stop; nil again once Run is called again
 }
 
 // WorkerHealth returns the present state of the worker.
 func (e *Engine) WorkerHealth() WorkerHealth {
 	e.mu.Lock()
-	h := WorkerHealth{Executes: len(e.workflows) > 0, Lease: e.cfg.Lease, Stopped: e.runError}
+	h := WorkerHealth{HasWorkflows: len(e.workflows) > 0, Lease: e.cfg.Lease, StopError: e.runError}
 	var w *worker
 	if s := e.session; s != nil {
-		h.Working, w = s.usedByRun, s.worker
+		h.IsRunning, w = s.usedByRun, s.worker
 	}
 	e.mu.Unlock()
 	if w != nil {

@@ -5,26 +5,26 @@ import "github.com/seed8ec063be/durable/internal/store"
 // What is written in a transaction of the user does not pass through the engine's store. The methods of this file encode it, if the
 // engine has a codec.
 
-// StartIn calls insert with the starts as they are stored. The function writes them in the caller's transaction, and sets their outcomes.
-func (e *Engine) StartIn(starts []*store.StartWrite, insert func([]*store.StartWrite) error) error {
-	if e.coded == nil {
+// StartInTx calls insert with the starts as they are stored. The function writes them in the caller's transaction, and sets their outcomes.
+func (e *Engine) StartInTx(starts []*store.StartWrite, insert func([]*store.StartWrite) error) error {
+	if e.codecStore == nil {
 		return insert(starts)
 	}
-	return e.coded.StartsWith(starts, insert)
+	return e.codecStore.CommitStartsWith(starts, insert)
 }
 
-// SignalIn calls insert with the signal as it is stored. The function writes it in the caller's transaction, and sets its outcome.
-func (e *Engine) SignalIn(signal *store.SignalWrite, insert func(*store.SignalWrite) error) error {
-	if e.coded == nil {
+// SignalInTx calls insert with the signal as it is stored. The function writes it in the caller's transaction, and sets its outcome.
+func (e *Engine) SignalInTx(signal *store.SignalWrite, insert func(*store.SignalWrite) error) error {
+	if e.codecStore == nil {
 		return insert(signal)
 	}
-	return e.coded.SignalWith(signal, insert)
+	return e.codecStore.CommitSignalWith(signal, insert)
 }
 
-// foldIn does the same for a start that folds.
-func (e *Engine) foldIn(c *store.FoldChange, insert func(*store.FoldChange) error) error {
-	if e.coded == nil {
+// foldInTx does the same for a start that folds.
+func (e *Engine) foldInTx(c *store.FoldChangeRequest, insert func(*store.FoldChangeRequest) error) error {
+	if e.codecStore == nil {
 		return insert(c)
 	}
-	return e.coded.FoldWith(c, insert)
+	return e.codecStore.ChangeFoldWith(c, insert)
 }

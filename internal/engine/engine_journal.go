@@ -12,9 +12,9 @@ import (
 
 // journalKey identifies the journals that engines of one store may share.
 type journalKey struct {
-	store    store.Store // as New was given it, because a wrapper may commit in its own way
-	patience time.Duration
-	meters   metric.MeterProvider // which count its flushes
+	store         store.Store // as New was given it, because a wrapper may commit in its own way
+	patience      time.Duration
+	meterProvider metric.MeterProvider // which count its flushes
 }
 
 // openJournal returns the journal for the engine's store. Engines of this process that use the same store share one: a write costs
@@ -23,13 +23,13 @@ type journalKey struct {
 func (e *Engine) openJournal() *journal.Journal {
 	create := func() any {
 		t := e.telemetry
-		j := journal.New(e.store.Commit, func(f journal.FlushStats) { t.Flushed(f.Rows, f.Bytes, f.Duration) }, e.cfg.Patience)
-		if _, serial := e.database.(store.SerialCommitter); serial {
+		j := journal.New(e.store.Commit, func(f journal.FlushStats) { t.RecordFlush(f.Rows, f.Bytes, f.Duration) }, e.cfg.Patience)
+		if _, serial := e.rawStore.(store.SerialCommitter); serial {
 			j.UseSingleWriter()
 		}
 		return j
 	}
-	sharer, meters := e.sharer(), e.telemetry.Meters()
+	sharer, meters := e.sharer(), e.telemetry.MeterProvider()
 	if sharer == nil || !reflect.TypeOf(meters).Comparable() {
 		return create().(*journal.Journal)
 	}
@@ -37,8 +37,8 @@ func (e *Engine) openJournal() *journal.Journal {
 }
 
 // sharer returns the store if the engine shares its journal and its claims with other engines, or nil.
-func (e *Engine) sharer() store.Sharer {
-	if sharer, shares := e.store.(store.Sharer); shares && e.coded == nil && e.probe == nil && reflect.TypeOf(e.store).Comparable() {
+func (e *Engine) sharer() store.ValueSharer {
+	if sharer, shares := e.store.(store.ValueSharer); shares && e.codecStore == nil && e.probe == nil && reflect.TypeOf(e.store).Comparable() {
 		return sharer
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // SetLimit sets the bounds of a limit, whatever code declares.
 func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error {
-	err := e.checkWorkers(ctx, "limits")
+	err := e.checkNoOlderWorkers(ctx, "limits")
 	if err == nil {
 		c.Now, err = e.Now(ctx)
 	}
@@ -49,7 +49,7 @@ func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorRequest) error 
 
 // changeLimit sets the time of the call, and makes a change that reports whether there is such a limit.
 func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorRequest, verb store.OperatorVerb, change func() (bool, error)) error {
-	err := e.checkWorkers(ctx, "limits")
+	err := e.checkNoOlderWorkers(ctx, "limits")
 	if err == nil {
 		c.Now, err = e.Now(ctx)
 	}
@@ -67,7 +67,7 @@ func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorRequest, verb
 	if !found {
 		return fmt.Errorf("%w: limit %q", ErrNotFound, c.Name)
 	}
-	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.Change(verb))
+	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.RecordedChange(verb))
 	return nil
 }
 

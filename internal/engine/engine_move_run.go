@@ -11,12 +11,12 @@ import (
 
 // MoveRun gives the run with the given ID another queue or another priority; m has the change. It returns a
 // *StateError for a run that has begun, has ended, is being cancelled, or whose time is over.
-func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMove) error {
+func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRunRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a run's queue or priority"); err != nil {
 		return err
 	}
 	began := time.Now()
-	row, err := e.Find(ctx, ref)
+	row, err := e.GetWithoutPayloads(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMo
 	}
 	m.Run = row.UUID
 	if m.Queue != "" && m.Queue != row.Queue {
-		if m.NeedsPlace, err = e.queueAcceptsRun(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
+		if m.NeedsPlace, err = e.queueNeedsPlace(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
 			return fmt.Errorf("%s run %q: %w", verb, ref, err)
 		}
 	}
@@ -45,11 +45,11 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.QueueMo
 	return nil
 }
 
-// queueAcceptsRun reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
+// queueNeedsPlace reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
 // ErrQueueClosed if the queue refuses a further root run.
-func (e *Engine) queueAcceptsRun(ctx context.Context, queue string, at time.Time, root bool) (gated bool, err error) {
-	rows := e.queues.rowsReadSince(ctx, at)
-	if rows.failed {
+func (e *Engine) queueNeedsPlace(ctx context.Context, queue string, at time.Time, root bool) (needsPlace bool, err error) {
+	rows := e.queueRows.rowsReadSince(ctx, at)
+	if rows.readFailed {
 		return false, fmt.Errorf("%w: the settings of queue %q cannot be read", store.ErrUnavailable, queue)
 	}
 	row, found := rows.byName[queue]
@@ -63,7 +63,7 @@ func (e *Engine) queueAcceptsRun(ctx context.Context, queue string, at time.Time
 }
 
 // logMovedRun logs a change of a run's queue or priority.
-func (e *Engine) logMovedRun(m *store.QueueMove) {
+func (e *Engine) logMovedRun(m *store.MoveRunRequest) {
 	queue, priority := m.Found.Name, m.Found.RowPriority
 	if m.Queue != "" {
 		queue = m.Queue

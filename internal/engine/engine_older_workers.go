@@ -24,15 +24,15 @@ func (e *OlderWorkerError) Error() string {
 // Unwrap returns store.ErrSchema.
 func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 
-// checkWorkers returns an *OlderWorkerError while a worker lives that ignores limits, queues and schedules. A
+// checkNoOlderWorkers returns an *OlderWorkerError while a worker lives that ignores limits, queues and schedules. A
 // worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
 // claims runs without regard to them.
-func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
-	return e.checkWorkersSince(ctx, ignored, store.FirstSchemaWithQueues)
+func (e *Engine) checkNoOlderWorkers(ctx context.Context, ignored string) error {
+	return e.checkNoWorkersBefore(ctx, ignored, store.FirstSchemaWithQueues)
 }
 
-// checkWorkersSince is checkWorkers for what workers ignore whose code is from before the version of the schema.
-func (e *Engine) checkWorkersSince(ctx context.Context, ignored string, version int16) error {
+// checkNoWorkersBefore is checkNoOlderWorkers for what workers ignore whose code is from before the version of the schema.
+func (e *Engine) checkNoWorkersBefore(ctx context.Context, ignored string, version int16) error {
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (r *run) holdForOlderWorkers(what string) bool {
 		return false
 	}
 	now := time.Now()
-	err := r.e.findOlderWorker(r.writeCtx, callerUntil(r.ownedCtx.Done()), ignoresRepairs, store.RepairVersion)
+	err := r.e.findOlderWorker(r.writeCtx, callerUntil(r.ownedCtx.Done()), featureRepairs, store.FirstSchemaWithRepairs)
 	var older *OlderWorkerError
 	switch {
 	case errors.As(err, &older):

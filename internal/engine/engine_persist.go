@@ -34,9 +34,9 @@ type WriteError = journal.WriteError
 // errRowLocked is the error for the outcome store.Locked.
 var errRowLocked = &WriteError{Err: store.ErrLocked}
 
-// MayPassOnRetry reports whether err means that nothing was written and that the same write may succeed later.
-func MayPassOnRetry(err error) bool {
-	if err == nil || isWriteRefused(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+// MaySucceedOnRetry reports whether err means that nothing was written and that the same write may succeed later.
+func MaySucceedOnRetry(err error) bool {
+	if err == nil || isStoreUnusable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrEffectInterrupted)
@@ -67,41 +67,41 @@ func (c writeCaller) wrap(write writeFunc) writeFunc {
 	return c.wrapAttempt(write)
 }
 
-// attempt makes one attempt of a write that needs no journal.Writer.
-func (c writeCaller) attempt(commit func() error) error {
+// attemptWrite makes one attempt of a write that needs no journal.Writer.
+func (c writeCaller) attemptWrite(commit func() error) error {
 	_, err := c.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, commit() })(nil)
 	return err
 }
 
-// retries reports whether the write is retried after err. A missing privilege makes a run wait, because
+// shouldRetry reports whether the write is retried after err. A missing privilege makes a run wait, because
 // the privilege may be granted later, and the run loses nothing but time.
-func (c writeCaller) retries(err error) bool {
-	return MayPassOnRetry(err) && !(c.isUserOfEngine && errors.Is(err, store.ErrPermission))
+func (c writeCaller) shouldRetry(err error) bool {
+	return MaySucceedOnRetry(err) && !(c.isUserOfEngine && errors.Is(err, store.ErrPermission))
 }
 
-// persist writes for one caller: first in a batch with other writes, then in a transaction of its own. If
+// writeWithRetry writes for one caller: first in a batch with other writes, then in a transaction of its own. If
 // it returns nil, the outcome is not Locked. It stops when ctx ends. Before the first write in a
 // transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
 // call apart if the write may have been committed.
-func (e *Engine) persist(ctx context.Context, by writeCaller, apart func(), write writeFunc) error {
+func (e *Engine) writeWithRetry(ctx context.Context, by writeCaller, beforeAlone func(), write writeFunc) error {
 	write = by.wrap(write)
 	outcome, err := write(e.journal)
 	if err == nil && *outcome == store.Locked {
 		err = errRowLocked
 	}
-	if !by.retries(err) {
+	if !by.shouldRetry(err) {
 		return err
 	}
-	return e.persistAlone(ctx, by, apart, write, err)
+	return e.retryWriteAlone(ctx, by, beforeAlone, write, err)
 }
 
-// persistAlone continues persist after its first attempt, which failed with last.
-func (e *Engine) persistAlone(ctx context.Context, by writeCaller, apart func(), write writeFunc, last error) error {
+// retryWriteAlone continues persist after its first attempt, which failed with last.
+func (e *Engine) retryWriteAlone(ctx context.Context, by writeCaller, beforeAlone func(), write writeFunc, last error) error {
 	alone := e.journal.NewSoloWriter()
 	defer alone.Close()
 	doubtful := mayHaveCommitted(last)
-	if apart != nil && !doubtful {
-		apart()
+	if beforeAlone != nil && !doubtful {
+		beforeAlone()
 	}
 	return e.retryUntilPatienceEnds(ctx, by, func() error {
 		if err := last; err != nil {
@@ -123,14 +123,14 @@ func (e *Engine) persistAlone(ctx context.Context, by writeCaller, apart func(),
 // commitAlone calls commit, which writes in a transaction of its own, and retries it for Config.Patience. It
 // returns ErrClosed, ErrEffectInterrupted, or a *WriteError.
 func (e *Engine) commitAlone(ctx context.Context, by writeCaller, commit func() error) error {
-	err := e.retryUntilPatienceEnds(ctx, by, func() error { return by.attempt(commit) })
+	err := e.retryUntilPatienceEnds(ctx, by, func() error { return by.attemptWrite(commit) })
 	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
 		return err
 	}
 	if _, is := errors.AsType[*WriteError](err); is {
 		return err
 	}
-	return &WriteError{MayHaveCommitted: !MayPassOnRetry(err) && !errors.Is(err, store.ErrBadData), Err: err}
+	return &WriteError{MayHaveCommitted: !MaySucceedOnRetry(err) && !errors.Is(err, store.ErrBadData), Err: err}
 }
 
 // rootCause returns the error that a WriteError wraps, or err itself if it is no WriteError.
@@ -158,7 +158,7 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeCaller, try
 		if err != nil && last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
 		}
-		if !by.retries(err) {
+		if !by.shouldRetry(err) {
 			return err
 		}
 		last = rootCause(err)
@@ -228,7 +228,7 @@ func holdReason(what, name string, err error) string {
 // suspendAfterFailedWrite suspends the run after one of its writes failed although the value was not at fault. If
 // nothing can be written at all, it ends the ownership of the run; otherwise it holds the run.
 func (r *run) suspendAfterFailedWrite(what, name string, err error) {
-	if !isWriteRefused(err) {
+	if !isStoreUnusable(err) {
 		r.suspendHeld(what, name, err)
 		return
 	}
@@ -236,8 +236,8 @@ func (r *run) suspendAfterFailedWrite(what, name string, err error) {
 	r.loseOwnership()
 }
 
-// reportHeld logs what happened to a run that was held.
-func (r *run) reportHeld(s *suspension, w *store.OwnershipEnd) {
+// logHeld logs what happened to a run that was held.
+func (r *run) logHeld(s *suspension, w *store.OwnershipEnd) {
 	text := "the database does not take what a run records; the run "
 	switch {
 	case s.compensationMissing:

@@ -19,7 +19,7 @@ type DeclaredQueue struct {
 
 // SetQueue sets the settings of a queue, whatever code declares.
 func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error {
-	err := e.checkWorkers(ctx, "queues")
+	err := e.checkNoOlderWorkers(ctx, "queues")
 	if err == nil {
 		c.Now, err = e.Now(ctx)
 	}
@@ -27,7 +27,7 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
 	err = e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeQueue(ctx, c) })
-	e.queues.invalidate()
+	e.queueRows.invalidate()
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
@@ -56,7 +56,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorRequest) (err 
 	if c.Now, err = e.Now(ctx); err != nil {
 		return err
 	}
-	return e.changeQueue(ctx, c.Name, c.Change(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
+	return e.changeQueue(ctx, c.Name, c.RecordedChange(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
 }
 
 // ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
@@ -65,17 +65,17 @@ var ErrNotDeclared = errors.New("no code declares it")
 // ResetQueue removes the settings of an operator. It returns ErrNotFound if there is no such queue, and ErrNotDeclared if no code
 // declares it.
 func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorRequest) (err error) {
-	if err := e.checkWorkers(ctx, "queues"); err != nil {
+	if err := e.checkNoOlderWorkers(ctx, "queues"); err != nil {
 		return fmt.Errorf("reset queue %q: %w", c.Name, err)
 	}
 	if c.Now, err = e.Now(ctx); err != nil {
 		return err
 	}
-	err = e.changeQueue(ctx, c.Name, c.Change(store.OperatorReset), func() (bool, error) { return e.store.ResetQueue(ctx, c) })
+	err = e.changeQueue(ctx, c.Name, c.RecordedChange(store.OperatorReset), func() (bool, error) { return e.store.ResetQueue(ctx, c) })
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	if row, found := e.queues.rowsReadSince(ctx, time.Now()).byName[c.Name]; found && !row.Deleted {
+	if row, found := e.queueRows.rowsReadSince(ctx, time.Now()).byName[c.Name]; found && !row.Deleted {
 		return ErrNotDeclared
 	}
 	return err
@@ -88,7 +88,7 @@ func (e *Engine) changeQueue(ctx context.Context, name string, c store.OperatorC
 		found = found || did
 		return err
 	})
-	e.queues.invalidate()
+	e.queueRows.invalidate()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s queue %q: %w", verb, name, err)
@@ -138,7 +138,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 	if len(w.e.cfg.DeclaredQueues) == 0 {
 		return nil
 	}
-	if err := w.e.checkWorkers(ctx, "queues"); err != nil {
+	if err := w.e.checkNoOlderWorkers(ctx, "queues"); err != nil {
 		return err
 	}
 	for _, d := range w.e.cfg.DeclaredQueues {
@@ -147,7 +147,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 			return fmt.Errorf("declare queue %q: %w", d.Name, err)
 		}
 	}
-	w.e.queues.invalidate()
+	w.e.queueRows.invalidate()
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 		if !w.e.telemetry.MeasuresQueues(ctx) {
 			continue
 		}
-		rows, known := w.e.queues.rows(ctx)
+		rows, known := w.e.queueRows.recentRows(ctx)
 		if known && len(rows) == 0 {
 			continue
 		}
@@ -187,7 +187,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 			if !q.OldestDue.IsZero() {
 				oldest = max(0, now.Sub(q.OldestDue))
 			}
-			w.e.telemetry.Queue(ctx, q.Name, q.Executing, q.Open, q.Waiting, oldest)
+			w.e.telemetry.RecordQueue(ctx, q.Name, q.Executing, q.Open, q.Waiting, oldest)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Now returns the database's time.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return time.Time{}, err
 	}
 	return e.clock.Now(), nil
@@ -24,8 +24,8 @@ func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 	return e.getRun(ctx, ref, store.AllPayloads)
 }
 
-// Find returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
-func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
+// GetWithoutPayloads returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
+func (e *Engine) GetWithoutPayloads(ctx context.Context, ref string) (*store.Run, error) {
 	return e.getRun(ctx, ref, store.NoPayloads)
 }
 
@@ -43,34 +43,34 @@ func (e *Engine) getRun(ctx context.Context, ref string, with store.PayloadSelec
 	return found[0], nil
 }
 
-// HistoryOf returns the checkpoints with the run ID archive, which are those of a superseded generation of the run, or, if both are
+// GenerationHistory returns the checkpoints with the run ID archive, which are those of a superseded generation of the run, or, if both are
 // equal, of the run.
-func (e *Engine) HistoryOf(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
-	if e.coded != nil {
-		return e.coded.HistoryOf(ctx, archive, run)
+func (e *Engine) GenerationHistory(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
+	if e.codecStore != nil {
+		return e.codecStore.HistoryOf(ctx, archive, run)
 	}
-	return e.database.History(ctx, archive)
+	return e.rawStore.History(ctx, archive)
 }
 
-// HistoryOutlineOf returns the same as HistoryOf, without payloads; see store.Store.
-func (e *Engine) HistoryOutlineOf(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
-	if e.coded != nil {
-		return e.coded.HistoryOutlineOf(ctx, archive, run)
+// GenerationHistoryOutline returns the same as HistoryOf, without payloads; see store.Store.
+func (e *Engine) GenerationHistoryOutline(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
+	if e.codecStore != nil {
+		return e.codecStore.HistoryOutlineOf(ctx, archive, run)
 	}
-	return e.database.HistoryOutline(ctx, archive)
+	return e.rawStore.HistoryOutline(ctx, archive)
 }
 
-// CheckpointsOf returns those of the checkpoints of HistoryOf that have the given names. It leaves out an Output of more than maxOutput bytes.
-func (e *Engine) CheckpointsOf(ctx context.Context, archive, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
-	if e.coded != nil {
-		return e.coded.CheckpointsOf(ctx, archive, run, names, maxOutput)
+// GenerationCheckpoints returns those of the checkpoints of HistoryOf that have the given names. It leaves out an Output of more than maxOutput bytes.
+func (e *Engine) GenerationCheckpoints(ctx context.Context, archive, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
+	if e.codecStore != nil {
+		return e.codecStore.CheckpointsOf(ctx, archive, run, names, maxOutput)
 	}
-	return e.database.Checkpoints(ctx, archive, names, maxOutput)
+	return e.rawStore.Checkpoints(ctx, archive, names, maxOutput)
 }
 
 // History returns the run's checkpoints in the order in which their calls began.
 func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
-	run, err := e.Find(ctx, ref)
+	run, err := e.GetWithoutPayloads(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ const (
 	// which writes are in progress.
 	maxRepairRetryShift = 5
 
-	ignoresRepairs   = "repairs"
+	featureRepairs   = "repairs"
 	supersededReason = "a repair has dropped the call that started it"
 )
 
@@ -64,13 +64,13 @@ const (
 // runs, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair for a
 // request that does not fit the history of the run.
 func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]RepairedRun, error) {
-	if err := e.checkWorkersSince(ctx, ignoresRepairs, store.RepairVersion); err != nil {
+	if err := e.checkNoWorkersBefore(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
 	p := &repairPlanner{e: e, ref: ref, request: q}
-	p.store = store.Repair{Request: uuid.New(), Verb: q.Verb, Actor: q.Actor, Reason: q.Reason}
+	p.storeRequest = store.RepairRequest{Request: uuid.New(), Verb: q.Verb, Actor: q.Actor, Reason: q.Reason}
 	for try := 1; ; try++ {
-		done, err := p.try(ctx)
+		done, err := p.tryRepair(ctx)
 		switch {
 		case err == nil && done:
 			if !q.DryRun {
@@ -83,7 +83,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Rep
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			p.resume(ctx)
+			p.resumePausedRun(ctx)
 			return nil, e.errorUnlessDeleted(ctx, ref, err)
 		}
 	}
@@ -98,78 +98,78 @@ func repairRetryDelay(try int) time.Duration {
 
 // repairPlanner plans one repair, and applies it.
 type repairPlanner struct {
-	e       *Engine
-	ref     string
-	request RepairRequest
-	stopped uuid.UUID // the live run, if the repair has perhaps paused it; see engine_repair_live.go
+	e         *Engine
+	ref       string
+	request   RepairRequest
+	pausedRun uuid.UUID // the live run, if the repair has perhaps paused it; see engine_repair_live.go
 
 	// These are of one try.
-	store   store.Repair
-	runs    []RepairedRun
-	cancel  []uuid.UUID
-	resumed []uuid.UUID
+	storeRequest     store.RepairRequest
+	runs             []RepairedRun
+	childrenToCancel []uuid.UUID
+	childrenToResume []uuid.UUID
 }
 
-// try reads the run, plans the repair and applies it. It reports false if a run has changed meanwhile.
-func (p *repairPlanner) try(ctx context.Context) (done bool, err error) {
-	p.store.Runs, p.store.Guards, p.store.Cancel, p.store.Resume = nil, nil, nil, nil
-	p.runs, p.cancel, p.resumed = nil, nil, nil
-	row, err := p.e.getRun(ctx, p.ref, store.WithOutcome)
+// tryRepair reads the run, plans the repair and applies it. It reports false if a run has changed meanwhile.
+func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
+	p.storeRequest.Runs, p.storeRequest.Guards, p.storeRequest.Cancel, p.storeRequest.Resume = nil, nil, nil, nil
+	p.runs, p.childrenToCancel, p.childrenToResume = nil, nil, nil
+	row, err := p.e.getRun(ctx, p.ref, store.WithOutputAndError)
 	if err != nil {
 		return false, err
 	}
 	if err := p.checkState(row); err != nil {
 		return false, err
 	}
-	if p.store.Now, err = p.e.Now(ctx); err != nil {
+	if p.storeRequest.Now, err = p.e.Now(ctx); err != nil {
 		return false, err
 	}
-	q := repair.Request{From: naming.ParseDisplay(p.request.From), FromEnd: p.request.FromEnd, Now: p.store.Now}
+	q := repair.Request{From: naming.ParseDisplay(p.request.From), FromEnd: p.request.FromEnd, Now: p.storeRequest.Now}
 	switch {
 	case !row.Status.IsTerminal():
-		if done, err := p.stop(ctx, row, &q); err != nil || !done {
+		if done, err := p.pauseAndAwaitStop(ctx, row, &q); err != nil || !done {
 			return false, err
 		}
 	case row.Parent.Valid:
-		if err := p.guardParent(ctx, row); err != nil {
+		if err := p.guardPausedParent(ctx, row); err != nil {
 			return false, err
 		}
-		q.Paused = true
+		q.HasPausedAncestor = true
 	}
-	if done, err := p.add(ctx, row, &q); err != nil || !done || p.request.DryRun {
+	if done, err := p.fenceAndAddRun(ctx, row, &q); err != nil || !done || p.request.DryRun {
 		return done, err
 	}
 	p.setCancel()
 	if row.Control&store.PausedForRepair != 0 {
-		p.store.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.resumed, row.UUID), Now: p.store.Now, ForRepair: true}
+		p.storeRequest.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.childrenToResume, row.UUID), Now: p.storeRequest.Now, ForRepair: true}
 	}
-	if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Repair(ctx, &p.store) }); err != nil {
-		return false, p.wrap(row, err)
+	if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Repair(ctx, &p.storeRequest) }); err != nil {
+		return false, p.wrapError(row, err)
 	}
-	return p.store.Outcome == store.Written, nil
+	return p.storeRequest.Outcome == store.Written, nil
 }
 
 // setCancel cancels the children that belong to the superseded generations only.
 func (p *repairPlanner) setCancel() {
-	if len(p.cancel) > 0 {
-		p.store.Cancel = &store.ControlRequest{
-			Verb: store.VerbCancel, Runs: p.cancel, Now: p.store.Now, Reason: supersededReason, Actor: p.request.Actor,
+	if len(p.childrenToCancel) > 0 {
+		p.storeRequest.Cancel = &store.ControlRequest{
+			Verb: store.VerbCancel, Runs: p.childrenToCancel, Now: p.storeRequest.Now, Reason: supersededReason, Actor: p.request.Actor,
 			Error: record.Cancelled(supersededReason, p.request.Actor).Encode(),
 		}
 	}
 }
 
-// wrap adds the verb and the run to an error.
-func (p *repairPlanner) wrap(row *store.Run, err error) error {
+// wrapError adds the verb and the run to an error.
+func (p *repairPlanner) wrapError(row *store.Run, err error) error {
 	var refused *repair.StateError
 	if errors.As(err, &refused) {
-		return p.refuse(row, refused.Detail)
+		return p.newStateError(row, refused.Detail)
 	}
 	return fmt.Errorf("%s run %q: %w", p.request.Verb, row.Address(), err)
 }
 
-// refuse returns a *StateError with further words about the state.
-func (p *repairPlanner) refuse(row *store.Run, detail string) error {
+// newStateError returns a *StateError with further words about the state.
+func (p *repairPlanner) newStateError(row *store.Run, detail string) error {
 	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Detail: row.Status.String() + ", and " + detail}
 }
 
@@ -186,19 +186,19 @@ func (p *repairPlanner) checkState(row *store.Run) error {
 	return nil
 }
 
-// guardParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
+// guardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
 // recorded the end of its child, or may record it at any moment.
-func (p *repairPlanner) guardParent(ctx context.Context, row *store.Run) error {
+func (p *repairPlanner) guardPausedParent(ctx context.Context, row *store.Run) error {
 	parent, err := p.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return p.refuse(row, "belongs to a superseded generation of its parent, or its parent was deleted")
+		return p.newStateError(row, "belongs to a superseded generation of its parent, or its parent was deleted")
 	case err != nil:
 		return err
 	}
 	history, err := p.e.store.History(ctx, parent.UUID)
 	if err != nil {
-		return p.wrap(row, err)
+		return p.wrapError(row, err)
 	}
 	open := false
 	for i := range history {
@@ -206,57 +206,57 @@ func (p *repairPlanner) guardParent(ctx context.Context, row *store.Run) error {
 	}
 	switch {
 	case !open:
-		return p.refuse(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.Address()))
+		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.Address()))
 	case parent.Status.IsTerminal():
-		return p.refuse(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.Address()))
+		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.Address()))
 	case parent.Status != store.Paused:
-		return p.refuse(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.Address()))
+		return p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.Address()))
 	}
-	p.store.Guards = append(p.store.Guards, store.RunGuard{Run: parent.UUID, Before: stateOf(parent)})
+	p.storeRequest.Guards = append(p.storeRequest.Guards, store.RunGuard{Run: parent.UUID, Before: runStateOf(parent)})
 	return nil
 }
 
-func stateOf(row *store.Run) store.RunState {
+func runStateOf(row *store.Run) store.RunState {
 	return store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 }
 
-// add adds a run to the repair, and the failed children that its failure names. It reports false if the run has changed
+// fenceAndAddRun adds a run to the repair, and the failed children that its failure names. It reports false if the run has changed
 // since it was read.
-func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
+func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	q.Nonce = store.NewNonce()
 	if !p.request.DryRun { // after this, the history of the run stays as it is
 		if !row.Status.IsTerminal() {
 			if err := p.extendPause(ctx, row.UUID); err != nil {
-				return false, p.wrap(row, err)
+				return false, p.wrapError(row, err)
 			}
 		}
-		f := &store.Fence{Run: row.UUID, Now: p.store.Now, Nonce: q.Nonce, Before: stateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
+		f := &store.FenceRequest{Run: row.UUID, Now: p.storeRequest.Now, Nonce: q.Nonce, Before: runStateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Fence(ctx, f) }); err != nil {
-			return false, p.wrap(row, err)
+			return false, p.wrapError(row, err)
 		}
 		if f.Outcome != store.Written {
 			return false, nil
 		}
 		if !row.Status.IsTerminal() {
-			row.Status, row.Epoch, row.Control = store.Paused, f.After(), f.ControlAfter()
+			row.Status, row.Epoch, row.Control = store.Paused, f.EpochAfterFence(), f.ControlAfter()
 		}
 	}
-	s, made, err := p.plan(ctx, row, q)
+	s, made, err := p.planGeneration(ctx, row, q)
 	if err != nil {
 		return false, err
 	}
-	p.store.Runs = append(p.store.Runs, made.Repair)
-	p.runs = append(p.runs, RepairedRun{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel})
-	p.cancel = append(p.cancel, made.Cancel...)
-	p.addPausedChildren(s, made)
-	for _, id := range made.Failed {
-		child, err := p.e.getRun(ctx, id.String(), store.WithOutcome)
+	p.storeRequest.Runs = append(p.storeRequest.Runs, made.Repair)
+	p.runs = append(p.runs, RepairedRun{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel})
+	p.childrenToCancel = append(p.childrenToCancel, made.ChildrenToCancel...)
+	p.noteChildrenToResume(s, made)
+	for _, id := range made.ChildrenToRetry {
+		child, err := p.e.getRun(ctx, id.String(), store.WithOutputAndError)
 		if err != nil {
-			return false, p.wrap(row, err)
+			return false, p.wrapError(row, err)
 		}
-		done, err := p.add(ctx, child, &repair.Request{Now: q.Now, Paused: q.Paused})
+		done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: q.Now, HasPausedAncestor: q.HasPausedAncestor})
 		if errors.Is(err, repair.ErrFromRequired) {
-			err = p.wrap(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
+			err = p.wrapError(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
 		}
 		if err != nil || !done {
 			return false, err
@@ -265,34 +265,34 @@ func (p *repairPlanner) add(ctx context.Context, row *store.Run, q *repair.Reque
 	return true, nil
 }
 
-// plan reads the history and the children of the run, and plans its next generation.
-func (p *repairPlanner) plan(ctx context.Context, row *store.Run, q *repair.Request) (*repair.Subject, *repair.Result, error) {
+// planGeneration reads the history and the children of the run, and plans its next generation.
+func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *repair.Request) (*repair.RunToRepair, *repair.Result, error) {
 	s, err := p.readSubject(ctx, row)
 	if err != nil {
-		return nil, nil, p.wrap(row, err)
+		return nil, nil, p.wrapError(row, err)
 	}
 	var made *repair.Result
 	step := naming.ParseDisplay(p.request.Step)
 	switch p.request.Verb {
 	case OverrideVerb:
-		made, err = repair.Override(s, q, step, p.request.Value)
+		made, err = repair.PlanOverride(s, q, step, p.request.Value)
 	case SkipVerb:
-		made, err = repair.Skip(s, q, step, p.request.Value)
+		made, err = repair.PlanSkip(s, q, step, p.request.Value)
 	case RerunVerb:
-		made, err = repair.Rerun(s, q, step)
+		made, err = repair.PlanRerun(s, q, step)
 	case ForkVerb:
-		made, err = repair.Fork(s, q, p.request.storedValues())
+		made, err = repair.PlanFork(s, q, p.request.storedValues())
 	default:
-		made, err = repair.Retry(s, q)
+		made, err = repair.PlanRetry(s, q)
 	}
 	if err != nil {
-		return nil, nil, p.wrap(row, err)
+		return nil, nil, p.wrapError(row, err)
 	}
 	return s, made, nil
 }
 
-func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *repair.Subject, err error) {
-	s = &repair.Subject{Run: row}
+func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
+	s = &repair.RunToRepair{Run: row}
 	if s.History, err = p.e.store.History(ctx, row.UUID); err != nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *rep
 			s.Children = append(s.Children, c)
 		}
 	}
-	renewal, err := record.RenewalOf(s.History)
+	renewal, err := record.FindRenewal(s.History)
 	if errors.Is(err, payload.ErrUnreadable) {
 		return s, fmt.Errorf("the record of its idempotency keys: %w", err)
 	}
@@ -321,7 +321,7 @@ func (e *Engine) reportRepair(p *repairPlanner) {
 	for i := range p.runs {
 		r := &p.runs[i]
 		e.telemetry.Log.Info("a run was repaired: its next generation is executed", telemetry.KeyRun, r.Run.UUID, telemetry.KeyName, naming.DisplayRun(r.Run),
-			telemetry.KeyWorkflow, r.Run.Workflow, telemetry.KeyVerb, p.store.Verb, telemetry.KeyGeneration, r.Generation,
+			telemetry.KeyWorkflow, r.Run.Workflow, telemetry.KeyVerb, p.storeRequest.Verb, telemetry.KeyGeneration, r.Generation,
 			telemetry.KeyActor, p.request.Actor, telemetry.KeyReason, p.request.Reason)
 	}
 	if w := e.worker(); w != nil {

@@ -24,21 +24,21 @@ const (
 	repairUndoTimeout = 10 * time.Second      // for the calls that follow a repair which is given up
 )
 
-// stop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. It sets *row to the
+// pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. It sets *row to the
 // run as it is then. It reports false if the run has changed otherwise.
-func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
+func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	if p.request.DryRun || row.Status == store.Paused {
 		return true, nil
 	}
-	if _, _, err := p.plan(ctx, row, q); err != nil || p.request.InterruptSteps {
+	if _, _, err := p.planGeneration(ctx, row, q); err != nil || p.request.InterruptSteps {
 		return err == nil, err // what cannot be meant does not pause the run
 	}
 	if row.Control&store.PausedItself == 0 {
 		if err := p.extendPause(ctx, row.UUID); err != nil {
 			return false, p.stillRunningError(ctx, row, err)
 		}
-		o := &store.ControlRequest{Verb: store.VerbPause, Runs: uuidStrings(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor, ForRepair: true}
-		if err := p.e.control(ctx, userCaller, o); err != nil {
+		o := &store.ControlRequest{Verb: store.VerbPause, Runs: uuidList(row.UUID), Reason: p.pauseReason(), Actor: p.request.Actor, ForRepair: true}
+		if err := p.e.controlRuns(ctx, userCaller, o); err != nil {
 			return false, p.stillRunningError(ctx, row, err)
 		}
 	}
@@ -49,7 +49,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 			}
 			extended = time.Now()
 		}
-		now, err := p.e.getRun(ctx, row.UUID.String(), store.WithOutcome)
+		now, err := p.e.getRun(ctx, row.UUID.String(), store.WithOutputAndError)
 		switch {
 		case err != nil:
 			return false, p.stillRunningError(ctx, row, err)
@@ -57,7 +57,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 			*row = *now
 			return true, nil
 		case now.Status.IsTerminal():
-			p.resume(ctx) // descendants that were paused with it
+			p.resumePausedRun(ctx) // descendants that were paused with it
 			return false, nil
 		case now.Control&store.PausedItself == 0 || now.Control&store.CancelRequested != 0:
 			return false, nil
@@ -71,7 +71,7 @@ func (p *repairPlanner) stop(ctx context.Context, row *store.Run, q *repair.Requ
 // extendPause records that the pause of the run for this repair lasts for another lease. From its first call on, the repair resumes the run
 // if it is given up.
 func (p *repairPlanner) extendPause(ctx context.Context, run uuid.UUID) error {
-	p.stopped = run
+	p.pausedRun = run
 	return p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.ExtendRepairPause(ctx, run, p.e.clock.Now().Add(p.e.cfg.Lease)) })
 }
 
@@ -81,20 +81,20 @@ func (p *repairPlanner) pauseReason() string {
 	if p.request.Reason != "" {
 		reason += ": " + p.request.Reason
 	}
-	return record.Tidy(reason)
+	return record.StorableText(reason)
 }
 
 // stillRunningError returns the *StateError of a run that did not stop until the caller's context ended, or err if that has not
 // ended or the database is away.
 func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, err error) error {
 	if ctx.Err() == nil {
-		return p.wrap(row, err)
+		return p.wrapError(row, err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairUndoTimeout)
 	defer cancel()
 	history, unread := p.e.store.History(ctx, row.UUID)
 	if unread != nil {
-		return p.wrap(row, err)
+		return p.wrapError(row, err)
 	}
 	detail := "has not stopped yet"
 	for i := range history {
@@ -102,29 +102,29 @@ func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, e
 			detail = fmt.Sprintf("its step %q still runs", naming.Display(s.Name))
 		}
 	}
-	return p.refuse(row, detail+": wait longer, or interrupt it by InterruptSteps")
+	return p.newStateError(row, detail+": wait longer, or interrupt it by InterruptSteps")
 }
 
-// addPausedChildren notes the children that go on without the run. They were paused with it, and no resume of the run
+// noteChildrenToResume notes the children that go on without the run. They were paused with it, and no resume of the run
 // would reach them.
-func (p *repairPlanner) addPausedChildren(s *repair.Subject, made *repair.Result) {
+func (p *repairPlanner) noteChildrenToResume(s *repair.RunToRepair, made *repair.Result) {
 	for _, c := range s.Children {
-		if !c.Status.IsTerminal() && c.Control&store.PausedMask == store.PausedByAncestor && slices.Contains(made.Repair.Detach, c.UUID) && !slices.Contains(made.Cancel, c.UUID) {
-			p.resumed = append(p.resumed, c.UUID)
+		if !c.Status.IsTerminal() && c.Control&store.PausedMask == store.PausedByAncestor && slices.Contains(made.Repair.DetachedChildren, c.UUID) && !slices.Contains(made.ChildrenToCancel, c.UUID) {
+			p.childrenToResume = append(p.childrenToResume, c.UUID)
 		}
 	}
 }
 
-// resume resumes the run after a repair that was given up, if it is paused for a repair.
-func (p *repairPlanner) resume(ctx context.Context) {
-	if p.stopped == uuid.Nil {
+// resumePausedRun resumes the run after a repair that was given up, if it is paused for a repair.
+func (p *repairPlanner) resumePausedRun(ctx context.Context) {
+	if p.pausedRun == uuid.Nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairUndoTimeout)
 	defer cancel()
-	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidStrings(p.stopped), ForRepair: true}
-	if err := p.e.control(ctx, userCaller, o); err != nil {
-		p.e.telemetry.Log.Warn("a run stays paused after a repair that was not made, until a worker resumes it", telemetry.KeyRun, p.stopped, telemetry.KeyVerb, p.request.Verb, telemetry.KeyError, err)
+	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidList(p.pausedRun), ForRepair: true}
+	if err := p.e.controlRuns(ctx, userCaller, o); err != nil {
+		p.e.telemetry.Log.Warn("a run stays paused after a repair that was not made, until a worker resumes it", telemetry.KeyRun, p.pausedRun, telemetry.KeyVerb, p.request.Verb, telemetry.KeyError, err)
 	}
-	p.stopped = uuid.Nil
+	p.pausedRun = uuid.Nil
 }

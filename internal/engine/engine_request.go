@@ -23,10 +23,10 @@ type StartRequest struct {
 	Weight   int32         // of the group key; zero: 1
 	StartBy  time.Duration // the run expires if it has not begun so long after it was due; zero: never
 
-	child     bool  // it is not refused by a full or closed queue
-	inherited bool  // the group key is the parent's
-	enqueued  bool  // the queue has a row; see Engine.Enqueue
-	refused   error // why the queue takes no further run; only of a start that folds
+	isChild          bool  // it is not refused by a full or closed queue
+	inheritsGroupKey bool  // the group key is the parent's
+	hasQueueRow      bool  // the queue has a row; see Engine.Enqueue
+	refusal          error // why the queue takes no further run; only of a start that folds
 }
 
 // priority returns the priority of the run, unless it inherits one.

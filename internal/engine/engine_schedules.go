@@ -12,52 +12,52 @@ import (
 
 // SetSchedule records the settings of an operator.
 func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
-	if err := e.checkWorkers(ctx, "schedules"); err != nil {
+	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 		return err
 	}
 	if err := e.newScheduleCheck(ctx)(name, s); err != nil {
 		return err
 	}
-	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Set(name, at.Row, s, e.clock.Now(), by, reason)
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.PlanSet(name, at.Row, s, e.clock.Now(), by, reason)
 	})
 }
 
-// newScheduleCheck returns checkScheduleQueue for the rows of queues as they are now.
+// newScheduleCheck returns newScheduleQueueCheck for the rows of queues as they are now.
 func (e *Engine) newScheduleCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
 	now := time.Now()
-	e.queues.rowsReadSince(ctx, now)
-	return e.checkScheduleQueue(now)
+	e.queueRows.rowsReadSince(ctx, now)
+	return e.newScheduleQueueCheck(now)
 }
 
 // ResetSchedule removes the settings of an operator.
 func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
-	if err := e.checkWorkers(ctx, "schedules"); err != nil {
+	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 		return err
 	}
-	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorReset, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Reset(name, at.Row, e.clock.Now(), by, reason)
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorReset, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.PlanReset(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // PauseSchedule pauses a schedule.
 func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorPause, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Pause(name, at.Row, e.clock.Now(), by, reason)
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorPause, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.PlanPause(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // ResumeSchedule resumes a schedule.
 func (e *Engine) ResumeSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorResume, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Resume(name, at.Row, e.clock.Now(), by, reason)
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorResume, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.PlanResume(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // DeleteSchedule deletes a schedule and its fires.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeScheduleFor(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Delete(name, at.Row, e.clock.Now(), by, reason)
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.PlanDelete(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
@@ -65,7 +65,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
 	call, check := uuid.NewString(), e.newScheduleCheck(ctx)
 	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
-		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart, Check: check}, at, call)
+		w, id, err = schedule.PlanTrigger(&schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: check}, at, call)
 		return w, err
 	})
 	return id, err
@@ -84,16 +84,16 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 		if err := e.EnsureClock(ctx); err != nil {
 			return done, err
 		}
-		firing := schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.newScheduleStart, Check: e.newScheduleCheck(ctx)}
+		firing := schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: e.newScheduleCheck(ctx)}
 		b := &schedule.Backfill{Firing: firing, From: from, To: to, Call: uuid.NewString()}
-		change := &store.ScheduleChange{Name: name, Times: b.Times, Plan: b.Plan}
+		change := &store.ScheduleChangeRequest{Name: name, TimesToDecide: b.TimesToDecide, Plan: b.Plan}
 		if err := e.commitSchedule(ctx, change); err != nil {
 			return done, err
 		}
 		if b.Err != nil {
 			return done, b.Err
 		}
-		started, taken := b.Fired(change.Written)
+		started, taken := b.Fired(change.AppliedWrite)
 		done.Started, done.AlreadyFired, done.IDTaken = done.Started+started, done.AlreadyFired+b.AlreadyFired, done.IDTaken+taken
 		from = b.Next
 		if err := ctx.Err(); err != nil {

@@ -21,18 +21,18 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) e
 	if err := e.CheckOutsideTx(ctx, "a signal"); err != nil {
 		return err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return err
 	}
-	return e.signal(ctx, userCaller, ref, s, time.Time{})
+	return e.sendSignal(ctx, userCaller, ref, s, time.Time{})
 }
 
-// signal does the same as Signal for the given caller. The time of the signal is later than the time
+// sendSignal does the same as Signal for the given caller. The time of the signal is later than the time
 // after.
-func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *store.SignalWrite, after time.Time) error {
+func (e *Engine) sendSignal(ctx context.Context, by writeCaller, ref string, s *store.SignalWrite, after time.Time) error {
 	var row *store.Run
 	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
-		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
+		if row, err = e.GetWithoutPayloads(ctx, ref); errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		return err
@@ -45,7 +45,7 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 	}
 	s.Run = row.UUID
 	e.setSignalTime(s, after)
-	err = e.persist(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
+	err = e.writeWithRetry(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}
@@ -53,7 +53,7 @@ func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *stor
 		return err
 	}
 	if w := e.worker(); w != nil {
-		w.wake(row.UUID)
+		w.wakeRun(row.UUID)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Tim
 // their order even when the run continues in another process, whose estimate of the database's clock is behind.
 func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
-	s.ArrivedAt = e.clock.ArrivedAt()
+	s.ArrivedAt = e.clock.RowTimeOverride()
 	s.ID = store.NewUUIDAt(0, s.CreatedAt)
 }
 
@@ -112,9 +112,9 @@ func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
 	}
 }
 
-// wake makes a run in memory check the database for events. If the run is not in memory, it makes the
+// wakeRun makes a run in memory check the database for events. If the run is not in memory, it makes the
 // claim loop check for due runs.
-func (w *worker) wake(id uuid.UUID) {
+func (w *worker) wakeRun(id uuid.UUID) {
 	if r := w.loadedRuns.get(id); r != nil {
 		r.recheckWaits()
 		return

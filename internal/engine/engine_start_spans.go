@@ -60,8 +60,8 @@ func (s *StartSpans) endSpan(i int, start *store.StartWrite, conflicting error) 
 
 // errorType returns the error.type attribute for an error that is not recorded.
 func errorType(err error) string {
-	if FailureOf == nil {
-		return telemetry.Other
+	if FailureFromError == nil {
+		return telemetry.OtherLabel
 	}
-	return FailureOf(err).ErrorType()
+	return FailureFromError(err).ErrorType()
 }

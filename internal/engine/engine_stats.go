@@ -58,7 +58,7 @@ func (c *engineCounters) countExecution(outcome string) {
 func (e *Engine) Stats() Stats {
 	c := &e.counters
 	s := Stats{
-		Journal: e.journal.Stats(), StepsWaitingForSlot: e.stepSlots.Waiting(),
+		Journal: e.journal.Stats(), StepsWaitingForSlot: e.stepSlots.WaitingCount(),
 		StartedExecutions: c.startedExecutions.Load(), EndedExecutions: c.endedExecutions.Load(), ParkedExecutions: c.parkedExecutions.Load(), ReleasedExecutions: c.releasedExecutions.Load(), LostExecutions: c.lostExecutions.Load(),
 		SuccessfulClaims: c.claims.Load(), ClaimedRuns: c.claimedRuns.Load(), Heartbeats: c.heartbeats.Load(), RenewedLeases: c.renewedLeases.Load(),
 		HeldExecutions: c.heldExecutions.Load(), RetryingWrites: c.retryingWrites.Load(),

@@ -62,7 +62,7 @@ func (i *idleTracker) noteGoroutineStart() {
 
 // startSettleTimer starts the settling timer if the run does nothing but wait. i.mu is held.
 func (i *idleTracker) startSettleTimer() {
-	if i.activeCalls != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
+	if i.activeCalls != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.IsManual() {
 		return // the test that moves the manual clock calls Engine.ParkWaitingRuns
 	}
 	after := sequentialSettleTime
@@ -109,10 +109,10 @@ func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 			left = max(left, time.Until(w.inMemoryUntil))
 		}
 	}
-	if left <= 0 || i.r.e.clock.Manual() {
+	if left <= 0 || i.r.e.clock.IsManual() {
 		return 0
 	}
-	if free, _ := i.r.w.slots.Room(0); 2*free < i.r.e.cfg.Concurrency {
+	if free, _ := i.r.w.slots.FreeSlotsAndPrefetch(0); 2*free < i.r.e.cfg.Concurrency {
 		return 0
 	}
 	return left
@@ -183,8 +183,8 @@ func (i *idleTracker) stop() {
 	i.mu.Unlock()
 }
 
-// executing reports whether a durable call executes or writes.
-func (i *idleTracker) executing() bool {
+// hasExecutingCall reports whether a durable call executes or writes.
+func (i *idleTracker) hasExecutingCall() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.activeCalls > 0

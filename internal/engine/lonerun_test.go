@@ -24,7 +24,7 @@ func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, MarkAfter: time.Second, Telemetry: tel,
 		Definitions: []*WorkflowDefinition{{Name: "w"}},
 	})
-	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
+	if err := e.clock.EnsureReading(t.Context(), e.store); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorker(e)

@@ -25,21 +25,21 @@ const (
 
 // suspensionNotices records which goroutines know that the run is suspended.
 type suspensionNotices struct {
-	notified         map[string]bool // goroutines that were notified, by their numbers
-	callBeforeNotice bool            // a goroutine that was not notified made a call
+	notifiedGoroutines map[string]bool // goroutines that were notified, by their numbers
+	callBeforeNotice   bool            // a goroutine that was not notified made a call
 }
 
 // noteNotified records that the calling goroutine is notified of the suspension. r.mu is held.
 func (r *run) noteNotified() {
-	if r.suspensionNotices.notified == nil {
-		r.suspensionNotices.notified = make(map[string]bool)
+	if r.suspensionNotices.notifiedGoroutines == nil {
+		r.suspensionNotices.notifiedGoroutines = make(map[string]bool)
 	}
-	r.suspensionNotices.notified[stack.Goroutine()] = true
+	r.suspensionNotices.notifiedGoroutines[stack.GoroutineID()] = true
 }
 
 // noteRefusedCall records that a call of the calling goroutine is refused. r.mu is held.
 func (r *run) noteRefusedCall() {
-	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notified[stack.Goroutine()] {
+	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notifiedGoroutines[stack.GoroutineID()] {
 		r.suspensionNotices.callBeforeNotice = true
 	}
 	r.noteNotified()
@@ -66,7 +66,7 @@ func (r *run) earlyParkDelay(s *suspension) (away time.Duration, early bool) {
 	stuck := !r.goroutines.allReturned
 	early = r.suspensionNotices.callBeforeNotice || stuck
 	r.mu.Unlock()
-	times := r.w.earlyParks.record(r.row.UUID, early)
+	times := r.w.earlyParks.recordPark(r.row.UUID, early)
 	if stuck && times >= maxStuckWakes {
 		return 0, false
 	}
@@ -75,26 +75,26 @@ func (r *run) earlyParkDelay(s *suspension) (away time.Duration, early bool) {
 
 // earlyParkCounts counts how often runs were parked too early, by their UUIDs.
 type earlyParkCounts struct {
-	mu    sync.Mutex
-	times map[uuid.UUID]int
+	mu         sync.Mutex
+	countByRun map[uuid.UUID]int
 }
 
-// record records whether the run was parked too early, and returns how often that had happened before.
-func (p *earlyParkCounts) record(id uuid.UUID, early bool) (times int) {
+// recordPark records whether the run was parked too early, and returns how often that had happened before.
+func (p *earlyParkCounts) recordPark(id uuid.UUID, early bool) (times int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	times = p.times[id]
+	times = p.countByRun[id]
 	if !early {
-		delete(p.times, id)
+		delete(p.countByRun, id)
 		return times
 	}
-	if p.times == nil {
-		p.times = make(map[uuid.UUID]int)
+	if p.countByRun == nil {
+		p.countByRun = make(map[uuid.UUID]int)
 	}
-	if len(p.times) >= maxEarlyParks { // some of these runs have ended in other processes
-		clear(p.times)
+	if len(p.countByRun) >= maxEarlyParks { // some of these runs have ended in other processes
+		clear(p.countByRun)
 	}
-	p.times[id] = times + 1
+	p.countByRun[id] = times + 1
 	return times
 }
 
@@ -102,7 +102,7 @@ func (p *earlyParkCounts) record(id uuid.UUID, early bool) (times int) {
 func (p *earlyParkCounts) settlingTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if times := p.times[id]; times > 0 {
+	if times := p.countByRun[id]; times > 0 {
 		return 2 * concurrentSettleTime << min(times, maxEarlyParkDoublings)
 	}
 	return 0

@@ -28,14 +28,14 @@ type Preflight struct{ w *worker }
 
 // PreflightResult is the result of one replay.
 type PreflightResult struct {
-	Diverged *store.Divergence // nil: the code fits
-	Next     []NextCall        // the calls that the run would make next
-	Needs    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
-	Stuck    bool              // the function did not return within maxPreflightTime, so nothing is known
-	Ends     bool              // the function returned without a further call, with Output or Failure
-	Fails    bool              // it returned Failure, and the run would fail: it need not end for another reason
-	Output   []byte
-	Failure  *record.Failure
+	Diverged      *store.Divergence // nil: the code fits
+	NextCalls     []NextCall        // the calls that the run would make next
+	NeededChanges []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
+	TimedOut      bool              // the function did not return within maxPreflightTime, so nothing is known
+	Returned      bool              // the function returned without a further call, with Output or Failure
+	WouldFail     bool              // it returned Failure, and the run would fail: it need not end for another reason
+	Output        []byte
+	Failure       *record.Failure
 }
 
 // NextCall is a call, with its name as people see it.
@@ -54,7 +54,7 @@ func (refusingStore) Name() string                               { return "prefl
 
 // NewPreflight returns a Preflight for the workflows of this engine.
 func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return nil, err
 	}
 	tel, err := telemetry.New(slog.New(slog.DiscardHandler), tracenoop.NewTracerProvider(), metricnoop.NewMeterProvider(), 0)
@@ -68,27 +68,27 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 	return &Preflight{newWorker(own)}, nil
 }
 
-// preflight collects what a replay finds.
-type preflight struct {
+// replayFindings collects what a replay finds.
+type replayFindings struct {
 	mu  sync.Mutex
 	out PreflightResult
 }
 
-func (p *preflight) noteNext(full string, kind store.Kind) {
+func (p *replayFindings) noteNext(full string, kind store.Kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out.Next = append(p.out.Next, NextCall{naming.Display(full), kind})
+	p.out.NextCalls = append(p.out.NextCalls, NextCall{naming.Display(full), kind})
 }
 
-func (p *preflight) noteNeed(name string, kind store.Kind) {
+func (p *replayFindings) noteNeededChange(name string, kind store.Kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if need := (NextCall{name, kind}); !slices.Contains(p.out.Needs, need) {
-		p.out.Needs = append(p.out.Needs, need)
+	if need := (NextCall{name, kind}); !slices.Contains(p.out.NeededChanges, need) {
+		p.out.NeededChanges = append(p.out.NeededChanges, need)
 	}
 }
 
-func (p *preflight) noteDivergence(d *store.Divergence) {
+func (p *replayFindings) noteDivergence(d *store.Divergence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out.Diverged == nil {
@@ -96,19 +96,19 @@ func (p *preflight) noteDivergence(d *store.Divergence) {
 	}
 }
 
-func (p *preflight) noteEnd(output []byte, failure *record.Failure) {
+func (p *replayFindings) noteEnd(output []byte, failure *record.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out.Output, p.out.Failure = output, failure
 }
 
-// noteLiveCall notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
+// refuseInPreflight notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
 // preflight.
-func (s *Scope) noteLiveCall(full string, kind store.Kind) error {
-	if s.r.preflight == nil {
+func (s *Scope) refuseInPreflight(full string, kind store.Kind) error {
+	if s.r.preflightFindings == nil {
 		return nil
 	}
-	s.r.preflight.noteNext(full, kind)
+	s.r.preflightFindings.noteNext(full, kind)
 	return ErrSuspended
 }
 
@@ -117,8 +117,8 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	own := *row
 	own.Deadline, own.Trace = time.Time{}, ""
 	r := newRun(p.w, &store.ClaimedRun{Run: own, History: history})
-	r.preflight = new(preflight)
-	r.endIsWritten.Store(true) // nothing is written
+	r.preflightFindings = new(replayFindings)
+	r.endWriteBegan.Store(true) // nothing is written
 	r.noteNeededChanges()
 	returned := make(chan struct{})
 	go func() {
@@ -132,7 +132,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 		r.mu.Unlock()
 		r.endCtx(errFunctionReturned)
 		r.awaitGoroutines()
-		if r.preflight.isUndecided() && !r.isSuspended() && !r.isForcedToEnd() {
+		if r.preflightFindings.hasNoFinding() && !r.isSuspended() && !r.isForcedToEnd() {
 			verb := "complete"
 			switch {
 			case failure != nil:
@@ -142,7 +142,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 			}
 			r.checkMissingCallsAtEnd(verb, failure)
 		}
-		r.preflight.noteEnd(output, failure)
+		r.preflightFindings.noteEnd(output, failure)
 	}()
 	timer := time.NewTimer(maxPreflightTime)
 	defer timer.Stop()
@@ -156,32 +156,32 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	r.endOwnedCtx(ErrShutdown)
 	r.idleTracker.stop()
 	r.deadline.stop()
-	r.preflight.mu.Lock()
-	defer r.preflight.mu.Unlock()
-	out := r.preflight.out
-	out.Stuck = stuck && out.Diverged == nil
-	out.Ends = !stuck && out.Diverged == nil && len(out.Next) == 0
-	out.Fails = out.Ends && out.Failure != nil && !r.isForcedToEnd()
+	r.preflightFindings.mu.Lock()
+	defer r.preflightFindings.mu.Unlock()
+	out := r.preflightFindings.out
+	out.TimedOut = stuck && out.Diverged == nil
+	out.Returned = !stuck && out.Diverged == nil && len(out.NextCalls) == 0
+	out.WouldFail = out.Returned && out.Failure != nil && !r.isForcedToEnd()
 	return out
 }
 
-func (p *preflight) isUndecided() bool {
+func (p *replayFindings) hasNoFinding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.out.Diverged == nil && len(p.out.Next) == 0
+	return p.out.Diverged == nil && len(p.out.NextCalls) == 0
 }
 
 // noteNeededChanges notes which declared changes of names the history needs.
 func (r *run) noteNeededChanges() {
-	def := r.definition()
+	def := r.workflowDefinition()
 	for name, row := range r.history {
-		last := name[len(scopeOf(name)):]
+		last := name[len(scopePrefix(name)):]
 		if def.Retired[last] {
-			r.preflight.noteNeed(last, row.Kind)
+			r.preflightFindings.noteNeededChange(last, row.Kind)
 		}
-		for _, old := range def.Renamed {
+		for _, old := range def.PreviousCallNames {
 			if old == last {
-				r.preflight.noteNeed(last, row.Kind)
+				r.preflightFindings.noteNeededChange(last, row.Kind)
 			}
 		}
 	}

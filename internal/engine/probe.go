@@ -18,7 +18,7 @@ type TestProbe interface {
 	// Attach is called once, by New.
 	Attach(e *Engine)
 	// Clock is called once, by New. If it returns nil, the engine uses the database's time.
-	Clock() Clock
+	Clock() ManualClock
 	// OnCall is called for every durable call of an execution, including calls whose result is in history.
 	// It must not block or call the engine.
 	OnCall(c ProbedCall)
@@ -36,9 +36,9 @@ type ProbedStore interface {
 	WrappedStore() store.Store
 }
 
-// Clock replaces the database's time. It does not change how long steps, the timeouts of their attempts,
+// ManualClock replaces the database's time. It does not change how long steps, the timeouts of their attempts,
 // and the engine's own pauses take.
-type Clock = clock.Manual
+type ManualClock = clock.ManualClock
 
 // Timer is a scheduled call of a function.
 type Timer = clock.Timer
@@ -56,11 +56,11 @@ type ProbedCall struct {
 	Recorded bool  // history holds its outcome
 }
 
-// Encode and FailureOf are set by the root package. Encode encodes a value as it is recorded, and
-// FailureOf converts an error to the Failure that is recorded for it.
+// Encode and FailureFromError are set by the root package. Encode encodes a value as it is recorded, and
+// FailureFromError converts an error to the Failure that is recorded for it.
 var (
-	Encode    func(v any) ([]byte, error)
-	FailureOf func(err error) *record.Failure
+	EncodeValue      func(v any) ([]byte, error)
+	FailureFromError func(err error) *record.Failure
 )
 
 // attachProbe attaches the store's probe, if the store has one.
@@ -69,9 +69,9 @@ func (e *Engine) attachProbe(s store.Store) {
 	if !ok {
 		return
 	}
-	e.probe, e.database = p.Probe(), p.WrappedStore()
+	e.probe, e.rawStore = p.Probe(), p.WrappedStore()
 	if c := e.probe.Clock(); c != nil {
-		e.clock = clock.FromManual(c)
+		e.clock = clock.FromManualClock(c)
 	}
 	e.probe.Attach(e)
 }

@@ -30,7 +30,7 @@ type awaitCallers struct {
 func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &AwaitCaller{Run: id, Goroutine: stack.Goroutine(), End: end}
+	a := &AwaitCaller{Run: id, Goroutine: stack.GoroutineID(), End: end}
 	a.Deadline, _ = ctx.Deadline()
 	e.awaitCallers.mu.Lock()
 	if e.awaitCallers.all == nil {
@@ -43,7 +43,7 @@ func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, err
 		defer e.awaitCallers.mu.Unlock()
 		delete(e.awaitCallers.all, a)
 	}()
-	return e.await(ctx, id, true)
+	return e.awaitRun(ctx, id, true)
 }
 
 // AwaitCallers returns the callers that wait for results, without the waits of runs.

@@ -13,8 +13,8 @@ type RunActivity struct {
 	Settle  time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// Quiescence returns the activity of the runs in memory.
-func (e *Engine) Quiescence() RunActivity {
+// RunActivity returns the activity of the runs in memory.
+func (e *Engine) RunActivity() RunActivity {
 	rest := RunActivity{Settle: sequentialSettleTime}
 	w := e.worker()
 	if w == nil {
@@ -70,9 +70,9 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 	return left
 }
 
-// WakeAll makes the worker query for due runs and schedules at once, and admit runs to their queues. Callers that wait for results
+// WakeAllLoops makes the worker query for due runs and schedules at once, and admit runs to their queues. Callers that wait for results
 // query for them at once, too.
-func (e *Engine) WakeAll() {
+func (e *Engine) WakeAllLoops() {
 	if w := e.worker(); w != nil {
 		w.wakeLoops()
 		w.scheduleHints.notify()
@@ -80,7 +80,7 @@ func (e *Engine) WakeAll() {
 		w.queueAdmitter.rowsChanged.Store(true)
 		w.queueAdmitter.wakeLoop.notify()
 	}
-	e.results.Recheck()
+	e.resultWaiters.QueryNow()
 }
 
 // IsClaiming reports whether the worker claims runs: it is not stopping or quiet, and has free slots.
@@ -110,8 +110,8 @@ func (e *Engine) QueueChecks() (begun, ended uint64) {
 // ResultChecks returns how often the waiters have checked for results. waiting is false if nobody waits for a
 // result.
 func (e *Engine) ResultChecks() (looks uint64, waiting bool) {
-	return e.results.Looks()
+	return e.resultWaiters.QueryCount()
 }
 
-// AwaitCount returns how many callers other than runs wait for results.
-func (e *Engine) AwaitCount() int { return int(e.awaitCount.Load()) }
+// AwaitCallerCount returns how many callers other than runs wait for results.
+func (e *Engine) AwaitCallerCount() int { return int(e.awaitCallerCount.Load()) }

@@ -36,7 +36,7 @@ func (f *fixed) CallAt(due time.Time, call func()) clock.Timer {
 func newTimelessRun(t *testing.T) (*run, *fixed) {
 	t.Helper()
 	r, f := newLoneRun(t, new(slate), store.ClaimedRun{}), &fixed{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r.e.clock = clock.FromManual(f)
+	r.e.clock = clock.FromManualClock(f)
 	return r, f
 }
 
@@ -74,7 +74,7 @@ func TestQuiescence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newTimelessRun(t)
 			c.act(r)
-			if got, want := r.e.Quiescence(), (RunActivity{c.busy, c.active, c.settle}); got != want {
+			if got, want := r.e.RunActivity(), (RunActivity{c.busy, c.active, c.settle}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
@@ -116,23 +116,23 @@ func TestParkParksWaitingRuns(t *testing.T) {
 func TestADeadlineIsConfirmed(t *testing.T) {
 	r, f := newTimelessRun(t)
 	at := f.now.Add(time.Hour)
-	r.deadline.set(at)
+	r.deadline.update(at)
 	f.now = at
-	if r.deadline.onDue(); !r.hasExpired() || r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 0 {
-		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.hasExpired())
+	if r.deadline.onDue(); !r.isExpiring() || r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 0 {
+		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.isExpiring())
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newLoneRun(t, new(slate), store.ClaimedRun{Run: store.Run{Deadline: time.Now().Add(time.Minute)}})
-		if s := r.parked(time.Minute + time.Second); s != nil || r.hasExpired() || !r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 1 {
-			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.hasExpired(), r.deadline.hasCome.Load())
+		if s := r.parked(time.Minute + time.Second); s != nil || r.isExpiring() || !r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 1 {
+			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.isExpiring(), r.deadline.hasCome.Load())
 		}
-		r.deadline.set(time.Now().Add(time.Minute)) // another process has changed it
-		if r.deadline.expire(); r.hasExpired() || r.deadline.hasCome.Load() {
-			t.Errorf("after the change the run has expired: %v; it is to be confirmed: %v", r.hasExpired(), r.deadline.hasCome.Load())
+		r.deadline.update(time.Now().Add(time.Minute)) // another process has changed it
+		if r.deadline.expireIfDue(); r.isExpiring() || r.deadline.hasCome.Load() {
+			t.Errorf("after the change the run has expired: %v; it is to be confirmed: %v", r.isExpiring(), r.deadline.hasCome.Load())
 		}
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
-		if r.deadline.expire(); !r.hasExpired() {
+		if r.deadline.expireIfDue(); !r.isExpiring() {
 			t.Error("the run has not expired after the read that confirms its deadline")
 		}
 	})
@@ -141,12 +141,12 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 // An engine without a worker is quiet, parks nothing and takes no runs.
 func TestQuiescenceWithoutAWorker(t *testing.T) {
 	e := &Engine{}
-	if got := e.Quiescence(); got != (RunActivity{Settle: sequentialSettleTime}) || e.ParkWaitingRuns() || e.IsClaiming() {
+	if got := e.RunActivity(); got != (RunActivity{Settle: sequentialSettleTime}) || e.ParkWaitingRuns() || e.IsClaiming() {
 		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.ParkWaitingRuns(), e.IsClaiming())
 	}
 }
 
-// Looking reports that the worker claims until it is full or closed. WakeAll makes it claim now.
+// Looking reports that the worker claims until it is full or closed. WakeAllLoops makes it claim now.
 func TestIsClaiming(t *testing.T) {
 	r, _ := newTimelessRun(t)
 	w := r.w
@@ -170,7 +170,7 @@ func TestIsClaiming(t *testing.T) {
 			t.Errorf("a worker that is %s claims: %v", c.what, got)
 		}
 	}
-	r.e.WakeAll()
+	r.e.WakeAllLoops()
 	if len(w.claims.hints) != 1 { // that it wakes the reader of results, TestResultChecksAndAwaitCount checks
 		t.Errorf("woken: %d claim loops", len(w.claims.hints))
 	}
@@ -187,12 +187,12 @@ func (*running) Statuses(_ context.Context, ids []uuid.UUID) ([]store.Status, er
 	return all, nil
 }
 
-// Looks counts the checks for results for as long as somebody waits, and WakeAll makes the next one come
+// Looks counts the checks for results for as long as somebody waits, and WakeAllLoops makes the next one come
 // soon. Awaited counts the callers that are no runs.
 func TestResultChecksAndAwaitCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newLoneRun(t, new(running), store.ClaimedRun{}).e
-		if looks, waiting := e.ResultChecks(); looks != 0 || waiting || e.AwaitCount() != 0 {
+		if looks, waiting := e.ResultChecks(); looks != 0 || waiting || e.AwaitCallerCount() != 0 {
 			t.Errorf("nobody waits, and there were %d checks, waiting: %v", looks, waiting)
 		}
 		ctx, leave := context.WithCancel(t.Context())
@@ -200,10 +200,10 @@ func TestResultChecksAndAwaitCount(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		before, waiting := e.ResultChecks()
-		if before == 0 || !waiting || e.AwaitCount() != 1 {
-			t.Errorf("somebody waits, and there were %d checks, waiting: %v; %d callers", before, waiting, e.AwaitCount())
+		if before == 0 || !waiting || e.AwaitCallerCount() != 1 {
+			t.Errorf("somebody waits, and there were %d checks, waiting: %v; %d callers", before, waiting, e.AwaitCallerCount())
 		}
-		e.WakeAll()
+		e.WakeAllLoops()
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		if looks, _ := e.ResultChecks(); looks <= before {
@@ -211,8 +211,8 @@ func TestResultChecksAndAwaitCount(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if _, waiting := e.ResultChecks(); waiting || e.AwaitCount() != 0 {
-			t.Errorf("nobody waits any more, waiting: %v, %d callers", waiting, e.AwaitCount())
+		if _, waiting := e.ResultChecks(); waiting || e.AwaitCallerCount() != 0 {
+			t.Errorf("nobody waits any more, waiting: %v, %d callers", waiting, e.AwaitCallerCount())
 		}
 	})
 }

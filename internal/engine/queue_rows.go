@@ -22,38 +22,38 @@ const (
 // queueRowCache is what this process knows of the rows of queues. Starts and claims need it, so it is read at
 // most once per queueRowsFreshFor, and only when somebody needs it.
 type queueRowCache struct {
-	e    *Engine
-	mu   sync.Mutex // held during a read
-	read atomic.Pointer[queueRowSnapshot]
+	e        *Engine
+	mu       sync.Mutex // held during a read
+	snapshot atomic.Pointer[queueRowSnapshot]
 }
 
 // queueRowSnapshot is the result of one read. It does not change.
 type queueRowSnapshot struct {
-	byName map[string]store.QueueRow
-	began  time.Time // of the read
-	failed bool      // the read failed, and byName is the result of the read before
-	known  bool      // byName was read
+	byName     map[string]store.QueueRow
+	readBegan  time.Time // of the read
+	readFailed bool      // the read failed, and byName is the result of the read before
+	wasRead    bool      // byName was read
 }
 
-// rows returns the rows by name, and whether they could be read since the process began. They may be
+// recentRows returns the rows by name, and whether they could be read since the process began. They may be
 // queueRowsMaxAge old, or older if they cannot be read now. One caller reads them, and the others do not wait
 // for it.
-func (q *queueRowCache) rows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
-	r := q.read.Load()
+func (q *queueRowCache) recentRows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
+	r := q.snapshot.Load()
 	now := time.Now()
 	switch {
-	case r == nil || now.Sub(r.began) >= queueRowsMaxAge:
+	case r == nil || now.Sub(r.readBegan) >= queueRowsMaxAge:
 		r = q.rowsReadSince(ctx, now.Add(-queueRowsFreshFor))
-	case now.Sub(r.began) >= queueRowsFreshFor && q.mu.TryLock():
+	case now.Sub(r.readBegan) >= queueRowsFreshFor && q.mu.TryLock():
 		r = q.refresh(ctx, now.Add(-queueRowsFreshFor))
 		q.mu.Unlock()
 	}
-	return r.byName, r.known
+	return r.byName, r.wasRead
 }
 
 // rowsReadSince returns the rows as of the given time or later, or older ones if they cannot be read.
 func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueRowSnapshot {
-	if r := q.read.Load(); r != nil && r.began.After(at) {
+	if r := q.snapshot.Load(); r != nil && r.readBegan.After(at) {
 		return r
 	}
 	q.mu.Lock()
@@ -63,36 +63,36 @@ func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueR
 
 // refresh does what rowsReadSince does, for a caller that holds mu.
 func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnapshot {
-	before := q.read.Load()
-	if before != nil && before.began.After(at) {
+	before := q.snapshot.Load()
+	if before != nil && before.readBegan.After(at) {
 		return before
 	}
 	bounded, cancel := context.WithTimeout(ctx, queueRowsReadTimeout)
 	defer cancel()
-	r := &queueRowSnapshot{began: time.Now()}
+	r := &queueRowSnapshot{readBegan: time.Now()}
 	rows, err := q.e.store.QueueRows(bounded)
 	if err != nil {
-		r.failed = true
+		r.readFailed = true
 		if before != nil {
-			r.byName, r.known = before.byName, before.known
+			r.byName, r.wasRead = before.byName, before.wasRead
 		}
 		if ctx.Err() != nil {
-			r.began = time.Time{} // the end of the caller's context may be the cause: others read at once
+			r.readBegan = time.Time{} // the end of the caller's context may be the cause: others read at once
 		}
-		q.read.Store(r)
+		q.snapshot.Store(r)
 		return r
 	}
-	r.known, r.byName = true, make(map[string]store.QueueRow, len(rows))
+	r.wasRead, r.byName = true, make(map[string]store.QueueRow, len(rows))
 	for _, row := range rows {
 		r.byName[row.Name] = row
 	}
-	q.read.Store(r)
+	q.snapshot.Store(r)
 	return r
 }
 
 // cachedRows returns the rows that were read last, without a read.
 func (q *queueRowCache) cachedRows() map[string]store.QueueRow {
-	if r := q.read.Load(); r != nil {
+	if r := q.snapshot.Load(); r != nil {
 		return r.byName
 	}
 	return nil
@@ -102,9 +102,9 @@ func (q *queueRowCache) cachedRows() map[string]store.QueueRow {
 func (q *queueRowCache) invalidate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r := q.read.Load(); r != nil {
+	if r := q.snapshot.Load(); r != nil {
 		old := *r
-		old.began = time.Time{}
-		q.read.Store(&old)
+		old.readBegan = time.Time{}
+		q.snapshot.Store(&old)
 	}
 }

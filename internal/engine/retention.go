@@ -22,11 +22,11 @@ type Retention struct {
 	Archive func(ctx context.Context, run uuid.UUID, generation int32) error
 }
 
-// deletes reports whether anything is ever deleted.
-func (r *Retention) deletes() bool { return r.shortest() > 0 }
+// isEnabled reports whether anything is ever deleted.
+func (r *Retention) isEnabled() bool { return r.shortestPeriod() > 0 }
 
-// shortest returns the shortest time for which something is kept, or zero if nothing is ever deleted.
-func (r *Retention) shortest() time.Duration {
+// shortestPeriod returns the shortest time for which something is kept, or zero if nothing is ever deleted.
+func (r *Retention) shortestPeriod() time.Duration {
 	shortest := r.shortestOfRuns()
 	for _, d := range []time.Duration{r.Generations, r.Events} {
 		if d > 0 && (shortest == 0 || d < shortest) {
@@ -48,8 +48,8 @@ func (r *Retention) shortestOfRuns() (shortest time.Duration) {
 	return shortest
 }
 
-// endedBefore returns the time before which a root must have ended to be deleted, and false if it is kept for ever.
-func (r *Retention) endedBefore(root *store.EndedRoot, now time.Time) (time.Time, bool) {
+// deletionCutoff returns the time before which a root must have ended to be deleted, and false if it is kept for ever.
+func (r *Retention) deletionCutoff(root *store.EndedRoot, now time.Time) (time.Time, bool) {
 	d := r.Keep[root.Workflow][root.Status]
 	return now.Add(-max(d, store.MinRetention)), d > 0
 }

@@ -37,9 +37,9 @@ type run struct {
 	isTraced    bool // the span records, so steps get spans too
 	traceparent string
 
-	leaseEnd     atomic.Int64 // microseconds since 1970, on the database's clock
-	endIsWritten atomic.Bool  // the end of this ownership is being written, which happens once
-	slot         slots.Slot
+	leaseEnd      atomic.Int64 // microseconds since 1970, on the database's clock
+	endWriteBegan atomic.Bool  // the end of this ownership is being written, which happens once
+	slot          slots.Slot
 
 	queuePlace atomic.Pointer[store.QueuedRun] // what readQueuePlace has read
 
@@ -66,7 +66,7 @@ type run struct {
 	suspensionNotices suspensionNotices
 	forcedEnd         *forcedEnd
 	next              nextGeneration
-	preflight         *preflight      // not nil: the run is replayed by a preflight
+	preflightFindings *replayFindings // not nil: the run is replayed by a preflight
 	functionBase      uintptr         // stack.Base of the goroutine that executes the function; set before it is called
 	stepGoexitFailure *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
@@ -87,23 +87,23 @@ type suspension struct {
 func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
+	r.unreadHistory, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
 	r.bypassesQueue = c.BypassesQueue
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.traceparent, r.isTraced = span, column, span.IsRecording()
 	r.runContexts = newContexts(ctx)
 	r.addHistory(c.History)
-	if !r.historyRest.Exists {
+	if !r.unreadHistory.Exists {
 		r.loadBranchEnds()
-		r.historyComplete()
+		r.noteHistoryComplete()
 		r.countRecordedCalls()
 	}
 	r.idleTracker.r, r.waitingReceives.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
 		r.forceEnd(newCancelledEnd())
 	}
-	r.deadline.begin(row.Deadline)
+	r.deadline.setInitial(row.Deadline)
 	return r
 }
 
@@ -118,7 +118,7 @@ func (r *run) logger() *slog.Logger {
 func (r *run) execute(late time.Duration) {
 	defer r.w.removeRun(r)
 	defer r.endOwnedCtx(errFunctionReturned)
-	if r.slot.Turn() != nil {
+	if r.slot.WhenGiven() != nil {
 		began := time.Now()
 		r.awaitSlot()
 		if late > 0 {
@@ -126,14 +126,14 @@ func (r *run) execute(late time.Duration) {
 		}
 	}
 	r.e.counters.startedExecutions.Add(1)
-	r.e.telemetry.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.historyRest.Exists && !r.readRemainingHistory() || !r.holdUnlessReadable() || !r.holdIfRenewalsUnknown() || r.awaitsRetry() || !r.clearStartBy() || r.isFirstExecution() && r.hasExpired() || r.awaitsSlot() || !r.cancelLosersChildren(true) {
+	r.e.telemetry.CountExecutionBegin(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
+	if !r.slot.IsGiven() || r.unreadHistory.Exists && !r.readRemainingHistory() || !r.holdUnlessReadable() || !r.holdUnlessRenewalsKnown() || r.suspendIfRetryNotDue() || !r.checkStartBy() || r.isFirstExecution() && r.isExpiring() || r.awaitsSlot() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}
 
 	if r.isCrashLoop() {
-		r.writeEnd(nil, r.crashFailure())
+		r.writeEnd(nil, r.crashLoopFailure())
 		return
 	}
 
@@ -153,8 +153,8 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
-	r.functionBase = stack.Base()
-	return r.e.workflows[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
+	r.functionBase = stack.BaseFunction()
+	return r.e.workflows[r.row.Workflow].CallFunction(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
 }
 
 // writeEnd writes the end of this ownership: the run's result, or what its suspension specifies.
@@ -173,7 +173,7 @@ func (r *run) writeEnd(output []byte, failure *record.Failure) {
 	s := r.currentSuspension()
 	r.idleTracker.stop()
 	r.deadline.stop()
-	if s != nil && r.endIsWritten.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
+	if s != nil && r.endWriteBegan.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
 		r.writeSuspension(r.writeCtx, s)
 	}
 }
@@ -189,7 +189,7 @@ func (r *run) currentSuspension() *suspension {
 // ctx ends.
 func (r *run) releaseStuck(ctx context.Context) {
 	r.loseOwnership()
-	if r.endIsWritten.CompareAndSwap(false, true) {
+	if r.endWriteBegan.CompareAndSwap(false, true) {
 		r.writeSuspension(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	r.w.removeRun(r)
@@ -206,7 +206,7 @@ func (r *run) maxReturnTime() time.Duration {
 // function's goroutine lives, so a function that is stuck in every execution takes at most
 // Config.Concurrency slots.
 func (r *run) releaseWithoutReturn() {
-	executing := r.idleTracker.executing()
+	executing := r.idleTracker.hasExecutingCall()
 	r.mu.Lock()
 	s, back := r.suspension, r.goroutines.allReturned
 	if !back && executing {
@@ -214,7 +214,7 @@ func (r *run) releaseWithoutReturn() {
 		back = true
 	}
 	r.mu.Unlock()
-	if back || !r.endIsWritten.CompareAndSwap(false, true) {
+	if back || !r.endWriteBegan.CompareAndSwap(false, true) {
 		return
 	}
 	r.logger().Error("a workflow function does not return although its run has left; the run goes on without it, its slot does not",
@@ -226,26 +226,26 @@ func (r *run) releaseWithoutReturn() {
 
 // writeResult writes the run's result. If a control request on the run does not allow this end, writeResult returns the request
 // instead.
-func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
+func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (blockingRequest store.ControlBits) {
 	now := r.e.clock.Now()
 	w := &store.OwnershipEnd{
 		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.traceparent,
 	}
 	if r.row.Parent.Valid {
-		w.CountedBy = naming.CallOfItem(r.row.Name)
+		w.CountingCall = naming.ItemCallName(r.row.Name)
 	}
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 		w.FailedStep, w.FailedType = r.failureKey(failure)
 	}
-	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.writeCtx, w) })
+	err := r.e.writeWithRetry(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.WriteOwnershipEnd(r.writeCtx, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
 		return r.writeResult(store.Failed, nil, &record.Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{record.CodeRefused}})
 	}
 	outcome := telemetryOutcomes[status]
 	switch {
-	case err != nil && !isWriteRefused(err):
-		r.endIsWritten.Store(false)
+	case err != nil && !isStoreUnusable(err):
+		r.endWriteBegan.Store(false)
 		r.suspendHeld("write the end of the run", "", err)
 		return 0
 	case err != nil:
@@ -256,14 +256,14 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	case w.Outcome == store.Fenced:
 		outcome = telemetry.OutcomeLost
 	}
-	r.countEnd(outcome, failure.ErrorType(), w.EndedAt.Sub(r.row.CreatedAt))
+	r.recordExecutionEnd(outcome, failure.ErrorType(), w.EndedAt.Sub(r.row.CreatedAt))
 	if outcome != telemetry.OutcomeLost {
-		r.reportEnd(status, failure)
+		r.logRunEnd(status, failure)
 		r.w.endedRuns.add(r)
 		ended := r.row
 		ended.Status, ended.Output, ended.Error, ended.EndedAt = w.Status, w.Output, w.Error, w.EndedAt
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
-		r.e.results.Deliver(&ended)
+		r.e.resultWaiters.Deliver(&ended)
 		if r.row.Parent.Valid {
 			r.w.wakeLoops() // the parent may wait without being in memory
 		}
@@ -287,7 +287,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 	case s.cause == ErrLeaseLost:
 		outcome = telemetry.OutcomeLost
 	case s.cause == ErrTerminated: // the termination is in the database already
-		r.countEnd(telemetry.OutcomeCancelled, record.CodeTerminated, 0)
+		r.recordExecutionEnd(telemetry.OutcomeCancelled, record.CodeTerminated, 0)
 		return
 	case s.cause == ErrPaused:
 		outcome = telemetry.OutcomePaused
@@ -298,20 +298,20 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 	}
 	var w *store.OwnershipEnd
 	away, early := r.earlyParkDelay(s) // called once, however often the write is retried
-	err := r.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
+	err := r.e.writeWithRetry(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.notificationsMu.RLock()
 		defer r.w.notificationsMu.RUnlock()
 		w = r.newReleaseWrite(s, away, early)
-		return &w.Outcome, j.Run(ctx, w)
+		return &w.Outcome, j.WriteOwnershipEnd(ctx, w)
 	})
 	if err != nil {
 		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyReason, s.heldReason, telemetry.KeyError, err)
 	} else if w.Outcome == store.Fenced {
 		outcome = telemetry.OutcomeLost
-	} else if w.Held {
-		r.reportHeld(s, w)
+	} else if w.HoldsRun {
+		r.logHeld(s, w)
 	}
-	r.countEnd(outcome, "", 0)
+	r.recordExecutionEnd(outcome, "", 0)
 	if s.status == store.Waiting {
 		r.w.wakeLoops() // the claim loop may be pausing until after this run's wake time
 	}
@@ -326,7 +326,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker
+		w.HoldsRun, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():
@@ -337,9 +337,9 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	return w
 }
 
-func (r *run) countEnd(outcome, errorType string, lifetime time.Duration) {
+func (r *run) recordExecutionEnd(outcome, errorType string, lifetime time.Duration) {
 	r.e.counters.countExecution(outcome)
-	r.e.telemetry.Left(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
+	r.e.telemetry.CountExecutionEnd(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
 	telemetry.EndSpan(r.span, outcome, errorType)
 }
 
@@ -361,7 +361,7 @@ func (r *run) suspend(s suspension) {
 		if endUndo != nil {
 			endUndo(s.cause)
 		}
-		r.e.results.Moved(r.row.UUID)
+		r.e.resultWaiters.NoteRunLeft(r.row.UUID)
 	}
 }
 

@@ -25,22 +25,22 @@ type compensation struct {
 // compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
 // the goroutine that executes the run.
 type compensations struct {
-	pending       []compensation          // those that are not executed yet, in the order of their registration
+	notExecuted   []compensation          // those that are not executed yet, in the order of their registration
 	cancelContext context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
 	failedTexts   []string                // what to add to the run's error about compensations that failed
 	recordedEnd   *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
 }
 
-// next returns the compensation to execute next, or false if there is none.
-func (c *compensations) next() (compensation, bool) {
-	if len(c.pending) == 0 {
+// nextToExecute returns the compensation to execute next, or false if there is none.
+func (c *compensations) nextToExecute() (compensation, bool) {
+	if len(c.notExecuted) == 0 {
 		return compensation{}, false
 	}
-	return c.pending[len(c.pending)-1], true
+	return c.notExecuted[len(c.notExecuted)-1], true
 }
 
 // removeLast removes the compensation that next has returned.
-func (c *compensations) removeLast() { c.pending = c.pending[:len(c.pending)-1] }
+func (c *compensations) removeLast() { c.notExecuted = c.notExecuted[:len(c.notExecuted)-1] }
 
 // noteFailed notes a compensation that has finally failed.
 func (c *compensations) noteFailed(name string, f *record.Failure) {
@@ -84,13 +84,13 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 		return kindMismatchError(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
 	spec.Kind = store.KindCompensation
-	r.compensations.pending = append(r.compensations.pending, compensation{spec, name, undoes})
+	r.compensations.notExecuted = append(r.compensations.notExecuted, compensation{spec, name, undoes})
 	return nil
 }
 
-// compensate executes the registered compensations. It reports false if the run was suspended meanwhile.
+// executeCompensations executes the registered compensations. It reports false if the run was suspended meanwhile.
 // If a compensation fails finally, compensate notes that and executes the others all the same.
-func (r *run) compensate() bool {
+func (r *run) executeCompensations() bool {
 	ctx, end := context.WithCancelCause(r.ownedCtx)
 	defer end(errFunctionReturned)
 	r.mu.Lock()
@@ -102,7 +102,7 @@ func (r *run) compensate() bool {
 	s := &Scope{r: r, ctx: ctx, stepsCtx: r.ownedCtx, compensating: true}
 	for {
 		r.mu.Lock()
-		u, more := r.compensations.next()
+		u, more := r.compensations.nextToExecute()
 		if !more {
 			r.mu.Unlock()
 			return true
@@ -113,10 +113,10 @@ func (r *run) compensate() bool {
 
 		res := CallResult{}
 		if recorded != nil && recorded.Status.IsTerminal() {
-			res = resultOf(recorded)
+			res = recordedResult(recorded)
 		} else {
 			var err error
-			if res, err = s.execute(u.spec, u.name, recorded); err != nil {
+			if res, err = s.executeCall(u.spec, u.name, recorded); err != nil {
 				if s.checkOpen() != nil {
 					return false
 				}

@@ -69,16 +69,16 @@ func (r *run) checkContinueAsNew(over bool) error {
 	refused := func(detail string) error {
 		return &StateError{Ref: r.row.Address(), Verb: continueVerb, Status: store.Running, Detail: store.Running.String() + ", and " + detail}
 	}
-	if n := len(r.compensations.pending); n > 0 {
+	if n := len(r.compensations.notExecuted); n > 0 {
 		return refused(fmt.Sprintf("has registered the compensation %q, which would be lost: do what has to be undone together in one generation, or in a child",
-			naming.Display(r.compensations.pending[n-1].name)))
+			naming.Display(r.compensations.notExecuted[n-1].name)))
 	}
 	var live []string
 	for name := range r.children {
 		if _, called := r.usedNames[name]; !over && !called {
 			continue
 		}
-		if !r.next.detached[name] && r.branchEnds.outermostEndOf(name) == nil {
+		if !r.next.detached[name] && r.branchEnds.outermostEnd(name) == nil {
 			live = append(live, naming.Display(name))
 		}
 	}
@@ -117,28 +117,28 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	if err := r.checkContinueAsNew(true); err != nil { // the function could start a child after its call
 		return false, &record.Failure{Message: err.Error()}
 	}
-	if r.holdForOlderWorkers("continue the run as new") || !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
+	if r.holdForOlderWorkers("continue the run as new") || !r.awaitStrayCalls() || !r.endWriteBegan.CompareAndSwap(false, true) {
 		return true, nil
 	}
 	p, row := r.planNextGeneration(input)
 	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Repair(r.writeCtx, p) })
 	switch {
 	case errors.Is(err, store.ErrBadData):
-		r.endIsWritten.Store(false)
+		r.endWriteBegan.Store(false)
 		return false, &record.Failure{Message: fmt.Sprintf("the database refused the input with which the run continues: %v", err), Codes: []string{record.CodeRefused}}
 	case err != nil:
-		r.endIsWritten.Store(false)
+		r.endWriteBegan.Store(false)
 		r.suspendAfterFailedWrite("continue the run as new", "", err)
 		return true, nil
 	case p.Outcome != store.Written:
-		r.endIsWritten.Store(false)
+		r.endWriteBegan.Store(false)
 		return r.applyChangedState(), nil
 	}
-	r.countEnd(telemetry.OutcomeContinued, "", 0)
+	r.recordExecutionEnd(telemetry.OutcomeContinued, "", 0)
 	r.warnUncalledSteps()
 	r.logger().Debug("a run continues as new", telemetry.KeyGeneration, p.Runs[0].Number+1)
 	if p.Runs[0].Owner.Valid {
-		r.w.executeNext(r, &store.ClaimedRun{Run: row, History: p.Runs[0].Write, BypassesQueue: r.bypassesQueue})
+		r.w.executeNext(r, &store.ClaimedRun{Run: row, History: p.Runs[0].NewSteps, BypassesQueue: r.bypassesQueue})
 	} else {
 		r.w.wakeLoops()
 	}
@@ -148,7 +148,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 // awaitStrayCalls waits for durable calls that goroutines of the function's own still make, because what they record belongs to
 // the generation that ends. It reports false if the run was suspended.
 func (r *run) awaitStrayCalls() bool {
-	for !r.isSuspended() && r.idleTracker.executing() {
+	for !r.isSuspended() && r.idleTracker.hasExecutingCall() {
 		r.endStepsCtx(errFunctionReturned)
 		sleepCtx(r.ownedCtx, strayCallPoll)
 	}
@@ -156,7 +156,7 @@ func (r *run) awaitStrayCalls() bool {
 }
 
 // planNextGeneration returns the transaction that makes the next generation, and the run as it will be.
-func (r *run) planNextGeneration(input []byte) (*store.Repair, store.Run) {
+func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run) {
 	now := r.e.clock.Now()
 	row := r.row
 	row.Epoch, row.Input, row.Control, row.Crashes = r.row.Epoch.Next(store.NewNonce()), input, 0, 0
@@ -165,17 +165,17 @@ func (r *run) planNextGeneration(input []byte) (*store.Repair, store.Run) {
 	if r.w.slots.IsClosed() || r.w.slots.IsQuiet() {
 		row.Status, row.WakeAt, row.Owner = store.Pending, now, uuid.NullUUID{}
 	}
-	number := r.renewals.generation()
-	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.renewals.FirstInput, TimeoutFrom: r.renewals.TimeoutFrom}
+	number := r.keyRenewals.currentGeneration()
+	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.keyRenewals.FirstInput, TimeoutFrom: r.keyRenewals.TimeoutFrom}
 	if renewal.FirstInput == nil {
 		sum := sha256.Sum256(r.row.Input)
 		renewal.FirstInput = sum[:]
 	}
-	return &store.Repair{
+	return &store.RepairRequest{
 		Request: uuid.New(), Verb: continueVerb, Now: now,
 		Runs: []store.RunRepair{{
-			Run: r.row.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}, Number: number, Continues: true, Input: input,
-			Write: []store.Step{renewal.NewStep(r.row.UUID, row.Epoch, now)}, Progress: 1,
+			Run: r.row.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}, Number: number, ContinuesAsNew: true, Input: input,
+			NewSteps: []store.Step{renewal.NewStep(r.row.UUID, row.Epoch, now)}, TerminalSteps: 1,
 			Owner: row.Owner, Epoch: row.Epoch, Status: row.Status, WakeAt: row.WakeAt,
 		}},
 	}, row

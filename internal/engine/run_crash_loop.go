@@ -27,9 +27,9 @@ func (r *run) isCrashLoop() bool {
 	return cfg.FailAtMaxCrashes && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.terminalCount <= r.checkpointsAtCrash
 }
 
-// crashFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has
-// precedence, crashFailure adds to that error that no compensation was executed.
-func (r *run) crashFailure() *record.Failure {
+// crashLoopFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has
+// precedence, crashLoopFailure adds to that error that no compensation was executed.
+func (r *run) crashLoopFailure() *record.Failure {
 	text := fmt.Sprintf("its process died or lost its lease, or the run was held, %d times in a row without a new checkpoint", r.row.Crashes)
 	if r.row.Reason != "" {
 		text += " (" + r.row.Reason + ")"

@@ -30,29 +30,29 @@ type twoClockTime struct {
 	local    time.Time // on this process's clock, for context.WithTimeout and for display
 }
 
-// begin sets the deadline with which the run entered memory. If it has certainly passed, the run expires at
+// setInitial sets the deadline with which the run entered memory. If it has certainly passed, the run expires at
 // once, so that nothing new begins.
-func (d *runDeadline) begin(at time.Time) {
+func (d *runDeadline) setInitial(at time.Time) {
 	switch left := d.r.e.clock.Until(at); {
 	case at.IsZero():
 	case left == 0:
 		d.current.Store(&twoClockTime{database: at, local: time.Now()})
-		d.expire()
+		d.expireIfDue()
 	default:
-		d.set(at)
+		d.update(at)
 	}
 }
 
-// set is called with every deadline that this process reads for the run. It sets the timer if the deadline
+// update is called with every deadline that this process reads for the run. It sets the timer if the deadline
 // has changed.
-func (d *runDeadline) set(at time.Time) {
+func (d *runDeadline) update(at time.Time) {
 	if !d.expiryTime().Equal(at) {
-		d.arm(at)
+		d.setTimer(at)
 	}
 }
 
-// arm sets the timer of the deadline, and stops the previous timer if there is one.
-func (d *runDeadline) arm(at time.Time) {
+// setTimer sets the timer of the deadline, and stops the previous timer if there is one.
+func (d *runDeadline) setTimer(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
@@ -96,23 +96,23 @@ func (d *runDeadline) earlierDeadline(other time.Time, ok bool) (time.Time, bool
 // onDue is called when the deadline has come. With a manual clock the run expires at once: this clock does
 // not advance meanwhile, and there is no other process that could have changed the deadline.
 func (d *runDeadline) onDue() {
-	if d.r.e.clock.Manual() {
-		d.expire()
+	if d.r.e.clock.IsManual() {
+		d.expireIfDue()
 		return
 	}
 	d.hasCome.Store(true)
 	d.r.w.notificationsPending.notify()
 }
 
-// expire begins to end the run with the status Expired if its present deadline has passed.
-func (d *runDeadline) expire() {
+// expireIfDue begins to end the run with the status Expired if its present deadline has passed.
+func (d *runDeadline) expireIfDue() {
 	at := d.expiryTime()
 	if at.IsZero() {
 		return
 	}
 	if d.r.e.clock.Now().Before(at) { // the deadline was changed meanwhile, or the clock was corrected
 		d.hasCome.Store(false)
-		d.arm(at)
+		d.setTimer(at)
 		return
 	}
 	d.r.forceEnd(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
@@ -139,17 +139,17 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	if err := e.CheckOutsideTx(ctx, "a change of a timeout"); err != nil {
 		return err
 	}
-	row, err := e.Find(ctx, ref)
+	row, err := e.GetWithoutPayloads(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return err
 	}
 	now := e.clock.Now()
 	// The store changes no deadline that may have passed, because the owner of the run may have begun to
 	// end it.
-	change := &store.DeadlineChange{Run: row.UUID, Now: now.Add(e.clock.Doubt())}
+	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError())}
 	if d > 0 {
 		change.At = now.Add(d)
 	}
@@ -165,7 +165,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	}
 	if w := e.worker(); w != nil {
 		if r := w.loadedRuns.get(row.UUID); r != nil {
-			r.deadline.set(change.At) // other processes read it from the database
+			r.deadline.update(change.At) // other processes read it from the database
 		}
 		w.notificationsPending.notify()
 		w.wakeLoops()

@@ -24,30 +24,30 @@ const (
 	DriftFails     DriftPolicy = 2 // as DriftContinues, but a call that is not recorded also returns ErrDiverged while recorded calls are missing
 )
 
-// Diverged is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if
+// ReportDivergence is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if
 // that is the policy, and returns the error. An empty name stands for the workflow function itself.
-func (s *Scope) Diverged(name string, err error) error {
+func (s *Scope) ReportDivergence(name string, err error) error {
 	if name != "" {
 		name = s.fullName(name)
 	}
-	return s.diverged(name, err)
+	return s.reportDivergence(name, err)
 }
 
-// diverged does the same as Diverged, for a name with its scope.
-func (s *Scope) diverged(full string, err error) error {
-	s.r.holdForDrift(full, err)
+// reportDivergence does the same as Diverged, for a name with its scope.
+func (s *Scope) reportDivergence(full string, err error) error {
+	s.r.suspendForDrift(full, err)
 	return err
 }
 
-// holdForDrift suspends the run because a call does not fit its record. It reports false if the run's workflow has another
+// suspendForDrift suspends the run because a call does not fit its record. It reports false if the run's workflow has another
 // policy.
-func (r *run) holdForDrift(full string, err error) bool {
-	if w := r.definition(); r.preflight == nil && (w == nil || w.OnDrift != DriftHolds) {
+func (r *run) suspendForDrift(full string, err error) bool {
+	if w := r.workflowDefinition(); r.preflightFindings == nil && (w == nil || w.OnDrift != DriftHolds) {
 		return false
 	}
 	d := &store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Call: shortenReason(naming.Display(full)), Detail: shortenReason(err.Error())}
-	if r.preflight != nil {
-		r.preflight.noteDivergence(d)
+	if r.preflightFindings != nil {
+		r.preflightFindings.noteDivergence(d)
 	}
 	reason := "the code does not fit its history"
 	if d.Version != "" {
@@ -59,8 +59,8 @@ func (r *run) holdForDrift(full string, err error) bool {
 
 // shortenReason returns a text for people in at most maxReason bytes.
 func shortenReason(text string) string {
-	if text = record.Tidy(text); len(text) > maxReason {
-		text = record.Tidy(text[:maxReason]) + "..."
+	if text = record.StorableText(text); len(text) > maxReason {
+		text = record.StorableText(text[:maxReason]) + "..."
 	}
 	return text
 }
@@ -69,12 +69,12 @@ func shortenReason(text string) string {
 // history holds the new one.
 func (s *Scope) fullName(name string) string {
 	full := s.prefix + name
-	def := s.r.definition()
-	if def == nil || len(def.Renamed) == 0 {
+	def := s.r.workflowDefinition()
+	if def == nil || len(def.PreviousCallNames) == 0 {
 		return full
 	}
-	for range len(def.Renamed) {
-		old, renamed := def.Renamed[name]
+	for range len(def.PreviousCallNames) {
+		old, renamed := def.PreviousCallNames[name]
 		if s.r.history[s.prefix+name] != nil || !renamed {
 			break
 		}

@@ -18,8 +18,8 @@ import (
 // missingCallsErrorLocked returns ErrDiverged if the goroutine of the scope with the prefix has recorded calls that it has not
 // made, and is over. r.mu is held.
 func (r *run) missingCallsErrorLocked(prefix, what string) (names []string, err error) {
-	def := r.definition()
-	if !r.checksMissingCalls || r.missingCalls[prefix] <= 0 || def == nil || def.OnDrift == DriftContinues {
+	def := r.workflowDefinition()
+	if !r.checksMissingCalls || r.missingCallCounts[prefix] <= 0 || def == nil || def.OnDrift == DriftContinues {
 		return nil, nil
 	}
 	if names = r.missingCallNames(prefix); len(names) == 0 {
@@ -42,15 +42,15 @@ func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *reco
 	r.mu.Lock()
 	names, err := r.missingCallsErrorLocked("", what)
 	r.mu.Unlock()
-	if err == nil || r.holdForDrift(naming.ParseDisplay(names[0]), err) {
+	if err == nil || r.suspendForDrift(naming.ParseDisplay(names[0]), err) {
 		return nil
 	}
 	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
 }
 
-// CheckReturn is called when the function of the branch has returned. It returns ErrDiverged, and holds the run if that is the policy, if
+// CheckMissingCallsAtReturn is called when the function of the branch has returned. It returns ErrDiverged, and holds the run if that is the policy, if
 // the code of the branch did not make recorded calls.
-func (b *Branch) CheckReturn() error {
+func (b *Branch) CheckMissingCallsAtReturn() error {
 	s := b.scope
 	r := s.r
 	if !r.checksMissingCalls {
@@ -59,13 +59,13 @@ func (b *Branch) CheckReturn() error {
 	r.mu.Lock()
 	var names []string
 	var err error
-	if b.base.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.parentsEndTime().IsZero() &&
-		(r.preflight == nil || r.preflight.isUndecided()) {
+	if b.stackBase.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.earliestEndTime().IsZero() &&
+		(r.preflightFindings == nil || r.preflightFindings.hasNoFinding()) {
 		names, err = r.missingCallsErrorLocked(s.prefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.Address(), r.row.Workflow))
 	}
 	r.mu.Unlock()
 	if err == nil {
 		return nil
 	}
-	return s.diverged(naming.ParseDisplay(names[0]), err)
+	return s.reportDivergence(naming.ParseDisplay(names[0]), err)
 }

@@ -25,11 +25,11 @@ import (
 // history that was not repaired may have gaps too: the numbers of calls that other goroutines had begun when their process died.
 // They excuse nothing.
 
-// missingCalls counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
-type missingCalls map[string]int
+// missingCallCounts counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
+type missingCallCounts map[string]int
 
-// scopeOf returns the prefix of the scope of a call.
-func scopeOf(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
+// scopePrefix returns the prefix of the scope of a call.
+func scopePrefix(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
 
 // mustBeCalled reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
 func (r *run) mustBeCalled(row *store.Step) bool {
@@ -37,30 +37,30 @@ func (r *run) mustBeCalled(row *store.Step) bool {
 	case store.KindCompensation, store.KindFailure, store.KindRenewal, store.KindPatch, store.KindGraph:
 		return false
 	}
-	def := r.definition()
-	return def == nil || !def.Retired[row.Name[len(scopeOf(row.Name)):]]
+	def := r.workflowDefinition()
+	return def == nil || !def.Retired[row.Name[len(scopePrefix(row.Name)):]]
 }
 
-// definition returns the definition of the run's workflow, or nil.
-func (r *run) definition() *WorkflowDefinition { return r.e.workflows[r.row.Workflow] }
+// workflowDefinition returns the definition of the run's workflow, or nil.
+func (r *run) workflowDefinition() *WorkflowDefinition { return r.e.workflows[r.row.Workflow] }
 
 // countRecordedCalls counts the recorded calls, before the function is called.
 func (r *run) countRecordedCalls() {
 	for _, row := range r.history {
 		if row.IsOwnGoroutine() && r.mustBeCalled(row) {
-			if r.missingCalls == nil {
-				r.missingCalls = make(missingCalls, 4)
+			if r.missingCallCounts == nil {
+				r.missingCallCounts = make(missingCallCounts, 4)
 			}
-			r.missingCalls[scopeOf(row.Name)]++
+			r.missingCallCounts[scopePrefix(row.Name)]++
 		}
 	}
-	r.checksMissingCalls = r.missingCalls != nil
+	r.checksMissingCalls = r.missingCallCounts != nil
 }
 
 // noteCallMade notes that this execution makes a call. r.mu is held.
 func (r *run) noteCallMade(full string) {
 	if row := r.history[full]; row != nil && r.checksMissingCalls && row.IsOwnGoroutine() && r.mustBeCalled(row) {
-		r.missingCalls[scopeOf(full)]--
+		r.missingCallCounts[scopePrefix(full)]--
 	}
 }
 
@@ -74,20 +74,20 @@ func (s *Scope) isOwnGoroutine(callSite uintptr) bool {
 	case s.compensating:
 		return false
 	case s.branch == nil:
-		return s.prefix == "" && (s.r.isInFunction(callSite) || stack.Base() == s.r.functionBase)
+		return s.prefix == "" && (s.r.isInFunction(callSite) || stack.BaseFunction() == s.r.functionBase)
 	}
-	return s.prefix == s.branch.scope.prefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.Base() == s.branch.base.Load())
+	return s.prefix == s.branch.scope.prefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.BaseFunction() == s.branch.stackBase.Load())
 }
 
 // isInFunction reports whether the call site is in the code of the workflow function.
 func (r *run) isInFunction(callSite uintptr) bool {
-	def := r.definition()
-	return def != nil && def.Function != nil && callSite != 0 && stack.EntryAt(callSite) == stack.Entry(def.Function)
+	def := r.workflowDefinition()
+	return def != nil && def.UserFunction != nil && callSite != 0 && stack.FunctionEntryAt(callSite) == stack.FunctionEntry(def.UserFunction)
 }
 
 // nextSeq returns the sequence number of a call that begins now.
 func (s *Scope) nextSeq(callSite uintptr) int32 {
-	return store.SeqOf(s.r.lastPosition.Add(1), s.isOwnGoroutine(callSite))
+	return store.EncodeSeq(s.r.lastPosition.Add(1), s.isOwnGoroutine(callSite))
 }
 
 // provesCodeChange reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
@@ -106,7 +106,7 @@ func provesCodeChange(kind store.Kind, recorded *store.Step) bool {
 // that it has not made in this execution. r.mu is held.
 func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *store.Step) error {
 	r := s.r
-	if r.missingCalls[s.prefix] <= 0 || !provesCodeChange(kind, recorded) || r.definition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOwnGoroutine(0) {
+	if r.missingCallCounts[s.prefix] <= 0 || !provesCodeChange(kind, recorded) || r.workflowDefinition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOwnGoroutine(0) {
 		return nil
 	}
 	names := s.r.missingCallNames(s.prefix)
@@ -121,14 +121,14 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 // missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind the
 // gap of a repair, as people see them, in the order in which they began. r.mu is held.
 func (r *run) missingCallNames(prefix string) (names []string) {
-	repaired := r.renewals.IsRepair()
+	repaired := r.keyRenewals.HasRepair()
 	taken := make(map[int32]bool, len(r.history))
 	var own []*store.Step
 	for _, row := range r.history {
-		if row.IsOwnGoroutine() || scopeOf(row.Name) != prefix {
+		if row.IsOwnGoroutine() || scopePrefix(row.Name) != prefix {
 			taken[row.Position()] = true
 		}
-		if row.IsOwnGoroutine() && scopeOf(row.Name) == prefix && r.mustBeCalled(row) {
+		if row.IsOwnGoroutine() && scopePrefix(row.Name) == prefix && r.mustBeCalled(row) {
 			own = append(own, row)
 		}
 	}

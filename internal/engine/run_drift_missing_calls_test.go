@@ -23,7 +23,7 @@ func TestOnlyARepairExcusesMissingCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &run{e: &Engine{}}
 			r.usedNames = map[string]uintptr{"begin": 1}
-			rows := []store.Step{{Name: "begin", Seq: store.SeqOf(1, true)}, {Name: "charge", Seq: store.SeqOf(3, true)}, {Name: "ship", Seq: store.SeqOf(4, true)}}
+			rows := []store.Step{{Name: "begin", Seq: store.EncodeSeq(1, true)}, {Name: "charge", Seq: store.EncodeSeq(3, true)}, {Name: "ship", Seq: store.EncodeSeq(4, true)}}
 			if test.renewal != nil {
 				rows = append(rows, store.Step{Kind: store.KindRenewal, Output: test.renewal.Encode()})
 			}

@@ -57,8 +57,8 @@ func (r *run) isForcedToEnd() bool {
 	return r.forcedEnd != nil
 }
 
-// hasExpired reports whether the run must end because of its deadline, and not because of a cancel.
-func (r *run) hasExpired() bool {
+// isExpiring reports whether the run must end because of its deadline, and not because of a cancel.
+func (r *run) isExpiring() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.forcedEnd != nil && r.forcedEnd.status == store.Expired
@@ -105,26 +105,26 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			}
 		}
 		if status == store.Failed && r.retriesItself(failure) {
-			if r.retryAsNew(failure) {
+			if r.retryAsNextGeneration(failure) {
 				return
 			}
 			continue
 		}
 		if status != store.Completed {
-			if !r.recordEnd(status, failure) || !r.compensate() {
+			if !r.recordEnd(status, failure) || !r.executeCompensations() {
 				return
 			}
 			failure = r.compensations.addFailuresTo(failure)
 		}
-		if !r.cancelChildren() || !r.endIsWritten.CompareAndSwap(false, true) {
+		if !r.cancelChildren() || !r.endWriteBegan.CompareAndSwap(false, true) {
 			return
 		}
-		asked := r.writeResult(status, output, failure)
-		if asked == 0 {
+		blockingRequest := r.writeResult(status, output, failure)
+		if blockingRequest == 0 {
 			return
 		}
-		r.endIsWritten.Store(false)
-		r.applyControl(asked)
+		r.endWriteBegan.Store(false)
+		r.applyControl(blockingRequest)
 	}
 }
 
@@ -167,14 +167,14 @@ func (r *run) cancelChildren() bool {
 	}
 	const reason = repair.ParentEndedReason
 	o := &store.ControlRequest{
-		Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: uuidStrings(r.row.UUID), Now: r.e.clock.Now(),
+		Verb: store.VerbCancel, Scope: store.CancelDescendants, Runs: uuidList(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
 	if err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
 		r.suspendAfterFailedWrite("cancel the children of the run, which ends", "", err)
 		return false
 	}
-	r.e.reportCancel(o)
+	r.e.logCancelledRuns(o)
 	r.w.notificationsPending.notify()
 	return true
 }

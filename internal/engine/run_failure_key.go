@@ -34,5 +34,5 @@ func (r *run) failureKey(f *record.Failure) (step, errorType string) {
 		}
 		shown += naming.Separator + part
 	}
-	return naming.Display(record.Tidy(shown)), record.Tidy(cmp.Or(errorType, "unknown"))
+	return naming.Display(record.StorableText(shown)), record.StorableText(cmp.Or(errorType, "unknown"))
 }

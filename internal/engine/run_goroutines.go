@@ -27,9 +27,9 @@ func (g *runGoroutines) end() {
 	}
 }
 
-// wait returns a channel that is closed when the last goroutine has returned. It returns nil if none is
+// returnedChan returns a channel that is closed when the last goroutine has returned. It returns nil if none is
 // running. Only one caller may wait.
-func (g *runGoroutines) wait() <-chan struct{} {
+func (g *runGoroutines) returnedChan() <-chan struct{} {
 	if g.running == 0 {
 		return nil
 	}

@@ -25,15 +25,15 @@ func (r *run) readRemainingHistory() bool {
 		}
 	})()
 	select {
-	case r.w.historyReads <- struct{}{}:
-		defer func() { <-r.w.historyReads }()
+	case r.w.historyReadSlots <- struct{}{}:
+		defer func() { <-r.w.historyReadSlots }()
 	case <-ctx.Done():
 	}
-	for wait := firstClaimRetryDelay; r.historyRest.Exists; {
+	for wait := firstClaimRetryDelay; r.unreadHistory.Exists; {
 		if r.isSuspended() || ctx.Err() != nil {
 			return false
 		}
-		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.historyRest.FirstName, historyPartBytes)
+		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.unreadHistory.FirstStepName, historyPartBytes)
 		if err != nil {
 			if ctx.Err() == nil {
 				r.logger().Warn("could not read the history of a run; trying again", telemetry.KeyError, err)
@@ -46,10 +46,10 @@ func (r *run) readRemainingHistory() bool {
 		}
 		wait = firstClaimRetryDelay
 		r.addHistory(steps)
-		r.historyRest = rest
+		r.unreadHistory = rest
 	}
 	r.loadBranchEnds()
-	r.historyComplete()
+	r.noteHistoryComplete()
 	r.countRecordedCalls()
 	return true
 }

@@ -23,7 +23,7 @@ func (e *lateCallError) Error() string { return e.text }
 // Is reports whether the target is ErrReturned or ErrSuspended.
 func (e *lateCallError) Is(target error) bool { return target == ErrReturned || target == ErrSuspended } //nolint:errorlint // Is compares
 
-const awaitFix = "start the goroutine with Ctx.Go, and await it with Wait or All before the function returns"
+const lateCallAdvice = "start the goroutine with Ctx.Go, and await it with Wait or All before the function returns"
 
 // refuseLateCall returns the error of a call that begins after the workflow function has returned. For the first
 // such call of the run it also logs a warning. The caller holds r.mu.
@@ -31,18 +31,18 @@ func (r *run) refuseLateCall(name string, site uintptr) error {
 	at := stack.Position(site)
 	if !r.goroutines.loggedLateCall {
 		r.goroutines.loggedLateCall = true
-		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+awaitFix,
+		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+lateCallAdvice,
 			telemetry.KeyStep, naming.Display(name), telemetry.KeySource, at)
 	}
 	return &lateCallError{fmt.Sprintf("%v: %q (%s) was called in run %q of workflow %q after that, and is not executed: %s",
-		ErrReturned, naming.Display(name), at, r.row.Address(), r.row.Workflow, awaitFix)}
+		ErrReturned, naming.Display(name), at, r.row.Address(), r.row.Workflow, lateCallAdvice)}
 }
 
 // openCallError returns the error of a call that was in progress when the workflow function returned.
 // The caller holds r.mu.
 func (r *run) openCallError() error {
 	return &lateCallError{fmt.Sprintf("%v: this call of run %q of workflow %q was under way then, and may not be recorded: %s",
-		ErrReturned, r.row.Address(), r.row.Workflow, awaitFix)}
+		ErrReturned, r.row.Address(), r.row.Workflow, lateCallAdvice)}
 }
 
 // handleFencedStep returns the error of a step whose result the database did not accept: another execution owns
@@ -69,5 +69,5 @@ func (t *stepTask) warnLateStep() {
 		return
 	}
 	t.r.goroutines.loggedLateCall = true
-	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, naming.Display(t.name))
+	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+lateCallAdvice, telemetry.KeyStep, naming.Display(t.name))
 }

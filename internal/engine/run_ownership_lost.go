@@ -10,7 +10,7 @@ import (
 // suspendTerminated suspends a run that was terminated. All contexts of the run end, and this process writes
 // nothing more for it.
 func (r *run) suspendTerminated() {
-	if r.endIsWritten.Load() {
+	if r.endWriteBegan.Load() {
 		return // the run has ended by itself
 	}
 	r.suspend(suspension{cause: ErrTerminated, status: store.Cancelled})
@@ -34,14 +34,14 @@ func (w *worker) suspendLost(ctx context.Context, runs []*run) {
 	}
 	held := make([]store.Lease, len(runs))
 	for i, r := range runs {
-		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.expiryTime()}
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, RunDeadline: r.deadline.expiryTime()}
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {
 		w.log.Warn("could not read why leases were lost", telemetry.KeyError, err)
 	}
-	ended := make(map[store.UUID]bool, len(news.Ended))
-	for _, l := range news.Ended {
+	ended := make(map[store.UUID]bool, len(news.EndedLeases))
+	for _, l := range news.EndedLeases {
 		ended[l.Run] = true
 	}
 	for _, r := range runs {

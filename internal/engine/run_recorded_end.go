@@ -27,11 +27,11 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	if r.compensations.recordedEnd != nil {
 		return r.dropUnrecordedCompensations()
 	}
-	if len(r.compensations.pending) == 0 || !slices.Contains(statusesWithRecord, status) {
+	if len(r.compensations.notExecuted) == 0 || !slices.Contains(statusesWithRecord, status) {
 		return true
 	}
 	made := record.Ending{Status: status.String()}
-	for _, u := range r.compensations.pending {
+	for _, u := range r.compensations.notExecuted {
 		name := naming.Display(u.name)
 		made.Compensations = append(made.Compensations, name)
 		if len(u.undoes) > 0 {
@@ -46,7 +46,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 		name: store.EndRecordName, attempt: 1, firstBegan: r.e.clock.Now(),
 	}
 	w := t.newStepWrite(store.StepFailed, made.Encode(), failure)
-	if _, _, err := t.write(w); err != nil {
+	if _, _, err := t.commitRow(w); err != nil {
 		return false
 	}
 	if w.Outcome == store.Adopted { // another execution wrote the record and got further: the next execution replays it
@@ -87,8 +87,8 @@ func (r *run) dropUnrecordedCompensations() bool {
 	if len(r.compensations.recordedEnd.Compensations) == 0 {
 		return true
 	}
-	registered := make(map[string]compensation, len(r.compensations.pending))
-	for _, u := range r.compensations.pending {
+	registered := make(map[string]compensation, len(r.compensations.notExecuted))
+	for _, u := range r.compensations.notExecuted {
 		registered[u.name] = u
 	}
 	var kept []compensation
@@ -107,14 +107,14 @@ func (r *run) dropUnrecordedCompensations() bool {
 	}
 	if len(missing) > 0 {
 		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
-		if r.holdForDrift("", err) {
+		if r.suspendForDrift("", err) {
 			return false
 		}
 		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("undo the failed run", "", err), compensationMissing: true})
 		return false
 	}
 	r.mu.Lock()
-	r.compensations.pending, r.compensations.recordedEnd.Compensations = kept, nil
+	r.compensations.notExecuted, r.compensations.recordedEnd.Compensations = kept, nil
 	r.mu.Unlock()
 	return true
 }

@@ -14,21 +14,21 @@ import (
 type replayState struct {
 	// These fields change only before the run's function is called, while the history is read.
 	history            map[string]*store.Step // the recorded calls by their names
-	historyRest        store.UnreadHistory    // the part of the history that is not read yet
+	unreadHistory      store.UnreadHistory    // the part of the history that is not read yet
 	terminalCount      int                    // terminal checkpoints of the run
-	uncalled           int                    // of them, those that are records of a repair and not calls
-	renewals           renewals
-	unreadable         error // why a payload of the history cannot be decoded; nil: all can
+	repairRecordCount  int                    // of them, those that are records of a repair and not calls
+	keyRenewals        idempotencyKeyRenewals
+	unreadablePayload  error // why a payload of the history cannot be decoded; nil: all can
 	checkpointsAtCrash int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
-	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see beganSince
+	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see anyBeganSince
 	usedNames     map[string]uintptr  // names called in this execution, and their call sites
 	openedMaps    map[string]struct{} // the names of the Maps among them
 	replayedCount int                 // checkpoints returned from history in this execution
 
-	missingCalls       missingCalls      // see run_drift_missing_calls.go; run.mu guards it
-	checksMissingCalls bool              // missingCalls counts some; set before the function is called
-	patches            map[string]*patch // by their names
+	missingCallCounts  missingCallCounts         // see run_drift_missing_calls.go; run.mu guards it
+	checksMissingCalls bool                      // missingCallCounts counts some; set before the function is called
+	patches            map[string]*patchDecision // by their names
 
 	lastPosition atomic.Int32 // the highest store.Step.Position of a call of the run
 	pastReplay   atomic.Bool  // the run has executed something new: it is no longer replaying
@@ -48,9 +48,9 @@ func (c *replayState) addRows(rows []store.Step) {
 	}
 	for i := range rows {
 		if rows[i].Kind == store.KindRenewal {
-			c.renewals.add(&rows[i])
+			c.keyRenewals.readRecord(&rows[i])
 			c.terminalCount++
-			c.uncalled++
+			c.repairRecordCount++
 			continue
 		}
 		c.history[rows[i].Name] = &rows[i]
@@ -61,8 +61,10 @@ func (c *replayState) addRows(rows []store.Step) {
 	}
 }
 
-// historyComplete is called when the history is complete. A run without a recorded outcome replays nothing.
-func (c *replayState) historyComplete() { c.pastReplay.Store(c.terminalCount == c.uncalled) }
+// noteHistoryComplete is called when the history is complete. A run without a recorded outcome replays nothing.
+func (c *replayState) noteHistoryComplete() {
+	c.pastReplay.Store(c.terminalCount == c.repairRecordCount)
+}
 
 // useName marks the name as called at site. If the name was used before, useName reports that and returns the earlier call site.
 func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {
@@ -74,15 +76,15 @@ func (c *replayState) useName(name string, site uintptr) (first uintptr, twice b
 
 // countReplayed counts a call that returns its recorded outcome. After the last one, the run no longer replays.
 func (c *replayState) countReplayed() {
-	if c.replayedCount++; c.replayedCount == c.terminalCount-c.uncalled {
+	if c.replayedCount++; c.replayedCount == c.terminalCount-c.repairRecordCount {
 		c.pastReplay.Store(true)
 	}
 }
 
-// beganSince reports whether a call after the sequence number seq began at the given time or later, in an
+// anyBeganSince reports whether a call after the sequence number seq began at the given time or later, in an
 // earlier execution. Compensations do not count, because they are executed after the run's function has
 // returned.
-func (c *replayState) beganSince(seq int32, at time.Time) bool {
+func (c *replayState) anyBeganSince(seq int32, at time.Time) bool {
 	if c.recordedCalls == nil {
 		c.recordedCalls = make([]recordedCall, 0, len(c.history))
 		for _, row := range c.history {

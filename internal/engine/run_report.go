@@ -17,9 +17,9 @@ import (
 // of a worker (Info). The process whose write made an event durable logs the event, so a replay does not
 // log it again. No line contains a payload.
 
-// reportFailure logs a step whose failure is recorded for good. It does not log the failure of a child,
-// which the child's own run logs, nor the record of this run's failure, which reportEnd logs.
-func (t *stepTask) reportFailure(w *store.StepWrite) {
+// logStepFailure logs a step whose failure is recorded for good. It does not log the failure of a child,
+// which the child's own run logs, nor the record of this run's failure, which logRunEnd logs.
+func (t *stepTask) logStepFailure(w *store.StepWrite) {
 	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild || w.Step.Kind == store.KindFailure {
 		return
 	}
@@ -39,7 +39,7 @@ func (t *stepTask) reportFailure(w *store.StepWrite) {
 // no bound, the maximum number of attempts.
 func (t *stepTask) attemptAttrs() []any {
 	attrs := []any{telemetry.KeyStep, naming.Display(t.name), telemetry.KeyAttempt, t.attempt}
-	if t.spec.Retry == nil || t.spec.MaxAttempts > 0 {
+	if t.spec.RetryDelay == nil || t.spec.MaxAttempts > 0 {
 		attrs = append(attrs, telemetry.KeyMaxAttempts, max(t.spec.MaxAttempts, 1))
 	}
 	return attrs
@@ -47,7 +47,7 @@ func (t *stepTask) attemptAttrs() []any {
 
 // timeoutFollowUps maps each Timeout to the telemetry value for what follows.
 var timeoutFollowUps = [...]string{
-	TimeoutFails: telemetry.FollowedByError, TimeoutGoesOn: telemetry.FollowedByValue, TimeoutCancels: telemetry.FollowedByCancel,
+	TimeoutFails: telemetry.FollowedByError, TimeoutReturnsValue: telemetry.FollowedByValue, TimeoutCancels: telemetry.FollowedByCancel,
 	TimeoutExpires: telemetry.FollowedByExpiry, TimeoutEscalates: telemetry.FollowedByEscalation,
 }
 
@@ -61,7 +61,7 @@ func (w *receiveCall) reportTimeout(rec *store.ReceiveWrite, late bool) {
 		return
 	}
 	w.r.e.counters.receiveTimeouts[w.spec.OnTimeout].Add(1)
-	w.r.e.telemetry.TimedOut(w.r.ctx, w.r.row.Workflow, timeoutFollowUps[w.spec.OnTimeout])
+	w.r.e.telemetry.CountReceiveTimeout(w.r.ctx, w.r.row.Workflow, timeoutFollowUps[w.spec.OnTimeout])
 	if got.Status != store.StepFailed || w.spec.OnTimeout != TimeoutFails {
 		return
 	}
@@ -78,7 +78,7 @@ func (r *run) warnUncalledSteps() {
 	r.mu.Lock()
 	var names []string
 	for name, row := range r.history {
-		if _, called := r.usedNames[name]; !called && r.mustBeCalled(row) && r.branchEnds.outermostEndOf(name) == nil {
+		if _, called := r.usedNames[name]; !called && r.mustBeCalled(row) && r.branchEnds.outermostEnd(name) == nil {
 			names = append(names, naming.Display(name))
 		}
 	}
@@ -91,8 +91,8 @@ func (r *run) warnUncalledSteps() {
 		telemetry.KeyCount, len(names), telemetry.KeySteps, names[:min(len(names), maxLoggedUncalled)])
 }
 
-// reportEnd logs the end of a run.
-func (r *run) reportEnd(status store.Status, f *record.Failure) {
+// logRunEnd logs the end of a run.
+func (r *run) logRunEnd(status store.Status, f *record.Failure) {
 	switch {
 	case status == store.Completed:
 		r.warnUncalledSteps()
@@ -108,10 +108,10 @@ func (r *run) reportEnd(status store.Status, f *record.Failure) {
 	}
 }
 
-// reportPause logs a run that a claim has paused instead of giving it to the worker. Either the run
+// logPausedByClaim logs a run that a claim has paused instead of giving it to the worker. Either the run
 // crashes repeatedly, or a pause was requested before its owner died. In the second case the pause is
 // older than the claim.
-func (w *worker) reportPause(r *store.Run, claimed time.Time) {
+func (w *worker) logPausedByClaim(r *store.Run, claimed time.Time) {
 	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
 		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.UUID, telemetry.KeyName, naming.DisplayRun(r),
 			telemetry.KeyWorkflow, r.Workflow, telemetry.KeyReason, r.Reason, telemetry.KeyActor, r.PausedBy)
@@ -121,9 +121,9 @@ func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }
 
-// reportCancel logs each run for which a cancel ended runs at once, with their number. A run that a
+// logCancelledRuns logs each run for which a cancel ended runs at once, with their number. A run that a
 // worker executes is logged when it ends.
-func (e *Engine) reportCancel(o *store.ControlRequest) {
+func (e *Engine) logCancelledRuns(o *store.ControlRequest) {
 	if o.Verb != store.VerbCancel || !e.telemetry.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
@@ -140,8 +140,8 @@ func (e *Engine) WarnUnattendedCall(workflow string) {
 	e.telemetry.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
 }
 
-// reportStart logs that a worker begins to claim runs.
-func (w *worker) reportStart() {
-	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.version(),
+// logWorkerStart logs that a worker begins to claim runs.
+func (w *worker) logWorkerStart() {
+	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.programVersion(),
 		telemetry.KeyWorkflows, w.workflows, telemetry.KeyQueues, w.e.cfg.Queues, telemetry.KeyStore, w.e.store.Name())
 }

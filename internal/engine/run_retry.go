@@ -33,10 +33,10 @@ func (r *run) retriesItself(failure *record.Failure) bool {
 	return !slices.ContainsFunc(failure.Codes, func(code string) bool { return slices.Contains(notRetried, code) })
 }
 
-// awaitsRetry reports whether a run that retries itself was claimed before its retry is due: a signal arrived, a child ended, or the run
+// suspendIfRetryNotDue reports whether a run that retries itself was claimed before its retry is due: a signal arrived, a child ended, or the run
 // was resumed. It lets the run wait on. A run that must end does not wait.
-func (r *run) awaitsRetry() bool {
-	due := r.renewals.dueAt
+func (r *run) suspendIfRetryNotDue() bool {
+	due := r.keyRenewals.retryDueAt
 	if due.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().Before(due) {
 		return false
 	}
@@ -47,26 +47,26 @@ func (r *run) awaitsRetry() bool {
 // setDue sets the time before which the new generation is not executed. It is a column of the renewal record, so a resume that freezes
 // timers moves it.
 func setDue(made *store.RunRepair, due time.Time) {
-	for i := range made.Write {
-		if made.Write[i].Kind == store.KindRenewal {
-			made.Write[i].NextAt = due
+	for i := range made.NewSteps {
+		if made.NewSteps[i].Kind == store.KindRenewal {
+			made.NewSteps[i].NextAt = due
 		}
 	}
 }
 
 // waitBeforeRetry returns the wait before the next generation, or false if there is none.
 func (r *run) waitBeforeRetry() (time.Duration, bool) {
-	def := r.definition()
-	if def == nil || def.RetryRun == nil {
+	def := r.workflowDefinition()
+	if def == nil || def.RunRetryDelay == nil {
 		return 0, false
 	}
-	return def.RetryRun(r.renewals.Retries + 1)
+	return def.RunRetryDelay(r.keyRenewals.Retries + 1)
 }
 
-// retryAsNew makes the next generation. It reports whether this ownership has ended. Otherwise the end of the run is decided anew, with
+// retryAsNextGeneration makes the next generation. It reports whether this ownership has ended. Otherwise the end of the run is decided anew, with
 // what was requested of the run meanwhile.
-func (r *run) retryAsNew(failure *record.Failure) (over bool) {
-	if r.holdForOlderWorkers("retry the run") || !r.awaitStrayCalls() || !r.endIsWritten.CompareAndSwap(false, true) {
+func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
+	if r.holdForOlderWorkers("retry the run") || !r.awaitStrayCalls() || !r.endWriteBegan.CompareAndSwap(false, true) {
 		return true
 	}
 	var p *repairPlanner
@@ -77,27 +77,27 @@ func (r *run) retryAsNew(failure *record.Failure) (over bool) {
 		case errors.Is(err, repair.ErrFromRequired):
 			unknown, err = err, nil
 		case err == nil:
-			err = r.e.store.Repair(r.writeCtx, &p.store)
+			err = r.e.store.Repair(r.writeCtx, &p.storeRequest)
 		}
 		return err
 	})
 	switch {
 	case unknown != nil:
-		r.endIsWritten.Store(false)
+		r.endWriteBegan.Store(false)
 		r.next.isRefused = true
 		r.logger().Warn("a run fails and is not retried: it is not known from where its child would continue", telemetry.KeyError, unknown)
 		return false
 	case err != nil:
-		r.endIsWritten.Store(false)
+		r.endWriteBegan.Store(false)
 		r.suspendAfterFailedWrite("retry the run", "", err)
 		return true
-	case p.store.Outcome != store.Written:
-		r.endIsWritten.Store(false)
+	case p.storeRequest.Outcome != store.Written:
+		r.endWriteBegan.Store(false)
 		return r.applyChangedState()
 	}
-	r.countEnd(telemetry.OutcomeRetried, failure.ErrorType(), 0)
+	r.recordExecutionEnd(telemetry.OutcomeRetried, failure.ErrorType(), 0)
 	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
-		telemetry.KeyGeneration, p.runs[0].Generation, telemetry.KeyNextAt, p.store.Runs[0].WakeAt)
+		telemetry.KeyGeneration, p.runs[0].Generation, telemetry.KeyNextAt, p.storeRequest.Runs[0].WakeAt)
 	r.w.wakeLoops()
 	r.w.notificationsPending.notify() // of children that are cancelled
 	return true
@@ -108,18 +108,18 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 	now := r.e.clock.Now()
 	wait, _ := r.waitBeforeRetry()
 	p := &repairPlanner{e: r.e, ref: r.row.Address(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
-	p.store = store.Repair{Request: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
+	p.storeRequest = store.RepairRequest{Request: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
 	failed := r.row
 	failed.Status, failed.Control, failed.Error = store.Failed, 0, failure.Encode()
 	s, err := p.readSubject(ctx, &failed)
 	if err != nil {
 		return nil, err
 	}
-	q := &repair.Request{Now: now, Nonce: store.NewNonce(), Retries: r.renewals.Retries + 1}
-	made, err := repair.Retry(s, q)
+	q := &repair.Request{Now: now, Nonce: store.NewNonce(), Retries: r.keyRenewals.Retries + 1}
+	made, err := repair.PlanRetry(s, q)
 	if errors.Is(err, repair.ErrFromRequired) { // the function failed by itself
 		q.FromEnd = true
-		made, err = repair.Retry(s, q)
+		made, err = repair.PlanRetry(s, q)
 	}
 	if err != nil {
 		return nil, err
@@ -132,16 +132,16 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 	own := &made.Repair
 	own.Before = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
 	own.Status, own.WakeAt, own.Deadline = store.Waiting, wake, time.Time{}
-	p.store.Runs = []store.RunRepair{*own}
-	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.Cancel}}
-	p.cancel = made.Cancel
-	for _, child := range made.Failed {
+	p.storeRequest.Runs = []store.RunRepair{*own}
+	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel}}
+	p.childrenToCancel = made.ChildrenToCancel
+	for _, child := range made.ChildrenToRetry {
 		if err := r.addFailedChild(ctx, p, child, now); err != nil {
 			return nil, err
 		}
 	}
-	for i := range p.store.Runs {
-		made := &p.store.Runs[i]
+	for i := range p.storeRequest.Runs {
+		made := &p.storeRequest.Runs[i]
 		setDue(made, due)
 		if i > 0 {
 			made.WakeAt = wake
@@ -153,18 +153,18 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 
 // addFailedChild adds the failed child of a call to the retry of the run.
 func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID, now time.Time) error {
-	child, err := r.e.getRun(ctx, id.String(), store.WithOutcome)
+	child, err := r.e.getRun(ctx, id.String(), store.WithOutputAndError)
 	if err != nil {
 		return err
 	}
-	done, err := p.add(ctx, child, &repair.Request{Now: now})
+	done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: now})
 	if errors.Is(err, repair.ErrFromRequired) {
 		history, unread := r.e.store.History(ctx, id)
 		compensated := slices.ContainsFunc(history, func(s store.Step) bool { return s.Kind == store.KindCompensation })
 		if unread != nil || compensated { // what it has undone cannot be told from what it has not
 			return errors.Join(unread, err)
 		}
-		done, err = p.add(ctx, child, &repair.Request{Now: now, FromEnd: true}) // its function failed by itself
+		done, err = p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, FromEnd: true}) // its function failed by itself
 	}
 	if err == nil && !done { // the child was repaired by somebody else meanwhile
 		err = fmt.Errorf("%w: the child %s changed", store.ErrLocked, id)
@@ -179,5 +179,5 @@ func (r *run) retryReason(failure *record.Failure) string {
 	if step != "" {
 		what = fmt.Sprintf("step %.100q failed", step)
 	}
-	return fmt.Sprintf("%s (%s), failure %d in a row", what, errorType, r.renewals.Retries+1)
+	return fmt.Sprintf("%s (%s), failure %d in a row", what, errorType, r.keyRenewals.Retries+1)
 }

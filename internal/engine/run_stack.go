@@ -11,7 +11,7 @@ import (
 // run's address in the frame of run.callWorkflow. If there is none, goroutineStackOf returns the stacks of all goroutines
 // that execute a workflow function or a step.
 func goroutineStackOf(r *run) string {
-	workflow, step := stack.Function((*run).callWorkflow), stack.Function((*stepTask).call)
+	workflow, step := stack.FunctionName((*run).callWorkflow), stack.FunctionName((*stepTask).callFunction)
 	own := fmt.Sprintf("%s(%p", workflow, r)
 	var stuck []string
 	for _, text := range stack.All() {
@@ -26,7 +26,7 @@ func goroutineStackOf(r *run) string {
 }
 
 // stepFrame is the name of the function that calls the function of every step.
-var stepFrame = stack.Function((*stepTask).call)
+var stepFrame = stack.FunctionName((*stepTask).callFunction)
 
 // isInsideStep reports whether the calling goroutine is inside a step's function, at any depth of its stack.
-func isInsideStep() bool { return stack.Inside(stepFrame) }
+func isInsideStep() bool { return stack.IsInside(stepFrame) }

@@ -8,12 +8,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// clearStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, or its
+// checkStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, or its
 // queue has let it through without a place so that it expires. The first execution removes the mark of that time before anything
 // else is recorded, so that later ones do not look again.
-func (r *run) clearStartBy() bool {
+func (r *run) checkStartBy() bool {
 	noted := r.row.Control&store.HasStartBy != 0
-	if !noted && !r.mayBypassQueue() {
+	if !noted && !r.mayHaveBypassedQueue() {
 		return true
 	}
 	own, err := r.readQueuePlace()
@@ -21,14 +21,14 @@ func (r *run) clearStartBy() bool {
 	case err != nil:
 		r.suspendAfterFailedWrite("begin the run", "", err)
 		return false
-	case own.State == store.PlacePassing && r.row.Control&store.CancelRequested == 0:
-		return r.endBypassingRun(own)
+	case own.State == store.PlaceBypassed && r.row.Control&store.CancelRequested == 0:
+		return r.awaitBypassingRunExpiry(own)
 	case !noted:
 		return true
 	}
 	kept := false
 	err = r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
-		kept, err = r.e.store.StartByKept(r.writeCtx, r.row.UUID, r.row.Epoch)
+		kept, err = r.e.store.ClearStartBy(r.writeCtx, r.row.UUID, r.row.Epoch)
 		return err
 	})
 	switch {
@@ -46,12 +46,12 @@ func (r *run) clearStartBy() bool {
 	return false
 }
 
-// mayBypassQueue reports whether the queue may have let the run through without a place because its deadline is over.
-func (r *run) mayBypassQueue() bool {
+// mayHaveBypassedQueue reports whether the queue may have let the run through without a place because its deadline is over.
+func (r *run) mayHaveBypassedQueue() bool {
 	if r.deadline.expiryTime().IsZero() {
 		return false
 	}
-	rows := r.e.queues.cachedRows()
+	rows := r.e.queueRows.cachedRows()
 	_, found := rows[r.row.Queue]
 	return found || rows == nil
 }
@@ -59,12 +59,12 @@ func (r *run) mayBypassQueue() bool {
 // expiringRunPoll is how often a run that is to expire is looked at.
 const expiringRunPoll = 5 * time.Millisecond
 
-// endBypassingRun handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
+// awaitBypassingRunExpiry handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
 // be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
 // registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
-func (r *run) endBypassingRun(own *store.QueuedRun) bool {
+func (r *run) awaitBypassingRunExpiry(own *store.QueuedRun) bool {
 	at := r.deadline.expiryTime()
-	if !own.Begun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
+	if !own.HasBegun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
 		if !r.isForcedToEnd() {
 			r.expireUnbegun(own.StartBy)
 		}
@@ -77,7 +77,7 @@ func (r *run) endBypassingRun(own *store.QueuedRun) bool {
 		}
 		sleepCtx(r.ctx, expiringRunPoll)
 	}
-	return own.Begun && !r.isSuspended()
+	return own.HasBegun && !r.isSuspended()
 }
 
 // expireUnbegun ends the run, which has not begun by the given time.

@@ -16,10 +16,10 @@ import (
 // noteUnreadablePayload records the first payload of the rows that cannot be decoded.
 func (r *run) noteUnreadablePayload(rows []store.Step) {
 	for i := range rows {
-		if r.unreadable != nil {
+		if r.unreadablePayload != nil {
 			return
 		}
-		r.unreadable = decodeProblem(&rows[i])
+		r.unreadablePayload = decodeProblem(&rows[i])
 	}
 }
 
@@ -38,12 +38,12 @@ func decodeProblem(row *store.Step) error {
 // holdUnlessReadable holds the run if this process cannot decode a payload that it needs. It reports whether it can decode all of them.
 func (r *run) holdUnlessReadable() bool {
 	if err := payload.Problem(r.row.Input); err != nil {
-		r.unreadable = fmt.Errorf("the input: %w", err)
+		r.unreadablePayload = fmt.Errorf("the input: %w", err)
 	}
-	if r.unreadable == nil {
+	if r.unreadablePayload == nil {
 		return true
 	}
-	r.holdUnreadable(r.unreadable)
+	r.holdUnreadable(r.unreadablePayload)
 	return false
 }
 
@@ -58,8 +58,8 @@ func (r *run) holdIfUnreadable(row *store.Step) error {
 }
 
 func (r *run) holdUnreadable(err error) {
-	if r.preflight != nil {
-		r.preflight.noteDivergence(&store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Detail: shortenReason(unreadableText + err.Error())})
+	if r.preflightFindings != nil {
+		r.preflightFindings.noteDivergence(&store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Detail: shortenReason(unreadableText + err.Error())})
 	}
 	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(unreadableText + err.Error()), unreadable: true})
 }

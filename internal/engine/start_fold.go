@@ -26,13 +26,13 @@ func (e *Engine) prepareFold(ctx context.Context, q *StartRequest) (p *fold.Star
 		return nil, spans, StartResult{Err: wrong[0]}, nil
 	}
 	if err == nil {
-		err = e.Enqueue(ctx, requests)
+		err = e.CheckQueues(ctx, requests)
 	}
 	if err != nil {
 		return nil, spans, StartResult{}, err
 	}
 	starts, spans := e.PrepareStarts(ctx, requests)
-	return &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now, Refused: requests[0].refused}, spans, StartResult{}, nil
+	return &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now, RefusalError: requests[0].refusal}, spans, StartResult{}, nil
 }
 
 // identifyFold gives a start that a step makes the identity of its call, so that a repetition leads to the same run.
@@ -47,7 +47,7 @@ func (e *Engine) identifyFold(ctx context.Context, q *StartRequest, p *fold.Star
 	}
 	p.Call = hex.EncodeToString(h.Sum(nil)[:16])
 	if t.attempt > 1 || t.r.row.Epoch.Count > 1 {
-		p.Since = t.r.row.StartedAt
+		p.StepBeganAt = t.r.row.StartedAt
 	}
 }
 
@@ -56,7 +56,7 @@ func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (StartResult, e
 	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return StartResult{}, err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return StartResult{}, err
 	}
 	return e.startFoldUnlessNameTaken(ctx, userCaller, q)
@@ -68,8 +68,8 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 		return refused, err
 	}
 	e.identifyFold(ctx, q, p)
-	change := p.Change()
-	unlock, err := e.folds.lock(ctx, change.Key)
+	change := p.ChangeRequest()
+	unlock, err := e.folds.lockKey(ctx, change.Key)
 	if err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, &WriteError{Err: err}
@@ -85,16 +85,16 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 	return started, nil
 }
 
-// StartFoldIn makes one start that folds with insert, which writes in the caller's transaction.
-func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*store.FoldChange) error) (StartResult, error) {
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+// StartFoldInTx makes one start that folds with insert, which writes in the caller's transaction.
+func (e *Engine) StartFoldInTx(ctx context.Context, q *StartRequest, insert func(*store.FoldChangeRequest) error) (StartResult, error) {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return StartResult{}, err
 	}
 	p, spans, refused, err := e.prepareFold(ctx, q)
 	if p == nil {
 		return refused, err
 	}
-	if err := e.foldIn(p.Change(), insert); err != nil {
+	if err := e.foldInTx(p.ChangeRequest(), insert); err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, err
 	}
@@ -109,14 +109,14 @@ func (e *Engine) finishFold(ctx context.Context, q *StartRequest, p *fold.Start,
 	case p.Err != nil:
 		spans.EndFailed(p.Err)
 		return StartResult{Err: p.Err}
-	case p.Named != nil && p.Named.UUID != start.Run.UUID:
-		start.Outcome, start.Existing = store.Adopted, p.Named
-		a := StartResult{Run: *p.Named, Err: e.foldConflictError(ctx, &start.Run, p.Named, q)}
+	case p.ExistingRun != nil && p.ExistingRun.UUID != start.Run.UUID:
+		start.Outcome, start.Existing = store.Adopted, p.ExistingRun
+		a := StartResult{Run: *p.ExistingRun, Err: e.foldConflictError(ctx, &start.Run, p.ExistingRun, q)}
 		spans.endSpan(0, start, a.Err)
 		return a
-	case p.Created != nil || p.Named != nil:
+	case p.Created != nil || p.ExistingRun != nil:
 		start.Outcome = store.Written
-		e.telemetry.Started(ctx, q.Workflow, q.Queue)
+		e.telemetry.CountStart(ctx, q.Workflow, q.Queue)
 		spans.endSpan(0, start, nil)
 		return StartResult{Run: start.Run, Created: true}
 	}
@@ -144,10 +144,10 @@ func (e *Engine) handleCommittedFold(ctx context.Context, key store.FoldKey, p *
 		w.wakeLoops()
 	}
 	switch {
-	case p.Due.IsZero():
+	case p.CheckAt.IsZero():
 	case w != nil:
 		w.foldHints.notify()
-	case !p.Due.After(e.clock.Now()):
+	case !p.CheckAt.After(e.clock.Now()):
 		if _, err := e.processDueFold(ctx, key); err != nil {
 			e.telemetry.Log.Debug("a start could not cancel the run that it replaces; a worker does it", telemetry.KeyWorkflow, key.Workflow, telemetry.KeyError, err)
 		}
@@ -166,8 +166,8 @@ type foldTurn struct {
 	users int
 }
 
-// lock waits for the turn of the key until ctx ends. The caller calls unlock after its transaction.
-func (l *foldLocks) lock(ctx context.Context, key store.FoldKey) (unlock func(), err error) {
+// lockKey waits for the turn of the key until ctx ends. The caller calls unlock after its transaction.
+func (l *foldLocks) lockKey(ctx context.Context, key store.FoldKey) (unlock func(), err error) {
 	l.mu.Lock()
 	if l.turns == nil {
 		l.turns = make(map[store.FoldKey]*foldTurn)
@@ -200,7 +200,7 @@ func (l *foldLocks) lock(ctx context.Context, key store.FoldKey) (unlock func(),
 
 // startFolded makes the start of a call of a scope that folds. own tells that the call has named the run.
 func (t *stepTask) startFolded(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
-	writes, by := t.effectContext(ctx)
+	writes, by := t.effectWriteContext(ctx)
 	started, err := t.r.e.startFoldUnlessNameTaken(writes, by, q)
 	if own && errors.Is(started.Err, ErrIDConflict) && started.Run.Workflow == q.Workflow {
 		started.Err = nil // an earlier attempt of this call started the run, and that run counts

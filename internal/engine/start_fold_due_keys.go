@@ -47,7 +47,7 @@ func (w *worker) foldLoop(ctx context.Context) {
 		if len(due) > 0 {
 			continue
 		}
-		w.awaitDue(ctx, w.foldHints, w.fleet.pollInterval(w.e.cfg.Poll), next)
+		w.awaitDue(ctx, w.foldHints, w.otherWorkers.pollInterval(w.e.cfg.Poll), next)
 	}
 }
 
@@ -75,7 +75,7 @@ const maxFoldChecks = 4
 // processDueFold does what is due for one key: it cancels runs that were replaced, and releases the run that
 // waits. It reports whether it saw the row; if not, another process has locked or deleted it.
 func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked bool, err error) {
-	rows, _ := e.queues.rows(ctx)
+	rows, _ := e.queueRows.recentRows(ctx)
 	gated := func(queue string) bool {
 		row, found := rows[queue]
 		return found && !row.Deleted
@@ -83,7 +83,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 	for range maxFoldChecks {
 		l := &fold.Check{Key: key, Now: e.clock.Now(), NeedsPlace: gated}
 		seen := false
-		change := l.Change(true)
+		change := l.ChangeRequest(true)
 		plan := change.Plan
 		change.Plan = func(at store.FoldState) *store.FoldWrite {
 			seen = true
@@ -114,14 +114,14 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 // row of the key stays due.
 func (e *Engine) cancelForFold(ctx context.Context, key store.FoldKey, runs []uuid.UUID) error {
 	o := &store.ControlRequest{
-		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: runs, Actor: foldActor,
+		Verb: store.VerbCancel, Scope: store.CancelWholeTree, Runs: runs, Actor: foldActor,
 		Reason: fmt.Sprintf("a newer start with the key %.100q replaces it", key.Key),
 	}
 	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
 	if err := e.store.Control(ctx, o); err != nil {
 		return err
 	}
-	e.reportCancel(o)
+	e.logCancelledRuns(o)
 	e.worker().wakeLoops()
 	return nil
 }

@@ -16,13 +16,13 @@ var (
 	ErrQueueClosed   = errors.New("durable: the queue takes no starts")
 )
 
-// Enqueue finds out which of the requests are for a queue with a row. They get a place, and this process
+// CheckQueues finds out which of the requests are for a queue with a row. They get a place, and this process
 // does not execute them at once. It returns ErrInvalidConfig if a request needs a row and its queue has
 // none, and ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A run that exists already is not
 // refused, so that a start whose result was lost can be repeated, and neither is a start that folds with another.
-func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
+func (e *Engine) CheckQueues(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
-	rows, _ := e.queues.rows(ctx)
+	rows, _ := e.queueRows.recentRows(ctx)
 	if len(rows) == 0 && !anyNeedsQueueRow(requests) {
 		return nil
 	}
@@ -33,21 +33,21 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 		row, found := rows[q.Queue]
 		if q.needsQueueRow() && (!found || row.Deleted) {
 			if fresh == nil { // the queue may be new
-				fresh = e.queues.rowsReadSince(ctx, began)
+				fresh = e.queueRows.rowsReadSince(ctx, began)
 				rows = fresh.byName
 			}
 			if row, found = rows[q.Queue]; !found || row.Deleted {
-				return e.queueWithoutRowError(q, fresh.failed)
+				return e.queueWithoutRowError(q, fresh.readFailed)
 			}
 		}
-		if q.enqueued = found && !row.Deleted; q.enqueued && !q.child {
+		if q.hasQueueRow = found && !row.Deleted; q.hasQueueRow && !q.isChild {
 			counts[q.Queue]++
 		}
 	}
 	for name, n := range counts {
 		if refusal := e.queueRefusal(ctx, rows[name], n); refusal != nil {
 			if requests[0].Fold != nil { // the only request: package fold finds out whether it creates a run
-				requests[0].refused = refusal
+				requests[0].refusal = refusal
 				return nil
 			}
 			existing, err := e.countExistingStarts(ctx, name, requests)
@@ -63,7 +63,7 @@ func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
 }
 
 // needsQueueRow reports whether the request has an option for queues with settings.
-func (q *StartRequest) needsQueueRow() bool { return q.GroupKey != "" && !q.inherited }
+func (q *StartRequest) needsQueueRow() bool { return q.GroupKey != "" && !q.inheritsGroupKey }
 
 func anyNeedsQueueRow(requests []StartRequest) bool {
 	for i := range requests {
@@ -92,7 +92,7 @@ func (e *Engine) queueRefusal(ctx context.Context, row store.QueueRow, n int) er
 	if most == 0 {
 		return nil
 	}
-	depth, err := e.store.Depth(ctx, row.Name, most)
+	depth, err := e.store.QueueDepth(ctx, row.Name, most)
 	if err == nil && depth+n > most {
 		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: try again later, use another queue, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
 	}
@@ -108,7 +108,7 @@ func isQueueRefusal(err error) bool {
 func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
 	var refs []store.RunRef
 	for i := range requests {
-		if q := &requests[i]; q.enqueued && q.Queue == queue && q.Name != "" && !q.child {
+		if q := &requests[i]; q.hasQueueRow && q.Queue == queue && q.Name != "" && !q.isChild {
 			refs = append(refs, store.RunRef{UUIDOrName: q.Name})
 		}
 	}
@@ -126,14 +126,14 @@ func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests
 
 // setQueuePlace sets the admission state and the place of a run that needs one.
 func (q *StartRequest) setQueuePlace(s *store.StartWrite) {
-	if !q.enqueued && q.StartBy <= 0 {
+	if !q.hasQueueRow && q.StartBy <= 0 {
 		return
 	}
 	r := &s.Run
 	s.Place = &store.QueuePlace{
-		Run: r.UUID, Queue: r.Queue, Key: q.GroupKey, Weight: max(1, q.Weight), Priority: r.Priority, State: store.PlaceOutside, Root: !q.child,
+		Run: r.UUID, Queue: r.Queue, Key: q.GroupKey, Weight: max(1, q.Weight), Priority: r.Priority, State: store.PlaceNotArrived, Root: !q.isChild,
 	}
-	if q.enqueued {
+	if q.hasQueueRow {
 		r.Admission = store.AdmissionPending
 	}
 	if q.StartBy > 0 {
@@ -141,21 +141,21 @@ func (q *StartRequest) setQueuePlace(s *store.StartWrite) {
 	}
 }
 
-// inheritQueue sets the group key of a child that is started in the queue of its parent, and finds out whether
+// resolveChildQueue sets the group key of a child that is started in the queue of its parent, and finds out whether
 // the child needs a place.
-func (r *run) inheritQueue(q *StartRequest) error {
-	q.child = true
+func (r *run) resolveChildQueue(q *StartRequest) error {
+	q.isChild = true
 	one := []StartRequest{*q}
-	if err := r.e.Enqueue(r.writeCtx, one); err != nil {
+	if err := r.e.CheckQueues(r.writeCtx, one); err != nil {
 		return err
 	}
-	q.enqueued = one[0].enqueued
-	if !q.enqueued || q.GroupKey != "" || q.Queue != r.row.Queue {
+	q.hasQueueRow = one[0].hasQueueRow
+	if !q.hasQueueRow || q.GroupKey != "" || q.Queue != r.row.Queue {
 		return nil
 	}
 	own, err := r.readQueuePlace()
 	if err == nil && own != nil {
-		q.GroupKey, q.Weight, q.inherited = own.Key, own.Weight, true
+		q.GroupKey, q.Weight, q.inheritsGroupKey = own.Key, own.Weight, true
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (r *run) readQueuePlace() (*store.QueuedRun, error) {
 	}
 	var p *store.QueuedRun
 	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
-		p, err = r.e.store.PlaceOf(r.writeCtx, r.row.UUID)
+		p, err = r.e.store.QueuedRun(r.writeCtx, r.row.UUID)
 		return err
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ type worker struct {
 	endRunContexts context.CancelCauseFunc
 
 	slots         *slots.Pool // open while the worker takes new runs
-	quiet         quietness
+	quiet         quietState
 	loadedRuns    loadedRuns
 	suspect       atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
 	failedClaims  failedClaims
@@ -49,7 +49,7 @@ type worker struct {
 	signalCounts  signalCountQueue
 	endedRuns     endedRuns
 
-	fleet fleet
+	otherWorkers otherWorkers
 
 	claims               *claimGroup
 	firstHint            notifier // a run may be claimable, or other workers see this worker
@@ -61,17 +61,17 @@ type worker struct {
 	expiredRunsClaim     expiredRunsClaim
 	versions             knownVersions
 
-	notificationsMu sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
-	historyReads    chan struct{} // holds one element for each long history that is being read
-	fatalErrors     chan error    // receives why the worker must stop; see stopIfFatal
+	notificationsMu  sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
+	historyReadSlots chan struct{} // holds one element for each long history that is being read
+	fatalErrors      chan error    // receives why the worker must stop; see stopIfFatal
 }
 
 func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claims: e.claims, firstHint: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
-		failedClaims: failedClaims{added: newNotifier()}, signalCounts: signalCountQueue{added: newNotifier()},
+		claims: e.claims, firstHint: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		failedClaims: failedClaims{wakeLoop: newNotifier()}, signalCounts: signalCountQueue{wakeLoop: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
 	w.log = e.telemetry.Log.With(telemetry.KeyWorker, w.id)
@@ -93,7 +93,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 		return nil
 	}
 	if w.e.cfg.Version == "" {
-		buildversion.WithHash() // from now on the version is known
+		buildversion.NameWithHash() // from now on the version is known
 	}
 	if err := w.register(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -111,7 +111,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 		return w.deregister()
 	}
 	w.slots.Open()
-	w.reportStart()
+	w.logWorkerStart()
 
 	// The loops that claim runs end with ctx. The loops that keep claimed runs end after the drain.
 	keeping, stopKeeping := context.WithCancel(w.ctx)
@@ -157,7 +157,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	w.drain()
 	stopKeeping()
 	kept.Wait()
-	w.reportLastUnreceived()
+	w.logLastUnreceived()
 	err = errors.Join(err, w.deregister())
 	w.log.Info("the worker has stopped", telemetry.KeyCount, w.loadedRuns.count())
 	return err
@@ -176,7 +176,7 @@ func (w *worker) stopIfFatal(err error) {
 // register adds the worker to the registry in the database. It retries while the database is unavailable.
 func (w *worker) register(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := w.e.clock.Ensure(ctx, w.e.store)
+		err := w.e.clock.EnsureReading(ctx, w.e.store)
 		if err == nil {
 			_, err = w.e.readTokenKey(ctx, false)
 		}
@@ -185,7 +185,7 @@ func (w *worker) register(ctx context.Context) error {
 			err = w.reportVersion(ctx)
 		}
 		if err == nil {
-			if _, err = w.renew(ctx, nil); err == nil {
+			if _, err = w.renewLeases(ctx, nil); err == nil {
 				return nil
 			}
 		}
@@ -248,7 +248,7 @@ func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *s
 func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
 	w.loadedRuns.remove(r)
-	r.slot.Leave()
+	r.slot.Release()
 	w.queueAdmitter.noteRunLeftQueue(r.row.Queue)
 }
 
@@ -284,7 +284,7 @@ func (w *worker) awaitEmpty(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
-	case <-w.slots.Empty():
+	case <-w.slots.WhenEmpty():
 		return true
 	case <-t.C:
 		return false
@@ -294,7 +294,7 @@ func (w *worker) awaitEmpty(within time.Duration) bool {
 // recordDraining marks the worker in the registry as draining at once. If this fails, the next heartbeat
 // does it.
 func (w *worker) recordDraining() {
-	if _, err := w.renew(w.ctx, nil); err != nil {
+	if _, err := w.renewLeases(w.ctx, nil); err != nil {
 		w.log.Debug("could not tell that the worker is draining", telemetry.KeyError, err)
 	}
 }
@@ -335,7 +335,7 @@ func (w *worker) presenceLoop(ctx context.Context) {
 	onHint := func(h store.WakeHint) {
 		switch h {
 		case store.HintListenBegan, store.HintListenLost:
-			w.fleet.listening.Store(h == store.HintListenBegan)
+			w.otherWorkers.listening.Store(h == store.HintListenBegan)
 		case store.HintNotification:
 			w.notificationsPending.notify()
 		case store.HintAdmitted:

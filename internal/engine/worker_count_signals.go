@@ -13,7 +13,7 @@ import (
 
 // signalCountQueue holds the runs that request a count of their unreceived signals.
 type signalCountQueue struct {
-	added notifier
+	wakeLoop notifier
 
 	mu   sync.Mutex
 	runs []*run
@@ -24,11 +24,11 @@ func (q *signalCountQueue) add(r *run) {
 	q.mu.Lock()
 	q.runs = append(q.runs, r)
 	q.mu.Unlock()
-	q.added.notify()
+	q.wakeLoop.notify()
 }
 
-// take empties the queue and returns its runs.
-func (q *signalCountQueue) take() []*run {
+// takeAll empties the queue and returns its runs.
+func (q *signalCountQueue) takeAll() []*run {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	runs := q.runs
@@ -41,11 +41,11 @@ func (q *signalCountQueue) take() []*run {
 func (w *worker) countLoop(ctx context.Context) {
 	for {
 		select {
-		case <-w.signalCounts.added:
+		case <-w.signalCounts.wakeLoop:
 		case <-ctx.Done():
 			return
 		}
-		if runs := w.signalCounts.take(); len(runs) > 0 {
+		if runs := w.signalCounts.takeAll(); len(runs) > 0 {
 			w.countSignals(ctx, runs)
 		}
 	}
@@ -86,13 +86,13 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		wait = min(2*wait, w.e.cfg.Lease/3)
 	}
 	for _, r := range runs {
-		r.waitingReceives.deliverCounts(signalCountsOf(r.row.UUID, &counts), true)
+		r.waitingReceives.deliverCounts(takeSignalCounts(r.row.UUID, &counts), true)
 	}
 }
 
-// signalCountsOf removes the counts of one run from the front of all, which is in the order of the runs, and
+// takeSignalCounts removes the counts of one run from the front of all, which is in the order of the runs, and
 // returns them by signal name.
-func signalCountsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
+func takeSignalCounts(run uuid.UUID, all *[]store.SignalCount) map[string]int {
 	var names map[string]int
 	for len(*all) > 0 && (*all)[0].Run == run {
 		if names == nil {

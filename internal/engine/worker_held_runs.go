@@ -31,7 +31,7 @@ func (w *worker) heldRunsLoop(ctx context.Context) {
 		if err := w.tryHeldRuns(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug("could not try the runs that are held", telemetry.KeyError, err)
 		}
-		if !sleepCtx(ctx, w.fleet.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
+		if !sleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
 			return
 		}
 	}
@@ -61,7 +61,7 @@ func (w *worker) tryHeldRuns(ctx context.Context) error {
 func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	free := w.awaitSlotForHeldRun(ctx)
 	defer free.Release()
-	if free.Len() == 0 {
+	if free.Capacity() == 0 {
 		return nil
 	}
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken the run.
@@ -75,7 +75,7 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	if q.Versions, err = w.versionRules(claiming, q.Now); err != nil {
 		return err
 	}
-	if _, pinned := w.e.pinned[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version) {
+	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version) {
 		return nil // its own version lives, and nobody else executes it
 	}
 	divergences, err := w.e.store.Divergences(claiming, id)
@@ -111,7 +111,7 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 // awaitSlotForHeldRun reserves a slot. It waits until one is free, and returns none if ctx ends.
 func (w *worker) awaitSlotForHeldRun(ctx context.Context) slots.Reservation {
 	for wait := time.Millisecond; ; wait = min(2*wait, maxHeldRunPoll) {
-		if free := w.slots.Acquire(1, 0, 0); free.Len() > 0 || !sleepCtx(ctx, wait) {
+		if free := w.slots.Reserve(1, 0, 0); free.Capacity() > 0 || !sleepCtx(ctx, wait) {
 			return free
 		}
 	}

@@ -30,46 +30,46 @@ const (
 	// maxHintStep, for the one before it. The first usually takes the run.
 	hintStep    = 100 * time.Microsecond
 	maxHintStep = 4 * time.Millisecond
-	// hintTurn is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
-	hintTurn = 10 * time.Millisecond
+	// firstWorkerTurn is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
+	firstWorkerTurn = 10 * time.Millisecond
 )
 
-// fleet is what a worker knows of the other workers of its database.
-type fleet struct {
-	listening atomic.Bool  // notifications arrive
-	others    atomic.Int32 // live workers, without this one
-	before    atomic.Int32 // how many of them have a lower ID
-	siblings  atomic.Int32 // see store.Peers
+// otherWorkers is what a worker knows of the other workers of its database.
+type otherWorkers struct {
+	listening    atomic.Bool  // notifications arrive
+	liveCount    atomic.Int32 // live workers, without this one
+	lowerIDCount atomic.Int32 // how many of them have a lower ID
+	siblingCount atomic.Int32 // see store.Peers
 }
 
 // recordPeers records the result of a check for dead workers.
-func (f *fleet) recordPeers(p *store.Peers) {
-	f.others.Store(int32(p.Live))
-	f.before.Store(int32(p.Before))
-	f.siblings.Store(int32(p.Siblings))
+func (f *otherWorkers) recordPeers(p *store.Peers) {
+	f.liveCount.Store(int32(p.Live))
+	f.lowerIDCount.Store(int32(p.LiveWithLowerID))
+	f.siblingCount.Store(int32(p.WorkersSharingConns))
 }
 
 // pollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
-func (f *fleet) pollInterval(d time.Duration) time.Duration { return f.pollIntervalOf(d, 1) }
+func (f *otherWorkers) pollInterval(d time.Duration) time.Duration { return f.pollIntervalOf(d, 1) }
 
 // pollIntervalOf does the same for a poll that one worker makes for several of the fleet.
-func (f *fleet) pollIntervalOf(d time.Duration, workers int) time.Duration {
+func (f *otherWorkers) pollIntervalOf(d time.Duration, workers int) time.Duration {
 	if !f.listening.Load() {
 		return d
 	}
-	others := max(0, int(f.others.Load())+1-workers)
+	others := max(0, int(f.liveCount.Load())+1-workers)
 	return max(f.siblingPoll(d), min(d*time.Duration(others+1)/2, maxPollFactor*d))
 }
 
 // siblingPoll returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
-func (f *fleet) siblingPoll(d time.Duration) time.Duration {
-	return d * time.Duration(min(f.siblings.Load()+1, maxSiblingPollFactor))
+func (f *otherWorkers) siblingPoll(d time.Duration) time.Duration {
+	return d * time.Duration(min(f.siblingCount.Load()+1, maxSiblingPollFactor))
 }
 
 // claimPoll returns the longest wait between two claims, when the next run of the worker's workflows is due at the given time; zero:
 // never. If such a run is executed anywhere, its lease ends soon, and the poll is that of a lone worker: the run may begin to wait for
 // a short time, and its own worker may be too busy to take it then. workers is for how many workers one claims.
-func (f *fleet) claimPoll(cfg *Config, now, due time.Time, workers int) time.Duration {
+func (f *otherWorkers) claimPoll(cfg *Config, now, due time.Time, workers int) time.Duration {
 	if !due.IsZero() && due.Sub(now) <= max(cfg.Lease, maxClaimPollFactor*cfg.Poll) {
 		return cfg.Poll
 	}
@@ -81,15 +81,15 @@ func (f *fleet) claimPoll(cfg *Config, now, due time.Time, workers int) time.Dur
 }
 
 // deadWorkerCheckInterval returns the time between two checks for dead workers.
-func (f *fleet) deadWorkerCheckInterval() time.Duration {
-	n, siblings := time.Duration(f.others.Load()+1), time.Duration(f.siblings.Load())
+func (f *otherWorkers) deadWorkerCheckInterval() time.Duration {
+	n, siblings := time.Duration(f.liveCount.Load()+1), time.Duration(f.siblingCount.Load())
 	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
 }
 
 // hintDelay returns how long this worker waits before it claims after a notification for all workers. The order of the workers is
-// that of their IDs, from another one on in each hintTurn.
-func (f *fleet) hintDelay(now time.Time) time.Duration {
-	n := int64(f.others.Load() + 1)
-	turn := (int64(f.before.Load()) + now.UnixNano()/int64(hintTurn)) % n
+// that of their IDs, from another one on in each firstWorkerTurn.
+func (f *otherWorkers) hintDelay(now time.Time) time.Duration {
+	n := int64(f.liveCount.Load() + 1)
+	turn := (int64(f.lowerIDCount.Load()) + now.UnixNano()/int64(firstWorkerTurn)) % n
 	return time.Duration(turn) * min(time.Duration(n)*hintStep, maxHintStep)
 }

@@ -26,9 +26,9 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 		{true, 0, 999, time.Minute, time.Minute, 300 * time.Millisecond},
 		{false, 0, 999, time.Second, time.Second, 300 * time.Millisecond},
 	} {
-		var f fleet
+		var f otherWorkers
 		f.listening.Store(c.listening)
-		f.recordPeers(&store.Peers{Live: c.others, Siblings: c.siblings})
+		f.recordPeers(&store.Peers{Live: c.others, WorkersSharingConns: c.siblings})
 		cfg, now := &Config{Poll: time.Second, Lease: 10 * time.Second}, time.Now()
 		if got := f.pollInterval(cfg.Poll); got != c.poll {
 			t.Errorf("%+v: polls are %v apart", c, got)
@@ -53,8 +53,8 @@ func TestTurnsAfterAHint(t *testing.T) {
 	for range workers {
 		turns := make(map[time.Duration]bool)
 		for i := range workers {
-			var f fleet
-			f.recordPeers(&store.Peers{Live: workers - 1, Before: i})
+			var f otherWorkers
+			f.recordPeers(&store.Peers{Live: workers - 1, LiveWithLowerID: i})
 			delay := f.hintDelay(now)
 			turns[delay] = true
 			firsts[i] = firsts[i] || delay == 0
@@ -62,7 +62,7 @@ func TestTurnsAfterAHint(t *testing.T) {
 		if len(turns) != workers || !turns[0] {
 			t.Errorf("the turns are %v", turns)
 		}
-		now = now.Add(hintTurn)
+		now = now.Add(firstWorkerTurn)
 	}
 	for i := range workers {
 		if !firsts[i] {

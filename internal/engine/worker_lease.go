@@ -36,7 +36,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 	for sleepCtx(ctx, w.heartbeatPause(wait, w.loadedRuns.all())) {
 		held := w.loadedRuns.all()
 		w.loseExpiredRuns(held)
-		busy, err := w.renew(ctx, held)
+		busy, err := w.renewLeases(ctx, held)
 		if ctx.Err() != nil {
 			return
 		}
@@ -56,7 +56,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 // heartbeatPause returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. If the store
 // sends heartbeats together, a worker without runs waits for the next multiple of that time, as the others of its process do.
 func (w *worker) heartbeatPause(every time.Duration, held []*run) time.Duration {
-	if s, together := w.e.database.(store.HeartbeatSharer); together && len(held) == 0 {
+	if s, together := w.e.rawStore.(store.HeartbeatSharer); together && len(held) == 0 {
 		left := every - (time.Duration(time.Now().UnixNano())+s.HeartbeatPhase())%every
 		if left < every/4 {
 			left += every // the last heartbeat was a short time ago
@@ -87,10 +87,10 @@ func (w *worker) loseExpiredRuns(held []*run) {
 	}
 }
 
-// renew sends one heartbeat. It renews the leases that are older than a quarter of their duration, which
+// renewLeases sends one heartbeat. It renews the leases that are older than a quarter of their duration, which
 // includes all leases that the previous regular heartbeat renewed, even with jitter. It reports whether
 // some leases could not be renewed because other transactions have locked their rows.
-func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) {
+func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err error) {
 	cfg := &w.e.cfg
 	// The heartbeat is not cancelled with ctx: if it were cut off in flight, it could arrive after the
 	// worker's deregistration.
@@ -112,7 +112,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	asked := time.Now()
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
-			ID: w.id, Name: cfg.Name, Version: w.e.version(),
+			ID: w.id, Name: cfg.Name, Version: w.e.programVersion(),
 			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
 			Quiet: quiet, LastChange: change,
@@ -126,13 +126,13 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	w.renewalOutage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
 	w.e.counters.heartbeats.Add(1)
 	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
-	w.e.clock.Set(pulse.Now, asked)
+	w.e.clock.AddReading(pulse.Now, asked)
 	w.setQuiet(&pulse)
 	if pulse.Warning != "" {
 		w.log.Warn("the store works with restrictions", telemetry.KeyReason, pulse.Warning)
 	}
 	for i := range pulse.DatabaseRewinds {
-		w.reportRewind(&pulse.DatabaseRewinds[i])
+		w.logRewind(&pulse.DatabaseRewinds[i])
 	}
 	var lost []*run
 	for _, r := range kept {
@@ -152,9 +152,9 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 // maxLoggedLosses is the maximum number of runs that rewound logs by name.
 const maxLoggedLosses = 100
 
-// reportRewind logs that the database continues from another point of its history, and which acknowledged
+// logRewind logs that the database continues from another point of its history, and which acknowledged
 // writes were lost.
-func (w *worker) reportRewind(r *store.Rewind) {
+func (w *worker) logRewind(r *store.Rewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
 		telemetry.KeyReason, "was at "+r.PositionBefore+", is at "+r.PositionAfter, telemetry.KeyCount, r.OwnedRuns)
 	for i, run := range r.Lost {
@@ -187,8 +187,8 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			wait = min(2*wait, w.e.cfg.Lease/2)
 			continue
 		}
-		w.fleet.recordPeers(&peers)
-		wait = w.fleet.deadWorkerCheckInterval()
+		w.otherWorkers.recordPeers(&peers)
+		wait = w.otherWorkers.deadWorkerCheckInterval()
 		var sure []uuid.UUID
 		seen := make(map[uuid.UUID]bool, len(peers.Dead))
 		for _, id := range peers.Dead {

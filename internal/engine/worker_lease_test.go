@@ -34,7 +34,7 @@ func TestRenewal(t *testing.T) {
 		} {
 			r.extendLease(c.w.e.clock.Now().Add(5 * time.Second))
 			c.pulse = step.pulse
-			busy, err := c.w.renew(t.Context(), []*run{r})
+			busy, err := c.w.renewLeases(t.Context(), []*run{r})
 			if err != nil || busy != step.busy {
 				t.Errorf("%s: busy %v, %v", step.what, busy, err)
 			}
@@ -55,7 +55,7 @@ func TestWarningOfTheStoreIsLogged(t *testing.T) {
 		c.w.log = slog.New(slog.NewTextHandler(&log, nil))
 		for _, warning := range []string{"", "no connection left"} {
 			c.pulse = store.RenewResult{Warning: warning}
-			if _, err := c.w.renew(t.Context(), nil); err != nil {
+			if _, err := c.w.renewLeases(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if logged := log.String(); strings.Contains(logged, "level=WARN") != (warning != "") || !strings.Contains(logged, warning) {
@@ -128,7 +128,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		for _, w := range c.ended() {
 			if w.UUID == old.row.UUID {
 				if away := w.WakeAt.Sub(w.Now); away > time.Second {
-					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.earlyParks.times[old.row.UUID])
+					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.earlyParks.countByRun[old.row.UUID])
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func TestIdleWorkersSendHeartbeatsTogether(t *testing.T) {
 		if got := c.w.heartbeatPause(every, nil); got < every*7/8 || got > every*9/8 {
 			t.Errorf("the pause is %v if the store sends each heartbeat alone", got)
 		}
-		c.w.e.database = together{c.w.e.database}
+		c.w.e.rawStore = together{c.w.e.rawStore}
 		for range 8 {
 			pause := c.w.heartbeatPause(every, nil)
 			if at := time.Now().Add(pause + 7*time.Second); pause < every/4 || pause > every*5/4 || at.UnixNano()%int64(every) != 0 {

@@ -81,7 +81,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	due := make([]bool, len(runs))
 	for i, r := range runs {
 		due[i] = r.deadline.hasCome.Load()
-		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.expiryTime()}
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, RunDeadline: r.deadline.expiryTime()}
 		here[r.row.UUID] = r
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)
@@ -91,19 +91,19 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 		}
 		return err
 	}
-	for _, l := range news.Ended {
+	for _, l := range news.EndedLeases {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
 			r.suspendTerminated()
 		}
 	}
 	for _, l := range news.Deadlines {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
-			r.deadline.set(l.Deadline)
+			r.deadline.update(l.RunDeadline)
 		}
 	}
 	for i, r := range runs {
 		if due[i] {
-			r.deadline.expire()
+			r.deadline.expireIfDue()
 		}
 	}
 	for _, a := range news.Requests {
@@ -117,7 +117,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 		}
 	}
 	if len(news.Woken) > 0 {
-		w.e.results.Recheck()
+		w.e.resultWaiters.QueryNow()
 	}
 	return nil
 }

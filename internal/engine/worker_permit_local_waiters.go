@@ -37,7 +37,7 @@ func (p *permitExchange) addLocalWaiter(s *stepAwaitingPermit, a *store.PermitRe
 func (p *permitExchange) endLocalWait(s *stepAwaitingPermit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.gone = true
+	s.hasLeft = true
 	p.removeLocalWaiter(s)
 }
 
@@ -57,8 +57,8 @@ func (p *permitExchange) wakeLocalWaiters() (woken int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	units := make(map[store.LimitKey]int)
-	for i := range p.returns {
-		r := &p.returns[i]
+	for i := range p.pendingReturns {
+		r := &p.pendingReturns[i]
 		units[store.LimitKey{Limit: r.Limit, Key: r.Key}] += r.units
 	}
 	for line, n := range units {
@@ -73,7 +73,7 @@ func (l localPermitWaiters) wakeFirst(line store.LimitKey, units int) (woken int
 		if units <= 0 {
 			break
 		}
-		if s.run.wakeStep(s.stepAwaitingPermit) {
+		if s.runWaits.wakeStep(s.stepAwaitingPermit) {
 			woken++
 		}
 		units -= max(1, s.permit.Units)
@@ -89,9 +89,9 @@ func (p *permitExchange) recordOutcomes(requests []*pendingPermitRequest) (grant
 	for _, a := range requests {
 		p.newWaiter = p.newWaiter || a.Outcome == store.Locked
 		switch {
-		case a.step.gone:
+		case a.step.hasLeft:
 		case a.Outcome == store.Locked:
-			a.step.run.recordPlace(a.step, a.ArrivedAt)
+			a.step.runWaits.recordPlace(a.step, a.ArrivedAt)
 			p.addLocalWaiter(a.step, a.PermitRequest)
 		default:
 			p.removeLocalWaiter(a.step)

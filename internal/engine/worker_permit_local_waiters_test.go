@@ -23,7 +23,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		return s
 	}
 	giveBack := func(line store.LimitKey, units int) (woken int) {
-		p.returns = []pendingPermitReturn{{PermitReturn: store.PermitReturn{Limit: line.Limit}, units: units}}
+		p.pendingReturns = []pendingPermitReturn{{PermitReturn: store.PermitReturn{Limit: line.Limit}, units: units}}
 		return p.wakeLocalWaiters()
 	}
 	third, second, urgent := join(2*time.Second, 0, 3), join(time.Second, 0, 1), join(3*time.Second, 1, 1)

@@ -22,18 +22,18 @@ type runPermitWaits struct {
 
 // stepAwaitingPermit is one step that waits. It is requesting until recordPlace is called, and after each wake.
 type stepAwaitingPermit struct {
-	run          *runPermitWaits
+	runWaits     *runPermitWaits
 	limitKey     store.LimitKey
 	step         string
 	arrivedAt    time.Time // zero: not known yet
 	isRequesting bool
 	requestDue   notifier // has a value when the step should request its permit
-	gone         bool     // it has left the local limit key; guarded by permitExchange.mu
+	hasLeft      bool     // it has left the local limit key; guarded by permitExchange.mu
 }
 
 // addStep adds a step, which then requests its permit.
 func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{run: q, limitKey: g, step: step, isRequesting: true, requestDue: newNotifier()}
+	s := &stepAwaitingPermit{runWaits: q, limitKey: g, step: step, isRequesting: true, requestDue: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byLimitKey == nil {

@@ -19,8 +19,8 @@ const (
 	maxPermitRequests       = 500                    // requests that one transaction contains at most
 	maxLimitKeysPerCall     = 100                    // limit keys that one transaction checks
 	limitKeyCheckInterval   = 800 * time.Millisecond // at most, between two checks of all limit keys, while a step waits
-	permitGatherTurns       = 3                      // scheduler turns without a further request or return after which a call begins
-	returnRateProbeInterval = 16                     // every such call waits for returns, to measure how many come
+	idleTurnsBeforeExchange = 3                      // scheduler turns without a further request or return after which a call begins
+	callsPerReturnRateProbe = 16                     // every such call waits for returns, to measure how many come
 	permitGatherTime        = time.Millisecond       // how long a call waits at most for requests and returns
 	firstPermitRetryDelay   = 20 * time.Millisecond  // first pause after a failed call
 	maxPermitRetryDelay     = time.Second            // longest such pause
@@ -33,13 +33,13 @@ type permitExchange struct {
 	wakeLoop notifier
 
 	mu                   sync.Mutex
-	requests             []*pendingPermitRequest
-	returns              []pendingPermitReturn
+	pendingRequests      []*pendingPermitRequest
+	pendingReturns       []pendingPermitReturn
 	localWaiters         localPermitWaiters
 	nextChecks           map[store.LimitKey]time.Time // when to check limit keys; owned by permitLoop
 	warnedOfOlderWorkers bool                         // warnOfOlderWorkers was called; owned by permitLoop
 	newWaiter            bool                         // a step has entered a line since the last check of all limit keys was planned; owned by permitLoop
-	granted              int                          // permits that the last call has granted; owned by permitLoop, as the next two
+	grantedByLastCall    int                          // permits that the last call has granted; owned by permitLoop, as the next two
 	returnRate           float64                      // fraction of the granted permits that are returned before the next call; smoothed
 	calls                int
 }
@@ -66,7 +66,7 @@ func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingP
 	own := *a // the loop may still use it when this caller has left
 	q := &pendingPermitRequest{PermitRequest: &own, step: place, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
-	p.requests = append(p.requests, q)
+	p.pendingRequests = append(p.pendingRequests, q)
 	p.mu.Unlock()
 	p.wakeLoop.notify()
 	select {
@@ -81,25 +81,25 @@ func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingP
 // returnPermit gives a permit or a place in a line back, soon.
 func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
-	p.returns = append(p.returns, pendingPermitReturn{a.NewReturn(), a.Units, r})
+	p.pendingReturns = append(p.pendingReturns, pendingPermitReturn{a.NewReturn(), a.Units, r})
 	p.mu.Unlock()
 	p.wakeLoop.notify()
 }
 
-// gather lets other goroutines run before a call, so that the call contains more: steps that the last call has granted permits
+// yieldForMoreRequests lets other goroutines run before a call, so that the call contains more: steps that the last call has granted permits
 // return them, and then the first waiting steps of the same limit keys request them. So units go from one step to the next in one call. Without that, the
 // store would offer them, which takes two more. If few of the granted permits were returned in time recently, because the steps
 // take longer, gather does not wait for them, except before every 16th call, to measure again.
-func (p *permitExchange) gather() {
+func (p *permitExchange) yieldForMoreRequests() {
 	began, want := time.Now(), 0
 	p.calls++
-	if p.granted > 0 && (p.returnRate >= 0.5 || p.calls%returnRateProbeInterval == 0) {
-		want = p.granted
+	if p.grantedByLastCall > 0 && (p.returnRate >= 0.5 || p.calls%callsPerReturnRateProbe == 0) {
+		want = p.grantedByLastCall
 	}
-	p.awaitPending(began, want, p.countReturns)
-	if p.granted > 0 {
-		p.returnRate += (min(1, float64(p.countReturns())/float64(p.granted)) - p.returnRate) / 4
-		p.granted = 0
+	p.awaitPending(began, want, p.pendingReturnCount)
+	if p.grantedByLastCall > 0 {
+		p.returnRate += (min(1, float64(p.pendingReturnCount())/float64(p.grantedByLastCall)) - p.returnRate) / 4
+		p.grantedByLastCall = 0
 	}
 	if woken := p.wakeLocalWaiters(); woken > 0 {
 		p.awaitPending(began, p.countRequests()+woken, p.countRequests)
@@ -109,7 +109,7 @@ func (p *permitExchange) gather() {
 // awaitPending yields to the scheduler until there are as many requests or returns as wanted, and none has been added in a few turns.
 func (p *permitExchange) awaitPending(began time.Time, want int, count func() int) {
 	seen := count()
-	for still := 0; (still < permitGatherTurns || seen < want) && time.Since(began) < permitGatherTime; still++ {
+	for still := 0; (still < idleTurnsBeforeExchange || seen < want) && time.Since(began) < permitGatherTime; still++ {
 		runtime.Gosched()
 		if now := count(); now != seen {
 			seen, still = now, 0
@@ -121,14 +121,14 @@ func (p *permitExchange) awaitPending(began time.Time, want int, count func() in
 func (p *permitExchange) countRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.requests)
+	return len(p.pendingRequests)
 }
 
-// countReturns returns how many returns the next call would contain.
-func (p *permitExchange) countReturns() int {
+// pendingReturnCount returns how many returns the next call would contain.
+func (p *permitExchange) pendingReturnCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.returns)
+	return len(p.pendingReturns)
 }
 
 // takePending removes the next requests, and everything to give back. It drops the requests whose callers are gone: these
@@ -136,11 +136,11 @@ func (p *permitExchange) countReturns() int {
 func (p *permitExchange) takePending() (requests []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.requests = slices.DeleteFunc(p.requests, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
-	n := min(len(p.requests), maxPermitRequests)
-	requests, returns = slices.Clone(p.requests[:n]), p.returns
-	p.requests, p.returns = slices.Delete(p.requests, 0, n), nil
-	return requests, returns, len(p.requests) > 0
+	p.pendingRequests = slices.DeleteFunc(p.pendingRequests, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
+	n := min(len(p.pendingRequests), maxPermitRequests)
+	requests, returns = slices.Clone(p.pendingRequests[:n]), p.pendingReturns
+	p.pendingRequests, p.pendingReturns = slices.Delete(p.pendingRequests, 0, n), nil
+	return requests, returns, len(p.pendingRequests) > 0
 }
 
 // requeuePending returns what a failed call did not do, except for callers that are gone.
@@ -153,14 +153,14 @@ func (p *permitExchange) requeuePending(requests []*pendingPermitRequest, return
 			left = append(left, a)
 		}
 	}
-	p.requests = append(left, p.requests...)
+	p.pendingRequests = append(left, p.pendingRequests...)
 	var owed []pendingPermitReturn
 	for _, r := range returns {
 		if r.run.ownedCtx.Err() == nil {
 			owed = append(owed, r)
 		}
 	}
-	p.returns = append(owed, p.returns...)
+	p.pendingReturns = append(owed, p.pendingReturns...)
 }
 
 // permitLoop exchanges permits until ctx ends. It also checks the limit keys for which steps wait, because the
@@ -173,7 +173,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 	var nextLook time.Time
 	wait := firstPermitRetryDelay
 	for {
-		later := p.armNextCheck(w.e.clock)
+		later := p.startCheckTimer(w.e.clock)
 		look := false
 		select {
 		case <-p.wakeLoop:
@@ -190,7 +190,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			var waiting []store.LimitKey
 			waiting, err = w.limitKeysWithWaiters(ctx)
 			p.checkLimitKeysNow(waiting, w.e.clock.Now())
-			every := w.fleet.pollInterval(w.e.cfg.Lease / 3)
+			every := w.otherWorkers.pollInterval(w.e.cfg.Lease / 3)
 			if len(waiting) > 0 || err != nil {
 				every = min(every, limitKeyCheckInterval)
 			}
@@ -252,8 +252,8 @@ func (p *permitExchange) takeDueChecks(now time.Time) (limitKeys []store.LimitKe
 	return limitKeys
 }
 
-// armNextCheck wakes permitLoop when a limit key must be checked.
-func (p *permitExchange) armNextCheck(c clock.Clock) clock.Timer {
+// startCheckTimer wakes permitLoop when a limit key must be checked.
+func (p *permitExchange) startCheckTimer(c clock.Clock) clock.Timer {
 	var first time.Time
 	for _, at := range p.nextChecks {
 		if first.IsZero() || at.Before(first) {
@@ -290,7 +290,7 @@ func (w *worker) limitKeysWithWaiters(ctx context.Context) (limitKeys []store.Li
 // more has gathered than one call takes. If the call fails, the limit keys are checked in the next one.
 func (w *worker) exchangePermits(ctx context.Context, limitKeys []store.LimitKey) (more bool, err error) {
 	p := &w.permitExchange
-	p.gather()
+	p.yieldForMoreRequests()
 	requests, returns, more := p.takePending()
 	if len(requests)+len(returns)+len(limitKeys) == 0 {
 		return false, nil
@@ -314,7 +314,7 @@ func (w *worker) exchangePermits(ctx context.Context, limitKeys []store.LimitKey
 	switch {
 	case err == nil:
 		p.scheduleChecks(b.RecheckAt)
-		p.granted = p.recordOutcomes(requests)
+		p.grantedByLastCall = p.recordOutcomes(requests)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.requeuePending(requests, returns)
 		return false, err
@@ -334,13 +334,13 @@ func (w *worker) exchangePermits(ctx context.Context, limitKeys []store.LimitKey
 // warnOfOlderWorkers logs if a worker lives that knows no limits. The steps of this worker get their permits
 // nevertheless: the calls of the older worker are not bounded either way.
 func (w *worker) warnOfOlderWorkers(ctx context.Context) {
-	if older, is := errors.AsType[*OlderWorkerError](w.e.checkWorkers(ctx, "limits")); is {
+	if older, is := errors.AsType[*OlderWorkerError](w.e.checkNoOlderWorkers(ctx, "limits")); is {
 		w.log.Warn("limits do not bound the steps of a worker with an older version of durable", telemetry.KeyError, older)
 	}
 }
 
 func (w *worker) newPermitBatch(requests []*pendingPermitRequest, returns []pendingPermitReturn, limitKeys []store.LimitKey) *store.PermitBatch {
-	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, LimitKeys: limitKeys}
+	b := &store.PermitBatch{Now: w.e.clock.Now(), CloseAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
 	for _, a := range requests {
 		b.Requests = append(b.Requests, a.PermitRequest)
 	}

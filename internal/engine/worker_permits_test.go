@@ -59,7 +59,7 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 	} {
 		s := &failingGrants{failures: c.failures}
 		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
-		w.e.clock.Set(time.Now(), time.Now())
+		w.e.clock.AddReading(time.Now(), time.Now())
 		now := w.e.clock.Now()
 		w.permitExchange.checkLimitKeysNow(c.due, now)
 		if _, err := w.exchangePermits(t.Context(), w.permitExchange.takeDueChecks(now)); (err == nil) != (c.left == 0) {

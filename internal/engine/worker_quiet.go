@@ -9,22 +9,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// quietness is whether an operator has made the worker quiet, as its last heartbeat read it. It is sent with the next
+// quietState is whether an operator has made the worker quiet, as its last heartbeat read it. It is sent with the next
 // heartbeat, so that it survives that others remove the worker from the registry because they take it for dead.
-type quietness struct {
+type quietState struct {
 	mu         sync.Mutex
 	quiet      bool
 	lastChange *store.OperatorChange
 }
 
-func (q *quietness) get() (quiet bool, lastChange *store.OperatorChange) {
+func (q *quietState) get() (quiet bool, lastChange *store.OperatorChange) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.quiet, q.lastChange
 }
 
 // set returns whether the worker was quiet before.
-func (q *quietness) set(quiet bool, lastChange *store.OperatorChange) (before bool) {
+func (q *quietState) set(quiet bool, lastChange *store.OperatorChange) (before bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before, q.quiet, q.lastChange = q.quiet, quiet, lastChange
@@ -50,7 +50,7 @@ func (w *worker) setQuiet(r *store.RenewResult) {
 }
 
 // QuietWorker makes a worker quiet, or resumes it if c.Resume is set. It returns ErrNotFound if there is none.
-func (e *Engine) QuietWorker(ctx context.Context, id string, c store.WorkerQuiet) (err error) {
+func (e *Engine) QuietWorker(ctx context.Context, id string, c store.QuietWorkerRequest) (err error) {
 	known := false
 	if c.Worker, known = store.ParseCanonicalUUID(id); known {
 		if c.Now, err = e.Now(ctx); err != nil {

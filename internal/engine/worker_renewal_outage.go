@@ -11,11 +11,11 @@ import (
 // time, this does not show that their processes died, so a claim does not count it as a crash. A death
 // that takeoverLoop detects counts as a crash all the same.
 type renewalOutage struct {
-	mu              sync.Mutex
-	lastSuccessSent time.Time // when the last successful heartbeat was sent, on the database's clock
-	lastReplyAt     time.Time // when the response to that heartbeat arrived, on this process's clock
-	failed          bool      // a heartbeat has failed since the last success
-	from, until     time.Time // the bounds of the last outage that has ended, on the database's clock
+	mu                      sync.Mutex
+	lastSuccessSent         time.Time // when the last successful heartbeat was sent, on the database's clock
+	lastReplyAt             time.Time // when the response to that heartbeat arrived, on this process's clock
+	isFailing               bool      // a heartbeat has failed since the last success
+	outageFrom, outageUntil time.Time // the bounds of the last outage that has ended, on the database's clock
 }
 
 // noteHeartbeat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
@@ -24,25 +24,25 @@ func (o *renewalOutage) noteHeartbeat(sent, now time.Time, lease time.Duration) 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.isInOutage(lease) {
-		if o.lastSuccessSent.After(o.until) { // otherwise this outage continues the previous outage
-			o.from = o.lastSuccessSent
+		if o.lastSuccessSent.After(o.outageUntil) { // otherwise this outage continues the previous outage
+			o.outageFrom = o.lastSuccessSent
 		}
 		// Other workers may recover later: a renewal of theirs that hangs ends after a third of a lease.
-		o.until = now.Add(lease / 2)
+		o.outageUntil = now.Add(lease / 2)
 	}
-	o.lastSuccessSent, o.lastReplyAt, o.failed = sent, time.Now(), false
+	o.lastSuccessSent, o.lastReplyAt, o.isFailing = sent, time.Now(), false
 }
 
 func (o *renewalOutage) noteFailure() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.failed = true
+	o.isFailing = true
 }
 
 // isInOutage reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
 // held.
 func (o *renewalOutage) isInOutage(lease time.Duration) bool {
-	return !o.lastSuccessSent.IsZero() && (o.failed || time.Since(o.lastReplyAt) > lease/2)
+	return !o.lastSuccessSent.IsZero() && (o.isFailing || time.Since(o.lastReplyAt) > lease/2)
 }
 
 // setOutageBounds sets the bounds of the current outage in the claim query, or those of the last outage if there
@@ -50,9 +50,9 @@ func (o *renewalOutage) isInOutage(lease time.Duration) bool {
 func (o *renewalOutage) setOutageBounds(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	q.OutageFrom, q.OutageUntil = o.from, o.until
+	q.OutageFrom, q.OutageUntil = o.outageFrom, o.outageUntil
 	if o.isInOutage(lease) {
-		if o.lastSuccessSent.After(o.until) {
+		if o.lastSuccessSent.After(o.outageUntil) {
 			q.OutageFrom = o.lastSuccessSent
 		}
 		q.OutageUntil = q.Now

@@ -18,8 +18,8 @@ func (w *worker) resumeAfterRepairs(ctx context.Context) error {
 		return err
 	}
 	for _, id := range runs {
-		o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidStrings(id), ForRepair: true}
-		if err := w.e.control(ctx, callerUntil(ctx.Done()), o); err != nil {
+		o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidList(id), ForRepair: true}
+		if err := w.e.controlRuns(ctx, callerUntil(ctx.Done()), o); err != nil {
 			return err
 		}
 		if r := o.Results[0]; r.Control&store.PausedForRepair != 0 && !r.Status.IsTerminal() {

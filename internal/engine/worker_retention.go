@@ -19,43 +19,43 @@ const (
 	// If the store executes one transaction after the other, it uses at most a sixteenth of the store's time.
 	sweepPause       = 4
 	sweepSerialPause = 15
-	// A sweep deletes so many trees in a transaction that it takes about sweepTransaction.
-	sweepTransaction       = 20 * time.Millisecond
-	sweepSerialTransaction = 5 * time.Millisecond // if the store executes one transaction after the other
-	maxSweepBatch          = 200
-	firstSweepBatch        = 8
+	// A sweep deletes so many trees in a transaction that it takes about sweepTransactionTarget.
+	sweepTransactionTarget       = 20 * time.Millisecond
+	serialSweepTransactionTarget = 5 * time.Millisecond // if the store executes one transaction after the other
+	maxSweepBatch                = 200
+	firstSweepBatch              = 8
 
 	sweepsPerRetention = 24 // how often a worker sweeps within the shortest retention
 	minPollsPerSweep   = 60 // and how many times Config.Poll, at least, are between two sweeps
 	maxSweepInterval   = time.Hour
 )
 
-// sweeper deletes what Config.Retention no longer keeps. Several workers do so at the same time: each one skips what
+// retentionSweeper deletes what Config.Retention no longer keeps. Several workers do so at the same time: each one skips what
 // another one has locked.
-type sweeper struct {
-	w     *worker
-	keep  *Retention
-	now   time.Time // by the database's clock, when the sweep began
-	batch int       // trees in the next transaction
+type retentionSweeper struct {
+	w                   *worker
+	retention           *Retention
+	sweepBegan          time.Time // by the database's clock, when the sweep began
+	treesPerTransaction int       // trees in the next transaction
 
-	pause  time.Duration // for how many times the duration of each call it pauses
-	wanted time.Duration // how long a transaction should take
+	pauseFactor    time.Duration // for how many times the duration of each call it pauses
+	targetDuration time.Duration // how long a transaction should take
 
-	runs, generations, events int // deleted in this sweep
-	unarchived                int // trees that were kept because the archive returned an error
+	deletedRuns, deletedGenerations, deletedEvents int // deleted in this sweep
+	unarchivedTrees                                int // trees that were kept because the archive returned an error
 }
 
 // retentionLoop sweeps from time to time. The first sweep begins at once, so that a process which lives only for a short
 // time sweeps too.
 func (w *worker) retentionLoop(ctx context.Context) {
 	keep := &w.e.cfg.Retention
-	if !keep.deletes() {
+	if !keep.isEnabled() {
 		return
 	}
-	interval := min(max(keep.shortest()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
-	s := &sweeper{w: w, keep: keep, batch: firstSweepBatch, pause: sweepPause, wanted: sweepTransaction}
-	if _, serial := w.e.database.(store.SerialCommitter); serial {
-		s.pause, s.wanted = sweepSerialPause, sweepSerialTransaction
+	interval := min(max(keep.shortestPeriod()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
+	s := &retentionSweeper{w: w, retention: keep, treesPerTransaction: firstSweepBatch, pauseFactor: sweepPause, targetDuration: sweepTransactionTarget}
+	if _, serial := w.e.rawStore.(store.SerialCommitter); serial {
+		s.pauseFactor, s.targetDuration = sweepSerialPause, serialSweepTransactionTarget
 	}
 	logged := false
 	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
@@ -73,43 +73,43 @@ func (w *worker) retentionLoop(ctx context.Context) {
 		default:
 			logged = false
 		}
-		s.report()
+		s.logDeleted()
 	}
 }
 
-// report logs what a sweep has deleted.
-func (s *sweeper) report() {
-	if s.runs+s.generations+s.events > 0 {
-		s.w.log.Info("retention deleted what is no longer kept", telemetry.KeyCount, s.runs, telemetry.KeyGenerations, s.generations, telemetry.KeyEvents, s.events)
+// logDeleted logs what a sweep has deleted.
+func (s *retentionSweeper) logDeleted() {
+	if s.deletedRuns+s.deletedGenerations+s.deletedEvents > 0 {
+		s.w.log.Info("retention deleted what is no longer kept", telemetry.KeyCount, s.deletedRuns, telemetry.KeyGenerations, s.deletedGenerations, telemetry.KeyEvents, s.deletedEvents)
 	}
-	s.runs, s.generations, s.events, s.unarchived = 0, 0, 0, 0
+	s.deletedRuns, s.deletedGenerations, s.deletedEvents, s.unarchivedTrees = 0, 0, 0, 0
 }
 
 // sweep deletes everything that is due.
-func (s *sweeper) sweep(ctx context.Context) error {
-	s.now = s.w.e.clock.Now()
-	if d := s.keep.shortestOfRuns(); d > 0 {
-		if err := s.sweepRuns(ctx, s.now.Add(-d)); err != nil {
+func (s *retentionSweeper) sweep(ctx context.Context) error {
+	s.sweepBegan = s.w.e.clock.Now()
+	if d := s.retention.shortestOfRuns(); d > 0 {
+		if err := s.sweepRuns(ctx, s.sweepBegan.Add(-d)); err != nil {
 			return err
 		}
 	}
-	if d := s.keep.Generations; d > 0 {
-		if err := s.sweepGenerations(ctx, s.now.Add(-max(d, store.MinRetention))); err != nil {
+	if d := s.retention.Generations; d > 0 {
+		if err := s.sweepGenerations(ctx, s.sweepBegan.Add(-max(d, store.MinRetention))); err != nil {
 			return err
 		}
 	}
-	if d := s.keep.Events; d > 0 {
-		return s.sweepEvents(ctx, s.now.Add(-max(d, store.MinRetention)))
+	if d := s.retention.Events; d > 0 {
+		return s.sweepEvents(ctx, s.sweepBegan.Add(-max(d, store.MinRetention)))
 	}
 	return nil
 }
 
 // callAndPause makes a call, and then pauses in proportion to its duration.
-func (s *sweeper) callAndPause(ctx context.Context, call func() error) (took time.Duration, err error) {
+func (s *retentionSweeper) callAndPause(ctx context.Context, call func() error) (took time.Duration, err error) {
 	began := time.Now()
 	err = call()
 	took = time.Since(began)
-	if err == nil && !sleepCtx(ctx, s.pause*took) {
+	if err == nil && !sleepCtx(ctx, s.pauseFactor*took) {
 		err = context.Cause(ctx)
 	}
 	return took, err
@@ -117,7 +117,7 @@ func (s *sweeper) callAndPause(ctx context.Context, call func() error) (took tim
 
 // sweepRuns reads all runs that were created before the given time, in the order of their creation, and deletes the trees
 // that are due. It reads a part of each shard in turn, so that the rows that it deletes lie close together in the database.
-func (s *sweeper) sweepRuns(ctx context.Context, before time.Time) error {
+func (s *retentionSweeper) sweepRuns(ctx context.Context, before time.Time) error {
 	after := make(map[int16]uuid.UUID, store.Shards)
 	for shard := range int16(store.Shards) {
 		after[shard] = uuid.UUID{}
@@ -135,14 +135,14 @@ func (s *sweeper) sweepRuns(ctx context.Context, before time.Time) error {
 			if after[shard] = page.Next; page.Next == (uuid.UUID{}) {
 				delete(after, shard)
 			}
-			var due []store.TreeDeletion
+			var due []store.DeleteTreeRequest
 			for i := range page.Roots {
 				r := &page.Roots[i]
-				if ended, deletes := s.keep.endedBefore(r, s.now); deletes && r.EndedAt.Before(ended) {
-					due = append(due, store.TreeDeletion{Root: r.UUID, Epoch: r.Epoch, EndedBefore: ended})
+				if ended, deletes := s.retention.deletionCutoff(r, s.sweepBegan); deletes && r.EndedAt.Before(ended) {
+					due = append(due, store.DeleteTreeRequest{Root: r.UUID, Epoch: r.Epoch, EndedBefore: ended})
 				}
 			}
-			if err := s.delete(ctx, due); err != nil {
+			if err := s.deleteTrees(ctx, due); err != nil {
 				return err
 			}
 		}
@@ -151,7 +151,7 @@ func (s *sweeper) sweepRuns(ctx context.Context, before time.Time) error {
 }
 
 // sweepGenerations deletes generations that were superseded before the given time.
-func (s *sweeper) sweepGenerations(ctx context.Context, before time.Time) error {
+func (s *retentionSweeper) sweepGenerations(ctx context.Context, before time.Time) error {
 	for shard := range int16(store.Shards) {
 		q := store.OldGenerationsQuery{Shard: shard, SupersededBefore: before, Limit: sweepReadLimit}
 		for {
@@ -163,13 +163,13 @@ func (s *sweeper) sweepGenerations(ctx context.Context, before time.Time) error 
 			if err != nil {
 				return fmt.Errorf("read old generations: %w", err)
 			}
-			var due []store.TreeDeletion
+			var due []store.DeleteTreeRequest
 			for _, g := range page.Generations {
-				if s.keep.Keep[g.Workflow] != nil {
-					due = append(due, store.TreeDeletion{Root: g.Archive, EndedBefore: before})
+				if s.retention.Keep[g.Workflow] != nil {
+					due = append(due, store.DeleteTreeRequest{Root: g.Archive, EndedBefore: before})
 				}
 			}
-			if err := s.delete(ctx, due); err != nil {
+			if err := s.deleteTrees(ctx, due); err != nil {
 				return err
 			}
 			if q.AfterRun, q.AfterNumber = page.NextRun, page.NextNumber; q.AfterRun == (uuid.UUID{}) {
@@ -181,7 +181,7 @@ func (s *sweeper) sweepGenerations(ctx context.Context, before time.Time) error 
 }
 
 // sweepEvents deletes events from the oldest one on.
-func (s *sweeper) sweepEvents(ctx context.Context, before time.Time) error {
+func (s *retentionSweeper) sweepEvents(ctx context.Context, before time.Time) error {
 	for {
 		n := 0
 		_, err := s.callAndPause(ctx, func() (err error) {
@@ -191,17 +191,17 @@ func (s *sweeper) sweepEvents(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return fmt.Errorf("delete events: %w", err)
 		}
-		if s.events += n; n == 0 {
+		if s.deletedEvents += n; n == 0 {
 			return nil
 		}
 	}
 }
 
-// delete deletes trees, several in each transaction. A tree that cannot be deleted now is skipped.
-func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
+// deleteTrees deletes trees, several in each transaction. A tree that cannot be deleted now is skipped.
+func (s *retentionSweeper) deleteTrees(ctx context.Context, due []store.DeleteTreeRequest) error {
 	for len(due) > 0 {
-		n := min(s.batch, len(due))
-		d := &store.DeleteTreesRequest{Now: s.now, Trees: s.archived(ctx, due[:n])}
+		n := min(s.treesPerTransaction, len(due))
+		d := &store.DeleteTreesRequest{Now: s.sweepBegan, Trees: s.archiveTrees(ctx, due[:n])}
 		due = due[n:]
 		took, err := s.callAndPause(ctx, func() error { return s.w.e.store.DeleteTrees(ctx, d) })
 		if err != nil {
@@ -209,40 +209,40 @@ func (s *sweeper) delete(ctx context.Context, due []store.TreeDeletion) error {
 		}
 		for i := range d.Trees {
 			if t := &d.Trees[i]; t.Outcome == store.Written {
-				s.runs += t.Deleted
-				s.generations += t.DeletedGenerations
+				s.deletedRuns += t.Deleted
+				s.deletedGenerations += t.DeletedGenerations
 			}
 		}
 		switch {
-		case took > 2*s.wanted:
-			s.batch = max(1, s.batch/2)
-		case took < s.wanted:
-			s.batch = min(maxSweepBatch, 2*s.batch)
+		case took > 2*s.targetDuration:
+			s.treesPerTransaction = max(1, s.treesPerTransaction/2)
+		case took < s.targetDuration:
+			s.treesPerTransaction = min(maxSweepBatch, 2*s.treesPerTransaction)
 		}
 	}
 	return nil
 }
 
-// archived returns those of the trees that the archive has, with exactly the runs that it has. Without an archive it returns all.
-func (s *sweeper) archived(ctx context.Context, due []store.TreeDeletion) (ready []store.TreeDeletion) {
-	if s.keep.Archive == nil {
+// archiveTrees returns those of the trees that the archive has, with exactly the runs that it has. Without an archive it returns all.
+func (s *retentionSweeper) archiveTrees(ctx context.Context, due []store.DeleteTreeRequest) (ready []store.DeleteTreeRequest) {
+	if s.retention.Archive == nil {
 		return due
 	}
 	for _, t := range due {
 		nodes, err := s.w.e.store.TreeToDelete(ctx, t.Root)
 		if err == nil {
-			plan := t.Plan(nodes, s.now, func(uuid.UUID) bool { return true })
+			plan := t.Plan(nodes, s.sweepBegan, func(uuid.UUID) bool { return true })
 			if t.Outcome != store.Written {
 				continue
 			}
-			t.Allowed = make(map[uuid.UUID]bool, len(nodes))
+			t.DeletableUUIDs = make(map[uuid.UUID]bool, len(nodes))
 			for _, run := range plan.Runs {
-				if t.Allowed[run] = true; err == nil {
+				if t.DeletableUUIDs[run] = true; err == nil {
 					err = s.callArchive(ctx, run, 0)
 				}
 			}
 			for _, g := range plan.Generations {
-				if t.Allowed[g.UUID] = true; err == nil {
+				if t.DeletableUUIDs[g.UUID] = true; err == nil {
 					err = s.callArchive(ctx, g.Parent.UUID, g.Generation)
 				}
 			}
@@ -253,7 +253,7 @@ func (s *sweeper) archived(ctx context.Context, due []store.TreeDeletion) (ready
 		case ctx.Err() != nil:
 			return nil
 		default:
-			if s.unarchived++; s.unarchived <= maxLoggedUnarchived {
+			if s.unarchivedTrees++; s.unarchivedTrees <= maxLoggedUnarchived {
 				s.w.log.Warn("retention keeps a run because it could not be archived; trying again with the next sweep", telemetry.KeyRun, t.Root, telemetry.KeyError, err)
 			}
 		}
@@ -265,11 +265,11 @@ func (s *sweeper) archived(ctx context.Context, due []store.TreeDeletion) (ready
 const maxLoggedUnarchived = 10
 
 // callArchive calls the user's function. A panic counts as an error.
-func (s *sweeper) callArchive(ctx context.Context, run uuid.UUID, generation int32) (err error) {
+func (s *retentionSweeper) callArchive(ctx context.Context, run uuid.UUID, generation int32) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the archive panicked: %v", p)
 		}
 	}()
-	return s.keep.Archive(ctx, run, generation)
+	return s.retention.Archive(ctx, run, generation)
 }

@@ -16,10 +16,10 @@ import (
 // once.
 
 const (
-	maxRecordedNames      = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
-	overduePageSize       = 1000             // lanes in the result of one statement
-	maxOverduePages       = 10               // results of that statement in one check
-	minUnexecutedInterval = 10 * time.Second // the time between two checks, unless leases are shorter
+	maxRecordedNames           = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
+	overduePageSize            = 1000             // lanes in the result of one statement
+	maxOverduePages            = 10               // results of that statement in one check
+	maxUnexecutedCheckInterval = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
 // namesToRecord returns the workflows or queues that a worker records, or nil if there are none, or too many.
@@ -38,15 +38,15 @@ type unservedRuns struct {
 
 // unexecutedLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) unexecutedLoop(ctx context.Context) {
-	every := min(w.e.cfg.Lease, minUnexecutedInterval)
+	every := min(w.e.cfg.Lease, maxUnexecutedCheckInterval)
 	seen := make(map[store.QueueWorkflow]*unservedRuns)
-	for sleepCtx(ctx, w.fleet.pollInterval(every)) {
+	for sleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
 		places, err := w.findUnexecuted(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)
 			continue
 		}
-		w.reportUnexecuted(seen, places, 3*every)
+		w.logUnexecuted(seen, places, 3*every)
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 	for i, o := range others {
 		pairs[i] = o.QueueWorkflow
 	}
-	executed, err := w.e.store.AreExecuted(ctx, pairs)
+	executed, err := w.e.store.HaveLiveWorkers(ctx, pairs)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,9 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 	return left, nil
 }
 
-// reportUnexecuted logs each pair that has been in places for at least the time after, and removes from
+// logUnexecuted logs each pair that has been in places for at least the time after, and removes from
 // seen the pairs that a worker executes now.
-func (w *worker) reportUnexecuted(seen map[store.QueueWorkflow]*unservedRuns, places []store.OverdueLane, after time.Duration) {
+func (w *worker) logUnexecuted(seen map[store.QueueWorkflow]*unservedRuns, places []store.OverdueLane, after time.Duration) {
 	still := make(map[store.QueueWorkflow]bool, len(places))
 	for _, o := range places {
 		still[o.QueueWorkflow] = true
@@ -130,21 +130,21 @@ func (e *Engine) HasNoWorker(ctx context.Context, r *store.Run, now time.Time) (
 	if r.Status.IsTerminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
 		return false, nil
 	}
-	executed, err := e.store.AreExecuted(ctx, []store.QueueWorkflow{{Queue: r.Queue, Workflow: r.Workflow}})
+	executed, err := e.store.HaveLiveWorkers(ctx, []store.QueueWorkflow{{Queue: r.Queue, Workflow: r.Workflow}})
 	return err == nil && !executed[0], err
 }
 
 // DescribeState describes the run's state for the error of a caller whose context has ended. It returns an
-// empty string if the database does not return the state within finalReadTimeout.
+// empty string if the database does not return the state within describeStateTimeout.
 func (e *Engine) DescribeState(ctx context.Context, id uuid.UUID) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalReadTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeStateTimeout)
 	defer cancel()
 	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
 	if err != nil || len(found) != 1 || found[0] == nil {
 		return ""
 	}
 	state := ", which is " + found[0].Status.String()
-	if e.clock.Ensure(ctx, e.store) != nil {
+	if e.clock.EnsureReading(ctx, e.store) != nil {
 		return state
 	}
 	if nobody, err := e.HasNoWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {

@@ -78,7 +78,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 		if w.fireSchedules(ctx, faulty.readyToRetry(due, time.Now()), faulty) {
 			continue
 		}
-		w.awaitDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.fleet.pollInterval(w.e.cfg.Poll)), next)
+		w.awaitDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.otherWorkers.pollInterval(w.e.cfg.Poll)), next)
 	}
 }
 
@@ -132,19 +132,19 @@ func (p *scheduleProblem) Error() string { return p.err.Error() }
 // fireSchedule decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, err error) {
 	began := time.Now()
-	w.e.queues.rows(ctx)
+	w.e.queueRows.recentRows(ctx)
 	changed, err = w.fireScheduleOnce(ctx, name, began)
 	if errors.Is(err, schedule.ErrUnchecked) { // the queue may be new
-		w.e.queues.rowsReadSince(ctx, began)
+		w.e.queueRows.rowsReadSince(ctx, began)
 		changed, err = w.fireScheduleOnce(ctx, name, began)
 	}
 	return changed, err
 }
 
 func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.Time) (changed bool, err error) {
-	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.newScheduleStart, Check: w.e.checkScheduleQueue(began)}
+	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), NewStart: w.e.newScheduleStart, Check: w.e.newScheduleQueueCheck(began)}
 	var state store.ScheduleState
-	change := &store.ScheduleChange{Name: name, SkipLocked: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	change := &store.ScheduleChangeRequest{Name: name, SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		state = s
 		return f.Plan(s)
 	}}
@@ -158,9 +158,9 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 		return false, &scheduleProblem{f.Err}
 	}
 	row := state.Row
-	if change.Written != nil {
-		row, changed = &change.Written.Row, true
-		w.e.reportFires(ctx, change.Written)
+	if change.AppliedWrite != nil {
+		row, changed = &change.AppliedWrite.Row, true
+		w.e.reportFires(ctx, change.AppliedWrite)
 	}
 	if row != nil && row.CancelsLastRun && row.LastRun.Valid && !(row.LastRun == state.Row.LastRun && state.LastControl&store.CancelRequested != 0) {
 		return changed, w.e.cancelForSchedule(ctx, name, row.LastRun.UUID)
@@ -171,14 +171,14 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 // cancelForSchedule cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
 func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UUID) error {
 	o := &store.ControlRequest{
-		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: uuidStrings(run), Actor: scheduleActor,
+		Verb: store.VerbCancel, Scope: store.CancelWholeTree, Runs: uuidList(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}
 	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
 	if err := e.store.Control(ctx, o); err != nil {
 		return err
 	}
-	e.reportCancel(o)
+	e.logCancelledRuns(o)
 	e.worker().wakeLoops()
 	return nil
 }
@@ -189,7 +189,7 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	now := e.clock.Now()
 	id := schedule.RunID(name, at)
 	start := &store.StartWrite{Run: store.Run{
-		UUID: store.NewScheduledUUID(id, now), Name: id, Workflow: s.Workflow, Version: e.version(), Queue: s.Queue, Status: store.Pending,
+		UUID: store.NewScheduledUUID(id, now), Name: id, Workflow: s.Workflow, Version: e.programVersion(), Queue: s.Queue, Status: store.Pending,
 		Priority: s.Priority, Input: s.Input, CreatedAt: now, WakeAt: now,
 	}}
 	if s.Timeout > 0 {
@@ -198,16 +198,16 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	for key, value := range s.Tags {
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
 	}
-	row, found := e.queues.cachedRows()[s.Queue]
-	(&StartRequest{GroupKey: s.GroupKey, Weight: s.Weight, enqueued: found && !row.Deleted}).setQueuePlace(start)
+	row, found := e.queueRows.cachedRows()[s.Queue]
+	(&StartRequest{GroupKey: s.GroupKey, Weight: s.Weight, hasQueueRow: found && !row.Deleted}).setQueuePlace(start)
 	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
 	return start
 }
 
-// checkScheduleQueue returns a function that returns ErrInvalidConfig if the settings name a group key, and their queue has no row.
+// newScheduleQueueCheck returns a function that returns ErrInvalidConfig if the settings name a group key, and their queue has no row.
 // The function uses the cached rows. If it finds no row, and the cache was read before the given time, it returns
 // schedule.ErrUnchecked.
-func (e *Engine) checkScheduleQueue(since time.Time) func(name string, s *schedule.Settings) error {
+func (e *Engine) newScheduleQueueCheck(since time.Time) func(name string, s *schedule.Settings) error {
 	return func(name string, s *schedule.Settings) error {
 		encoded := s.UnreadableInput
 		if encoded == nil {
@@ -219,13 +219,13 @@ func (e *Engine) checkScheduleQueue(since time.Time) func(name string, s *schedu
 		if s.GroupKey == "" {
 			return nil
 		}
-		read := e.queues.read.Load()
+		read := e.queueRows.snapshot.Load()
 		if read != nil {
 			if row, found := read.byName[s.Queue]; found && !row.Deleted {
 				return nil
 			}
 		}
-		if read == nil || read.failed || read.began.Before(since) {
+		if read == nil || read.readFailed || read.readBegan.Before(since) {
 			return fmt.Errorf("%w: the settings of queue %q cannot be read: %w", schedule.ErrUnchecked, s.Queue, store.ErrUnavailable)
 		}
 		return fmt.Errorf("%w: schedule %q has the GroupKey %q in queue %q, which has no settings: create them with SetQueue, start a worker whose Config.QueueSettings declares them, or leave GroupKey out",
@@ -242,13 +242,13 @@ func (e *Engine) reportFires(ctx context.Context, w *store.ScheduleWrite) {
 		if f.Kind == store.FireScheduled && f.Start != nil {
 			late = max(0, f.FiredAt.Sub(f.At))
 		}
-		e.telemetry.Fired(ctx, f.Schedule, f.Outcome.String(), late)
+		e.telemetry.CountScheduleFire(ctx, f.Schedule, f.Outcome.String(), late)
 		attrs := []any{telemetry.KeySchedule, f.Schedule, telemetry.KeyScheduledAt, f.At}
 		switch f.Outcome {
 		case store.FireStarted:
 			if f.Start != nil {
 				started = true
-				e.telemetry.Started(ctx, f.Start.Run.Workflow, f.Start.Run.Queue)
+				e.telemetry.CountStart(ctx, f.Start.Run.Workflow, f.Start.Run.Queue)
 				e.telemetry.Log.Debug("a schedule started a run", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
 			}
 		case store.FireFailed:
@@ -272,12 +272,12 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.orderedVersion(), Started: w.started, Live: live}
 		row, err := w.e.store.ScheduleByName(ctx, d.Name)
 		if err == nil && row != nil {
-			if s, err := schedule.DecodeState(row); err == nil && own.Current(s) {
+			if s, err := schedule.DecodeState(row); err == nil && own.IsRecorded(s) {
 				continue
 			}
 		}
 		if live == nil && err == nil {
-			if err := w.e.checkWorkers(ctx, "schedules"); err != nil {
+			if err := w.e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 				return err
 			}
 			live, err = w.versionsOfOtherWorkers(ctx)
@@ -285,8 +285,8 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 		}
 		if err == nil {
 			var refused error
-			err = w.e.store.ChangeSchedule(ctx, &store.ScheduleChange{Name: d.Name, Plan: func(s store.ScheduleState) (write *store.ScheduleWrite) {
-				write, refused = schedule.Declare(d.Name, s.Row, own, w.e.clock.Now())
+			err = w.e.store.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: d.Name, Plan: func(s store.ScheduleState) (write *store.ScheduleWrite) {
+				write, refused = schedule.PlanDeclare(d.Name, s.Row, own, w.e.clock.Now())
 				return write
 			}})
 			err = errors.Join(err, refused)
@@ -310,8 +310,8 @@ func (w *worker) versionsOfOtherWorkers(ctx context.Context) (map[string]bool, e
 	return live, err
 }
 
-// changeScheduleFor changes one schedule in one transaction, and logs what the operator has done.
-func (e *Engine) changeScheduleFor(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+// changeScheduleAsOperator changes one schedule in one transaction, and logs what the operator has done.
+func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
 	err := e.changeSchedule(ctx, name, plan)
 	if err == nil {
 		e.reportOperatorChange(telemetry.KeySchedule, name, c)
@@ -322,7 +322,7 @@ func (e *Engine) changeScheduleFor(ctx context.Context, name string, c store.Ope
 // changeSchedule changes one schedule in one transaction.
 func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
 	var refused error
-	change := &store.ScheduleChange{Name: name, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
+	change := &store.ScheduleChangeRequest{Name: name, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
 		w, refused = plan(s)
 		return w
 	}}
@@ -333,18 +333,18 @@ func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(stor
 }
 
 // commitSchedule commits a change for a user of the engine. It retries for Config.Patience.
-func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChange) error {
+func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChangeRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a schedule"); err != nil {
 		return err
 	}
-	if err := e.clock.Ensure(ctx, e.store); err != nil {
+	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return err
 	}
 	if err := e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}
-	if change.Written != nil {
-		e.reportFires(ctx, change.Written)
+	if change.AppliedWrite != nil {
+		e.reportFires(ctx, change.AppliedWrite)
 		if w := e.worker(); w != nil {
 			w.scheduleHints.notify()
 		}

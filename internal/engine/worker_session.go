@@ -6,13 +6,13 @@ import "context"
 // the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
 // a run executed in this process, so both can come and go in any order.
 type workerSession struct {
-	worker        *worker
-	cancel        context.CancelFunc
-	done          chan struct{} // closed after the drain
-	failedToBegin chan struct{} // closed before done if err is not nil
-	err           error         // why the worker could not begin, or had to stop; to be read after done is closed
-	users         int
-	usedByRun     bool // Run is among the users
+	worker       *worker
+	cancel       context.CancelFunc
+	done         chan struct{} // closed after the drain
+	workerFailed chan struct{} // closed before done if err is not nil
+	err          error         // why the worker could not begin, or had to stop; to be read after done is closed
+	users        int
+	usedByRun    bool // Run is among the users
 }
 
 // Run executes runs until ctx ends, then drains and returns. It returns an error only if the worker could
@@ -47,10 +47,10 @@ func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-
 	if s == nil {
 		return false, nil, func() error { return nil }
 	}
-	return true, s.failedToBegin, func() error {
+	return true, s.workerFailed, func() error {
 		last := e.leaveWorkerSession(s, false)
 		select {
-		case <-s.failedToBegin:
+		case <-s.workerFailed:
 			last = true // done is about to be closed
 		default:
 		}
@@ -64,21 +64,21 @@ func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-
 
 // joinWorkerSession enters the current session, or begins a session if there is none. The goroutine of the session ends with its
 // worker. joinWorkerSession returns nil for a second Run, and for other users if Run was stopped.
-func (e *Engine) joinWorkerSession(run bool) *workerSession {
+func (e *Engine) joinWorkerSession(isRun bool) *workerSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !run && e.stopped {
+	if !isRun && e.runWasStopped {
 		return nil
 	}
 	s := e.session
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		s = &workerSession{worker: newWorker(e), cancel: cancel, done: make(chan struct{}), failedToBegin: make(chan struct{})}
+		s = &workerSession{worker: newWorker(e), cancel: cancel, done: make(chan struct{}), workerFailed: make(chan struct{})}
 		e.session = s
 		go func() {
 			defer close(s.done)
 			if s.err = s.worker.serveSession(ctx); s.err != nil {
-				close(s.failedToBegin)
+				close(s.workerFailed)
 			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -90,11 +90,11 @@ func (e *Engine) joinWorkerSession(run bool) *workerSession {
 			}
 		}()
 	}
-	if run && s.usedByRun {
+	if isRun && s.usedByRun {
 		return nil
 	}
-	if run {
-		s.usedByRun, e.stopped, e.runError = true, false, nil
+	if isRun {
+		s.usedByRun, e.runWasStopped, e.runError = true, false, nil
 	}
 	s.users++
 	return s
@@ -105,7 +105,7 @@ func (e *Engine) joinWorkerSession(run bool) *workerSession {
 func (e *Engine) stopWorkerSession(s *workerSession) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stopped = true
+	e.runWasStopped = true
 	e.endWorkerSession(s)
 }
 
@@ -119,12 +119,12 @@ func (e *Engine) endWorkerSession(s *workerSession) {
 
 // leaveWorkerSession leaves the session, and ends it if it has no other users. It reports whether the caller must wait
 // for the drain.
-func (e *Engine) leaveWorkerSession(s *workerSession, run bool) (last bool) {
+func (e *Engine) leaveWorkerSession(s *workerSession, isRun bool) (mustAwaitDrain bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.users--
 	stopped := e.session != s // Run waits for the drain
-	if run {
+	if isRun {
 		s.usedByRun = false
 	}
 	if s.users > 0 {

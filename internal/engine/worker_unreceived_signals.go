@@ -42,7 +42,7 @@ func (e *endedRuns) add(r *run) {
 	}
 }
 
-func (e *endedRuns) take() []endedRun {
+func (e *endedRuns) takeAll() []endedRun {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	runs := e.runs
@@ -53,13 +53,13 @@ func (e *endedRuns) take() []endedRun {
 // unreceivedLoop checks from time to time the runs that have ended since its last check.
 func (w *worker) unreceivedLoop(ctx context.Context) {
 	for sleepCtx(ctx, w.e.cfg.Lease/3) {
-		w.reportUnreceived(ctx)
+		w.logUnreceived(ctx)
 	}
 }
 
-// reportUnreceived logs each run that has ended with signals that it never received.
-func (w *worker) reportUnreceived(ctx context.Context) {
-	runs := w.endedRuns.take()
+// logUnreceived logs each run that has ended with signals that it never received.
+func (w *worker) logUnreceived(ctx context.Context) {
+	runs := w.endedRuns.takeAll()
 	for len(runs) > 0 {
 		some := runs[:min(len(runs), endedRunsPerSearch)]
 		runs = runs[len(some):]
@@ -93,9 +93,9 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 	}
 }
 
-// reportLastUnreceived is reportUnreceived for a worker that stops. It takes at most lastUnreceivedTimeout.
-func (w *worker) reportLastUnreceived() {
+// logLastUnreceived is logUnreceived for a worker that stops. It takes at most lastUnreceivedTimeout.
+func (w *worker) logLastUnreceived() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastUnreceivedTimeout)
 	defer cancel()
-	w.reportUnreceived(ctx)
+	w.logUnreceived(ctx)
 }

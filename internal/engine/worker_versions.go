@@ -26,28 +26,28 @@ const maxVersionGap = 4 * store.VersionReportInterval
 
 // knownVersions is what a worker knows of the versions of its workflows.
 type knownVersions struct {
-	rules    atomic.Pointer[store.VersionClaimRules]
-	unproven atomic.Bool // the worker has not reported its version, because it was quiet
+	rules         atomic.Pointer[store.VersionClaimRules]
+	reportedQuiet atomic.Bool // the worker has not reported its version, because it was quiet
 
 	mu              sync.Mutex // held while the worker reports its version
 	firstSeen       map[string]time.Time
 	reportedAt      time.Time
 	rulesComputedAt time.Time          // the time for which the rules tell which versions live
 	trustedFrom     time.Time          // until then, computedAt does not advance: perhaps nobody could report
-	logged          map[[2]string]bool // the workflows and versions whose takeover was logged
+	loggedTakeovers map[[2]string]bool // the workflows and versions whose takeover was logged
 }
 
-// version returns the version of the program: Config.Version, or the name of the build. The name is empty if it is a hash and no
+// programVersion returns the version of the program: Config.Version, or the name of the build. The name is empty if it is a hash and no
 // worker has begun yet.
-func (e *Engine) version() string {
+func (e *Engine) programVersion() string {
 	if e.cfg.Version != "" {
 		return e.cfg.Version
 	}
-	return buildversion.Known()
+	return buildversion.KnownName()
 }
 
 // orderedVersion returns the version of the program, or an empty text if it has no place in the order of versions.
-func (e *Engine) orderedVersion() string { return orderedVersion(e.version()) }
+func (e *Engine) orderedVersion() string { return orderedVersion(e.programVersion()) }
 
 func orderedVersion(version string) string {
 	if store.IsOrderedVersion(version) {
@@ -74,7 +74,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := w.e.clock.Now()
-	own := w.e.version()
+	own := w.e.programVersion()
 	quiet, _ := w.quiet.get()
 	report := store.VersionReport{Version: own, Now: now, Workflows: w.workflows, Queues: w.e.cfg.Queues, FirstSeen: make([]time.Time, len(w.workflows))}
 	for i, workflow := range w.workflows {
@@ -87,7 +87,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.unproven.Store(quiet)
+	v.reportedQuiet.Store(quiet)
 	v.firstSeen = make(map[string]time.Time)
 	for _, s := range known.Sightings {
 		if first, seen := v.firstSeen[s.Workflow]; s.Version == own && (!seen || s.FirstSeen.Before(first)) {
@@ -100,28 +100,28 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	if v.reportedAt = now; !now.Before(v.trustedFrom) {
 		v.rulesComputedAt = now
 	}
-	rules := store.NewVersionClaimRules(own, known, w.e.pinned, v.rulesComputedAt)
+	rules := store.NewVersionClaimRules(own, known, w.e.pinnedWorkflows, v.rulesComputedAt)
 	if !rules.ChangesAt.IsZero() && rules.ChangesAt.Before(v.trustedFrom) {
 		rules.ChangesAt = v.trustedFrom
 	}
 	if before := v.rules.Swap(rules); before != nil && rules.Differs(before) {
-		w.logReleased(rules.ReleasedSince(before))
+		w.logReleasedRuns(rules.ReleasedSince(before))
 		w.hintClaim()
 	}
 	return nil
 }
 
-// logReleased logs once for each workflow and version that this worker executes its runs from now on.
-func (w *worker) logReleased(released []store.VersionSighting) {
+// logReleasedRuns logs once for each workflow and version that this worker executes its runs from now on.
+func (w *worker) logReleasedRuns(released []store.VersionSighting) {
 	for _, s := range released {
 		key := [2]string{s.Workflow, s.Version}
-		if w.versions.logged[key] {
+		if w.versions.loggedTakeovers[key] {
 			continue
 		}
-		if w.versions.logged == nil {
-			w.versions.logged = make(map[[2]string]bool)
+		if w.versions.loggedTakeovers == nil {
+			w.versions.loggedTakeovers = make(map[[2]string]bool)
 		}
-		w.versions.logged[key] = true
+		w.versions.loggedTakeovers[key] = true
 		w.log.Warn("no worker of a later version has reported for long enough; this worker executes its runs now",
 			telemetry.KeyWorkflow, s.Workflow, telemetry.KeyVersion, s.Version, telemetry.KeySince, s.LastSeen)
 	}
@@ -131,7 +131,7 @@ func (w *worker) logReleased(released []store.VersionSighting) {
 // and claims again, it reports its version and reads the others first.
 func (w *worker) versionRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
 	rules := w.versions.rules.Load()
-	if rules != nil && !w.versions.unproven.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
+	if rules != nil && !w.versions.reportedQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
 		return rules, nil
 	}
 	if err := w.reportVersion(ctx); err != nil {
@@ -146,8 +146,8 @@ type VersionWait struct {
 	Until   time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
-// VersionWaitOf returns why no live worker claims a due run, if its version is the reason; otherwise nil.
-func (e *Engine) VersionWaitOf(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
+// VersionWaitReason returns why no live worker claims a due run, if its version is the reason; otherwise nil.
+func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
 	if r.Status.IsTerminal() || r.Status == store.Running || r.WakeAt.IsZero() || r.WakeAt.After(now) || !store.IsOrderedVersion(r.Version) {
 		return nil, nil
 	}
@@ -164,7 +164,7 @@ func (e *Engine) VersionWaitOf(ctx context.Context, r *store.Run, now time.Time)
 		if o := &live[i]; o.State != store.WorkerRunning || o.Quiet || !o.Serves(r.Queue, r.Workflow) {
 			continue
 		}
-		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinned, now).ReservedUntil(r.Queue, r.Workflow, r.Version)
+		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinnedWorkflows, now).ReservedUntil(r.Queue, r.Workflow, r.Version)
 		if !kept {
 			return nil, nil
 		}

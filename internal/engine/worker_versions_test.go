@@ -25,7 +25,7 @@ func (s *reportedVersions) RecordVersion(_ context.Context, r *store.VersionRepo
 func TestAQuietWorkerReportsNoVersion(t *testing.T) {
 	s := new(reportedVersions)
 	w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}, workflows: []string{"w"}}
-	w.e.clock.Set(time.Now(), time.Now())
+	w.e.clock.AddReading(time.Now(), time.Now())
 	w.e.cfg.Version, w.e.cfg.Lease = "v2", time.Minute
 	report := func(quiet bool) string {
 		t.Helper()

@@ -2,9 +2,9 @@ package fold
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// MapCalls returns the state of a row with f(id) in place of each identity of a step's start. An identity contains a hash of the
+// ReplaceCallIDs returns the state of a row with f(id) in place of each identity of a step's start. An identity contains a hash of the
 // start's input, so a store that encodes payloads encodes it too.
-func MapCalls(row *store.Fold, f func(id string) (string, error)) ([]byte, error) {
+func ReplaceCallIDs(row *store.Fold, f func(id string) (string, error)) ([]byte, error) {
 	s, err := decode(row)
 	if err != nil || len(s.Calls) == 0 {
 		return row.State, err
@@ -14,5 +14,5 @@ func MapCalls(row *store.Fold, f func(id string) (string, error)) ([]byte, error
 			return row.State, err
 		}
 	}
-	return s.text(), nil
+	return s.encode(), nil
 }

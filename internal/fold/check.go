@@ -25,10 +25,10 @@ type Check struct {
 	Err         error
 }
 
-// Change returns the change of the row. If skip is true, it does not wait for another transaction that has
+// ChangeRequest returns the change of the row. If skip is true, it does not wait for another transaction that has
 // locked the row.
-func (l *Check) Change(skip bool) *store.FoldChange {
-	return &store.FoldChange{Key: l.Key, SkipLocked: skip, Plan: l.Plan, Runs: func(row *store.Fold) []uuid.UUID {
+func (l *Check) ChangeRequest(skip bool) *store.FoldChangeRequest {
+	return &store.FoldChangeRequest{Key: l.Key, SkipLocked: skip, Plan: l.Plan, RunsToRead: func(row *store.Fold) []uuid.UUID {
 		s, _ := decode(row) // Plan returns the error
 		return s.runs()
 	}}
@@ -47,11 +47,11 @@ func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
 	}
 	before := s
 	input := at.Row.Input
-	asked := func(id uuid.UUID) bool { return !alive(at, id) || at.Runs[id].Control&store.CancelRequested != 0 }
-	s.Cancels = slices.DeleteFunc(slices.Clone(s.Cancels), asked)
+	cancelRequested := func(id uuid.UUID) bool { return !isLive(at, id) || at.Runs[id].Control&store.CancelRequested != 0 }
+	s.Cancels = slices.DeleteFunc(slices.Clone(s.Cancels), cancelRequested)
 	l.Cancels = slices.Clone(s.Cancels)
 
-	waits := unbegun(at, s.Waiting)
+	waits := isLiveAndUnstarted(at, s.Waiting)
 	if !waits && s.Waiting != uuid.Nil { // it was cancelled while it waited
 		if l.Key.Kind == store.FoldDebounce {
 			s.Live = s.Waiting
@@ -61,8 +61,8 @@ func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
 	var release *store.FoldRelease
 	switch {
 	case !waits:
-	case l.Key.Kind == store.FoldSingleton && alive(at, s.Live):
-		if !asked(s.Live) {
+	case l.Key.Kind == store.FoldSingleton && isLive(at, s.Live):
+		if !cancelRequested(s.Live) {
 			l.Cancels = append(l.Cancels, s.Live)
 		}
 	case l.Key.Kind == store.FoldSingleton || s.Due <= micros(l.Now):
@@ -74,16 +74,16 @@ func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
 		return nil // the row stays due until the cancels are recorded
 	}
 	var after uuid.UUID
-	next := max(s.Stamp+Keep.Microseconds(), micros(l.Now)+1)
+	next := max(s.Stamp+KeepRowFor.Microseconds(), micros(l.Now)+1)
 	switch {
 	case s.Waiting != uuid.Nil && l.Key.Kind == store.FoldSingleton:
-		after, next = s.Live, micros(l.Now.Add(Keep))
+		after, next = s.Live, micros(l.Now.Add(KeepRowFor))
 	case s.Waiting != uuid.Nil:
 		next = s.Due
-	case release == nil && !alive(at, s.Live) && s.Stamp+Keep.Microseconds() <= micros(l.Now) && s.over(l.Now):
+	case release == nil && !isLive(at, s.Live) && s.Stamp+KeepRowFor.Microseconds() <= micros(l.Now) && s.isThrottleOver(l.Now):
 		return &store.FoldWrite{Delete: true}
 	case next <= micros(l.Now)+1:
-		next = micros(l.Now.Add(Keep)) // the run is still live
+		next = micros(l.Now.Add(KeepRowFor)) // the run is still live
 	}
 	l.NextCheckAt = time.UnixMicro(next)
 	if release == nil && s.Waiting == before.Waiting && len(s.Cancels) == len(before.Cancels) && at.Row.CheckAt.Equal(l.NextCheckAt) {
@@ -95,8 +95,8 @@ func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
 	return &store.FoldWrite{Row: s.row(l.Key, l.NextCheckAt, after, input), Release: release}
 }
 
-// over reports whether no start of a throttle counts any more.
-func (s *state) over(now time.Time) bool {
+// isThrottleOver reports whether no start of a throttle counts any more.
+func (s *state) isThrottleOver(now time.Time) bool {
 	n := len(s.Starts)
 	return n == 0 || s.Starts[n-1]+s.Period <= micros(now)
 }

@@ -23,7 +23,7 @@ func newTable(t *testing.T) *table {
 	return &table{T: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), runs: make(map[uuid.UUID]store.FoldRun)}
 }
 
-func (f *table) apply(c *store.FoldChange) {
+func (f *table) apply(c *store.FoldChangeRequest) {
 	f.Helper()
 	w := c.Plan(store.FoldState{Row: f.row, Runs: f.runs})
 	if w == nil {
@@ -48,14 +48,14 @@ func (f *table) newStart(spec Spec, call string) *Start {
 func (f *table) start(spec Spec, call string) *Start {
 	f.Helper()
 	p := f.newStart(spec, call)
-	f.apply(p.Change())
+	f.apply(p.ChangeRequest())
 	return p
 }
 
 func (f *table) look() *Check {
 	f.Helper()
 	l := &Check{Key: store.FoldKey{Workflow: "w", Key: "k", Kind: f.row.Kind}, Now: f.now}
-	f.apply(l.Change(true))
+	f.apply(l.ChangeRequest(true))
 	return l
 }
 
@@ -67,7 +67,7 @@ func (f *table) set(run uuid.UUID, status store.Status) {
 
 var (
 	join     = Spec{Kind: store.FoldSingleton, Key: "k", WhileLive: Join}
-	debounce = Spec{Kind: store.FoldDebounce, Key: "k", Quiet: time.Minute, AtMost: time.Hour}
+	debounce = Spec{Kind: store.FoldDebounce, Key: "k", QuietPeriod: time.Minute, AtMost: time.Hour}
 )
 
 // A start of a step leads to the run of its first try as long as the row remembers it, and counts as older when the row may have
@@ -81,21 +81,21 @@ func TestAStartOfAStepIsRememberedOrCountsAsOlder(t *testing.T) {
 		f.start(debounce, fmt.Sprint(i))
 	}
 	again := f.newStart(debounce, "a step")
-	again.Since = began
+	again.StepBeganAt = began
 	before := string(f.row.Input)
-	f.apply(again.Change())
+	f.apply(again.ChangeRequest())
 	if again.Result != first.Result || string(f.row.Input) != before {
 		t.Errorf("a remembered start leads to %v and the input %s, want %v and %s", again.Result, f.row.Input, first.Result, before)
 	}
 	f.start(debounce, "one too many")
 	before = string(f.row.Input)
-	f.apply(again.Change())
+	f.apply(again.ChangeRequest())
 	if again.Result != first.Result || string(f.row.Input) != before {
 		t.Errorf("a start that is perhaps forgotten overwrites the input with %s", f.row.Input)
 	}
 	later := f.newStart(debounce, "a step that began later")
-	later.Since = f.now
-	f.apply(later.Change())
+	later.StepBeganAt = f.now
+	f.apply(later.ChangeRequest())
 	if string(f.row.Input) != string(later.Run.Run.Input) {
 		t.Error("a start of a step that began after what was forgotten counts as older")
 	}
@@ -109,18 +109,18 @@ func TestAStartOfAStepThatCountsAsOlderIsRemembered(t *testing.T) {
 	for _, spec := range []Spec{replace, debounce} {
 		f := newTable(t)
 		first := f.newStart(spec, "a step")
-		first.Change().Plan(store.FoldState{}) // another transaction creates the row
+		first.ChangeRequest().Plan(store.FoldState{}) // another transaction creates the row
 		other := f.start(spec, "")
 		due := f.row.CheckAt
-		if f.apply(first.Change()); first.Result != other.Result || first.Created != nil || !f.row.CheckAt.Equal(due) {
+		if f.apply(first.ChangeRequest()); first.Result != other.Result || first.Created != nil || !f.row.CheckAt.Equal(due) {
 			t.Fatalf("%v: it leads to %v, created %v, the row %+v; want %v", spec.Kind, first.Result, first.Created, f.row, other.Result)
 		}
 		f.set(other.Result, store.Completed)
 		newer := f.start(spec, "")
 		row := *f.row
 		again := f.newStart(spec, "a step")
-		again.Since = f.now
-		if f.apply(again.Change()); again.Result != other.Result || again.Created != nil || string(row.State) != string(f.row.State) || string(row.Input) != string(f.row.Input) {
+		again.StepBeganAt = f.now
+		if f.apply(again.ChangeRequest()); again.Result != other.Result || again.Created != nil || string(row.State) != string(f.row.State) || string(row.Input) != string(f.row.Input) {
 			t.Errorf("%v: executed again it leads to %v, created %v; want %v, and %v to stay", spec.Kind, again.Result, again.Created, other.Result, newer.Result)
 		}
 	}
@@ -141,8 +141,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	f.start(debounce, "")
 	f.now = f.now.Add(-2 * time.Hour)
 	newer := f.start(debounce, "")
-	if string(f.row.Input) != string(newer.Run.Run.Input) || newer.Due.After(f.now.Add(time.Minute)) {
-		t.Errorf("the newer start after the clock was set back: input %s, due %v", f.row.Input, newer.Due)
+	if string(f.row.Input) != string(newer.Run.Run.Input) || newer.CheckAt.After(f.now.Add(time.Minute)) {
+		t.Errorf("the newer start after the clock was set back: input %s, due %v", f.row.Input, newer.CheckAt)
 	}
 }
 
@@ -150,24 +150,24 @@ func TestAClockThatIsSetBack(t *testing.T) {
 func TestARowIsDeletedWhenNothingNeedsIt(t *testing.T) {
 	f := newTable(t)
 	run := f.start(join, "").Result
-	f.now = f.now.Add(Keep)
-	if f.look(); f.row == nil || !f.row.CheckAt.Equal(f.now.Add(Keep)) {
+	f.now = f.now.Add(KeepRowFor)
+	if f.look(); f.row == nil || !f.row.CheckAt.Equal(f.now.Add(KeepRowFor)) {
 		t.Fatalf("the row of a live run: %+v", f.row)
 	}
 	f.set(run, store.Completed)
-	f.now = f.now.Add(Keep)
+	f.now = f.now.Add(KeepRowFor)
 	if f.look(); f.row != nil {
 		t.Errorf("the row of a run that ended: %+v", f.row)
 	}
 
 	f.row = nil
-	f.start(Spec{Kind: store.FoldThrottle, Key: "k", Count: 1, Period: 3 * Keep}, "")
+	f.start(Spec{Kind: store.FoldThrottle, Key: "k", Count: 1, Period: 3 * KeepRowFor}, "")
 	clear(f.runs)
-	f.now = f.now.Add(2 * Keep)
+	f.now = f.now.Add(2 * KeepRowFor)
 	if f.look(); f.row == nil {
 		t.Error("a throttle is forgotten within its period")
 	}
-	f.now = f.now.Add(Keep)
+	f.now = f.now.Add(KeepRowFor)
 	if f.look(); f.row != nil {
 		t.Error("a throttle is kept after its period")
 	}

@@ -21,13 +21,13 @@ const (
 
 // Spec is how a start folds.
 type Spec struct {
-	Kind      store.FoldKind
-	Key       string
-	WhileLive WhileLive     // of a singleton
-	Quiet     time.Duration // of a debounced start
-	AtMost    time.Duration
-	Count     int // of a throttle
-	Period    time.Duration
+	Kind        store.FoldKind
+	Key         string
+	WhileLive   WhileLive     // of a singleton
+	QuietPeriod time.Duration // of a debounced start
+	AtMost      time.Duration
+	Count       int // of a throttle
+	Period      time.Duration
 }
 
 // Start is one start that folds.
@@ -37,26 +37,26 @@ type Start struct {
 	// Call is the identity of the step's start; empty: the start is made outside of a step.
 	Call string
 	// Since is when the step may have begun for the first time; zero: it begins now.
-	Since time.Time
-	Now   func() time.Time
+	StepBeganAt time.Time
+	Now         func() time.Time
 	// Refused is why the queue takes no further run; nil: it takes one. It is the start's error if the start would create a run.
-	Refused error
+	RefusalError error
 
 	// What Plan has decided:
 
-	Result  uuid.UUID         // the run of the start
-	Created *store.StartWrite // the run that is created; nil: the start leads to another
-	Named   *store.Run        // a run with the name exists; the caller decides whether it is the same start
-	Name    string            // of the run
-	Due     time.Time         // when a worker has something to do for the key; zero: not before the end of a run
-	Err     error             // *LiveError, *SkippedError, or why the row cannot be read
-	stamp   int64             // that an earlier try has written, perhaps; zero: there was none
-	write   *store.FoldWrite
+	Result      uuid.UUID         // the run of the start
+	Created     *store.StartWrite // the run that is created; nil: the start leads to another
+	ExistingRun *store.Run        // a run with the name exists; the caller decides whether it is the same start
+	Name        string            // of the run
+	CheckAt     time.Time         // when a worker has something to do for the key; zero: not before the end of a run
+	Err         error             // *LiveError, *SkippedError, or why the row cannot be read
+	stamp       int64             // that an earlier try has written, perhaps; zero: there was none
+	write       *store.FoldWrite
 }
 
-// Change returns the change of the row.
-func (p *Start) Change() *store.FoldChange {
-	return &store.FoldChange{Key: p.key(), Name: p.Run.Run.Name, Runs: p.runs, Plan: p.Plan}
+// ChangeRequest returns the change of the row.
+func (p *Start) ChangeRequest() *store.FoldChangeRequest {
+	return &store.FoldChangeRequest{Key: p.key(), Name: p.Run.Run.Name, RunsToRead: p.runs, Plan: p.Plan}
 }
 
 func (p *Start) key() store.FoldKey {
@@ -70,7 +70,7 @@ func (p *Start) runs(row *store.Fold) []uuid.UUID {
 		return nil // Plan returns the error
 	}
 	list := s.runs()
-	if run, found := s.called(p.Call); found {
+	if run, found := s.findCallRun(p.Call); found {
 		list = append(list, run)
 	}
 	slices.SortFunc(list, store.CompareUUIDs)
@@ -79,9 +79,9 @@ func (p *Start) runs(row *store.Fold) []uuid.UUID {
 
 // Plan decides about the start. It may be called several times.
 func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
-	p.Result, p.Created, p.Named, p.Name, p.Due, p.Err, p.write = uuid.Nil, nil, nil, "", time.Time{}, nil, nil
+	p.Result, p.Created, p.ExistingRun, p.Name, p.CheckAt, p.Err, p.write = uuid.Nil, nil, nil, "", time.Time{}, nil, nil
 	if at.RunWithName != nil {
-		p.Named = at.RunWithName
+		p.ExistingRun = at.RunWithName
 		return nil
 	}
 	s, err := decode(at.Row)
@@ -89,25 +89,25 @@ func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
 		p.Err = err
 		return nil
 	}
-	if run, found := s.called(p.Call); found {
+	if run, found := s.findCallRun(p.Call); found {
 		p.join(at, run)
 		return nil
 	}
 	// An earlier try of this start may have been committed, and a newer start has come since; or so many
 	// starts of steps have come since this step began that this one is perhaps no longer remembered.
-	repeated := p.stamp != 0 && s.Stamp >= p.stamp || p.Call != "" && !p.Since.IsZero() && s.Evicted >= micros(p.Since)
+	repeated := p.stamp != 0 && s.Stamp >= p.stamp || p.Call != "" && !p.StepBeganAt.IsZero() && s.Evicted >= micros(p.StepBeganAt)
 	now := p.Now()
 	s.Stamp = max(s.Stamp+1, micros(now))
 	switch p.Kind {
 	case store.FoldSingleton:
-		p.singleton(at, &s, now, repeated)
+		p.planSingleton(at, &s, now, repeated)
 	case store.FoldDebounce:
-		p.debounce(at, &s, now, repeated)
+		p.planDebounce(at, &s, now, repeated)
 	case store.FoldThrottle:
-		p.throttle(at, &s, now)
+		p.planThrottle(at, &s, now)
 	}
-	if p.Created != nil && p.Refused != nil {
-		p.Result, p.Created, p.Name, p.Due, p.Err, p.write = uuid.Nil, nil, "", time.Time{}, p.Refused, nil
+	if p.Created != nil && p.RefusalError != nil {
+		p.Result, p.Created, p.Name, p.CheckAt, p.Err, p.write = uuid.Nil, nil, "", time.Time{}, p.RefusalError, nil
 		return nil
 	}
 	if p.write != nil {
@@ -130,7 +130,7 @@ func (p *Start) joinNewest(at store.FoldState, s *state) {
 	run := s.newest()
 	if p.join(at, run); p.Call != "" {
 		s.remember(p.Call, run)
-		p.put(at, s, at.Row.CheckAt, nil)
+		p.setWrite(at, s, at.Row.CheckAt, nil)
 	}
 }
 
@@ -162,8 +162,8 @@ func (s *state) newest() uuid.UUID {
 	return s.Live
 }
 
-func (p *Start) singleton(at store.FoldState, s *state, now time.Time, repeated bool) {
-	live, waits := alive(at, s.Live), unbegun(at, s.Waiting)
+func (p *Start) planSingleton(at store.FoldState, s *state, now time.Time, repeated bool) {
+	live, waits := isLive(at, s.Live), isLiveAndUnstarted(at, s.Waiting)
 	switch {
 	case p.WhileLive == Replace && repeated && s.newest() != uuid.Nil:
 		p.joinNewest(at, s)
@@ -181,41 +181,41 @@ func (p *Start) singleton(at store.FoldState, s *state, now time.Time, repeated 
 		p.join(at, run)
 		if p.Call != "" {
 			s.remember(p.Call, run)
-			p.put(at, s, p.nextCheckAt(at, now), nil)
+			p.setWrite(at, s, p.nextCheckAt(at, now), nil)
 		}
 	default:
 		if waits {
 			s.Cancels = append(s.Cancels, s.Waiting)
 		}
 		own := p.create(!live, s)
-		checkAt := now.Add(Keep)
+		checkAt := now.Add(KeepRowFor)
 		if s.Waiting = own.Run.UUID; !live {
 			s.Live, s.Waiting = own.Run.UUID, uuid.Nil
 		}
 		if live || len(s.Cancels) > 0 {
-			checkAt, p.Due = now, now // there is a run to cancel
+			checkAt, p.CheckAt = now, now // there is a run to cancel
 		}
 		s.remember(p.Call, own.Run.UUID)
-		p.put(at, s, checkAt, own)
+		p.setWrite(at, s, checkAt, own)
 	}
 }
 
 // nextCheckAt returns when a worker checks the row if this start changes nothing about that.
 func (p *Start) nextCheckAt(at store.FoldState, now time.Time) time.Time {
 	if at.Row == nil || at.Row.CheckAt.After(now) {
-		return now.Add(Keep)
+		return now.Add(KeepRowFor)
 	}
 	return at.Row.CheckAt // it is due
 }
 
-func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated bool) {
+func (p *Start) planDebounce(at store.FoldState, s *state, now time.Time, repeated bool) {
 	if repeated && s.newest() != uuid.Nil {
 		p.joinNewest(at, s)
 		return
 	}
 	var own *store.StartWrite
 	var input []byte
-	if unbegun(at, s.Waiting) {
+	if isLiveAndUnstarted(at, s.Waiting) {
 		p.join(at, s.Waiting)
 		input = p.Run.Run.Input
 		s.Timeout = timeout(&p.Run.Run)
@@ -223,14 +223,14 @@ func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated b
 		own = p.create(false, s)
 		s.Waiting, s.First = own.Run.UUID, micros(now)
 	}
-	due := time.UnixMicro(min(micros(now.Add(p.Quiet)), s.First+p.AtMost.Microseconds()))
-	s.Due, p.Due = micros(due), due
+	due := time.UnixMicro(min(micros(now.Add(p.QuietPeriod)), s.First+p.AtMost.Microseconds()))
+	s.Due, p.CheckAt = micros(due), due
 	s.remember(p.Call, s.Waiting)
-	p.put(at, s, due, own)
+	p.setWrite(at, s, due, own)
 	p.write.Row.Input = input
 }
 
-func (p *Start) throttle(at store.FoldState, s *state, now time.Time) {
+func (p *Start) planThrottle(at store.FoldState, s *state, now time.Time) {
 	t := micros(now)
 	if n := len(s.Starts); n > 0 {
 		t = max(t, s.Starts[n-1]) // a clock that was set back must not allow more
@@ -253,11 +253,11 @@ func (p *Start) throttle(at store.FoldState, s *state, now time.Time) {
 	own := p.create(true, s)
 	s.Live = own.Run.UUID
 	s.remember(p.Call, own.Run.UUID)
-	p.put(at, s, now.Add(max(Keep, p.Period)), own)
+	p.setWrite(at, s, now.Add(max(KeepRowFor, p.Period)), own)
 }
 
-// put sets what is written.
-func (p *Start) put(at store.FoldState, s *state, checkAt time.Time, own *store.StartWrite) {
+// setWrite sets what is written.
+func (p *Start) setWrite(at store.FoldState, s *state, checkAt time.Time, own *store.StartWrite) {
 	var after uuid.UUID
 	var input []byte
 	if p.Kind == store.FoldSingleton && s.Waiting != uuid.Nil {

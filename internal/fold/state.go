@@ -29,7 +29,7 @@ import (
 // Limits of a row.
 const (
 	// Keep is how long a row stays after its last start. For as long, a repeated start is recognized.
-	Keep = 7 * 24 * time.Hour
+	KeepRowFor = 7 * 24 * time.Hour
 	// MaxThrottle is the largest number of starts of a throttle. The row holds the time of each.
 	MaxThrottle = 1000
 	// maxCalls is how many starts of steps a row remembers.
@@ -73,21 +73,21 @@ func (e *SkippedError) Unwrap() error { return ErrSkipped }
 
 // state is the JSON in Fold.State. Times are in microseconds since 1970, durations in microseconds.
 type state struct {
-	Stamp   int64       `json:"stamp"`             // of the newest start
-	Live    uuid.UUID   `json:"live,omitzero"`     // the run that has begun, or may begin
-	Waiting uuid.UUID   `json:"waiting,omitzero"`  // the run that is not released yet
-	Cancels []uuid.UUID `json:"cancels,omitempty"` // runs that waited and were replaced, until they are cancelled
-	First   int64       `json:"first,omitzero"`    // when the first of the starts came that became Waiting
-	Due     int64       `json:"due,omitzero"`      // before this time, Waiting is not due
-	Timeout int64       `json:"timeout,omitzero"`  // of Waiting, from the time at which it is due
-	Starts  []int64     `json:"starts,omitempty"`  // the times of throttled starts, oldest first
-	Period  int64       `json:"period,omitzero"`   // of the throttle
-	Calls   []call      `json:"calls,omitempty"`   // the latest starts of steps, oldest first
-	Evicted int64       `json:"evicted,omitzero"`  // the stamp of the newest start of a step that is not remembered
+	Stamp   int64            `json:"stamp"`             // of the newest start
+	Live    uuid.UUID        `json:"live,omitzero"`     // the run that has begun, or may begin
+	Waiting uuid.UUID        `json:"waiting,omitzero"`  // the run that is not released yet
+	Cancels []uuid.UUID      `json:"cancels,omitempty"` // runs that waited and were replaced, until they are cancelled
+	First   int64            `json:"first,omitzero"`    // when the first of the starts came that became Waiting
+	Due     int64            `json:"due,omitzero"`      // before this time, Waiting is not due
+	Timeout int64            `json:"timeout,omitzero"`  // of Waiting, from the time at which it is due
+	Starts  []int64          `json:"starts,omitempty"`  // the times of throttled starts, oldest first
+	Period  int64            `json:"period,omitzero"`   // of the throttle
+	Calls   []rememberedCall `json:"calls,omitempty"`   // the latest starts of steps, oldest first
+	Evicted int64            `json:"evicted,omitzero"`  // the stamp of the newest start of a step that is not remembered
 }
 
-// call is one start that a step has made.
-type call struct {
+// rememberedCall is one start that a step has made.
+type rememberedCall struct {
 	ID    string    `json:"id"`
 	Run   uuid.UUID `json:"run"`
 	Stamp int64     `json:"stamp"`
@@ -108,12 +108,12 @@ func decode(row *store.Fold) (s state, err error) {
 func (s *state) row(k store.FoldKey, checkAt time.Time, after uuid.UUID, input []byte) store.Fold {
 	return store.Fold{
 		FoldKey: k, CheckAt: checkAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
-		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: s.text(), Input: input,
+		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: s.encode(), Input: input,
 	}
 }
 
-// text returns the state as it is stored.
-func (s *state) text() []byte {
+// encode returns the state as it is stored.
+func (s *state) encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // the type can always be encoded
@@ -121,8 +121,8 @@ func (s *state) text() []byte {
 	return text
 }
 
-// WaitOf returns for what the run row.WaitingRun waits: the run live, if it is not the zero UUID, and the time due, if it is not zero.
-func WaitOf(row *store.Fold) (live uuid.UUID, due time.Time, err error) {
+// WaitReason returns for what the run row.WaitingRun waits: the run live, if it is not the zero UUID, and the time due, if it is not zero.
+func WaitReason(row *store.Fold) (live uuid.UUID, due time.Time, err error) {
 	s, err := decode(row)
 	if row.Kind == store.FoldSingleton {
 		live = s.Live
@@ -138,15 +138,15 @@ func (s *state) remember(id string, run uuid.UUID) {
 	if id == "" {
 		return
 	}
-	s.Calls = append(s.Calls, call{ID: id, Run: run, Stamp: s.Stamp})
+	s.Calls = append(s.Calls, rememberedCall{ID: id, Run: run, Stamp: s.Stamp})
 	if over := len(s.Calls) - maxCalls; over > 0 {
 		s.Evicted = s.Calls[over-1].Stamp
 		s.Calls = slices.Delete(s.Calls, 0, over)
 	}
 }
 
-// called returns the run of a start that a step has made before.
-func (s *state) called(id string) (run uuid.UUID, found bool) {
+// findCallRun returns the run of a start that a step has made before.
+func (s *state) findCallRun(id string) (run uuid.UUID, found bool) {
 	for i := range s.Calls {
 		if id != "" && s.Calls[i].ID == id {
 			return s.Calls[i].Run, true
@@ -166,16 +166,16 @@ func (s *state) runs() []uuid.UUID {
 	return list
 }
 
-// alive reports whether the run exists and has not ended.
-func alive(s store.FoldState, id uuid.UUID) bool {
+// isLive reports whether the run exists and has not ended.
+func isLive(s store.FoldState, id uuid.UUID) bool {
 	r, found := s.Runs[id]
 	return found && !r.Status.IsTerminal()
 }
 
-// unbegun reports whether the run is live, was never executed, and is not to be cancelled.
-func unbegun(s store.FoldState, id uuid.UUID) bool {
+// isLiveAndUnstarted reports whether the run is live, was never executed, and is not to be cancelled.
+func isLiveAndUnstarted(s store.FoldState, id uuid.UUID) bool {
 	r := s.Runs[id]
-	return alive(s, id) && r.Epoch.Count == 0 && r.Control&store.CancelRequested == 0
+	return isLive(s, id) && r.Epoch.Count == 0 && r.Control&store.CancelRequested == 0
 }
 
 func micros(t time.Time) int64 { return t.UnixMicro() }

@@ -25,19 +25,19 @@ type Verdict int
 
 // The verdicts.
 const (
-	Wait         Verdict = iota // for a node that is not over, or for a choice
-	Begin                       // now
-	SkipNow                     // it never begins
-	FailRunNow                  // the run fails, because a need was not met
-	ChooseBefore                // one of its choices can be recorded; then decide again
+	VerdictWait    Verdict = iota // for a node that is not over, or for a choice
+	VerdictBegin                  // now
+	VerdictSkip                   // it never begins
+	VerdictFailRun                // the run fails, because a need was not met
+	VerdictChoose                 // one of its choices can be recorded; then decide again
 )
 
-// Decide returns what happens to a node that has not begun. state returns the states of the nodes. chosen reports whether the choice
-// with the index is recorded. For ChooseBefore, choice is the index of the choice.
+// NextVerdict returns what happens to a node that has not begun. state returns the states of the nodes. chosen reports whether the choice
+// with the index is recorded. For VerdictChoose, choice is the index of the choice.
 //
-// The verdict SkipNow, Begin or FailRunNow for some states is also the verdict for all states that can follow, apart from choices,
+// The verdict VerdictSkip, Begin or VerdictFailRun for some states is also the verdict for all states that can follow, apart from choices,
 // which are recorded. So it does not matter in which order an execution learns of the states.
-func (n *Node) Decide(state func(node string) State, chosen func(choice int) bool) (v Verdict, choice int) {
+func (n *Node) NextVerdict(state func(node string) State, chosen func(choice int) bool) (v Verdict, choice int) {
 	unmet, open := false, false
 	for _, need := range n.Needs {
 		s := state(need)
@@ -61,14 +61,14 @@ func (n *Node) Decide(state func(node string) State, chosen func(choice int) boo
 		}
 	}
 	switch v := n.verdictOnUnmet(); {
-	case unmet && v != Wait: // no choice is made for a node that never begins
+	case unmet && v != VerdictWait: // no choice is made for a node that never begins
 		return v, 0
 	case choose >= 0:
-		return ChooseBefore, choose
+		return VerdictChoose, choose
 	case open || slices.ContainsFunc(n.After, func(need string) bool { return !state(need).IsFinal() }):
-		return Wait, 0
+		return VerdictWait, 0
 	}
-	return Begin, 0
+	return VerdictBegin, 0
 }
 
 // count returns how many members of the choice have completed, and how many have or still can.
@@ -88,10 +88,10 @@ func (c *Choice) count(state func(node string) State) (completed, possible int) 
 // verdictOnUnmet returns what happens to the node if a need is not met; Wait if it begins all the same.
 func (n *Node) verdictOnUnmet() Verdict {
 	switch n.Unmet {
-	case FailRun:
-		return FailRunNow
-	case Run:
-		return Wait
+	case UnmetFailsRun:
+		return VerdictFailRun
+	case UnmetRuns:
+		return VerdictWait
 	}
-	return SkipNow
+	return VerdictSkip
 }

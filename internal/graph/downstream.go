@@ -8,9 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// RevisionOf returns the revision that the row with the name records. It returns zero if the row records no shape.
-func RevisionOf(row string) int {
-	name, ok := strings.CutPrefix(row, ScopeName+naming.Separator)
+// ShapeRevision returns the revision that the row with the name records. It returns zero if the row records no shape.
+func ShapeRevision(row string) int {
+	name, ok := strings.CutPrefix(row, ShapeScopeName+naming.Separator)
 	if !ok {
 		return 0
 	}
@@ -23,16 +23,16 @@ func RevisionOf(row string) int {
 
 // Downstream returns the node and all nodes that refer to it, or to one of these, in any way.
 func (s *Shape) Downstream(node string) []string {
-	return s.follow(node, func(n *Node, reached []string) bool {
-		return slices.ContainsFunc(n.AllNeeds(), func(need string) bool { return slices.Contains(reached, need) })
+	return s.reachableFrom(node, func(n *Node, reached []string) bool {
+		return slices.ContainsFunc(n.AllReferences(), func(need string) bool { return slices.Contains(reached, need) })
 	})
 }
 
-// Affected returns the node, which has failed, and all nodes for which something else follows if it completes: those that need it or
+// AffectedByFailure returns the node, which has failed, and all nodes for which something else follows if it completes: those that need it or
 // begin after it, those that did not choose because of it, and those for which something else follows from these. won returns the
 // winners of a choice, or nil if it is not recorded.
-func (s *Shape) Affected(node string, won func(node string, choice int) []string) []string {
-	return s.follow(node, func(n *Node, reached []string) bool {
+func (s *Shape) AffectedByFailure(node string, won func(node string, choice int) []string) []string {
+	return s.reachableFrom(node, func(n *Node, reached []string) bool {
 		isReached := func(need string) bool { return slices.Contains(reached, need) }
 		if slices.ContainsFunc(n.Needs, isReached) || slices.ContainsFunc(n.After, isReached) {
 			return true
@@ -50,8 +50,8 @@ func (s *Shape) Affected(node string, won func(node string, choice int) []string
 	})
 }
 
-// follow returns the node and those that are reached from it. reaches reports whether a node is reached from those before it.
-func (s *Shape) follow(node string, reaches func(n *Node, reached []string) bool) []string {
+// reachableFrom returns the node and those that are reached from it. reaches reports whether a node is reached from those before it.
+func (s *Shape) reachableFrom(node string, reaches func(n *Node, reached []string) bool) []string {
 	reached := []string{node}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Name != node && reaches(n, reached) {

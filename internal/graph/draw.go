@@ -63,7 +63,7 @@ func (s *Shape) Mermaid(states map[string]State) string {
 	for i, n := range s.Nodes {
 		id := fmt.Sprint("n", i)
 		ids[n.Name] = id
-		opening, closing := mermaidShape(n.Kind)
+		opening, closing := mermaidBrackets(n.Kind)
 		fmt.Fprintf(&b, "    %s%s\"%s\"%s", id, opening, mermaidText(n.Name), closing)
 		if state := states[n.Name]; state != "" {
 			fmt.Fprintf(&b, ":::%s", state)
@@ -86,8 +86,8 @@ func (s *Shape) Mermaid(states map[string]State) string {
 	return b.String()
 }
 
-// mermaidShape returns the brackets around the text of a node.
-func mermaidShape(kind string) (opening, closing string) {
+// mermaidBrackets returns the brackets around the text of a node.
+func mermaidBrackets(kind string) (opening, closing string) {
 	switch kind {
 	case KindEach, KindEachChild:
 		return "[[", "]]"

@@ -16,7 +16,7 @@ import (
 func drawShape(t *rapid.T) *Shape {
 	s := new(Shape)
 	for i := range rapid.IntRange(1, 12).Draw(t, "nodes") {
-		n := Node{Name: fmt.Sprint("n", i), Kind: KindStep, Unmet: rapid.SampledFrom([]Policy{Skip, FailRun, Run}).Draw(t, "policy")}
+		n := Node{Name: fmt.Sprint("n", i), Kind: KindStep, Unmet: rapid.SampledFrom([]UnmetPolicy{UnmetSkips, UnmetFailsRun, UnmetRuns}).Draw(t, "policy")}
 		some := func(what string) (names []string) {
 			if i == 0 {
 				return nil
@@ -47,7 +47,7 @@ func drawStates(t *rapid.T, s *Shape) map[string]State {
 	return states
 }
 
-// A verdict other than Wait and ChooseBefore stays when further nodes end, so that it does not depend on the order in which an
+// A verdict other than Wait and VerdictChoose stays when further nodes end, so that it does not depend on the order in which an
 // execution learns of them. When all nodes are over, no verdict is Wait.
 func TestVerdictsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,17 +56,17 @@ func TestVerdictsStay(t *testing.T) {
 		state := func(node string) State { return states[node] }
 		chosen := func(int) bool { return false }
 		n := &s.Nodes[len(s.Nodes)-1]
-		before, _ := n.Decide(state, chosen)
+		before, _ := n.NextVerdict(state, chosen)
 		for _, other := range s.Nodes {
 			if !states[other.Name].IsFinal() {
 				states[other.Name] = rapid.SampledFrom([]State{Completed, Failed, Skipped, Cancelled}).Draw(t, "then "+other.Name)
 			}
 		}
-		after, _ := n.Decide(state, chosen)
-		if after == Wait {
+		after, _ := n.NextVerdict(state, chosen)
+		if after == VerdictWait {
 			t.Fatalf("all nodes are over, and %+v waits", n)
 		}
-		if before != Wait && before != ChooseBefore && after != before {
+		if before != VerdictWait && before != VerdictChoose && after != before {
 			// Only a choice, which is recorded, may come between: its members were not over.
 			t.Fatalf("the verdict %d became %d: %+v", before, after, n)
 		}
@@ -77,11 +77,11 @@ func TestVerdictsStay(t *testing.T) {
 func TestNoChoiceIsMadeForANodeThatNeverBegins(t *testing.T) {
 	n := Node{Choices: []Choice{{Of: []string{"completed"}, K: 1}, {Of: []string{"failed", "completed"}, K: 2}}}
 	state := func(node string) State { return State(node) }
-	if v, _ := n.Decide(state, func(int) bool { return false }); v != SkipNow {
+	if v, _ := n.NextVerdict(state, func(int) bool { return false }); v != VerdictSkip {
 		t.Errorf("the verdict is %d", v)
 	}
-	n.Unmet = Run
-	if v, choice := n.Decide(state, func(int) bool { return false }); v != ChooseBefore || choice != 0 {
+	n.Unmet = UnmetRuns
+	if v, choice := n.NextVerdict(state, func(int) bool { return false }); v != VerdictChoose || choice != 0 {
 		t.Errorf("the verdict is %d for choice %d", v, choice)
 	}
 }
@@ -95,7 +95,7 @@ func TestShapeRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		back, err := Decode(b)
-		if err != nil || back.Revise(s, func(string) bool { return true }) != nil {
+		if err != nil || back.CheckRevision(s, func(string) bool { return true }) != nil {
 			t.Fatalf("%+v was read as %+v: %v", s, back, err)
 		}
 		again, err := back.Encode()
@@ -123,13 +123,13 @@ func TestRevise(t *testing.T) {
 	was := &Shape{Nodes: []Node{{Name: "a", Kind: KindStep}, {Name: "b", Kind: KindStep, Needs: []string{"a"}}}, Output: "b"}
 	begun := func(node string) bool { return node == "a" }
 	for want, now := range map[string][]Node{
-		"":                               {{Name: "a", Kind: KindStep, If: []string{}}, {Name: "c", Kind: KindStep}, {Name: "b", Kind: KindChild, Workflow: "w", Unmet: Run, After: []string{"c"}}},
+		"":                               {{Name: "a", Kind: KindStep, If: []string{}}, {Name: "c", Kind: KindStep}, {Name: "b", Kind: KindChild, Workflow: "w", Unmet: UnmetRuns, After: []string{"c"}}},
 		`node "a" has begun, and the co`: {{Name: "b", Kind: KindStep}},
-		`as step, and the code declares it as step with the policy "fail"`:         {{Name: "a", Kind: KindStep, Unmet: FailRun}},
+		`as step, and the code declares it as step with the policy "fail"`:         {{Name: "a", Kind: KindStep, Unmet: UnmetFailsRun}},
 		`declares it as child of workflow "w" with a delay`:                        {{Name: "a", Kind: KindChild, Workflow: "w", Delayed: true}},
 		`declares it as step that needs 1 of ["x" "y"] and keeps the others after`: {{Name: "a", Kind: KindStep, Choices: []Choice{{Of: []string{"x", "y"}, K: 1, Keep: true}}, After: []string{"z"}}},
 	} {
-		err := was.Revise(&Shape{Nodes: now}, begun)
+		err := was.CheckRevision(&Shape{Nodes: now}, begun)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: %v", want, err)
 		}
@@ -142,34 +142,34 @@ func TestViewOfLists(t *testing.T) {
 		{Name: "list", Kind: KindStep}, {Name: "each", Kind: KindEach, Over: "list", Needs: []string{"list"}}, {Name: "last", Kind: KindStep, Needs: []string{"each"}},
 	}, Output: "last"}
 	at := time.Unix(1, 0)
-	row := func(name, status, output string) Row {
-		return Row{Name: strings.ReplaceAll(name, "/", naming.Separator), Status: status, Output: []byte(output), Attempts: 1, StartedAt: at, EndedAt: at}
+	row := func(name, status, output string) HistoryRow {
+		return HistoryRow{Name: strings.ReplaceAll(name, "/", naming.Separator), Status: status, Output: []byte(output), Attempts: 1, StartedAt: at, EndedAt: at}
 	}
 	for _, c := range []struct {
-		rows []Row
+		rows []HistoryRow
 		over bool
 		want string
 	}{
 		{nil, false, "ready waiting waiting"},
 		{nil, true, "cancelled skipped skipped"},
-		{[]Row{row("list/step", "backoff", "")}, false, "running waiting waiting"},
-		{[]Row{row("list/step", "completed", `[1,[2,3]]`)}, false, "completed ready waiting"},
-		{[]Row{row("list/step", "completed", `[]`)}, false, "completed completed ready"},
-		{[]Row{row("list/step", "completed", `null`)}, false, "completed completed ready"},
-		{[]Row{row("list/step", "completed", `[]`), row("each/delay", "completed", "")}, true, "completed completed cancelled"},
-		{[]Row{row("list/step", "completed", `[]`), row("each/delay", "started", "")}, false, "completed delayed waiting"},
-		{[]Row{row("list/step", "completed", `[1]`), row("each/delay", "completed", "")}, false, "completed ready waiting"},
-		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", "")}, false, "completed running waiting"},
-		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", "")}, false, "completed failed skipped"},
-		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", ""), row("each/each/0", "started", "")}, false, "completed running waiting"},
-		{[]Row{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", ""), row("each/each/0", "completed", "")}, false, "completed completed ready"},
-		{[]Row{row("list/delay", "started", "")}, false, "delayed waiting waiting"},
-		{[]Row{row("list/delay", "completed", "")}, false, "ready waiting waiting"},
-		{[]Row{row("list/step", "completed", `[1]`), row("each/fails with list", "completed", "")}, true, "completed failed skipped"},
-		{[]Row{row("list/skip", "completed", "")}, false, "skipped skipped skipped"},
+		{[]HistoryRow{row("list/step", "backoff", "")}, false, "running waiting waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1,[2,3]]`)}, false, "completed ready waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[]`)}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/step", "completed", `null`)}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/step", "completed", `[]`), row("each/delay", "completed", "")}, true, "completed completed cancelled"},
+		{[]HistoryRow{row("list/step", "completed", `[]`), row("each/delay", "started", "")}, false, "completed delayed waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1]`), row("each/delay", "completed", "")}, false, "completed ready waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", "")}, false, "completed running waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", "")}, false, "completed failed skipped"},
+		{[]HistoryRow{row("list/step", "completed", `[1,2]`), row("each/each/1", "failed", ""), row("each/each/0", "started", "")}, false, "completed running waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", ""), row("each/each/0", "completed", "")}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/delay", "started", "")}, false, "delayed waiting waiting"},
+		{[]HistoryRow{row("list/delay", "completed", "")}, false, "ready waiting waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1]`), row("each/fails with list", "completed", "")}, true, "completed failed skipped"},
+		{[]HistoryRow{row("list/skip", "completed", "")}, false, "skipped skipped skipped"},
 	} {
 		var got []string
-		for _, v := range s.View(c.rows, func(string) bool { return false }, c.over) {
+		for _, v := range s.NodeViews(c.rows, func(string) bool { return false }, c.over) {
 			got = append(got, string(v.State))
 		}
 		if strings.Join(got, " ") != c.want {
@@ -184,18 +184,18 @@ func TestViewOfAnEmptyListWithACondition(t *testing.T) {
 	s := &Shape{Nodes: []Node{
 		{Name: "list", Kind: KindStep}, {Name: "each", Kind: KindEach, Over: "list", Needs: []string{"list"}, If: []string{"list"}},
 	}, Output: "each"}
-	rows := []Row{{Name: "list" + naming.Separator + "step", Status: "completed", Output: []byte("[]")}}
+	rows := []HistoryRow{{Name: "list" + naming.Separator + "step", Status: "completed", Output: []byte("[]")}}
 	ended := func(node string) bool { return node == "each" }
 	none := func(string) bool { return false }
-	if got := s.View(rows, none, false)[1].State; got != Ready {
+	if got := s.NodeViews(rows, none, false)[1].State; got != Ready {
 		t.Errorf("before its condition is known it is %s", got)
 	}
-	if got := s.View(rows, ended, true)[1].State; got != Cancelled {
+	if got := s.NodeViews(rows, ended, true)[1].State; got != Cancelled {
 		t.Errorf("ended before its condition is known it is %s", got)
 	}
-	rows = append(rows, Row{Name: "each" + naming.Separator + CallHeld, Status: "completed"})
+	rows = append(rows, HistoryRow{Name: "each" + naming.Separator + CallHeld, Status: "completed"})
 	for what, is := range map[string]func(string) bool{"open": none, "ended": ended} {
-		if got := s.View(rows, is, true)[1].State; got != Completed {
+		if got := s.NodeViews(rows, is, true)[1].State; got != Completed {
 			t.Errorf("%s, with its condition it is %s", what, got)
 		}
 	}
@@ -207,11 +207,11 @@ func TestCausesBehindACondition(t *testing.T) {
 		{Name: "failed", Kind: KindStep},
 		{Name: "below", Kind: KindStep, Needs: []string{"failed"}},
 		{Name: "zero", Kind: KindStep},
-		{Name: "out", Kind: KindStep, Needs: []string{"below", "zero"}, If: []string{"below", "zero"}, Unmet: Run},
+		{Name: "out", Kind: KindStep, Needs: []string{"below", "zero"}, If: []string{"below", "zero"}, Unmet: UnmetRuns},
 	}, Output: "out"}
 	for condition, want := range map[string]int{"below": 0, "zero": 3} {
-		outcomes := []Outcome{{State: Failed}, {State: Skipped}, {State: Completed}, {State: Skipped, Condition: condition}}
-		if got := s.Causes(3, func(i int) Outcome { return outcomes[i] }); !slices.Equal(got, []int{want}) {
+		outcomes := []NodeOutcome{{State: Failed}, {State: Skipped}, {State: Completed}, {State: Skipped, Condition: condition}}
+		if got := s.Causes(3, func(i int) NodeOutcome { return outcomes[i] }); !slices.Equal(got, []int{want}) {
 			t.Errorf("a condition on %q: %v, want %d", condition, got, want)
 		}
 	}
@@ -232,14 +232,14 @@ func TestContinue(t *testing.T) {
 			}
 			now.Nodes = append(now.Nodes, n)
 		}
-		if err := s.Revise(now, func(string) bool { return true }); err != nil {
+		if err := s.CheckRevision(now, func(string) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
-		if s.Continue(now) != s {
+		if s.ContinuedShape(now) != s {
 			t.Fatal("another order is another shape")
 		}
 		now.Nodes = append(now.Nodes, Node{Name: "more", Kind: KindStep})
-		next := s.Continue(now)
+		next := s.ContinuedShape(now)
 		for i, n := range next.Nodes[:len(s.Nodes)] {
 			if was := s.Nodes[s.Index(n.Name)]; n.Name != now.Nodes[i].Name || fmt.Sprint(n) != fmt.Sprint(was) {
 				t.Fatalf("%+v, want %+v", n, was)

@@ -5,39 +5,39 @@ import (
 	"slices"
 )
 
-// Revise returns an error if a run whose recorded shape is s cannot continue with the shape now: if a node that has begun is gone or
+// CheckRevision returns an error if a run whose recorded shape is s cannot continue with the shape now: if a node that has begun is gone or
 // has other needs, another kind or another policy. begun reports whether a node has begun. The error names the node.
-func (s *Shape) Revise(now *Shape, begun func(node string) bool) error {
+func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
 	for i := range s.Nodes {
 		was := &s.Nodes[i]
 		at := now.Index(was.Name)
 		switch {
-		case at >= 0 && was.equal(&now.Nodes[at]):
+		case at >= 0 && was.equalExceptConditions(&now.Nodes[at]):
 		case !begun(was.Name):
 		case at < 0:
 			return fmt.Errorf("node %q has begun, and the code does not declare it any more: bring it back", was.Name)
 		default:
-			return fmt.Errorf("node %q has begun as %s, and the code declares it as %s: bring back what it was, or give the new node another name", was.Name, was.text(), now.Nodes[at].text())
+			return fmt.Errorf("node %q has begun as %s, and the code declares it as %s: bring back what it was, or give the new node another name", was.Name, was.description(), now.Nodes[at].description())
 		}
 	}
 	return nil
 }
 
-// Continue returns the shape with which a run continues that has recorded the shape s and executes code with the shape now. It is s
+// ContinuedShape returns the shape with which a run continues that has recorded the shape s and executes code with the shape now. It is s
 // if both have the same nodes, in whatever order they and their needs are declared. Otherwise it is now, in which the nodes that have not
 // changed are as they were recorded.
-func (s *Shape) Continue(now *Shape) *Shape {
+func (s *Shape) ContinuedShape(now *Shape) *Shape {
 	next := &Shape{Nodes: slices.Clone(now.Nodes), Output: now.Output}
 	same := s.Output == now.Output && len(s.Nodes) == len(now.Nodes)
 	for i := range next.Nodes {
 		n := &next.Nodes[i]
 		at := s.Index(n.Name)
-		if at < 0 || !s.Nodes[at].equal(n) {
+		if at < 0 || !s.Nodes[at].equalExceptConditions(n) {
 			same = false
 			continue
 		}
 		conditions := n.If
-		same = same && equalSets(conditions, s.Nodes[at].If)
+		same = same && haveSameNames(conditions, s.Nodes[at].If)
 		*n = s.Nodes[at]
 		n.If = conditions
 	}
@@ -47,21 +47,21 @@ func (s *Shape) Continue(now *Shape) *Shape {
 	return next
 }
 
-// equal reports whether the nodes make the same calls after the same needs, in whatever order these are declared. Conditions do not
+// equalExceptConditions reports whether the nodes make the same calls after the same needs, in whatever order these are declared. Conditions do not
 // count: they are recorded.
-func (n *Node) equal(o *Node) bool {
+func (n *Node) equalExceptConditions(o *Node) bool {
 	return n.Kind == o.Kind && n.Workflow == o.Workflow && n.Over == o.Over && n.Unmet == o.Unmet && n.Delayed == o.Delayed &&
-		equalSets(n.Needs, o.Needs) && equalSets(n.After, o.After) &&
-		slices.EqualFunc(n.Choices, o.Choices, func(a, b Choice) bool { return a.K == b.K && a.Keep == b.Keep && equalSets(a.Of, b.Of) })
+		haveSameNames(n.Needs, o.Needs) && haveSameNames(n.After, o.After) &&
+		slices.EqualFunc(n.Choices, o.Choices, func(a, b Choice) bool { return a.K == b.K && a.Keep == b.Keep && haveSameNames(a.Of, b.Of) })
 }
 
-// equalSets reports whether the lists have the same names, in any order.
-func equalSets(a, b []string) bool {
+// haveSameNames reports whether the lists have the same names, in any order.
+func haveSameNames(a, b []string) bool {
 	return len(a) == len(b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// text describes the node in words, for errors.
-func (n *Node) text() string {
+// description describes the node in words, for errors.
+func (n *Node) description() string {
 	text := n.Kind
 	if n.Workflow != "" {
 		text += fmt.Sprintf(" of workflow %q", n.Workflow)
@@ -81,7 +81,7 @@ func (n *Node) text() string {
 	if len(n.After) > 0 {
 		text += fmt.Sprintf(" after %q", n.After)
 	}
-	if n.Unmet != Skip {
+	if n.Unmet != UnmetSkips {
 		text += fmt.Sprintf(" with the policy %q", n.Unmet)
 	}
 	return text

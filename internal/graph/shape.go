@@ -23,8 +23,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// ScopeName is the scope of the rows that record the shape. No node has this name.
-const ScopeName = "shape"
+// ShapeScopeName is the scope of the rows that record the shape. No node has this name.
+const ShapeScopeName = "shape"
 
 // The kinds of nodes. They are recorded.
 const (
@@ -54,17 +54,17 @@ func CallName(kind string) string {
 // ChoiceName returns the name of the node's choice with the index.
 func ChoiceName(i int) string { return fmt.Sprint("choice ", i+1) }
 
-// FailName returns the name of the choice by which a node fails the run because the node with the given name did.
-func FailName(failed string) string { return "fails with " + failed }
+// FailChoiceName returns the name of the choice by which a node fails the run because the node with the given name did.
+func FailChoiceName(failed string) string { return "fails with " + failed }
 
-// Policy is what follows for a node if one of its needs was not met.
-type Policy string
+// UnmetPolicy is what follows for a node if one of its needs was not met.
+type UnmetPolicy string
 
 // The policies. They are recorded.
 const (
-	Skip    Policy = ""
-	FailRun Policy = "fail"
-	Run     Policy = "run"
+	UnmetSkips    UnmetPolicy = ""
+	UnmetFailsRun UnmetPolicy = "fail"
+	UnmetRuns     UnmetPolicy = "run"
 )
 
 // Shape is the nodes of a graph and the name of the node whose value is the output.
@@ -75,16 +75,16 @@ type Shape struct {
 
 // Node is one node. All names are those of nodes that were declared before it.
 type Node struct {
-	Name     string   `json:"name"`
-	Kind     string   `json:"kind"`
-	Workflow string   `json:"workflow,omitempty"` // of a child, or of each child
-	Over     string   `json:"over,omitempty"`     // the node whose value is the list of items; it is one of Needs
-	Needs    []string `json:"needs,omitempty"`    // all of them must complete
-	After    []string `json:"after,omitempty"`    // all of them must be over, however
-	Choices  []Choice `json:"choices,omitempty"`
-	If       []string `json:"if,omitempty"` // the nodes whose values the conditions depend on; they are among Needs
-	Unmet    Policy   `json:"unmet,omitempty"`
-	Delayed  bool     `json:"delayed,omitzero"` // it has a start delay
+	Name     string      `json:"name"`
+	Kind     string      `json:"kind"`
+	Workflow string      `json:"workflow,omitempty"` // of a child, or of each child
+	Over     string      `json:"over,omitempty"`     // the node whose value is the list of items; it is one of Needs
+	Needs    []string    `json:"needs,omitempty"`    // all of them must complete
+	After    []string    `json:"after,omitempty"`    // all of them must be over, however
+	Choices  []Choice    `json:"choices,omitempty"`
+	If       []string    `json:"if,omitempty"` // the nodes whose values the conditions depend on; they are among Needs
+	Unmet    UnmetPolicy `json:"unmet,omitempty"`
+	Delayed  bool        `json:"delayed,omitzero"` // it has a start delay
 }
 
 // Choice is a need that K of the nodes meet.
@@ -136,16 +136,16 @@ func (n *Node) check(declared map[string]bool) error {
 	switch {
 	case naming.Check("node", n.Name) != nil:
 		return naming.Check("node", n.Name)
-	case n.Name == ScopeName:
+	case n.Name == ShapeScopeName:
 		return errors.New("the name is reserved for the recorded shape: choose another")
 	case declared[n.Name]:
 		return errors.New("the name is declared twice: give each node a name of its own")
-	case n.Unmet != Skip && n.Unmet != FailRun && n.Unmet != Run:
+	case n.Unmet != UnmetSkips && n.Unmet != UnmetFailsRun && n.Unmet != UnmetRuns:
 		return fmt.Errorf("the policy %q is unknown", n.Unmet)
 	case !slices.Contains([]string{KindStep, KindEach, KindChild, KindEachChild, KindReceive}, n.Kind):
 		return fmt.Errorf("the kind %q is unknown", n.Kind)
 	}
-	for _, need := range n.AllNeeds() {
+	for _, need := range n.AllReferences() {
 		if !declared[need] {
 			return fmt.Errorf("it needs %q, which is not declared before it", need)
 		}
@@ -162,8 +162,8 @@ func (n *Node) check(declared map[string]bool) error {
 	return nil
 }
 
-// AllNeeds returns the nodes that the node refers to in any way.
-func (n *Node) AllNeeds() []string {
+// AllReferences returns the nodes that the node refers to in any way.
+func (n *Node) AllReferences() []string {
 	all := slices.Concat(n.Needs, n.After)
 	for _, c := range n.Choices {
 		all = append(all, c.Of...)
@@ -171,7 +171,7 @@ func (n *Node) AllNeeds() []string {
 	return all
 }
 
-// needs reports whether the node needs the value of the other one.
-func (n *Node) needs(other string) bool {
+// needsValueOf reports whether the node needs the value of the other one.
+func (n *Node) needsValueOf(other string) bool {
 	return slices.Contains(n.Needs, other) || len(indexesOf(n.Choices, other)) > 0
 }

@@ -2,16 +2,16 @@ package graph
 
 import "slices"
 
-// Outcome is how a node has ended.
-type Outcome struct {
+// NodeOutcome is how a node has ended.
+type NodeOutcome struct {
 	State     State
 	Condition string // of a node that was skipped by its own condition: the node on whose value it is; else empty
 }
 
-// Unmet returns the indexes of the nodes that are the reasons why needs of the node are not met, in the order of the shape: those that
+// UnmetReasons returns the indexes of the nodes that are the reasons why needs of the node are not met, in the order of the shape: those that
 // it needs, or that these need, and that failed, were cancelled, or were skipped because their own condition does not hold for a value.
 // outcome returns how the node with an index has ended.
-func (s *Shape) Unmet(node *Node, outcome func(i int) Outcome) []int {
+func (s *Shape) UnmetReasons(node *Node, outcome func(i int) NodeOutcome) []int {
 	r := reasons{shape: s, outcome: outcome, seen: make([]bool, len(s.Nodes))}
 	r.visitNeeds(node)
 	slices.Sort(r.found)
@@ -20,7 +20,7 @@ func (s *Shape) Unmet(node *Node, outcome func(i int) Outcome) []int {
 
 // Causes returns the indexes of the nodes that are the reasons why the node with the index, which has ended, has no value: as Unmet does,
 // or the node itself.
-func (s *Shape) Causes(i int, outcome func(i int) Outcome) []int {
+func (s *Shape) Causes(i int, outcome func(i int) NodeOutcome) []int {
 	r := reasons{shape: s, outcome: outcome, seen: make([]bool, len(s.Nodes))}
 	r.visit(i)
 	slices.Sort(r.found)
@@ -30,7 +30,7 @@ func (s *Shape) Causes(i int, outcome func(i int) Outcome) []int {
 // reasons is a search for the nodes because of which another one has no value.
 type reasons struct {
 	shape   *Shape
-	outcome func(i int) Outcome
+	outcome func(i int) NodeOutcome
 	seen    []bool
 	found   []int
 }
@@ -67,10 +67,10 @@ func (r *reasons) visit(i int) {
 	}
 }
 
-// Culprit returns the index of the node that led to it that a need of the node is not met: the first failed one of [Shape.Unmet], or else
+// MainUnmetReason returns the index of the node that led to it that a need of the node is not met: the first failed one of [Shape.Unmet], or else
 // the first one. It returns -1 if there is none.
-func (s *Shape) Culprit(node *Node, outcome func(i int) Outcome) int {
-	reasons := s.Unmet(node, outcome)
+func (s *Shape) MainUnmetReason(node *Node, outcome func(i int) NodeOutcome) int {
+	reasons := s.UnmetReasons(node, outcome)
 	for _, i := range reasons {
 		if outcome(i).State == Failed {
 			return i

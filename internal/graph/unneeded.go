@@ -2,11 +2,11 @@ package graph
 
 import "slices"
 
-// Unneeded returns the nodes that end when the node chooser makes its choice with the index: the losers, and the nodes that only they
+// UnneededAfterChoice returns the nodes that end when the node chooser makes its choice with the index: the losers, and the nodes that only they
 // need. A node is kept if it is the output, or if a node that is not over and does not end itself needs it, apart from the chooser by
 // this choice. A recorded choice needs its members no more, unless it keeps its losers. To begin after a node is not to need it. state
 // and chosen are as in [Node.Decide]; a node that is over is not returned.
-func (s *Shape) Unneeded(chooser string, choice int, winners []string, state func(node string) State, chosen func(node string, choice int) bool) []string {
+func (s *Shape) UnneededAfterChoice(chooser string, choice int, winners []string, state func(node string) State, chosen func(node string, choice int) bool) []string {
 	at := s.Index(chooser)
 	over := s.over(state, chosen)
 	ends := make(map[string]bool)
@@ -17,7 +17,7 @@ func (s *Shape) Unneeded(chooser string, choice int, winners []string, state fun
 	}
 	// Nodes before the chooser, from the last to the first: what needs a node comes after it.
 	for i := at - 1; i >= 0; i-- {
-		if name := s.Nodes[i].Name; !ends[name] && !over[name] && slices.ContainsFunc(s.Nodes[i+1:], func(d Node) bool { return ends[d.Name] && d.needs(name) }) {
+		if name := s.Nodes[i].Name; !ends[name] && !over[name] && slices.ContainsFunc(s.Nodes[i+1:], func(d Node) bool { return ends[d.Name] && d.needsValueOf(name) }) {
 			ends[name] = true
 		}
 	}
@@ -54,10 +54,10 @@ func (s *Shape) over(state func(node string) State, chosen func(node string, cho
 		n := &s.Nodes[i]
 		now := state(n.Name)
 		if !now.IsFinal() {
-			switch v, _ := n.Decide(func(need string) State { return settled[need] }, func(choice int) bool { return chosen(n.Name, choice) }); v {
-			case SkipNow:
+			switch v, _ := n.NextVerdict(func(need string) State { return settled[need] }, func(choice int) bool { return chosen(n.Name, choice) }); v {
+			case VerdictSkip:
 				now = Skipped
-			case FailRunNow:
+			case VerdictFailRun:
 				now = Failed
 			}
 		}

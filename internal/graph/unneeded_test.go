@@ -24,7 +24,7 @@ func TestUnneeded(t *testing.T) {
 				winners := choice.Of[:choice.K]
 				states[n.Name], recorded[n.Name] = Waiting, false
 				over := s.over(state, chosen)
-				ends := s.Unneeded(n.Name, c, winners, state, chosen)
+				ends := s.UnneededAfterChoice(n.Name, c, winners, state, chosen)
 				isLoser := func(name string) bool { return slices.Contains(choice.Of, name) && !slices.Contains(winners, name) }
 				needs := func(d *Node, name string) bool { // d needs the node, and d is not the chooser by this choice
 					return slices.Contains(d.Needs, name) || slices.ContainsFunc(indexesOf(d.Choices, name), func(i int) bool {
@@ -35,7 +35,7 @@ func TestUnneeded(t *testing.T) {
 					return slices.ContainsFunc(s.Nodes, func(d Node) bool { return !slices.Contains(ends, d.Name) && !over[d.Name] && needs(&d, name) })
 				}
 				for _, name := range ends {
-					if name == s.Output || isNeeded(name) || !isLoser(name) && !slices.ContainsFunc(s.Nodes[:i], func(d Node) bool { return slices.Contains(ends, d.Name) && d.needs(name) }) {
+					if name == s.Output || isNeeded(name) || !isLoser(name) && !slices.ContainsFunc(s.Nodes[:i], func(d Node) bool { return slices.Contains(ends, d.Name) && d.needsValueOf(name) }) {
 						t.Fatalf("%q ends with the losers of %+v", name, n)
 					}
 				}
@@ -60,7 +60,7 @@ func TestUnneededForgetsWhatIsAboutToBeSkipped(t *testing.T) {
 		{Name: "out", Kind: KindStep, Choices: []Choice{{Of: []string{"won", "lost"}, K: 1}}},
 	}}
 	states := map[string]State{"failed": Failed, "won": Completed, "lost": Running, "doomed": Running, "below": Running, "out": Running}
-	ends := s.Unneeded("out", 0, []string{"won"}, func(node string) State { return states[node] }, func(string, int) bool { return false })
+	ends := s.UnneededAfterChoice("out", 0, []string{"won"}, func(node string) State { return states[node] }, func(string, int) bool { return false })
 	if !slices.Equal(ends, []string{"lost"}) {
 		t.Errorf("%q ends, want the loser", ends)
 	}

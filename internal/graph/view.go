@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// Row is one row of the history of a run, as users see its status.
-type Row struct {
+// HistoryRow is one row of the history of a run, as users see its status.
+type HistoryRow struct {
 	Name      string // with its scopes, not as displayed
 	Status    string // started, backoff, completed, failed or cancelled
 	Output    []byte
@@ -34,15 +34,15 @@ type NodeView struct {
 	Total, Completed, Failed, Running int
 }
 
-// View derives the states of all nodes, in the order of declaration. ended reports whether a choice ended the node. over reports that
+// NodeViews derives the states of all nodes, in the order of declaration. ended reports whether a choice ended the node. over reports that
 // the run has ended.
-func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []NodeView {
-	v := viewer{shape: s, rows: make(map[string]*Row, len(rows)), items: make(map[string][]*Row), views: make([]NodeView, len(s.Nodes))}
+func (s *Shape) NodeViews(rows []HistoryRow, ended func(node string) bool, over bool) []NodeView {
+	v := viewBuilder{shape: s, rowsByName: make(map[string]*HistoryRow, len(rows)), rowsByScope: make(map[string][]*HistoryRow), views: make([]NodeView, len(s.Nodes))}
 	for i := range rows {
 		name := rows[i].Name
-		v.rows[name] = &rows[i]
+		v.rowsByName[name] = &rows[i]
 		if at := strings.LastIndex(name, naming.Separator); at >= 0 {
-			v.items[name[:at]] = append(v.items[name[:at]], &rows[i])
+			v.rowsByScope[name[:at]] = append(v.rowsByScope[name[:at]], &rows[i])
 		}
 	}
 	for i := range s.Nodes {
@@ -50,7 +50,7 @@ func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []Node
 		v.fromRows(&s.Nodes[i], view)
 		isFinal := view.State.IsFinal()
 		if view.State == "" || view.State == Ready { // after its delay, a list without items has no row either
-			view.State = v.beforeRows(&s.Nodes[i])
+			view.State = v.stateWithoutRows(&s.Nodes[i])
 		}
 		if !isFinal && view.State != Completed && ended(s.Nodes[i].Name) { // a list without items completes all the same
 			view.State = Cancelled
@@ -59,42 +59,42 @@ func (s *Shape) View(rows []Row, ended func(node string) bool, over bool) []Node
 			view.State = Cancelled
 		}
 		if view.Because == "" && view.Call == "" && (view.State == Skipped || view.State == Failed) {
-			view.Because = v.culpritOf(&s.Nodes[i])
+			view.Because = v.unmetReasonName(&s.Nodes[i])
 		}
 	}
 	return v.views
 }
 
-type viewer struct {
-	shape *Shape
-	rows  map[string]*Row
-	items map[string][]*Row // by the scope that they are in
-	views []NodeView
+type viewBuilder struct {
+	shape       *Shape
+	rowsByName  map[string]*HistoryRow
+	rowsByScope map[string][]*HistoryRow // by the scope that they are in
+	views       []NodeView
 }
 
 // fromRows sets what the node's own rows say. Without rows, the state stays empty.
-func (v *viewer) fromRows(n *Node, view *NodeView) {
+func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 	scope := n.Name + naming.Separator
-	if r := v.rows[scope+CallDelay]; r != nil {
+	if r := v.rowsByName[scope+CallDelay]; r != nil {
 		view.StartedAt = r.StartedAt
-		if view.State = stateOf(r); view.State == Running {
+		if view.State = callState(r); view.State == Running {
 			view.State = Delayed
 		} else if view.State == Completed {
 			view.State = Ready
 		}
 	}
-	if r := v.rows[scope+CallInput]; r != nil {
-		view.add(r)
-		view.State, view.Call, view.EndedAt = stateOf(r), r.Name, r.EndedAt
+	if r := v.rowsByName[scope+CallInput]; r != nil {
+		view.countCall(r)
+		view.State, view.Call, view.EndedAt = callState(r), r.Name, r.EndedAt
 	}
-	if r := v.rows[scope+CallSkip]; r != nil {
+	if r := v.rowsByName[scope+CallSkip]; r != nil {
 		view.State, view.EndedAt, view.Condition = Skipped, r.EndedAt, true
 		if json.Unmarshal(r.Output, &view.Because) != nil {
 			view.Because = "" // the output cannot be read here
 		}
 	}
 	for i := range v.shape.Nodes {
-		if r := v.rows[scope+FailName(v.shape.Nodes[i].Name)]; r != nil {
+		if r := v.rowsByName[scope+FailChoiceName(v.shape.Nodes[i].Name)]; r != nil {
 			view.State, view.EndedAt, view.Because = Failed, r.EndedAt, v.shape.Nodes[i].Name
 		}
 	}
@@ -103,9 +103,9 @@ func (v *viewer) fromRows(n *Node, view *NodeView) {
 		v.fromItems(n, call, view)
 		return
 	}
-	if r := v.rows[call]; r != nil {
-		view.add(r)
-		view.State, view.Call = stateOf(r), call
+	if r := v.rowsByName[call]; r != nil {
+		view.countCall(r)
+		view.State, view.Call = callState(r), call
 		if view.State.IsFinal() {
 			view.EndedAt = r.EndedAt
 		}
@@ -113,11 +113,11 @@ func (v *viewer) fromRows(n *Node, view *NodeView) {
 }
 
 // fromItems sets what the items' rows say.
-func (v *viewer) fromItems(n *Node, call string, view *NodeView) {
+func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 	var last time.Time
-	for _, r := range v.items[call] {
-		view.add(r)
-		switch stateOf(r) {
+	for _, r := range v.rowsByScope[call] {
+		view.countCall(r)
+		switch callState(r) {
 		case Completed:
 			view.Completed++
 		case Failed:
@@ -132,13 +132,13 @@ func (v *viewer) fromItems(n *Node, call string, view *NodeView) {
 			last = r.EndedAt
 		}
 	}
-	view.Total = v.length(n.Over)
-	switch r := v.rows[call]; {
+	view.Total = v.itemCount(n.Over)
+	switch r := v.rowsByName[call]; {
 	case view.Running > 0:
 		view.State = Running
 	case view.Failed > 0:
 		view.State = Failed
-	case r != nil || len(v.items[call]) > 0:
+	case r != nil || len(v.rowsByScope[call]) > 0:
 		if view.State = Running; view.Completed == view.Total {
 			view.State = Completed
 		} else if r != nil && r.Status == "cancelled" {
@@ -150,58 +150,58 @@ func (v *viewer) fromItems(n *Node, call string, view *NodeView) {
 	}
 }
 
-// add counts the attempts and the time of a call.
-func (view *NodeView) add(r *Row) {
+// countCall counts the attempts and the time of a call.
+func (view *NodeView) countCall(r *HistoryRow) {
 	view.Attempts += r.Attempts
 	if view.StartedAt.IsZero() || r.StartedAt.Before(view.StartedAt) {
 		view.StartedAt = r.StartedAt
 	}
 }
 
-// length returns the number of items of the value of a node; zero if it has none.
-func (v *viewer) length(node string) int {
+// itemCount returns the number of items of the value of a node; zero if it has none.
+func (v *viewBuilder) itemCount(node string) int {
 	n := &v.shape.Nodes[v.shape.Index(node)]
 	if n.Over != "" {
 		return v.views[v.shape.Index(node)].Completed
 	}
-	if r := v.rows[n.Name+naming.Separator+CallName(n.Kind)]; r != nil && stateOf(r) == Completed {
+	if r := v.rowsByName[n.Name+naming.Separator+CallName(n.Kind)]; r != nil && callState(r) == Completed {
 		return lengthOfArray(r.Output)
 	}
 	return 0
 }
 
-// beforeRows returns the state of a node without rows.
-func (v *viewer) beforeRows(n *Node) State {
-	verdict, _ := n.Decide(v.state, func(choice int) bool {
-		r := v.rows[n.Name+naming.Separator+ChoiceName(choice)]
-		return r != nil && stateOf(r) == Completed
+// stateWithoutRows returns the state of a node without rows.
+func (v *viewBuilder) stateWithoutRows(n *Node) State {
+	verdict, _ := n.NextVerdict(v.state, func(choice int) bool {
+		r := v.rowsByName[n.Name+naming.Separator+ChoiceName(choice)]
+		return r != nil && callState(r) == Completed
 	})
 	switch {
-	case verdict == Begin && n.Over != "" && v.length(n.Over) == 0 && v.hasPassed(n):
+	case verdict == VerdictBegin && n.Over != "" && v.itemCount(n.Over) == 0 && v.hasPassed(n):
 		return Completed
-	case verdict == Begin:
+	case verdict == VerdictBegin:
 		return Ready
-	case verdict == SkipNow:
+	case verdict == VerdictSkip:
 		return Skipped
-	case verdict == FailRunNow:
+	case verdict == VerdictFailRun:
 		return Failed
 	}
 	return Waiting
 }
 
 // hasPassed reports whether the conditions of a node, whose needs are met, held and its delay is over.
-func (v *viewer) hasPassed(n *Node) bool {
+func (v *viewBuilder) hasPassed(n *Node) bool {
 	isRecorded := func(call string) bool {
-		r := v.rows[n.Name+naming.Separator+call]
-		return r != nil && stateOf(r) == Completed
+		r := v.rowsByName[n.Name+naming.Separator+call]
+		return r != nil && callState(r) == Completed
 	}
 	return (len(n.If) == 0 || isRecorded(CallHeld)) && (!n.Delayed || isRecorded(CallDelay))
 }
 
-// culpritOf returns the node that led to it that a need of the node is not met, or an empty text.
-func (v *viewer) culpritOf(n *Node) string {
-	at := v.shape.Culprit(n, func(i int) Outcome {
-		o := Outcome{State: v.views[i].State}
+// unmetReasonName returns the node that led to it that a need of the node is not met, or an empty text.
+func (v *viewBuilder) unmetReasonName(n *Node) string {
+	at := v.shape.MainUnmetReason(n, func(i int) NodeOutcome {
+		o := NodeOutcome{State: v.views[i].State}
 		if v.views[i].Condition {
 			o.Condition = v.views[i].Because
 		}
@@ -213,10 +213,10 @@ func (v *viewer) culpritOf(n *Node) string {
 	return v.shape.Nodes[at].Name
 }
 
-func (v *viewer) state(node string) State { return v.views[v.shape.Index(node)].State }
+func (v *viewBuilder) state(node string) State { return v.views[v.shape.Index(node)].State }
 
-// stateOf returns the state of a node that makes only the call of the row.
-func stateOf(r *Row) State {
+// callState returns the state of a node that makes only the call of the row.
+func callState(r *HistoryRow) State {
 	switch r.Status {
 	case "completed":
 		return Completed

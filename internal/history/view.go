@@ -20,10 +20,10 @@ const StatusCancelled = "cancelled"
 
 // View computes the status that users are shown for the checkpoints of one run.
 type View struct {
-	run   *store.Run
-	now   time.Time
-	ended map[string]time.Time    // when choices ended the branches, by their prefixes
-	maps  map[string]*mapProgress // counts of finished items, by the name of the Map
+	run        *store.Run
+	now        time.Time
+	branchEnds map[string]time.Time    // when choices ended the branches, by their prefixes
+	maps       map[string]*mapProgress // counts of finished items, by the name of the Map
 
 	// Repaired says that a repair has changed the history.
 	Repaired bool
@@ -40,25 +40,25 @@ type mapProgress struct {
 // show Maps it must hold all checkpoints.
 func NewView(run *store.Run, steps []store.Step, now time.Time) View {
 	v := View{run: run, now: now}
-	if renewal, err := record.RenewalOf(steps); err == nil {
-		v.Repaired = renewal.IsRepair()
+	if renewal, err := record.FindRenewal(steps); err == nil {
+		v.Repaired = renewal.HasRepair()
 	}
 	v.countItems(steps)
 	for i := range steps {
 		row := &steps[i]
-		c := record.ChoiceOf(row)
+		c := record.DecodeChoiceStep(row)
 		if c == nil {
 			continue
 		}
 		for _, name := range c.Ended {
 			prefix := naming.ParseDisplay(name) + naming.Separator
-			if at, ok := v.ended[prefix]; ok && !row.EndedAt.Before(at) {
+			if at, ok := v.branchEnds[prefix]; ok && !row.EndedAt.Before(at) {
 				continue
 			}
-			if v.ended == nil {
-				v.ended = make(map[string]time.Time)
+			if v.branchEnds == nil {
+				v.branchEnds = make(map[string]time.Time)
 			}
-			v.ended[prefix] = row.EndedAt
+			v.branchEnds[prefix] = row.EndedAt
 		}
 	}
 	return v
@@ -75,7 +75,7 @@ func (v *View) StatusOf(row *store.Step) (status string, endedAt time.Time) {
 		due = row.NextAt
 	}
 	open := !row.Status.IsTerminal() || row.Kind == store.KindSleep
-	if at := v.left(row.Name); open && !at.IsZero() && (!row.Status.IsTerminal() || at.Before(due)) {
+	if at := v.scopeEndedAt(row.Name); open && !at.IsZero() && (!row.Status.IsTerminal() || at.Before(due)) {
 		return StatusCancelled, at
 	}
 	switch {
@@ -99,7 +99,7 @@ func (v *View) ofMap(row *store.Step) (status string, endedAt time.Time) {
 	if m := v.maps[row.Name]; m != nil {
 		of = *m
 	}
-	switch at := v.left(row.Name); {
+	switch at := v.scopeEndedAt(row.Name); {
 	case of.failed:
 		return store.StepFailed.String(), of.last
 	case of.done >= total:
@@ -142,23 +142,23 @@ func (v *View) countItems(steps []store.Step) {
 	}
 }
 
-// Waits reports whether the run may still wait for the checkpoint, which must be non-terminal or a sleep.
-func (v *View) Waits(row *store.Step) bool {
+// MayWait reports whether the run may still wait for the checkpoint, which must be non-terminal or a sleep.
+func (v *View) MayWait(row *store.Step) bool {
 	status, _ := v.StatusOf(row)
 	return status != StatusCancelled
 }
 
-// left returns when the run or the branch that contains the name ended, whichever ended first. It returns
+// scopeEndedAt returns when the run or the branch that contains the name ended, whichever ended first. It returns
 // zero if neither has ended.
-func (v *View) left(name string) (first time.Time) {
+func (v *View) scopeEndedAt(name string) (first time.Time) {
 	if v.run.Status.IsTerminal() {
 		first = v.run.EndedAt
 	}
-	if len(v.ended) == 0 {
+	if len(v.branchEnds) == 0 {
 		return first
 	}
 	for prefix := range naming.Scopes(name) {
-		if at, ok := v.ended[prefix]; ok && (first.IsZero() || at.Before(first)) {
+		if at, ok := v.branchEnds[prefix]; ok && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

@@ -69,7 +69,7 @@ func TestStatusOf(t *testing.T) {
 		if status != c.status || !endedAt.Equal(want) {
 			t.Errorf("%s: %s at %v, and not %s at %v", name, status, endedAt, c.status, want)
 		}
-		if waits := v.Waits(&c.row); waits != (c.status != StatusCancelled) {
+		if waits := v.MayWait(&c.row); waits != (c.status != StatusCancelled) {
 			t.Errorf("%s: may still be waited for: %v", name, waits)
 		}
 	}

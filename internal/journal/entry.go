@@ -70,8 +70,8 @@ func (e *Entry) releasedRun() (run uuid.UUID, ok bool) {
 	return e.ownershipEnd.UUID, true
 }
 
-// recordingRun returns the run to whose history the entry adds.
-func (e *Entry) recordingRun() (run uuid.UUID, ok bool) {
+// historyRun returns the run to whose history the entry adds.
+func (e *Entry) historyRun() (run uuid.UUID, ok bool) {
 	switch {
 	case e.step != nil:
 		return e.step.Step.Run, true
@@ -87,50 +87,50 @@ func (e *Entry) recordingRun() (run uuid.UUID, ok bool) {
 // Every error except ErrClosed is a *WriteError.
 type Writer interface {
 	// Start commits new runs.
-	Start(ctx context.Context, starts []*store.StartWrite) error
+	WriteStarts(ctx context.Context, starts []*store.StartWrite) error
 	// Step commits one state of a step.
-	Step(ctx context.Context, w *store.StepWrite) error
+	WriteStep(ctx context.Context, w *store.StepWrite) error
 	// Child commits the start of a child together with its parent's step.
-	Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
+	WriteChildStart(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
 	// Receive commits one attempt to receive a signal.
-	Receive(ctx context.Context, r *store.ReceiveWrite) error
+	WriteReceive(ctx context.Context, r *store.ReceiveWrite) error
 	// Signal commits a signal.
-	Signal(ctx context.Context, s *store.SignalWrite) error
+	WriteSignal(ctx context.Context, s *store.SignalWrite) error
 	// Run commits the end of one ownership of a run.
-	Run(ctx context.Context, w *store.OwnershipEnd) error
+	WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error
 }
 
-// Start commits new runs; see [Writer]. As the following methods do, it shares its transaction with the writes of other callers.
-func (j *Journal) Start(ctx context.Context, starts []*store.StartWrite) error {
+// WriteStarts commits new runs; see [Writer]. As the following methods do, it shares its transaction with the writes of other callers.
+func (j *Journal) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
 	return j.awaitEntry(ctx, j.newStartEntry(starts))
 }
 
-// Step commits one state of a step; see [Writer].
-func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
+// WriteStep commits one state of a step; see [Writer].
+func (j *Journal) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newStepEntry(w))
 }
 
-// Child commits the start of a child together with its parent's step; see [Writer].
-func (j *Journal) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
+// WriteChildStart commits the start of a child together with its parent's step; see [Writer].
+func (j *Journal) WriteChildStart(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newChildEntry(s, w))
 }
 
-// Receive commits one attempt to receive a signal; see [Writer].
-func (j *Journal) Receive(ctx context.Context, r *store.ReceiveWrite) error {
+// WriteReceive commits one attempt to receive a signal; see [Writer].
+func (j *Journal) WriteReceive(ctx context.Context, r *store.ReceiveWrite) error {
 	return j.awaitEntry(ctx, j.newReceiveEntry(r))
 }
 
-// Signal commits a signal; see [Writer].
-func (j *Journal) Signal(ctx context.Context, s *store.SignalWrite) error {
+// WriteSignal commits a signal; see [Writer].
+func (j *Journal) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
 	return j.awaitEntry(ctx, j.newSignalEntry(s))
 }
 
-// Run commits the end of one ownership of a run; see [Writer].
-func (j *Journal) Run(ctx context.Context, w *store.OwnershipEnd) error {
+// WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
+func (j *Journal) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
 	return j.awaitEntry(ctx, j.newRunEntry(w))
 }
 
-// AppendMarker appends a started marker without waiting for its commit. The caller must call SettleMarker
+// AppendMarker appends a started marker without waiting for its commit. The caller must call WithdrawOrAwaitMarker
 // before it writes the step again.
 func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	e := j.newStepEntry(w)
@@ -138,9 +138,9 @@ func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	return e, err
 }
 
-// SettleMarker withdraws a marker if no flush contains it yet; otherwise SettleMarker waits for that flush. It
+// WithdrawOrAwaitMarker withdraws a marker if no flush contains it yet; otherwise WithdrawOrAwaitMarker waits for that flush. It
 // reports whether the marker was committed. If so, the item holds its outcome.
-func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
+func (j *Journal) WithdrawOrAwaitMarker(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.result:
 		return err == nil, err

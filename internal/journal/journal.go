@@ -44,16 +44,16 @@ import (
 
 // Limits of one flush, measured on two cores; see docs/decisions.md.
 const (
-	maxFlushRows            = 512
-	maxFlushBytes           = 8 << 20
-	secondWriterThreshold   = 32                     // pending entries at which a second writer starts
-	schedulerYields         = 3                      // scheduler turns for callers that are about to append
-	maxCallerWait           = 200 * time.Microsecond // the longest wait for the callers of the last flush
-	maxCallerWaitYields     = 4096                   // scheduler turns in that wait, because a test's clock may stand still
-	callerWaitTrialInterval = 16                     // every 16th flush waits for its callers even if few returned in time before
-	flushTimeout            = 30 * time.Second
-	firstRetryDelay         = 5 * time.Millisecond
-	maxRetryDelay           = time.Second
+	maxFlushRows              = 512
+	maxFlushBytes             = 8 << 20
+	secondWriterThreshold     = 32                     // pending entries at which a second writer starts
+	maxArrivalYields          = 3                      // scheduler turns for callers that are about to append
+	maxCallerWait             = 200 * time.Microsecond // the longest wait for the callers of the last flush
+	maxCallerWaitYields       = 4096                   // scheduler turns in that wait, because a test's clock may stand still
+	flushesPerCallerWaitTrial = 16                     // every 16th flush waits for its callers even if few returned in time before
+	flushTimeout              = 30 * time.Second
+	firstRetryDelay           = 5 * time.Millisecond
+	maxRetryDelay             = time.Second
 )
 
 // DefaultPatience is how long a batch is retried while the database is unavailable.
@@ -78,17 +78,17 @@ type Journal struct {
 	commit   CommitFunc
 	onFlush  func(FlushStats)
 	patience time.Duration
-	counters counters
+	counters journalCounters
 
-	ctx          context.Context // of all flushes; Close cancels it when its own context ends
-	cancel       context.CancelFunc
-	singleWriter bool      // no second writer starts
-	entryPool    sync.Pool // of *Entry
+	flushCtx        context.Context // of all flushes; Close cancels it when its own context ends
+	cancelFlushes   context.CancelFunc
+	hasSingleWriter bool      // no second writer starts
+	entryPool       sync.Pool // of *Entry
 
 	soloSlots chan struct{} // limits the concurrent transactions of SoloWriter
 
 	mu                 sync.Mutex
-	pending            []*Entry
+	pendingEntries     []*Entry
 	activeWriters      int
 	writerTransactions [2]transactionRuns
 	awaitedLocks       map[string]int     // the number of SoloWriter writers that wait for each lock, by the key of the lock
@@ -110,20 +110,20 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Journal{
 		commit: commit, onFlush: observe, patience: patience,
-		ctx: ctx, cancel: cancel, writersDone: make(chan struct{}),
+		flushCtx: ctx, cancelFlushes: cancel, writersDone: make(chan struct{}),
 		soloSlots: make(chan struct{}, maxSoloTransactions), awaitedLocks: make(map[string]int),
 	}
 }
 
 // UseSingleWriter prevents the start of a second writer. Where the store serializes commits, a single
 // writer needs fewer and larger commits. Call UseSingleWriter before the first write.
-func (j *Journal) UseSingleWriter() { j.singleWriter = true }
+func (j *Journal) UseSingleWriter() { j.hasSingleWriter = true }
 
 // PendingEntries returns the number of entries that wait for a flush to begin.
 func (j *Journal) PendingEntries() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.pending)
+	return len(j.pendingEntries)
 }
 
 // appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer. If the first writer is
@@ -139,9 +139,9 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 		e.result <- errLockAwaited
 		return nil, nil
 	}
-	j.pending = append(j.pending, e)
+	j.pendingEntries = append(j.pendingEntries, e)
 	first := j.activeWriters == 0
-	if first || (j.activeWriters == 1 && !j.singleWriter && len(j.pending) >= secondWriterThreshold) {
+	if first || (j.activeWriters == 1 && !j.hasSingleWriter && len(j.pendingEntries) >= secondWriterThreshold) {
 		own = j.addWriter()
 	}
 	j.mu.Unlock()
@@ -156,9 +156,9 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 func (j *Journal) withdrawEntry(e *Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i, p := range j.pending {
+	for i, p := range j.pendingEntries {
 		if p == e {
-			j.pending = append(j.pending[:i], j.pending[i+1:]...)
+			j.pendingEntries = append(j.pendingEntries[:i], j.pendingEntries[i+1:]...)
 			return true
 		}
 	}
@@ -194,7 +194,7 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 	j.flushBatch(entries, &batch, false)
 	j.mu.Lock()
 	own.clear()
-	more := len(j.pending) > 0
+	more := len(j.pendingEntries) > 0
 	if !more {
 		j.removeWriter(own)
 	}
@@ -221,7 +221,7 @@ func (j *Journal) awaitCallers(returning int) {
 	for turn := 1; ; turn++ {
 		runtime.Gosched()
 		now := j.PendingEntries()
-		still := turn < schedulerYields && now != seen
+		still := turn < maxArrivalYields && now != seen
 		if !still && (now-first >= want || turn >= maxCallerWaitYields || time.Since(began) >= limit) {
 			break
 		}
@@ -234,7 +234,7 @@ func (j *Journal) awaitCallers(returning int) {
 func (j *Journal) shouldAwaitReturns(returning int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return returning > 0 && (j.callerReturnRate >= 0.5 || j.counters.flushes.Load()%callerWaitTrialInterval == 0)
+	return returning > 0 && (j.callerReturnRate >= 0.5 || j.counters.flushes.Load()%flushesPerCallerWaitTrial == 0)
 }
 
 // updateReturnRate records that so many of the callers of the last flush appended in time.
@@ -257,10 +257,10 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 	own.clear()
 	other := j.otherWriterRuns(own)
 	items, bytes := 0, 0
-	rest := j.pending[:0]
-	for i, e := range j.pending {
+	rest := j.pendingEntries[:0]
+	for i, e := range j.pendingEntries {
 		if len(entries) > 0 && (items+e.itemCount > maxFlushRows || bytes+e.payloadBytes > maxFlushBytes) {
-			rest = append(rest, j.pending[i:]...)
+			rest = append(rest, j.pendingEntries[i:]...)
 			break
 		}
 		if other.conflictsWith(e) || len(j.soloTransactions) > 0 && j.conflictsWithSolo(e) {
@@ -270,10 +270,10 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 		items += e.itemCount
 		bytes += e.payloadBytes
 		entries = append(entries, e)
-		own.add(e)
+		own.addEntry(e)
 	}
-	clear(j.pending[len(rest):])
-	j.pending = rest
+	clear(j.pendingEntries[len(rest):])
+	j.pendingEntries = rest
 	if len(entries) == 0 {
 		j.removeWriter(own)
 	}
@@ -282,9 +282,9 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 
 // flushBatch commits the entries and sends each of them its result. If brief is true, statements wait
 // only a short time for locks.
-func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, brief bool) {
+func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, shortLockWait bool) {
 	batch.Starts, batch.Steps, batch.OwnershipEnds = batch.Starts[:0], batch.Steps[:0], batch.OwnershipEnds[:0]
-	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], brief
+	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], shortLockWait
 	bytes := 0
 	for _, e := range entries {
 		e.addToBatch(batch)
@@ -306,17 +306,17 @@ func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, brief bool) {
 		e.mayHaveCommitted = e.mayHaveCommitted || retries > 0
 	}
 	if errors.Is(err, store.ErrLocked) {
-		brief = true
+		shortLockWait = true
 		if free := j.failEntriesThatLock(entries, err); free < len(entries) {
 			if free > 0 {
-				j.flushBatch(entries[:free], batch, brief)
+				j.flushBatch(entries[:free], batch, shortLockWait)
 			}
 			return
 		}
 	}
 	half := len(entries) / 2
-	j.flushBatch(entries[:half], batch, brief)
-	j.flushBatch(entries[half:], batch, brief)
+	j.flushBatch(entries[:half], batch, shortLockWait)
+	j.flushBatch(entries[half:], batch, shortLockWait)
 }
 
 // commitWithRetry commits the batch. It retries while the database is unavailable, until the
@@ -325,10 +325,10 @@ func (j *Journal) commitWithRetry(batch *store.Batch) (retries int, err error) {
 	var until time.Time
 	wait := firstRetryDelay
 	for {
-		if err = j.commitOnce(j.ctx, batch); err == nil {
+		if err = j.commitOnce(j.flushCtx, batch); err == nil {
 			return retries, nil
 		}
-		if !errors.Is(err, store.ErrUnavailable) || j.ctx.Err() != nil {
+		if !errors.Is(err, store.ErrUnavailable) || j.flushCtx.Err() != nil {
 			return retries, err
 		}
 		if until.IsZero() {
@@ -341,7 +341,7 @@ func (j *Journal) commitWithRetry(batch *store.Batch) (retries int, err error) {
 		backoff := time.NewTimer(wait/2 + rand.N(wait))
 		select {
 		case <-backoff.C:
-		case <-j.ctx.Done():
+		case <-j.flushCtx.Done():
 			backoff.Stop()
 			return retries, err
 		}
@@ -371,12 +371,12 @@ func (j *Journal) Close(ctx context.Context) error {
 		}
 	}
 	j.mu.Unlock()
-	defer j.cancel()
+	defer j.cancelFlushes()
 	select {
 	case <-j.writersDone:
 		return nil
 	case <-ctx.Done():
-		j.cancel()
+		j.cancelFlushes()
 		<-j.writersDone
 		return context.Cause(ctx)
 	}

@@ -77,11 +77,11 @@ func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait() // the first commit is held at the gate
 		const more = secondWriterThreshold - 1
 		for i := range more {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
 		if got := j.PendingEntries(); got != more {
@@ -109,13 +109,13 @@ func TestBadRowFailsAlone(t *testing.T) {
 		}}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		for i := range secondWriterThreshold - 2 {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		wg.Go(func() {
-			if err := j.Step(t.Context(), step("bad")); !errors.Is(err, store.ErrBadData) {
+			if err := j.WriteStep(t.Context(), step("bad")); !errors.Is(err, store.ErrBadData) {
 				t.Errorf("the bad row got %v, want ErrBadData", err)
 			}
 		})
@@ -138,7 +138,7 @@ func TestUnavailableIsReplayed(t *testing.T) {
 		}}
 		var seen FlushStats
 		j := New(f.commit, func(fl FlushStats) { seen = fl }, time.Minute)
-		must(t, j.Step(t.Context(), step("a")))
+		must(t, j.WriteStep(t.Context(), step("a")))
 		closeNow(t, j)
 		if seen.Retries != 4 || seen.Rows != 1 {
 			t.Errorf("observed %+v, want 4 retries of 1 item", seen)
@@ -158,14 +158,14 @@ func TestPatienceEnds(t *testing.T) {
 		}}
 		j := New(f.commit, nil, 10*time.Second)
 		began := time.Now()
-		if err := j.Step(t.Context(), step("a")); !errors.Is(err, store.ErrUnavailable) {
+		if err := j.WriteStep(t.Context(), step("a")); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("got %v, want ErrUnavailable", err)
 		}
 		if took := time.Since(began); took < 10*time.Second || took > 15*time.Second {
 			t.Errorf("gave up after %v, want about 10s", took)
 		}
 		down = false
-		must(t, j.Step(t.Context(), step("b")))
+		must(t, j.WriteStep(t.Context(), step("b")))
 		closeNow(t, j)
 	})
 }
@@ -180,11 +180,11 @@ func TestSettleMarker(t *testing.T) {
 		synctest.Wait()
 		waiting, err := j.AppendMarker(step("waiting"))
 		must(t, err)
-		if committed, err := j.SettleMarker(waiting); committed || err != nil {
+		if committed, err := j.WithdrawOrAwaitMarker(waiting); committed || err != nil {
 			t.Errorf("the waiting marker: committed %v, %v; want withdrawn", committed, err)
 		}
 		close(f.gate)
-		if committed, err := j.SettleMarker(inFlight); !committed || err != nil {
+		if committed, err := j.WithdrawOrAwaitMarker(inFlight); !committed || err != nil {
 			t.Errorf("the marker in flight: committed %v, %v; want committed", committed, err)
 		}
 		closeNow(t, j)
@@ -200,11 +200,11 @@ func TestCallerLeaves(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		wg.Go(func() {
-			if err := j.Step(ctx, step("second")); !errors.Is(err, context.Canceled) {
+			if err := j.WriteStep(ctx, step("second")); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v, want context.Canceled", err)
 			}
 		})
@@ -232,7 +232,7 @@ func TestNothingIsWrittenForACallerThatHasLeft(t *testing.T) {
 	for name, w := range map[string]Writer{"journal": j, "alone": solo} {
 		for range 1000 {
 			var written *WriteError
-			if err := w.Step(ended, step(name)); !errors.As(err, &written) || written.MayHaveCommitted || !errors.Is(err, context.Canceled) {
+			if err := w.WriteStep(ended, step(name)); !errors.As(err, &written) || written.MayHaveCommitted || !errors.Is(err, context.Canceled) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
@@ -249,7 +249,7 @@ func TestClose(t *testing.T) {
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := j.Step(t.Context(), step("hung")); !errors.Is(err, context.Canceled) {
+			if err := j.WriteStep(t.Context(), step("hung")); !errors.Is(err, context.Canceled) {
 				t.Errorf("the hung entry got %v, want context.Canceled", err)
 			}
 		})
@@ -260,7 +260,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("Close: %v, want DeadlineExceeded", err)
 		}
 		wg.Wait()
-		if err := j.Step(t.Context(), step("late")); !errors.Is(err, ErrClosed) {
+		if err := j.WriteStep(t.Context(), step("late")); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v, want ErrClosed", err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestFlushIsBounded(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		for range 3 {
 			wg.Go(func() {
@@ -280,7 +280,7 @@ func TestFlushIsBounded(t *testing.T) {
 				for i := range starts {
 					starts[i] = &store.StartWrite{}
 				}
-				must(t, j.Start(t.Context(), starts))
+				must(t, j.WriteStarts(t.Context(), starts))
 			})
 		}
 		synctest.Wait()
@@ -316,7 +316,7 @@ func BenchmarkStep(b *testing.B) {
 			b.SetParallelism(callers)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if err := j.Step(b.Context(), step("s")); err != nil {
+					if err := j.WriteStep(b.Context(), step("s")); err != nil {
 						b.Error(err)
 					}
 				}

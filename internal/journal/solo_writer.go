@@ -57,7 +57,7 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 // delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.NewSoloWriter], and
 // close it.
 type SoloWriter struct {
-	j        *Journal
+	journal  *Journal
 	lockKeys []string
 }
 
@@ -65,54 +65,54 @@ var _ Writer = (*SoloWriter)(nil)
 
 // NewSoloWriter returns a writer for a caller whose items the database rejected, or whose rows another
 // transaction has locked.
-func (j *Journal) NewSoloWriter() *SoloWriter { return &SoloWriter{j: j} }
+func (j *Journal) NewSoloWriter() *SoloWriter { return &SoloWriter{journal: j} }
 
 // Close allows other entries that need the same locks again.
 func (a *SoloWriter) Close() {
-	a.j.mu.Lock()
-	defer a.j.mu.Unlock()
+	a.journal.mu.Lock()
+	defer a.journal.mu.Unlock()
 	for _, key := range a.lockKeys {
-		if a.j.awaitedLocks[key]--; a.j.awaitedLocks[key] <= 0 {
-			delete(a.j.awaitedLocks, key)
+		if a.journal.awaitedLocks[key]--; a.journal.awaitedLocks[key] <= 0 {
+			delete(a.journal.awaitedLocks, key)
 		}
 	}
 	a.lockKeys = nil
 }
 
-// Start commits new runs; see [Writer].
-func (a *SoloWriter) Start(ctx context.Context, starts []*store.StartWrite) error {
-	return a.write(ctx, a.j.newStartEntry(starts))
+// WriteStarts commits new runs; see [Writer].
+func (a *SoloWriter) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
+	return a.writeAlone(ctx, a.journal.newStartEntry(starts))
 }
 
-// Step commits one state of a step; see [Writer].
-func (a *SoloWriter) Step(ctx context.Context, w *store.StepWrite) error {
-	return a.write(ctx, a.j.newStepEntry(w))
+// WriteStep commits one state of a step; see [Writer].
+func (a *SoloWriter) WriteStep(ctx context.Context, w *store.StepWrite) error {
+	return a.writeAlone(ctx, a.journal.newStepEntry(w))
 }
 
-// Child commits the start of a child together with its parent's step; see [Writer].
-func (a *SoloWriter) Child(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
-	return a.write(ctx, a.j.newChildEntry(s, w))
+// WriteChildStart commits the start of a child together with its parent's step; see [Writer].
+func (a *SoloWriter) WriteChildStart(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
+	return a.writeAlone(ctx, a.journal.newChildEntry(s, w))
 }
 
-// Receive commits one attempt to receive a signal; see [Writer].
-func (a *SoloWriter) Receive(ctx context.Context, r *store.ReceiveWrite) error {
-	return a.write(ctx, a.j.newReceiveEntry(r))
+// WriteReceive commits one attempt to receive a signal; see [Writer].
+func (a *SoloWriter) WriteReceive(ctx context.Context, r *store.ReceiveWrite) error {
+	return a.writeAlone(ctx, a.journal.newReceiveEntry(r))
 }
 
-// Signal commits a signal; see [Writer].
-func (a *SoloWriter) Signal(ctx context.Context, s *store.SignalWrite) error {
-	return a.write(ctx, a.j.newSignalEntry(s))
+// WriteSignal commits a signal; see [Writer].
+func (a *SoloWriter) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
+	return a.writeAlone(ctx, a.journal.newSignalEntry(s))
 }
 
-// Run commits the end of one ownership of a run; see [Writer].
-func (a *SoloWriter) Run(ctx context.Context, w *store.OwnershipEnd) error {
-	return a.write(ctx, a.j.newRunEntry(w))
+// WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
+func (a *SoloWriter) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
+	return a.writeAlone(ctx, a.journal.newRunEntry(w))
 }
 
-// write commits the entry in a transaction of its own. It returns ErrLocked if the entry conflicts
+// writeAlone commits the entry in a transaction of its own. It returns ErrLocked if the entry conflicts
 // with a transaction in progress (see transactionRuns).
-func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
-	j := a.j
+func (a *SoloWriter) writeAlone(ctx context.Context, e *Entry) error {
+	j := a.journal
 	if ctx.Err() != nil { // a free slot could be taken all the same, because a select chooses at random
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
@@ -133,7 +133,7 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 	commit := func() {
 		batch := store.Batch{ShortLockWait: true}
 		e.addToBatch(&batch)
-		err := j.commitOnce(j.ctx, &batch)
+		err := j.commitOnce(j.flushCtx, &batch)
 		j.counters.soloTransactions.Add(1)
 		<-j.soloSlots
 		e.result <- err
@@ -165,7 +165,7 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 // registerTransaction notes the runs of the entry as part of a transaction in progress, and the locks that it
 // needs as awaited.
 func (a *SoloWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
-	j := a.j
+	j := a.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -181,7 +181,7 @@ func (a *SoloWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
 		return nil, &WriteError{Err: errLockAwaited}
 	}
 	own := new(transactionRuns)
-	own.add(e)
+	own.addEntry(e)
 	j.soloTransactions = append(j.soloTransactions, own)
 	return own, nil
 }
@@ -193,7 +193,7 @@ func (j *Journal) unregisterTransaction(own *transactionRuns) {
 	i := slices.Index(j.soloTransactions, own)
 	j.soloTransactions = slices.Delete(j.soloTransactions, i, i+1)
 	var writer *transactionRuns
-	if len(j.pending) > 0 && j.activeWriters == 0 {
+	if len(j.pendingEntries) > 0 && j.activeWriters == 0 {
 		writer = j.addWriter()
 	}
 	if j.closed && j.hasNoWriters() {

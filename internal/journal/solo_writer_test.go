@@ -67,12 +67,12 @@ func TestNoWriteWaitsForALockOfAnotherCaller(t *testing.T) {
 		l.hold(run)
 		held, beside := &store.SignalWrite{Run: run}, &store.SignalWrite{Run: other}
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		began := time.Now()
 		for _, s := range []*store.SignalWrite{held, beside} {
 			wg.Go(func() {
-				err := j.Signal(t.Context(), s)
+				err := j.WriteSignal(t.Context(), s)
 				if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, store.ErrLocked) || !typed || failed.MayHaveCommitted {
 					t.Errorf("got %v, want ErrLocked, and that nothing was written", err)
 				}
@@ -80,7 +80,7 @@ func TestNoWriteWaitsForALockOfAnotherCaller(t *testing.T) {
 		}
 		for i := range secondWriterThreshold - 4 {
 			wg.Go(func() {
-				must(t, j.Step(t.Context(), step(fmt.Sprint(i))))
+				must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i))))
 				if took := time.Since(began); took > 150*time.Millisecond {
 					t.Errorf("a step waited %v for the lock of a signal", took)
 				}
@@ -89,21 +89,21 @@ func TestNoWriteWaitsForALockOfAnotherCaller(t *testing.T) {
 		wg.Wait()
 
 		alone, free := j.NewSoloWriter(), j.NewSoloWriter()
-		must(t, free.Signal(t.Context(), beside))
+		must(t, free.WriteSignal(t.Context(), beside))
 		free.Close()
 		for range 2 {
-			if err := alone.Signal(t.Context(), held); !errors.Is(err, store.ErrLocked) {
+			if err := alone.WriteSignal(t.Context(), held); !errors.Is(err, store.ErrLocked) {
 				t.Errorf("alone: %v", err)
 			}
 		}
 		began = time.Now()
-		if err := j.Signal(t.Context(), &store.SignalWrite{Run: run}); !errors.Is(err, store.ErrLocked) || time.Since(began) > 0 {
+		if err := j.WriteSignal(t.Context(), &store.SignalWrite{Run: run}); !errors.Is(err, store.ErrLocked) || time.Since(began) > 0 {
 			t.Errorf("another for the same run: %v after %v, want ErrLocked at once", err, time.Since(began))
 		}
 		l.hold(uuid.Nil)
-		must(t, alone.Signal(t.Context(), held))
+		must(t, alone.WriteSignal(t.Context(), held))
 		alone.Close()
-		must(t, j.Signal(t.Context(), &store.SignalWrite{Run: run}))
+		must(t, j.WriteSignal(t.Context(), &store.SignalWrite{Run: run}))
 		if want := []bool{false, true, true}; !slices.Equal(l.waits, want) {
 			t.Errorf("waits that were brief: %v, want %v", l.waits, want)
 		}
@@ -125,13 +125,13 @@ func TestRejectedFailsAlone(t *testing.T) {
 		}}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		for i := range secondWriterThreshold - 2 {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		wg.Go(func() {
-			err := j.Step(t.Context(), step("bad"))
+			err := j.WriteStep(t.Context(), step("bad"))
 			if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, store.ErrRejected) || !typed || failed.MayHaveCommitted {
 				t.Errorf("got %v, want ErrRejected, and that nothing was written", err)
 			}
@@ -153,14 +153,14 @@ func TestASoloWriterKeepsTheOrderOfARun(t *testing.T) {
 		alone := j.NewSoloWriter()
 		defer alone.Close()
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, alone.Step(t.Context(), s)) })
+		wg.Go(func() { must(t, alone.WriteStep(t.Context(), s)) })
 		synctest.Wait() // at the gate
-		wg.Go(func() { must(t, j.Run(t.Context(), leave)) })
-		wg.Go(func() { must(t, j.Step(t.Context(), step("stranger"))) })
+		wg.Go(func() { must(t, j.WriteOwnershipEnd(t.Context(), leave)) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("stranger"))) })
 		synctest.Wait()
 		second := j.NewSoloWriter()
 		defer second.Close()
-		if err := second.Run(t.Context(), leave); !errors.Is(err, store.ErrLocked) {
+		if err := second.WriteOwnershipEnd(t.Context(), leave); !errors.Is(err, store.ErrLocked) {
 			t.Errorf("the leave beside its run's step: %v, want ErrLocked", err)
 		}
 		for range 3 {
@@ -188,7 +188,7 @@ func TestASoloWriterReportsThatItMayHaveCommitted(t *testing.T) {
 		defer cancel()
 		alone := j.NewSoloWriter()
 		defer alone.Close()
-		err := alone.Step(ctx, step("a"))
+		err := alone.WriteStep(ctx, step("a"))
 		if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, context.DeadlineExceeded) || !typed || !failed.MayHaveCommitted {
 			t.Errorf("got %v, want the end of the context, and that it may have been committed", err)
 		}

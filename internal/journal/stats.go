@@ -19,19 +19,19 @@ type Stats struct {
 	PendingEntries   int           // entries that wait for a flush to begin
 }
 
-// counters holds the figures of Stats. Only writers update it, once a flush, so that callers which
+// journalCounters holds the figures of Stats. Only writers update it, once a flush, so that callers which
 // append do not contend for it.
-type counters struct {
-	flushes, items, bytes, largest, totalTime, averageTime, failed, retries, soloTransactions atomic.Int64
+type journalCounters struct {
+	flushes, items, bytes, largest, totalTime, averageTime, failedFlushes, retries, soloTransactions atomic.Int64
 }
 
 // averagedFlushes is the approximate number of flushes that Stats.AverageFlushTime averages.
 const averagedFlushes = 16
 
-func (c *counters) countFlush(items, bytes int, took time.Duration, replays int, err error) {
-	c.retries.Add(int64(replays))
+func (c *journalCounters) countFlush(items, bytes int, took time.Duration, retries int, err error) {
+	c.retries.Add(int64(retries))
 	if err != nil {
-		c.failed.Add(1)
+		c.failedFlushes.Add(1)
 		return
 	}
 	first := c.flushes.Add(1) == 1
@@ -63,6 +63,6 @@ func (j *Journal) Stats() Stats {
 	return Stats{
 		Flushes: c.flushes.Load(), WrittenRows: c.items.Load(), WrittenBytes: c.bytes.Load(), LargestFlushRows: c.largest.Load(),
 		TotalFlushTime: time.Duration(c.totalTime.Load()), AverageFlushTime: time.Duration(c.averageTime.Load()),
-		FailedFlushes: c.failed.Load(), FlushRetries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), PendingEntries: j.PendingEntries(),
+		FailedFlushes: c.failedFlushes.Load(), FlushRetries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), PendingEntries: j.PendingEntries(),
 	}
 }

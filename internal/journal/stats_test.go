@@ -30,13 +30,13 @@ func TestStats(t *testing.T) {
 			t.Errorf("at first: %+v", got)
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		for i := range 7 {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		wg.Go(func() {
-			if err := j.Step(context.Background(), step("bad")); !errors.Is(err, store.ErrBadData) {
+			if err := j.WriteStep(context.Background(), step("bad")); !errors.Is(err, store.ErrBadData) {
 				t.Errorf("the bad row got %v", err)
 			}
 		})

@@ -16,32 +16,34 @@ import (
 // transactionRuns lists the runs that an uncommitted transaction releases or adds history to.
 type transactionRuns struct {
 	inUse        bool        // a writer uses this value
-	historyAdded []uuid.UUID // runs to whose histories the transaction adds
-	released     []uuid.UUID // runs that the transaction releases
+	historyRuns  []uuid.UUID // runs to whose histories the transaction adds
+	releasedRuns []uuid.UUID // runs that the transaction releases
 }
 
-// add adds the run of the entry to the lists.
-func (f *transactionRuns) add(e *Entry) {
+// addEntry adds the run of the entry to the lists.
+func (f *transactionRuns) addEntry(e *Entry) {
 	if run, leaves := e.releasedRun(); leaves {
-		f.released = append(f.released, run)
-	} else if run, records := e.recordingRun(); records {
-		f.historyAdded = append(f.historyAdded, run)
+		f.releasedRuns = append(f.releasedRuns, run)
+	} else if run, records := e.historyRun(); records {
+		f.historyRuns = append(f.historyRuns, run)
 	}
 }
 
 // clear empties the lists after the transaction has ended.
-func (f *transactionRuns) clear() { f.historyAdded, f.released = f.historyAdded[:0], f.released[:0] }
+func (f *transactionRuns) clear() {
+	f.historyRuns, f.releasedRuns = f.historyRuns[:0], f.releasedRuns[:0]
+}
 
 // conflictsWith reports whether the entry must not be written concurrently with the transaction.
 func (f *transactionRuns) conflictsWith(e *Entry) bool {
 	if run, leaves := e.releasedRun(); leaves {
-		return slices.Contains(f.historyAdded, run)
+		return slices.Contains(f.historyRuns, run)
 	}
-	if len(f.released) == 0 {
+	if len(f.releasedRuns) == 0 {
 		return false
 	}
-	run, records := e.recordingRun()
-	return records && slices.Contains(f.released, run)
+	run, records := e.historyRun()
+	return records && slices.Contains(f.releasedRuns, run)
 }
 
 // addWriter registers a writer and returns the value that lists the runs of its transactions. At

@@ -20,10 +20,10 @@ func TestSecondWriter(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		for i := range secondWriterThreshold {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
 		if got := j.PendingEntries(); got != 0 {
@@ -54,7 +54,7 @@ func TestACallerThatIsToFlushFindsNothingLeft(t *testing.T) {
 		if j.activeWriters != 0 {
 			t.Errorf("%d writers are counted when all have left", j.activeWriters)
 		}
-		must(t, j.Step(t.Context(), step("one more")))
+		must(t, j.WriteStep(t.Context(), step("one more")))
 		closeNow(t, j)
 	})
 }
@@ -66,10 +66,10 @@ func TestACallerThatIsAloneFlushesByItself(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(context.Background(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(context.Background(), step("first"))) })
 		synctest.Wait()
 		for i := range 3 {
-			wg.Go(func() { must(t, j.Step(context.Background(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(context.Background(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
 		f.gate <- struct{}{}
@@ -93,10 +93,10 @@ func TestOneWriter(t *testing.T) {
 		j := New(f.commit, nil, 0)
 		j.UseSingleWriter()
 		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("first"))) })
 		synctest.Wait()
 		for i := range 2 * secondWriterThreshold {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
 		if got := j.PendingEntries(); got != 2*secondWriterThreshold {
@@ -130,7 +130,7 @@ func TestAFlushWaitsForReturningCallers(t *testing.T) {
 			for i := range callers {
 				wg.Go(func() {
 					for n := range each {
-						must(t, j.Step(t.Context(), step(fmt.Sprint(i, n))))
+						must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i, n))))
 						if n > each/4 && n < each-each/4 { // all callers are there
 							looks.Add(1)
 							if j.expects() {

@@ -12,10 +12,10 @@ import (
 // keys of an index.
 const MaxName = 512
 
-// MaxFull is the maximum length, in bytes, of a name with its scopes. An entry of a PostgreSQL index has
+// MaxScopedName is the maximum length, in bytes, of a name with its scopes. An entry of a PostgreSQL index has
 // at most 2,704 bytes, which include the rest of its key and, for a token, a prefix. The database would
 // reject a longer name only after the step's function has taken effect.
-const MaxFull = 2400
+const MaxScopedName = 2400
 
 // MaxText is the maximum length in bytes of a text for people in a row, such as a reason or the message of
 // an error. The text says what happened; it is not meant to carry data.

@@ -16,14 +16,14 @@ const Separator = "\x1f"
 // Display returns the name of a step, a wait or a child as people see it: with a slash after each scope,
 // and with the slashes of the names escaped, as in "branch/50%25 off%2Feach". Different names have
 // different results.
-func Display(name string) string { return displayed.Replace(name) }
+func Display(name string) string { return displayReplacer.Replace(name) }
 
 // ParseDisplay returns the name for which Display returns text.
-func ParseDisplay(text string) string { return parsed.Replace(text) }
+func ParseDisplay(text string) string { return parseReplacer.Replace(text) }
 
 var (
-	displayed = strings.NewReplacer("%", "%25", "/", "%2F", Separator, "/")
-	parsed    = strings.NewReplacer("%25", "%", "%2F", "/", "/", Separator)
+	displayReplacer = strings.NewReplacer("%", "%25", "/", "%2F", Separator, "/")
+	parseReplacer   = strings.NewReplacer("%25", "%", "%2F", "/", "/", Separator)
 )
 
 // DisplaySignal returns the name of a signal as people see it. It is the name as given, except for the
@@ -44,9 +44,9 @@ func DisplayRun(r *store.Run) string {
 	return r.Name
 }
 
-// CallOfItem returns the name of the call that made the item with the name: a Map or an EachChild, whose items are named by their
+// ItemCallName returns the name of the call that made the item with the name: a Map or an EachChild, whose items are named by their
 // indexes. It returns an empty string if the name is no such name.
-func CallOfItem(name string) string {
+func ItemCallName(name string) string {
 	at := strings.LastIndex(name, Separator)
 	if at < 0 || at+1 == len(name) || strings.Trim(name[at+1:], "0123456789") != "" {
 		return ""

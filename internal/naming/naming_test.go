@@ -57,7 +57,7 @@ func TestCallOfItem(t *testing.T) {
 	for name, want := range map[string]string{
 		"": "", "7": "", "kids": "", "kids\x1f": "", "kids\x1f7": "kids", "a\x1fkids\x1f10000": "a\x1fkids", "kids\x1fa7": "", "kids\x1f7\x1fa": "", "kids/7": "",
 	} {
-		if got := CallOfItem(name); got != want {
+		if got := ItemCallName(name); got != want {
 			t.Errorf("the call of the item %q is %q, want %q", name, got, want)
 		}
 	}

@@ -29,9 +29,9 @@ func (s *Server) newCluster(ctx context.Context) error {
 		return s.initdb(ctx)
 	}
 	s.password = from.password
-	cmd := exec.CommandContext(ctx, "cp", "-Rp", from.data(), s.data())
+	cmd := exec.CommandContext(ctx, "cp", "-Rp", from.dataPath(), s.dataPath())
 	cmd.Dir = s.folder.path
-	cmd.SysProcAttr = attributes(s.account)
+	cmd.SysProcAttr = childAttributes(s.account)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("copy an empty cluster: %w\n%s", err, tail(out))
 	}

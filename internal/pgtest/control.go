@@ -17,14 +17,14 @@ var errDown = errors.New("pgtest: the server is not running")
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.running() {
+	if !s.isRunning() {
 		return 0
 	}
 	return s.proc.cmd.Process.Pid
 }
 
-// running reports whether the postmaster runs. The caller holds s.mu.
-func (s *Server) running() bool {
+// isRunning reports whether the postmaster runs. The caller holds s.mu.
+func (s *Server) isRunning() bool {
 	if s.proc == nil {
 		return false
 	}
@@ -41,8 +41,8 @@ func (s *Server) running() bool {
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running() {
-		if err := s.stop(Fast); err != nil {
+	if s.isRunning() {
+		if err := s.stopLocked(Fast); err != nil {
 			return err
 		}
 	}
@@ -52,18 +52,18 @@ func (s *Server) Restart(ctx context.Context) error {
 	// death, and a new postmaster refuses to start until then. While the server was down, another
 	// process may have used its port for a moment.
 	for {
-		err := s.run(ctx)
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") && !(s.ran && strings.Contains(err.Error(), "could not bind")) {
+		err := s.startPostmaster(ctx)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") && !(s.hasRun && strings.Contains(err.Error(), "could not bind")) {
 			return err
 		}
-		if err := waitPoll(ctx, nil); err != nil {
+		if err := sleepPollInterval(ctx, nil); err != nil {
 			return err
 		}
 	}
 }
 
-// run starts the postmaster and waits until it is ready.
-func (s *Server) run(ctx context.Context) error {
+// startPostmaster starts the postmaster and waits until it is ready.
+func (s *Server) startPostmaster(ctx context.Context) error {
 	log, err := os.OpenFile(s.logName(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -73,14 +73,14 @@ func (s *Server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := s.command("postgres", "-D", s.data())
+	cmd := s.command("postgres", "-D", s.dataPath())
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := startChild(cmd)
 	if err != nil {
 		return fmt.Errorf("pgtest: start postgres: %w", err)
 	}
-	for !s.ready(cmd.Process.Pid) {
-		err := waitPoll(ctx, p.done)
+	for !s.isReady(cmd.Process.Pid) {
+		err := sleepPollInterval(ctx, p.done)
 		if err == nil {
 			continue
 		}
@@ -88,12 +88,12 @@ func (s *Server) run(ctx context.Context) error {
 		text, _ := os.ReadFile(s.logName()) // an error leaves the text empty
 		return fmt.Errorf("pgtest: postgres did not start: %w\n%s", err, tail(text[min(int(from.Size()), len(text)):]))
 	}
-	s.proc, s.ran = p, true
+	s.proc, s.hasRun = p, true
 	return nil
 }
 
-// waitPoll waits for pollEvery. It returns an error if ctx or done ends before.
-func waitPoll(ctx context.Context, done <-chan struct{}) error {
+// sleepPollInterval waits for pollEvery. It returns an error if ctx or done ends before.
+func sleepPollInterval(ctx context.Context, done <-chan struct{}) error {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
 	select {
@@ -106,9 +106,9 @@ func waitPoll(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// ready reads postmaster.pid as pg_ctl does: line 1 is the process, line 8 its state.
-func (s *Server) ready(pid int) bool {
-	text, err := os.ReadFile(s.data("postmaster.pid"))
+// isReady reads postmaster.pid as pg_ctl does: line 1 is the process, line 8 its state.
+func (s *Server) isReady(pid int) bool {
+	text, err := os.ReadFile(s.dataPath("postmaster.pid"))
 	if err != nil {
 		return false
 	}
@@ -120,14 +120,14 @@ func (s *Server) ready(pid int) bool {
 func (s *Server) Stop(mode Mode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.running() {
+	if !s.isRunning() {
 		return errDown
 	}
-	return s.stop(mode)
+	return s.stopLocked(mode)
 }
 
-func (s *Server) stop(mode Mode) error {
-	if err := s.thaw(); err != nil {
+func (s *Server) stopLocked(mode Mode) error {
+	if err := s.thawLocked(); err != nil {
 		return err
 	}
 	sig, ok := stopSignals[mode]
@@ -153,18 +153,18 @@ func (s *Server) stop(mode Mode) error {
 func (s *Server) Kill9() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.running() {
+	if !s.isRunning() {
 		return errDown
 	}
 	var orphans []int
-	if s.frozen { // stopped backends cannot notice the death of the postmaster
+	if s.isFrozen { // stopped backends cannot notice the death of the postmaster
 		orphans = children(s.proc.cmd.Process.Pid)
 	}
 	s.proc.kill()
 	for _, pid := range orphans {
 		_ = killProcess(pid) // fails only if the process has ended
 	}
-	s.proc, s.frozen = nil, false
+	s.proc, s.isFrozen = nil, false
 	return nil
 }
 
@@ -173,8 +173,8 @@ func (s *Server) Kill9() error {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running() {
-		if err := s.stop(Immediate); err != nil {
+	if s.isRunning() {
+		if err := s.stopLocked(Immediate); err != nil {
 			s.proc.kill()
 			s.proc = nil
 		}
@@ -186,7 +186,7 @@ func (s *Server) Close() error {
 // freeSharedMemory removes the small System V segment of a postmaster that was killed and not
 // restarted. A postmaster that is stopped removes the segment and its pid file itself.
 func (s *Server) freeSharedMemory() {
-	text, err := os.ReadFile(s.data("postmaster.pid"))
+	text, err := os.ReadFile(s.dataPath("postmaster.pid"))
 	if err != nil {
 		return
 	}

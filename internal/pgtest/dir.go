@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	memory    = "/dev/shm" // an in-memory file system, where fsync costs nothing
-	needBytes = 2 << 30    // free bytes that memory must have; containers often have only 64 MB
-	longest   = 60         // maximal bytes of the directory's path; the path of the socket in it is limited to about 107
+	memoryFolder  = "/dev/shm" // an in-memory file system, where fsync costs nothing
+	minFreeBytes  = 2 << 30    // free bytes that memory must have; containers often have only 64 MB
+	maxPathLength = 60         // maximal bytes of the directory's path; the path of the socket in it is limited to about 107
 )
 
 // folder is the directory of a server. As long as its lock is held, sweep does not remove it.
@@ -23,7 +23,7 @@ func newFolder(base string, a *account) (*folder, error) {
 	if base == "" {
 		base = defaultBase()
 	}
-	sweep(base)
+	removeOrphans(base)
 	path, err := os.MkdirTemp(base, "pgtest")
 	if err != nil {
 		return nil, err
@@ -37,10 +37,10 @@ func newFolder(base string, a *account) (*folder, error) {
 }
 
 func defaultBase() string {
-	if freeBytes(memory) >= needBytes {
-		return memory
+	if freeBytes(memoryFolder) >= minFreeBytes {
+		return memoryFolder
 	}
-	if dir := os.TempDir(); len(dir)+20 <= longest {
+	if dir := os.TempDir(); len(dir)+20 <= maxPathLength {
 		return dir
 	}
 	return "/tmp"
@@ -50,10 +50,10 @@ func defaultBase() string {
 // files do not wait for a disk. It does nothing if TMPDIR is set, or if there is no in-memory file system with enough room.
 // The returned function removes the folder. If this process dies before, the next call removes it.
 func tempInMemory() (remove func() error, err error) {
-	if os.Getenv("TMPDIR") != "" || freeBytes(memory) < needBytes {
+	if os.Getenv("TMPDIR") != "" || freeBytes(memoryFolder) < minFreeBytes {
 		return func() error { return nil }, nil
 	}
-	f, err := newFolder(memory, nil)
+	f, err := newFolder(memoryFolder, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +83,17 @@ func InMemory(run func() int) int {
 }
 
 func (f *folder) prepare(a *account) error {
-	if len(f.path) > longest {
-		return fmt.Errorf("%s is too long for a unix socket below it: choose a Dir of at most %d bytes", f.path, longest-20)
+	if len(f.path) > maxPathLength {
+		return fmt.Errorf("%s is too long for a unix socket below it: choose a Dir of at most %d bytes", f.path, maxPathLength-20)
 	}
-	if err := f.hold(); err != nil || a == nil {
+	if err := f.lockFolder(); err != nil || a == nil {
 		return err
 	}
 	return os.Chown(f.path, a.uid, a.gid)
 }
 
-// hold locks the lock file before it renames it to the name that sweep searches for.
-func (f *folder) hold() error {
+// lockFolder locks the lock file before it renames it to the name that sweep searches for.
+func (f *folder) lockFolder() error {
 	lock, err := os.OpenFile(filepath.Join(f.path, "lock.new"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func (f *folder) remove() error {
 	return err
 }
 
-// sweep removes the directories of servers whose process died without closing them. It ignores errors.
-func sweep(base string) {
+// removeOrphans removes the directories of servers whose process died without closing them. It ignores errors.
+func removeOrphans(base string) {
 	locks, _ := filepath.Glob(filepath.Join(base, "pgtest*", "lock"))
 	for _, name := range locks {
 		lock, err := os.OpenFile(name, os.O_RDWR, 0)

@@ -12,38 +12,38 @@ import (
 	"strings"
 )
 
-// oldest is the first major version with UNIQUE NULLS NOT DISTINCT.
-const oldest = 15
+// oldestMajorVersion is the first major version with UNIQUE NULLS NOT DISTINCT.
+const oldestMajorVersion = 15
 
 var errNoPostgres = errors.New("no PostgreSQL was found")
 
-// bindir returns the folder with initdb and postgres. If there is none and this process may install
+// findPrograms returns the folder with initdb and postgres. If there is none and this process may install
 // packages, bindir installs PostgreSQL.
-func bindir(ctx context.Context) (string, error) {
-	dir, err := installed(ctx)
+func findPrograms(ctx context.Context) (string, error) {
+	dir, err := newestInstalled(ctx)
 	if err == nil || !errors.Is(err, errNoPostgres) {
 		return dir, err
 	}
 	if !canInstall() {
 		return "", fmt.Errorf("%w in PG_BINDIR, /usr/lib/postgresql, pg_config --bindir or PATH: install PostgreSQL %d or newer"+
-			" (Debian: apt-get install postgresql; macOS: brew install postgresql), name its folder in PG_BINDIR, or set DATABASE_URL", err, oldest)
+			" (Debian: apt-get install postgresql; macOS: brew install postgresql), name its folder in PG_BINDIR, or set DATABASE_URL", err, oldestMajorVersion)
 	}
 	if err := install(ctx); err != nil {
 		return "", fmt.Errorf("%w, and installing it failed: %w", errNoPostgres, err)
 	}
-	return installed(ctx)
+	return newestInstalled(ctx)
 }
 
-// installed returns the folder with the programs of the newest installed PostgreSQL. If PG_BINDIR is
+// newestInstalled returns the folder with the programs of the newest installed PostgreSQL. If PG_BINDIR is
 // set, installed searches no other folder.
-func installed(ctx context.Context) (string, error) {
+func newestInstalled(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
 		major, err := version(ctx, dir)
 		if err != nil {
 			return "", fmt.Errorf("PG_BINDIR=%s: %w", dir, err)
 		}
-		if major < oldest {
-			return "", fmt.Errorf("PG_BINDIR=%s is PostgreSQL %d: %d or newer is needed", dir, major, oldest)
+		if major < oldestMajorVersion {
+			return "", fmt.Errorf("PG_BINDIR=%s is PostgreSQL %d: %d or newer is needed", dir, major, oldestMajorVersion)
 		}
 		return dir, nil
 	}
@@ -56,8 +56,8 @@ func installed(ctx context.Context) (string, error) {
 	switch {
 	case bestDir == "":
 		return "", errNoPostgres
-	case best < oldest:
-		return "", fmt.Errorf("%w that is new enough: %s is version %d, and %d or newer is needed", errNoPostgres, bestDir, best, oldest)
+	case best < oldestMajorVersion:
+		return "", fmt.Errorf("%w that is new enough: %s is version %d, and %d or newer is needed", errNoPostgres, bestDir, best, oldestMajorVersion)
 	}
 	return bestDir, nil
 }

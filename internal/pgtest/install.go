@@ -29,7 +29,7 @@ func install(ctx context.Context) error {
 	if err := lockFile(lock, true); err != nil {
 		return err
 	}
-	if _, err := installed(ctx); !errors.Is(err, errNoPostgres) {
+	if _, err := newestInstalled(ctx); !errors.Is(err, errNoPostgres) {
 		return err
 	}
 	if err := noCluster("/etc/postgresql-common"); err != nil {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// restingSchemas is how many returned schemas are kept unused. A statement that a test has sent and not awaited may
+	// maxIdleSchemas is how many returned schemas are kept unused. A statement that a test has sent and not awaited may
 	// reach the server after the test, so a schema is reused only after as many others.
-	restingSchemas = 6
+	maxIdleSchemas = 6
 	emptyTimeout   = 10 * time.Second
 )
 
-// returned are the schemas that tests have returned, the oldest first.
-var returned struct {
+// returnedSchemas are the schemas that tests have returned, the oldest first.
+var returnedSchemas struct {
 	mu      sync.Mutex
 	schemas []string
 }
@@ -32,11 +32,11 @@ var returned struct {
 func LendSchema(t testing.TB, keep ...string) string {
 	t.Helper()
 	server, name := ServerURL(t), ""
-	returned.mu.Lock()
-	if len(returned.schemas) > restingSchemas {
-		name, returned.schemas = returned.schemas[0], returned.schemas[1:]
+	returnedSchemas.mu.Lock()
+	if len(returnedSchemas.schemas) > maxIdleSchemas {
+		name, returnedSchemas.schemas = returnedSchemas.schemas[0], returnedSchemas.schemas[1:]
 	}
-	returned.mu.Unlock()
+	returnedSchemas.mu.Unlock()
 	if name != "" {
 		if err := emptySchema(t.Context(), server, name, keep); err != nil {
 			t.Logf("pgtest: the schema %s is not reused: %v", name, err)
@@ -50,9 +50,9 @@ func LendSchema(t testing.TB, keep ...string) string {
 		if t.Failed() { // what the test has left in it is unknown
 			return
 		}
-		returned.mu.Lock()
-		defer returned.mu.Unlock()
-		returned.schemas = append(returned.schemas, name)
+		returnedSchemas.mu.Lock()
+		defer returnedSchemas.mu.Unlock()
+		returnedSchemas.schemas = append(returnedSchemas.schemas, name)
 	})
 	return name
 }

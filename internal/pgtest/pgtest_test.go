@@ -84,7 +84,7 @@ func TestSchemaNamesDiffer(t *testing.T) {
 }
 
 func TestTemporaryFilesAreInMemory(t *testing.T) {
-	if freeBytes(memory) < needBytes {
+	if freeBytes(memoryFolder) < minFreeBytes {
 		t.Skip("there is no in-memory file system with enough room")
 	}
 	t.Setenv("TMPDIR", "")
@@ -98,8 +98,8 @@ func TestTemporaryFilesAreInMemory(t *testing.T) {
 	}); code != 7 {
 		t.Errorf("the exit code is %d, want 7", code)
 	}
-	if filepath.Dir(dir) != memory {
-		t.Errorf("temporary files are in %s, want a folder of %s", dir, memory)
+	if filepath.Dir(dir) != memoryFolder {
+		t.Errorf("temporary files are in %s, want a folder of %s", dir, memoryFolder)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is there after the tests: %v", dir, err)
@@ -127,15 +127,15 @@ func TestWithDatabase(t *testing.T) {
 func TestBindirIsAnOrder(t *testing.T) {
 	old := fakePostgres(t, "14.9")
 	t.Setenv("PG_BINDIR", old)
-	if _, err := installed(t.Context()); err == nil || !strings.Contains(err.Error(), "15 or newer") {
+	if _, err := newestInstalled(t.Context()); err == nil || !strings.Contains(err.Error(), "15 or newer") {
 		t.Errorf("PG_BINDIR of version 14: got %v, want a refusal that names version 15", err)
 	}
 	t.Setenv("PG_BINDIR", fakePostgres(t, "19beta1"))
-	if dir, err := installed(t.Context()); err != nil || dir != os.Getenv("PG_BINDIR") {
+	if dir, err := newestInstalled(t.Context()); err != nil || dir != os.Getenv("PG_BINDIR") {
 		t.Errorf("PG_BINDIR of version 19: got %q, %v", dir, err)
 	}
 	t.Setenv("PG_BINDIR", t.TempDir())
-	if _, err := installed(t.Context()); err == nil {
+	if _, err := newestInstalled(t.Context()); err == nil {
 		t.Error("an empty PG_BINDIR was accepted")
 	}
 }
@@ -144,7 +144,7 @@ func TestPathIsSearched(t *testing.T) {
 	dir := fakePostgres(t, "99.1")
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("PG_BINDIR", "")
-	if got, err := installed(t.Context()); err != nil || got != dir {
+	if got, err := newestInstalled(t.Context()); err != nil || got != dir {
 		t.Errorf("got %q, %v, want the highest version, %s", got, err, dir)
 	}
 }

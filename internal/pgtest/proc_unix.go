@@ -42,8 +42,8 @@ func serverAccount() (*account, error) {
 	return nil, fmt.Errorf("PostgreSQL refuses to run as root, and this machine has neither user postgres nor nobody: run the tests as another user")
 }
 
-// attributes returns the attributes of a child that runs as the account and dies with this process.
-func attributes(a *account) *syscall.SysProcAttr {
+// childAttributes returns the attributes of a child that runs as the account and dies with this process.
+func childAttributes(a *account) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{}
 	if a != nil {
 		attr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}

@@ -57,15 +57,15 @@ type Server struct {
 	password string
 	port     int // kept over restarts, so that clients can reconnect
 
-	mu     sync.Mutex // held while starting and stopping
-	proc   *process   // nil once stopped
-	ran    bool       // the server has run on its port before
-	frozen bool
+	mu       sync.Mutex // held while starting and stopping
+	proc     *process   // nil once stopped
+	hasRun   bool       // the server has run on its port before
+	isFrozen bool
 }
 
 // Start creates a cluster and starts a server, which runs until Close or until this process dies.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	bin, err := bindir(ctx)
+	bin, err := findPrograms(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
@@ -100,7 +100,7 @@ func (s *Server) configureAndStart(ctx context.Context, o Options) error {
 			return err
 		}
 		s.port = port
-		if err := os.WriteFile(s.data("postgresql.auto.conf"), s.config(o), 0o644); err != nil {
+		if err := os.WriteFile(s.dataPath("postgresql.auto.conf"), s.configText(o), 0o644); err != nil {
 			return err
 		}
 		err = s.Restart(ctx)
@@ -110,7 +110,7 @@ func (s *Server) configureAndStart(ctx context.Context, o Options) error {
 	}
 }
 
-func (s *Server) data(names ...string) string {
+func (s *Server) dataPath(names ...string) string {
 	return filepath.Join(append([]string{s.folder.path, "data"}, names...)...)
 }
 
@@ -127,7 +127,7 @@ func (s *Server) initdb(ctx context.Context) error {
 	}
 	// The socket is in a directory of this user, so it needs no password. TCP is open to every user of
 	// the machine, so it does.
-	cmd := s.command("initdb", "--pgdata", s.data(), "--username=postgres", "--pwfile", secret,
+	cmd := s.command("initdb", "--pgdata", s.dataPath(), "--username=postgres", "--pwfile", secret,
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -147,7 +147,7 @@ func (s *Server) initdb(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) config(o Options) []byte {
+func (s *Server) configText(o Options) []byte {
 	settings := map[string]string{
 		"listen_addresses":        "127.0.0.1",
 		"port":                    strconv.Itoa(s.port),
@@ -176,7 +176,7 @@ func (s *Server) config(o Options) []byte {
 func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, program), args...) // not CommandContext, because the server continues after ctx has ended
 	cmd.Dir = s.folder.path
-	cmd.SysProcAttr = attributes(s.account)
+	cmd.SysProcAttr = childAttributes(s.account)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PG") { // PGDATA, PGPORT and the like are not ours
 			cmd.Env = append(cmd.Env, v)

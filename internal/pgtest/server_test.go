@@ -166,7 +166,7 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 	if err := syscall.Kill(pid, 0); err != nil {
 		t.Fatalf("server %d does not run before the kill: %v", pid, err)
 	}
-	sweep(filepath.Dir(dir))
+	removeOrphans(filepath.Dir(dir))
 	if _, err := os.Stat(dir); err != nil {
 		t.Fatalf("a sweep took the folder of a running server: %v", err)
 	}
@@ -181,11 +181,11 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
-		sweep(filepath.Dir(dir))
+		removeOrphans(filepath.Dir(dir))
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			return
 		}
-		if err := waitPoll(ctx, nil); err != nil {
+		if err := sleepPollInterval(ctx, nil); err != nil {
 			t.Fatalf("%s was not swept: %v", dir, err)
 		}
 	}

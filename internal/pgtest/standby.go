@@ -22,10 +22,10 @@ func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
 	standby := &Server{bin: s.bin, account: s.account, folder: folder, base: s.base, password: s.password, options: s.options}
-	err = standby.copyOf(ctx, s)
+	err = standby.copyPrimary(ctx, s)
 	if err == nil {
 		standby.name = name
-		err = standby.configureAndStart(ctx, standby.following(s))
+		err = standby.configureAndStart(ctx, standby.standbyOptions(s))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: make standby %s: %w", name, err), standby.Close())
@@ -41,13 +41,13 @@ func (s *Server) Follow(ctx context.Context, primary *Server, name string) error
 		return fmt.Errorf("pgtest: make standby %s: the server is running: stop it first", name)
 	}
 	s.freeSharedMemory()
-	err := os.RemoveAll(s.data())
+	err := os.RemoveAll(s.dataPath())
 	if err == nil {
-		err = s.copyOf(ctx, primary)
+		err = s.copyPrimary(ctx, primary)
 	}
 	if err == nil {
 		s.name = name
-		err = os.WriteFile(s.data("postgresql.auto.conf"), s.config(s.following(primary)), 0o644)
+		err = os.WriteFile(s.dataPath("postgresql.auto.conf"), s.configText(s.standbyOptions(primary)), 0o644)
 	}
 	if err == nil {
 		err = s.Restart(ctx)
@@ -58,9 +58,9 @@ func (s *Server) Follow(ctx context.Context, primary *Server, name string) error
 	return nil
 }
 
-// copyOf copies the data of the running primary, and creates the file that marks a standby.
-func (s *Server) copyOf(ctx context.Context, primary *Server) error {
-	cmd := s.command("pg_basebackup", "--pgdata", s.data(), "--host", primary.folder.path, "--port", strconv.Itoa(primary.port),
+// copyPrimary copies the data of the running primary, and creates the file that marks a standby.
+func (s *Server) copyPrimary(ctx context.Context, primary *Server) error {
+	cmd := s.command("pg_basebackup", "--pgdata", s.dataPath(), "--host", primary.folder.path, "--port", strconv.Itoa(primary.port),
 		"--username", "postgres", "--checkpoint=fast", "--wal-method=stream", "--no-sync", "--no-manifest")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -77,11 +77,11 @@ func (s *Server) copyOf(ctx context.Context, primary *Server) error {
 	if p.err != nil {
 		return fmt.Errorf("pg_basebackup: %w\n%s", p.err, tail(out.Bytes()))
 	}
-	return os.WriteFile(s.data("standby.signal"), nil, 0o644)
+	return os.WriteFile(s.dataPath("standby.signal"), nil, 0o644)
 }
 
-// following returns the options of a standby of primary.
-func (s *Server) following(primary *Server) Options {
+// standbyOptions returns the options of a standby of primary.
+func (s *Server) standbyOptions(primary *Server) Options {
 	o := s.options
 	o.Settings = map[string]string{
 		"primary_conninfo": fmt.Sprintf("host=%s port=%d user=postgres application_name=%s", primary.folder.path, primary.port, s.name),
@@ -97,15 +97,15 @@ func (s *Server) following(primary *Server) Options {
 	return o
 }
 
-// Synchronous makes every commit of this server wait until the standbys with these names have written
+// RequireSynchronous makes every commit of this server wait until the standbys with these names have written
 // it to disk. The standbys need not be connected. Without names, commits wait for no standby.
-func (s *Server) Synchronous(ctx context.Context, names ...string) error {
+func (s *Server) RequireSynchronous(ctx context.Context, names ...string) error {
 	value := strings.Join(names, ",")
-	return s.tune(ctx, "synchronous_standby_names", value)
+	return s.changeSetting(ctx, "synchronous_standby_names", value)
 }
 
-// tune changes a setting of the running server, and waits until it is in effect.
-func (s *Server) tune(ctx context.Context, name, value string) error {
+// changeSetting changes a setting of the running server, and waits until it is in effect.
+func (s *Server) changeSetting(ctx context.Context, name, value string) error {
 	conn, err := pgx.Connect(ctx, s.URL())
 	if err != nil {
 		return err
@@ -125,19 +125,19 @@ func (s *Server) tune(ctx context.Context, name, value string) error {
 			_, err := conn.Exec(ctx, "CHECKPOINT")
 			return err
 		}
-		if err := waitPoll(ctx, nil); err != nil {
+		if err := sleepPollInterval(ctx, nil); err != nil {
 			return err
 		}
 	}
 }
 
-// CaughtUp waits until the standby called name has written the whole WAL of this server to disk.
-func (s *Server) CaughtUp(ctx context.Context, name string) error {
-	return s.untilTrue(ctx, "SELECT coalesce(bool_or(flush_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication WHERE application_name = $1", name)
+// WaitUntilCaughtUp waits until the standby called name has written the whole WAL of this server to disk.
+func (s *Server) WaitUntilCaughtUp(ctx context.Context, name string) error {
+	return s.waitUntilTrue(ctx, "SELECT coalesce(bool_or(flush_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication WHERE application_name = $1", name)
 }
 
-// untilTrue repeats the query until it returns true.
-func (s *Server) untilTrue(ctx context.Context, query string, args ...any) error {
+// waitUntilTrue repeats the query until it returns true.
+func (s *Server) waitUntilTrue(ctx context.Context, query string, args ...any) error {
 	conn, err := pgx.Connect(ctx, s.URL())
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *Server) untilTrue(ctx context.Context, query string, args ...any) error
 		if err := conn.QueryRow(ctx, query, args...).Scan(&yes); err != nil || yes {
 			return err
 		}
-		if err := waitPoll(ctx, nil); err != nil {
+		if err := sleepPollInterval(ctx, nil); err != nil {
 			return err
 		}
 	}
@@ -173,10 +173,10 @@ func (s *Server) Promote(ctx context.Context) error {
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.running() {
+	if !s.isRunning() {
 		return errDown
 	}
-	s.frozen = true
+	s.isFrozen = true
 	pid := s.proc.cmd.Process.Pid
 	if err := stopProcess(pid); err != nil { // first, so that it starts no further processes
 		return fmt.Errorf("pgtest: freeze: %w", err)
@@ -191,15 +191,15 @@ func (s *Server) Freeze() error {
 func (s *Server) Thaw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.thaw()
+	return s.thawLocked()
 }
 
-// thaw is Thaw for callers that hold s.mu.
-func (s *Server) thaw() error {
-	if !s.frozen || !s.running() {
+// thawLocked is Thaw for callers that hold s.mu.
+func (s *Server) thawLocked() error {
+	if !s.isFrozen || !s.isRunning() {
 		return nil
 	}
-	s.frozen = false
+	s.isFrozen = false
 	pid := s.proc.cmd.Process.Pid
 	for _, child := range children(pid) {
 		_ = continueProcess(child) // fails only if the process has ended

@@ -36,7 +36,7 @@ func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 	primary, standby := pair(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if err := primary.Synchronous(ctx, "second"); err != nil {
+	if err := primary.RequireSynchronous(ctx, "second"); err != nil {
 		t.Fatal(err)
 	}
 	query(t, primary.URL(), "CREATE TABLE here AS SELECT 1 AS n")
@@ -52,7 +52,7 @@ func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	query(t, primary.URL(), "INSERT INTO here VALUES (3)")
-	if err := primary.CaughtUp(ctx, "second"); err != nil {
+	if err := primary.WaitUntilCaughtUp(ctx, "second"); err != nil {
 		t.Fatal(err)
 	}
 	if err := primary.Kill9(); err != nil {
@@ -78,7 +78,7 @@ func TestFormerPrimaryFollows(t *testing.T) {
 	query(t, primary.URL(), "CREATE TABLE here AS SELECT 1 AS n")
 	hosts, url := Sockets(primary, standby), primary.URL()
 	for range 2 { // there and back
-		if err := primary.CaughtUp(ctx, standby.name); err != nil {
+		if err := primary.WaitUntilCaughtUp(ctx, standby.name); err != nil {
 			t.Fatal(err)
 		}
 		if err := primary.Kill9(); err != nil {
@@ -91,7 +91,7 @@ func TestFormerPrimaryFollows(t *testing.T) {
 			t.Fatal(err)
 		}
 		primary, standby = standby, primary
-		if err := primary.Synchronous(ctx, "former"); err != nil {
+		if err := primary.RequireSynchronous(ctx, "former"); err != nil {
 			t.Fatal(err)
 		}
 		query(t, hosts, "INSERT INTO here VALUES (2)") // the URL leads to the new primary

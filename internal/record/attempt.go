@@ -33,10 +33,10 @@ type Failures struct {
 	Workflow string `json:"workflow,omitempty"`
 }
 
-// FailuresOf decodes the record of a row. The row itself holds the error of the last attempt while there
-// is one, and FailuresOf adds it. For a record that does not decode it returns an empty one, because the
+// DecodeFailures decodes the record of a row. The row itself holds the error of the last attempt while there
+// is one, and DecodeFailures adds it. For a record that does not decode it returns an empty one, because the
 // record is mostly for display.
-func FailuresOf(s *store.Step) (f Failures) {
+func DecodeFailures(s *store.Step) (f Failures) {
 	if len(s.Failures) == 0 || json.Unmarshal(s.Failures, &f) != nil {
 		return Failures{}
 	}
@@ -91,10 +91,10 @@ func (a *FailedAttempt) stored(bare bool) *FailedAttempt {
 	} else if a.Error != nil {
 		f := *a.Error
 		f.Stack = "" // the stack is in the log
-		if f.Message = Tidy(f.Message); len(f.Message) > mostFailureText {
-			f.Message = Tidy(f.Message[:mostFailureText]) + " (cut)"
+		if f.Message = StorableText(f.Message); len(f.Message) > mostFailureText {
+			f.Message = StorableText(f.Message[:mostFailureText]) + " (cut)"
 		}
-		f.Type = Tidy(f.Type)
+		f.Type = StorableText(f.Type)
 		own.Error = &f
 	}
 	return &own

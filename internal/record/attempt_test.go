@@ -24,7 +24,7 @@ func TestFailuresKeepFirstAndLast(t *testing.T) {
 		if strings.Contains(string(row.Failures), "three") == rowHasError {
 			t.Errorf("the row holds the last error: %v, and the record is %s", rowHasError, row.Failures)
 		}
-		read := FailuresOf(row)
+		read := DecodeFailures(row)
 		if read.First.Error.Message != "one" || read.First.Error.Stack != "" || read.Latest().Attempt != 3 || read.Latest().Error.Message != "three" {
 			t.Errorf("read %+v, then %+v", read.First, read.Latest())
 		}
@@ -39,7 +39,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	var f Failures
 	f.Add(&FailedAttempt{Attempt: 1, Error: &Failure{Message: strings.Repeat("é\x00\xff", naming.MaxText)}})
 	b := f.Encode(false)
-	if read := FailuresOf(&store.Step{Failures: b}); len(b) > 4*mostFailureText || read.First == nil || !strings.HasSuffix(read.First.Error.Message, "(cut)") {
+	if read := DecodeFailures(&store.Step{Failures: b}); len(b) > 4*mostFailureText || read.First == nil || !strings.HasSuffix(read.First.Error.Message, "(cut)") {
 		t.Errorf("the record has %d bytes, and was read as %+v", len(b), read.First)
 	}
 }
@@ -47,7 +47,7 @@ func TestFailuresAreBounded(t *testing.T) {
 // TestUnreadableFailures checks that a record which does not decode is read as an empty one.
 func TestUnreadableFailures(t *testing.T) {
 	for _, b := range []string{"{", "[]", `{"first":1}`} {
-		if f := FailuresOf(&store.Step{Failures: []byte(b)}); !reflect.DeepEqual(f, Failures{}) {
+		if f := DecodeFailures(&store.Step{Failures: []byte(b)}); !reflect.DeepEqual(f, Failures{}) {
 			t.Errorf("%q was read as %+v", b, f)
 		}
 	}

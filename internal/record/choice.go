@@ -36,9 +36,9 @@ func DecodeChoice(b []byte) (c Choice, err error) {
 	return c, json.Unmarshal(b, &c)
 }
 
-// ChoiceOf returns the record of a choice. It returns nil if the row is none that has an outcome, or if it does not decode: the replay
+// DecodeChoiceStep returns the record of a choice. It returns nil if the row is none that has an outcome, or if it does not decode: the replay
 // of the choice reports that.
-func ChoiceOf(row *store.Step) *Choice {
+func DecodeChoiceStep(row *store.Step) *Choice {
 	if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
 		return nil
 	}
@@ -62,8 +62,8 @@ func (c *Choice) Winners() (names []string) {
 // Encode returns the record.
 func (c *Choice) Encode() ([]byte, error) { return json.Marshal(c) }
 
-// DecidedBy adds the deciders to a choice that is made now: the winners, or the branch that failed.
-func (c *Choice) DecidedBy(branches []int) {
+// SetDeciders adds the deciders to a choice that is made now: the winners, or the branch that failed.
+func (c *Choice) SetDeciders(branches []int) {
 	if c.Wanted == 0 {
 		c.Failed = branches
 	} else {

@@ -41,7 +41,7 @@ func TestDeciders(t *testing.T) {
 func TestChoiceRoundTrip(t *testing.T) {
 	for _, made := range []Choice{{Of: []string{"a", "b"}, Wanted: 2}, {Of: []string{"a", "b"}}} {
 		branches := []int{1}
-		made.DecidedBy(branches)
+		made.SetDeciders(branches)
 		made.Ended, made.Returned = []string{"a"}, []string{"b"}
 		b, err := made.Encode()
 		if err != nil {

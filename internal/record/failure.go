@@ -48,9 +48,9 @@ type Failure struct {
 
 	CauseType string `json:"-"` // for a run: the Go type of the error of the Step; it is not recorded here, but as the key of the failure
 
-	Left      bool  `json:"-"` // the call can do nothing more; see ErrEffectInterrupted
-	Suspended bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
-	Held      error `json:"-"` // why the database did not commit a transaction whose function succeeded
+	CallIsOver  bool  `json:"-"` // the call can do nothing more; see ErrEffectInterrupted
+	Suspended   bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
+	CommitError error `json:"-"` // why the database did not commit a transaction whose function succeeded
 
 	// These fields are set for a child that did not complete.
 	Run      string `json:"run,omitempty"` // UUID of the child
@@ -91,7 +91,7 @@ func (f *Failure) AddStep(name string) {
 // error must never make its row unwritable.
 func (f *Failure) Encode() []byte {
 	clean := *f
-	clean.Message, clean.Stack, clean.Type = Tidy(f.Message), Tidy(f.Stack), Tidy(f.Type)
+	clean.Message, clean.Stack, clean.Type = StorableText(f.Message), StorableText(f.Stack), StorableText(f.Type)
 	b, err := json.Marshal(&clean)
 	if err != nil { // cannot happen: every field is tidy text or a number
 		b = []byte(`{"message":"the failure could not be encoded"}`)
@@ -119,11 +119,11 @@ func (f *Failure) ErrorType() string {
 	if len(f.Codes) > 0 {
 		return f.Codes[0]
 	}
-	return cmp.Or(f.Type, telemetry.Other)
+	return cmp.Or(f.Type, telemetry.OtherLabel)
 }
 
-// Tidy returns the text as a row holds it: valid UTF-8 without NUL, and cut after naming.MaxText bytes.
-func Tidy(s string) string {
+// StorableText returns the text as a row holds it: valid UTF-8 without NUL, and cut after naming.MaxText bytes.
+func StorableText(s string) string {
 	if len(s) > naming.MaxText {
 		s = s[:naming.MaxText] + " (cut)"
 	}

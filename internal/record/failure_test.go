@@ -43,7 +43,7 @@ func FuzzFailure(f *testing.F) {
 			t.Fatalf("the record has %d bytes, valid UTF-8: %v", len(b), utf8.Valid(b))
 		}
 		read := DecodeFailure(b)
-		if read.Message != Tidy(message) || read.Attempts != attempts || !slices.Equal(read.Codes, failure.Codes) || read.Step != failure.Step {
+		if read.Message != StorableText(message) || read.Attempts != attempts || !slices.Equal(read.Codes, failure.Codes) || read.Step != failure.Step {
 			t.Errorf("%+v was read as %+v", failure, read)
 		}
 		if utf8.ValidString(message) && len(message) <= naming.MaxText && !strings.Contains(message, "\x00") && read.Message != message {

@@ -40,8 +40,8 @@ func (r *Renewal) NewStep(run uuid.UUID, epoch store.Epoch, now time.Time) store
 	}
 }
 
-// RenewalOf returns the record in a history. Without one it returns that of a first generation.
-func RenewalOf(history []store.Step) (Renewal, error) {
+// FindRenewal returns the record in a history. Without one it returns that of a first generation.
+func FindRenewal(history []store.Step) (Renewal, error) {
 	for i := range history {
 		if history[i].Kind == store.KindRenewal {
 			return DecodeRenewal(history[i].Output)
@@ -59,17 +59,19 @@ func IsPlainRenewal(row store.Step) bool {
 	return err == nil && len(r.Since) == 0
 }
 
-// IsRepair reports whether a repair has changed the history of the generation.
-func (r *Renewal) IsRepair() bool { return r.Generation > max(r.All, 1) }
+// HasRepair reports whether a repair has changed the history of the generation.
+func (r *Renewal) HasRepair() bool { return r.Generation > max(r.All, 1) }
 
 // NewRepairMark returns a checkpoint that only says that a repair has changed the history.
 func NewRepairMark(run uuid.UUID, epoch store.Epoch, at time.Time) store.Step {
 	return (&Renewal{Generation: 2}).NewStep(run, epoch, at)
 }
 
-// Suffix returns what the idempotency key of a step has at its end, in addition to the run and the step: "#" and the number of
+// IdempotencyKeySuffix returns what the idempotency key of a step has at its end, in addition to the run and the step: "#" and the number of
 // the generation since which the step has this key, or nothing. name is as people see it.
-func (r *Renewal) Suffix(name string) string { return generationSuffix(max(r.All, r.Since[name])) }
+func (r *Renewal) IdempotencyKeySuffix(name string) string {
+	return generationSuffix(max(r.All, r.Since[name]))
+}
 
 // Receiver returns what the row of a signal shows as its receiver; see [store.ReceiveWrite]. name is the name of the step.
 func (r *Renewal) Receiver(name string) string {

@@ -13,25 +13,25 @@ import (
 func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
 	for i := range p.History {
 		row := &p.History[i]
-		if c := record.ChoiceOf(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
-			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, prefixOf(c.Of[i]))
+		if c := record.DecodeChoiceStep(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
+			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, branchPrefix(c.Of[i]))
 		}) {
-			p.drop(row)
+			p.dropCheckpoint(row)
 		}
 	}
 }
 
-// reviveLosers notes which branches the dropped choices had ended, unless a choice that is kept ended them too. It drops the calls in
+// reviveEndedBranches notes which branches the dropped choices had ended, unless a choice that is kept ended them too. It drops the calls in
 // them that failed after the choice began: their contexts may have ended because of it.
-func (p *plan) reviveLosers() {
+func (p *plan) reviveEndedBranches() {
 	for changed := true; changed; { // a call that is dropped here may have decided a further choice
 		changed = false
-		p.revived = p.revived[:0]
+		p.revivedPrefixes = p.revivedPrefixes[:0]
 		var stayEnded []string
 		since := make(map[string]*store.Step) // the first choice that ended the branch
 		for i := range p.History {
 			row := &p.History[i]
-			c := record.ChoiceOf(row)
+			c := record.DecodeChoiceStep(row)
 			switch {
 			case c == nil:
 			case !p.dropped[row.Name]:
@@ -48,15 +48,15 @@ func (p *plan) reviveLosers() {
 			if slices.Contains(stayEnded, branch) {
 				continue
 			}
-			prefix := prefixOf(branch)
-			p.revived = append(p.revived, prefix)
+			prefix := branchPrefix(branch)
+			p.revivedPrefixes = append(p.revivedPrefixes, prefix)
 			for i := range p.History {
 				row := &p.History[i]
-				_, isOpen := p.reopened[row.Name]
-				_, hasValue := p.valued[row.Name]
+				_, isOpen := p.reopenedCalls[row.Name]
+				_, hasValue := p.callsWithValue[row.Name]
 				if row.Status == store.StepFailed && strings.HasPrefix(row.Name, prefix) && !p.dropped[row.Name] && !isOpen && !hasValue && !row.EndedAt.Before(choice.StartedAt) {
 					p.dropChoicesDecidedBy(row)
-					p.drop(row)
+					p.dropCheckpoint(row)
 					changed = true
 				}
 			}
@@ -64,10 +64,10 @@ func (p *plan) reviveLosers() {
 	}
 }
 
-// prefixOf returns the prefix of the names in a branch.
-func prefixOf(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
+// branchPrefix returns the prefix of the names in a branch.
+func branchPrefix(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
 
 // isRevived reports whether the call is in a branch that a dropped choice had ended.
 func (p *plan) isRevived(name string) bool {
-	return slices.ContainsFunc(p.revived, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc(p.revivedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

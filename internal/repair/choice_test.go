@@ -25,10 +25,10 @@ func TestADroppedChoiceRevivesItsLosers(t *testing.T) {
 	for what, repair := range map[string]func(h *history, q *Request) (*Result, error){
 		"fork": func(h *history, q *Request) (*Result, error) {
 			q.From = "price"
-			return Fork(&h.Subject, q, nil)
+			return PlanFork(&h.RunToRepair, q, nil)
 		},
 		"override": func(h *history, q *Request) (*Result, error) {
-			return Override(&h.Subject, q, "price", []byte(`1`))
+			return PlanOverride(&h.RunToRepair, q, "price", []byte(`1`))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -40,15 +40,15 @@ func TestADroppedChoiceRevivesItsLosers(t *testing.T) {
 			} else {
 				want(t, "dropped", r.Detail.Dropped, "slow/kid", "slow/torn", "first")
 			}
-			if len(r.Repair.Detach) != 1 || r.Repair.Detach[0] != h.Children[0].UUID {
-				t.Errorf("detached %v, want the cancelled child of the loser", r.Repair.Detach)
+			if len(r.Repair.DetachedChildren) != 1 || r.Repair.DetachedChildren[0] != h.Children[0].UUID {
+				t.Errorf("detached %v, want the cancelled child of the loser", r.Repair.DetachedChildren)
 			}
 		})
 	}
 	h := raced(t)
 	q := laterRequest()
 	q.From = "price"
-	_, d, err := Copy(&h.Subject, q, nil)
+	_, d, err := CopyHistory(&h.RunToRepair, q, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,6 @@ func TestABranchThatAnotherChoiceEndedStaysEnded(t *testing.T) {
 	h.History[6].Seq = 1
 	q := laterRequest()
 	q.From = "price"
-	r := done(t)(Fork(&h.Subject, q, nil))
+	r := done(t)(PlanFork(&h.RunToRepair, q, nil))
 	want(t, "dropped", r.Detail.Dropped, "price", "first")
 }

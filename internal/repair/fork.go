@@ -17,34 +17,34 @@ import (
 // errForkFrom is returned for a fork that does not say from which step.
 var errForkFrom = errors.New("a fork begins at a step, or at the end")
 
-// Fork decides how the next generation of a run begins with a copy of its history up to a step, in which some calls have
+// PlanFork decides how the next generation of a run begins with a copy of its history up to a step, in which some calls have
 // other values. The keys of values are stored names.
-func Fork(s *Subject, q *Request, values map[string][]byte) (*Result, error) {
-	p, err := planFork(s, q, values)
+func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, error) {
+	p, err := newForkPlan(s, q, values)
 	if err == nil {
-		err = p.checkGoesForward()
+		err = p.checkNotCompensating()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return p.complete(), nil
+	return p.finishPlan(), nil
 }
 
-// Copy returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
+// CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
 // what has an outcome: calls that wait are made again, and so are their children. The keys of steps are those of the other
 // run, so all of them are new. Calls that began after one that is made again, or has another value, lose the mark of the goroutine
 // that made them, because they need not be made any more. The caller sets Run and Epoch.
-func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
-	p, err := planFork(s, q, values)
+func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
+	p, err := newForkPlan(s, q, values)
 	if err != nil {
 		return nil, d, err
 	}
-	p.reviveLosers()
+	p.reviveEndedBranches()
 	p.dropEnd()
 	changed := int32(math.MaxInt32) // the sequence number of the first call that is not copied as it is
 	for i := range p.History {
 		row := p.History[i]
-		valued, hasValue := p.valued[row.Name]
+		valued, hasValue := p.callsWithValue[row.Name]
 		switch {
 		case row.Kind == store.KindRenewal || row.Kind == store.KindFailure:
 			continue
@@ -69,18 +69,18 @@ func Copy(s *Subject, q *Request, values map[string][]byte) (steps []store.Step,
 	return steps, d, nil
 }
 
-func planFork(s *Subject, q *Request, values map[string][]byte) (*plan, error) {
+func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, error) {
 	p := newPlan(s, q)
 	switch {
 	case q.From != "":
-		if err := p.dropFrom(); err != nil {
+		if err := p.dropFromRequestedCall(); err != nil {
 			return nil, err
 		}
 	case !q.FromEnd:
 		return nil, fmt.Errorf("%w: %w", ErrFromRequired, errForkFrom)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		row, err := p.call(name)
+		row, err := p.findCall(name)
 		if err == nil {
 			err = p.setValue(row, values[name])
 		}
@@ -91,8 +91,8 @@ func planFork(s *Subject, q *Request, values map[string][]byte) (*plan, error) {
 	return p, nil
 }
 
-// Timeout returns the duration of the run's timeout, or zero. It counts from the last repair that has begun it anew.
-func Timeout(r *store.Run, renewal *record.Renewal) time.Duration {
+// RunTimeout returns the duration of the run's timeout, or zero. It counts from the last repair that has begun it anew.
+func RunTimeout(r *store.Run, renewal *record.Renewal) time.Duration {
 	if r.Deadline.IsZero() {
 		return 0
 	}

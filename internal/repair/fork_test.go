@@ -14,8 +14,8 @@ func TestAForkBeginsAtAStepWithOtherValues(t *testing.T) {
 	h := failedRun(t, "", "step a completed", "step b completed", "step c completed", "receive go started").live()
 	q := laterRequest()
 	q.From = "b"
-	r := done(t)(Fork(&h.Subject, q, map[string][]byte{"a": []byte(`1`), "b": []byte(`2`)}))
-	want(t, "kept", shown(r.Repair.Keep))
+	r := done(t)(PlanFork(&h.RunToRepair, q, map[string][]byte{"a": []byte(`1`), "b": []byte(`2`)}))
+	want(t, "kept", shown(r.Repair.KeptSteps))
 	want(t, "written", writtenCalls(r), "a completed 1", "b completed 2")
 	want(t, "dropped", r.Detail.Dropped, "c", "go")
 	want(t, "renewed", r.Detail.Renewed, "c")
@@ -28,10 +28,10 @@ func TestAForkBeginsAtAStepWithOtherValues(t *testing.T) {
 		"from no step":        {Request{From: "x"}, nil, ErrNoStep},
 		"a value for no step": {Request{FromEnd: true}, map[string][]byte{"x": nil}, ErrNoStep},
 	} {
-		if _, err := Fork(&h.Subject, &c.q, c.values); !errors.Is(err, c.want) {
+		if _, err := PlanFork(&h.RunToRepair, &c.q, c.values); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
-		if _, _, err := Copy(&h.Subject, &c.q, c.values); !errors.Is(err, c.want) {
+		if _, _, err := CopyHistory(&h.RunToRepair, &c.q, c.values); !errors.Is(err, c.want) {
 			t.Errorf("a copy %s: %v, want %v", what, err, c.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestACopyHasOnlyOutcomes(t *testing.T) {
 	h := failedRun(t, "no", "step a completed", "sleep nap completed", "step no failed", "child kid completed", "child live started", "step flaky backoff", "receive go started",
 		"failure "+naming.Display(store.EndRecordName)+" failed", "compensation undo completed")
 	h.Run.Status = store.Cancelled
-	steps, d, err := Copy(&h.Subject, &Request{FromEnd: true, Now: start.Add(time.Hour)}, map[string][]byte{"go": []byte(`"x"`)})
+	steps, d, err := CopyHistory(&h.RunToRepair, &Request{FromEnd: true, Now: start.Add(time.Hour)}, map[string][]byte{"go": []byte(`"x"`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +62,10 @@ func TestACopyHasOnlyOutcomes(t *testing.T) {
 
 func TestTheTimeoutOfARun(t *testing.T) {
 	r := &store.Run{CreatedAt: start}
-	if d := Timeout(r, new(record.Renewal)); d != 0 {
+	if d := RunTimeout(r, new(record.Renewal)); d != 0 {
 		t.Errorf("without a deadline: %v", d)
 	}
-	if r.Deadline = start.Add(time.Minute); Timeout(r, new(record.Renewal)) != time.Minute {
-		t.Errorf("%v", Timeout(r, new(record.Renewal)))
+	if r.Deadline = start.Add(time.Minute); RunTimeout(r, new(record.Renewal)) != time.Minute {
+		t.Errorf("%v", RunTimeout(r, new(record.Renewal)))
 	}
 }

@@ -20,7 +20,7 @@ func RecordedShape(steps []store.Step) (*graph.Shape, int, error) {
 		if s.Kind != store.KindGraph || s.Status != store.StepCompleted {
 			continue
 		}
-		if n := graph.RevisionOf(s.Name); n > revision {
+		if n := graph.ShapeRevision(s.Name); n > revision {
 			revision, at = n, i
 		}
 	}
@@ -40,9 +40,9 @@ func (p *plan) shape() *graph.Shape {
 	return shape
 }
 
-// dropFromNode drops the calls of the node that the request names, and those of all nodes downstream. It reports false if the run has
+// dropNodeAndDownstream drops the calls of the node that the request names, and those of all nodes downstream. It reports false if the run has
 // no such node.
-func (p *plan) dropFromNode() bool {
+func (p *plan) dropNodeAndDownstream() bool {
 	shape := p.shape()
 	if shape == nil || shape.Index(p.request.From) < 0 {
 		return false
@@ -66,7 +66,7 @@ func (p *plan) dropAfterCall(call *store.Step) bool {
 		row := &p.History[i]
 		isLater := !isItem && row.Seq > call.Seq && strings.HasPrefix(row.Name, node+naming.Separator)
 		if isLater || strings.HasPrefix(row.Name, call.Name+naming.Separator) {
-			p.drop(row)
+			p.dropCheckpoint(row)
 		}
 	}
 	for _, downstream := range shape.Downstream(node) {
@@ -81,20 +81,20 @@ func (p *plan) dropAfterCall(call *store.Step) bool {
 func (p *plan) dropNode(node string) {
 	for i := range p.History {
 		if row := &p.History[i]; strings.HasPrefix(row.Name, node+naming.Separator) {
-			p.drop(row)
+			p.dropCheckpoint(row)
 		}
 	}
 }
 
-// dropAffected drops the calls of the nodes for which something else follows if the failed call succeeds: nodes that ran after the
+// dropAffectedNodes drops the calls of the nodes for which something else follows if the failed call succeeds: nodes that ran after the
 // failure, or that recorded that they are skipped because of it.
-func (p *plan) dropAffected(failed *store.Step) {
+func (p *plan) dropAffectedNodes(failed *store.Step) {
 	node, _, _ := strings.Cut(failed.Name, naming.Separator)
 	shape := p.shape()
 	if shape == nil || shape.Index(node) < 0 {
 		return
 	}
-	for _, affected := range shape.Affected(node, p.winners) {
+	for _, affected := range shape.AffectedByFailure(node, p.winners) {
 		if affected != node {
 			p.dropNode(affected)
 		}
@@ -103,11 +103,11 @@ func (p *plan) dropAffected(failed *store.Step) {
 
 // winners returns the nodes that won a choice of the node, or nil if it is not recorded.
 func (p *plan) winners(node string, choice int) (won []string) {
-	row := p.history[node+naming.Separator+graph.ChoiceName(choice)]
+	row := p.historyByName[node+naming.Separator+graph.ChoiceName(choice)]
 	if row == nil {
 		return nil
 	}
-	if c := record.ChoiceOf(row); c != nil {
+	if c := record.DecodeChoiceStep(row); c != nil {
 		for _, name := range c.Winners() {
 			won = append(won, naming.ParseDisplay(name))
 		}

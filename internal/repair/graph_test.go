@@ -21,7 +21,7 @@ func drawn(t *testing.T, failedStep string, calls ...string) *history {
 		{Name: "other", Kind: graph.KindStep},
 		{Name: "late", Kind: graph.KindStep, After: []string{"left"}},
 		{Name: "any", Kind: graph.KindStep, Choices: []graph.Choice{{Of: []string{"left", "right"}, K: 1, Keep: true}}},
-		{Name: "join", Kind: graph.KindStep, Needs: []string{"left", "right"}, Unmet: graph.Run},
+		{Name: "join", Kind: graph.KindStep, Needs: []string{"left", "right"}, Unmet: graph.UnmetRuns},
 	}}
 	h.History[0].Kind = store.KindGraph
 	h.History[0].Output, _ = shape.Encode()
@@ -50,9 +50,9 @@ func TestAForkFromANodeFollowsTheEdges(t *testing.T) {
 		h := drawn(t, "", all...).live()
 		q := laterRequest()
 		q.From = from
-		r := done(t)(Fork(&h.Subject, q, nil))
+		r := done(t)(PlanFork(&h.RunToRepair, q, nil))
 		want(t, "dropped from "+from, r.Detail.Dropped, dropped...)
-		_, d, err := Copy(&h.Subject, q, nil)
+		_, d, err := CopyHistory(&h.RunToRepair, q, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestARepairFromACallOfANodeFollowsTheEdges(t *testing.T) {
 		h := drawn(t, "", calls...).live()
 		q := laterRequest()
 		q.From = naming.ParseDisplay(from)
-		r := done(t)(Fork(&h.Subject, q, nil))
+		r := done(t)(PlanFork(&h.RunToRepair, q, nil))
 		want(t, "dropped from "+from, r.Detail.Dropped, dropped...)
 		if from == "left/delay" || from == "right/each" {
 			continue // they have no value
@@ -88,7 +88,7 @@ func TestARepairFromACallOfANodeFollowsTheEdges(t *testing.T) {
 				h.History[i].Output = []byte("1")
 			}
 		}
-		r = done(t)(Override(&h.Subject, laterRequest(), q.From, []byte("2")))
+		r = done(t)(PlanOverride(&h.RunToRepair, laterRequest(), q.From, []byte("2")))
 		want(t, "dropped by an override of "+from, r.Detail.Dropped, slices.DeleteFunc(slices.Clone(dropped), func(name string) bool { return name == from })...)
 	}
 }

@@ -52,8 +52,8 @@ type StateError struct{ Detail string }
 
 func (e *StateError) Error() string { return e.Detail }
 
-// Subject is a run that is repaired. Nothing of it changes until the repair is applied.
-type Subject struct {
+// RunToRepair is a run that is repaired. Nothing of it changes until the repair is applied.
+type RunToRepair struct {
 	Run        *store.Run   // with its error
 	History    []store.Step // in the order in which the calls began
 	Children   []*store.Run // whose parent is the run
@@ -62,88 +62,88 @@ type Subject struct {
 
 // Request is what a repair wants of one run.
 type Request struct {
-	From    string // the stored name of a call: it and all calls that began later are dropped
-	FromEnd bool   // all calls are kept
-	Paused  bool   // a run above is paused
-	Retries int32  // the new generation's; see record.Renewal
-	Now     time.Time
-	Nonce   uint32
+	From              string // the stored name of a call: it and all calls that began later are dropped
+	FromEnd           bool   // all calls are kept
+	HasPausedAncestor bool   // a run above is paused
+	Retries           int32  // the new generation's; see record.Renewal
+	Now               time.Time
+	Nonce             uint32
 }
 
 // Result is what a repair does to one run.
 type Result struct {
-	Repair store.RunRepair
-	Detail record.RepairDetail
-	Cancel []uuid.UUID // live children to cancel
-	Failed []uuid.UUID // the children that have to be retried with the run; their calls wait for them again
+	Repair           store.RunRepair
+	Detail           record.RepairDetail
+	ChildrenToCancel []uuid.UUID // live children to cancel
+	ChildrenToRetry  []uuid.UUID // the children that have to be retried with the run; their calls wait for them again
 }
 
-// Retry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
+// PlanRetry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
 // checkpoints that the run's failure names.
-func Retry(s *Subject, q *Request) (*Result, error) {
+func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 	p := newPlan(s, q)
 	switch {
 	case q.From != "":
-		if err := p.dropFrom(); err != nil {
+		if err := p.dropFromRequestedCall(); err != nil {
 			return nil, err
 		}
 	case q.FromEnd:
 	default:
-		if err := p.dropFailure(); err != nil {
+		if err := p.dropStepsOfFailure(); err != nil {
 			return nil, err
 		}
 	}
-	return p.complete(), nil
+	return p.finishPlan(), nil
 }
 
 type plan struct {
-	*Subject
-	request  *Request
-	history  map[string]*store.Step
-	dropped  map[string]bool
-	renewed  map[string]bool
-	reopened map[string]store.Step // calls that wait for their children again
-	valued   map[string]store.Step // calls that get a value
-	revived  []string              // prefixes of branches that a dropped choice had ended
-	out      Result
+	*RunToRepair
+	request         *Request
+	historyByName   map[string]*store.Step
+	dropped         map[string]bool
+	renewedKeys     map[string]bool
+	reopenedCalls   map[string]store.Step // calls that wait for their children again
+	callsWithValue  map[string]store.Step // calls that get a value
+	revivedPrefixes []string              // prefixes of branches that a dropped choice had ended
+	result          Result
 }
 
-func newPlan(s *Subject, q *Request) *plan {
+func newPlan(s *RunToRepair, q *Request) *plan {
 	p := &plan{
-		Subject: s, request: q, history: make(map[string]*store.Step, len(s.History)), dropped: make(map[string]bool),
-		renewed: make(map[string]bool), reopened: make(map[string]store.Step), valued: make(map[string]store.Step),
+		RunToRepair: s, request: q, historyByName: make(map[string]*store.Step, len(s.History)), dropped: make(map[string]bool),
+		renewedKeys: make(map[string]bool), reopenedCalls: make(map[string]store.Step), callsWithValue: make(map[string]store.Step),
 	}
 	for i := range s.History {
-		p.history[s.History[i].Name] = &s.History[i]
+		p.historyByName[s.History[i].Name] = &s.History[i]
 	}
 	return p
 }
 
-// isInternal reports whether the checkpoint is no call of the user.
-func isInternal(row *store.Step) bool {
+// isInternalRecord reports whether the checkpoint is no call of the user.
+func isInternalRecord(row *store.Step) bool {
 	return row.Kind == store.KindFailure || row.Kind == store.KindRenewal
 }
 
-// call returns the recorded call with the name.
-func (p *plan) call(name string) (*store.Step, error) {
-	row := p.history[name]
-	if row == nil || isInternal(row) || row.Kind == store.KindCompensation {
+// findCall returns the recorded call with the name.
+func (p *plan) findCall(name string) (*store.Step, error) {
+	row := p.historyByName[name]
+	if row == nil || isInternalRecord(row) || row.Kind == store.KindCompensation {
 		return nil, fmt.Errorf("%w: %q is not in its history", ErrNoStep, naming.Display(name))
 	}
 	return row, nil
 }
 
-// dropFrom drops the call that the request names, and all that began later; in a graph, what depends on the call. There the request can also
+// dropFromRequestedCall drops the call that the request names, and all that began later; in a graph, what depends on the call. There the request can also
 // name a node.
-func (p *plan) dropFrom() error {
-	if p.history[p.request.From] == nil && p.dropFromNode() {
+func (p *plan) dropFromRequestedCall() error {
+	if p.historyByName[p.request.From] == nil && p.dropNodeAndDownstream() {
 		return nil
 	}
-	from, err := p.call(p.request.From)
+	from, err := p.findCall(p.request.From)
 	if err != nil {
 		return err
 	}
-	p.drop(from)
+	p.dropCheckpoint(from)
 	p.dropAfter(from)
 	return nil
 }
@@ -153,34 +153,34 @@ func (p *plan) dropAfter(call *store.Step) {
 	if p.dropAfterCall(call) {
 		return
 	}
-	for _, row := range p.history {
+	for _, row := range p.historyByName {
 		if row.Seq > call.Seq {
-			p.drop(row)
+			p.dropCheckpoint(row)
 		}
 	}
 }
 
-// drop drops a checkpoint.
-func (p *plan) drop(row *store.Step) {
+// dropCheckpoint drops a checkpoint.
+func (p *plan) dropCheckpoint(row *store.Step) {
 	p.dropped[row.Name] = true
-	if row.Status == store.StepCompleted && hasKey(row.Kind) {
-		p.renewed[row.Name] = true
+	if row.Status == store.StepCompleted && hasIdempotencyKey(row.Kind) {
+		p.renewedKeys[row.Name] = true
 	}
 }
 
-// hasKey reports whether calls of the kind have idempotency keys.
-func hasKey(k store.Kind) bool {
+// hasIdempotencyKey reports whether calls of the kind have idempotency keys.
+func hasIdempotencyKey(k store.Kind) bool {
 	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
 }
 
-// dropFailure drops the failed checkpoints that the run's failure names, and undone steps.
-func (p *plan) dropFailure() error {
+// dropStepsOfFailure drops the failed checkpoints that the run's failure names, and undone steps.
+func (p *plan) dropStepsOfFailure() error {
 	failure := record.DecodeFailure(p.Run.Error)
-	row := p.history[naming.ParseDisplay(failure.Step)]
+	row := p.historyByName[naming.ParseDisplay(failure.Step)]
 	switch {
 	case failure.Step == "":
 		return fmt.Errorf("%w: its failure (%.200s) names no step", ErrFromRequired, failure.Message)
-	case row == nil || row.Status != store.StepFailed || isInternal(row):
+	case row == nil || row.Status != store.StepFailed || isInternalRecord(row):
 		return fmt.Errorf("%w: its failure names %q, which is no failed step of its history", ErrFromRequired, failure.Step)
 	}
 	if err := p.dropUndone(); err != nil {
@@ -188,33 +188,33 @@ func (p *plan) dropFailure() error {
 	}
 	failed := []*store.Step{row}
 	for _, name := range failure.Steps {
-		if row := p.history[naming.ParseDisplay(name)]; row != nil && row.Status == store.StepFailed && !isInternal(row) {
+		if row := p.historyByName[naming.ParseDisplay(name)]; row != nil && row.Status == store.StepFailed && !isInternalRecord(row) {
 			failed = append(failed, row)
 		}
 	}
 	for _, row := range failed {
-		p.dropAffected(row)
+		p.dropAffectedNodes(row)
 	}
 	for _, row := range failed {
 		if !p.dropped[row.Name] { // else another child is started
-			p.dropFailed(row)
+			p.dropOrReopenFailed(row)
 		}
 	}
 	return nil
 }
 
-// dropFailed drops a failed checkpoint, or makes it wait for its child again.
-func (p *plan) dropFailed(row *store.Step) {
+// dropOrReopenFailed drops a failed checkpoint, or makes it wait for its child again.
+func (p *plan) dropOrReopenFailed(row *store.Step) {
 	p.dropChoicesDecidedBy(row)
-	if row.Kind != store.KindChild || !p.reopen(row) {
-		p.drop(row)
+	if row.Kind != store.KindChild || !p.reopenChildCall(row) {
+		p.dropCheckpoint(row)
 	}
 }
 
 // dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
 // which they are.
 func (p *plan) dropUndone() error {
-	undoes := p.undoneSteps()
+	undoes := p.stepsByCompensation()
 	for i := range p.History {
 		row := &p.History[i]
 		if row.Kind != store.KindCompensation {
@@ -228,17 +228,17 @@ func (p *plan) dropUndone() error {
 			return fmt.Errorf("%w: its compensation %q has no success, so it is not known whether the steps %q are undone", ErrFromRequired, naming.Display(row.Name), steps)
 		}
 		for _, name := range steps {
-			if step := p.history[naming.ParseDisplay(name)]; step != nil {
-				p.drop(step)
+			if step := p.historyByName[naming.ParseDisplay(name)]; step != nil {
+				p.dropCheckpoint(step)
 			}
 		}
 	}
 	return nil
 }
 
-// undoneSteps returns which steps each compensation undoes, as far as the code said so. Names are as people see them.
-func (p *plan) undoneSteps() map[string][]string {
-	if end := p.history[store.EndRecordName]; end != nil {
+// stepsByCompensation returns which steps each compensation undoes, as far as the code said so. Names are as people see them.
+func (p *plan) stepsByCompensation() map[string][]string {
+	if end := p.historyByName[store.EndRecordName]; end != nil {
 		return record.DecodeEnding(end.Output).Undoes
 	}
 	return nil
@@ -247,17 +247,17 @@ func (p *plan) undoneSteps() map[string][]string {
 // renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the
 // old key, an outside system would take it for the compensation of the step's earlier execution.
 func (p *plan) renewCompensations() {
-	for name, steps := range p.undoneSteps() {
-		row := p.history[naming.ParseDisplay(name)]
-		if row != nil && p.dropped[row.Name] && slices.ContainsFunc(steps, func(step string) bool { return p.renewed[naming.ParseDisplay(step)] }) {
-			p.renewed[row.Name] = true
+	for name, steps := range p.stepsByCompensation() {
+		row := p.historyByName[naming.ParseDisplay(name)]
+		if row != nil && p.dropped[row.Name] && slices.ContainsFunc(steps, func(step string) bool { return p.renewedKeys[naming.ParseDisplay(step)] }) {
+			p.renewedKeys[row.Name] = true
 		}
 	}
 }
 
-// reopen makes a call wait again for its child, which failed and will be retried. It reports false if there is no such
+// reopenChildCall makes a call wait again for its child, which failed and will be retried. It reports false if there is no such
 // child.
-func (p *plan) reopen(row *store.Step) bool {
+func (p *plan) reopenChildCall(row *store.Step) bool {
 	text := record.DecodeFailure(row.Error).Run
 	i := slices.IndexFunc(p.Children, func(c *store.Run) bool { return c.UUID.String() == text })
 	if i < 0 || p.Children[i].Status != store.Failed && p.Children[i].Status != store.Expired {
@@ -270,33 +270,33 @@ func (p *plan) reopen(row *store.Step) bool {
 	open := *row
 	open.Seq &^= store.SeqOwnGoroutine // its outcome changes, so the calls behind it need not be made any more
 	open.Status, open.Output, open.Error, open.EndedAt, open.NextAt = store.StepStarted, out, nil, time.Time{}, time.Time{}
-	p.reopened[row.Name] = open
-	p.out.Failed = append(p.out.Failed, p.Children[i].UUID)
+	p.reopenedCalls[row.Name] = open
+	p.result.ChildrenToRetry = append(p.result.ChildrenToRetry, p.Children[i].UUID)
 	return true
 }
 
 // dropEnd drops the record of how the run ended, and the executed compensations.
 func (p *plan) dropEnd() {
-	for _, row := range p.history {
+	for _, row := range p.historyByName {
 		if row.Kind == store.KindFailure || row.Kind == store.KindCompensation {
-			p.drop(row)
+			p.dropCheckpoint(row)
 		}
 	}
 }
 
-// complete decides about the end of the run and the children, and returns the result.
-func (p *plan) complete() *Result {
-	p.reviveLosers()
+// finishPlan decides about the end of the run and the children, and returns the result.
+func (p *plan) finishPlan() *Result {
+	p.reviveEndedBranches()
 	p.dropEnd()
-	p.placeChildren()
-	return p.result()
+	p.detachChildren()
+	return p.buildResult()
 }
 
-// placeChildren decides which children stay with the superseded generation.
-func (p *plan) placeChildren() {
+// detachChildren decides which children stay with the superseded generation.
+func (p *plan) detachChildren() {
 	for _, c := range p.Children {
-		row := p.history[c.Name]
-		_, valued := p.valued[c.Name]
+		row := p.historyByName[c.Name]
+		_, valued := p.callsWithValue[c.Name]
 		switch {
 		case valued && row.Status.IsTerminal():
 			continue
@@ -309,20 +309,20 @@ func (p *plan) placeChildren() {
 			continue // its parent finds out that it was cancelled
 		}
 		if row != nil {
-			p.drop(row)
+			p.dropCheckpoint(row)
 		}
-		p.out.Repair.Detach = append(p.out.Repair.Detach, c.UUID)
+		p.result.Repair.DetachedChildren = append(p.result.Repair.DetachedChildren, c.UUID)
 		if !c.Status.IsTerminal() && !c.Detached && c.Control&store.CancelRequested == 0 {
-			p.out.Cancel = append(p.out.Cancel, c.UUID)
+			p.result.ChildrenToCancel = append(p.result.ChildrenToCancel, c.UUID)
 		}
 	}
-	slices.SortFunc(p.out.Repair.Detach, store.CompareUUIDs)
-	slices.SortFunc(p.out.Cancel, store.CompareUUIDs)
+	slices.SortFunc(p.result.Repair.DetachedChildren, store.CompareUUIDs)
+	slices.SortFunc(p.result.ChildrenToCancel, store.CompareUUIDs)
 }
 
-// result completes the result.
-func (p *plan) result() *Result {
-	r, d := &p.out.Repair, &p.out.Detail
+// buildResult completes the result.
+func (p *plan) buildResult() *Result {
+	r, d := &p.result.Repair, &p.result.Detail
 	run := p.Run
 	r.Run, r.Number, r.Checkpoints, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
 	r.Before = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
@@ -330,28 +330,28 @@ func (p *plan) result() *Result {
 	switch {
 	case !run.Status.IsTerminal(): // it was stopped for the repair, and is resumed with it
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, run.Control
-	case p.request.Paused:
+	case p.request.HasPausedAncestor:
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}
-	renewal, _ := record.RenewalOf(p.History) // one that does not decode was refused before
-	if d := Timeout(run, &renewal); run.Status.IsTerminal() && d > 0 {
+	renewal, _ := record.FindRenewal(p.History) // one that does not decode was refused before
+	if d := RunTimeout(run, &renewal); run.Status.IsTerminal() && d > 0 {
 		r.Deadline, renewal.TimeoutFrom = p.request.Now.Add(d), p.request.Now
 	}
 	for i := range p.History {
 		row := &p.History[i]
-		open, isOpen := p.reopened[row.Name]
-		valued, hasValue := p.valued[row.Name]
+		open, isOpen := p.reopenedCalls[row.Name]
+		valued, hasValue := p.callsWithValue[row.Name]
 		switch {
 		case row.Kind == store.KindRenewal:
 			continue
 		case hasValue:
-			r.Write = append(r.Write, valued)
+			r.NewSteps = append(r.NewSteps, valued)
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
-			delete(p.renewed, row.Name)
-			r.Progress++
+			delete(p.renewedKeys, row.Name)
+			r.TerminalSteps++
 			continue
 		case isOpen:
-			r.Write = append(r.Write, open)
+			r.NewSteps = append(r.NewSteps, open)
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
 		case p.dropped[row.Name]:
@@ -359,30 +359,30 @@ func (p *plan) result() *Result {
 				d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			}
 			if row.Kind == store.KindReceive && row.Status.IsTerminal() {
-				r.Release = append(r.Release, renewal.Receiver(row.Name))
+				r.ReleasedReceivers = append(r.ReleasedReceivers, renewal.Receiver(row.Name))
 			}
 			continue
 		}
-		r.Keep = append(r.Keep, row.Name)
+		r.KeptSteps = append(r.KeptSteps, row.Name)
 		if row.Status.IsTerminal() {
-			r.Progress++
+			r.TerminalSteps++
 		}
 	}
-	d.Kept = len(r.Keep)
+	d.Kept = len(r.KeptSteps)
 	p.renewCompensations()
-	for _, name := range slices.Sorted(maps.Keys(p.renewed)) {
+	for _, name := range slices.Sorted(maps.Keys(p.renewedKeys)) {
 		if renewal.Since == nil {
-			renewal.Since = make(map[string]int32, len(p.renewed))
+			renewal.Since = make(map[string]int32, len(p.renewedKeys))
 		}
 		renewal.Since[naming.Display(name)] = p.Generation + 1
 		d.Renewed = append(d.Renewed, naming.Display(name))
 	}
 	renewal.Generation, renewal.Retries = p.Generation+1, p.request.Retries
-	r.Write = append(r.Write, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
-	r.Progress++
-	slices.Sort(r.Keep)
-	slices.Sort(r.Release)
-	slices.SortFunc(r.Write, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
+	r.NewSteps = append(r.NewSteps, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
+	r.TerminalSteps++
+	slices.Sort(r.KeptSteps)
+	slices.Sort(r.ReleasedReceivers)
+	slices.SortFunc(r.NewSteps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
 	r.Detail = d.Encode()
-	return &p.out
+	return &p.result
 }

@@ -21,12 +21,12 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // are as people see them.
 type history struct {
 	t *testing.T
-	Subject
+	RunToRepair
 }
 
 func failedRun(t *testing.T, failedStep string, calls ...string) *history {
 	failure := &record.Failure{Message: "no", Step: failedStep}
-	h := &history{t: t, Subject: Subject{Generation: 1, Run: &store.Run{
+	h := &history{t: t, RunToRepair: RunToRepair{Generation: 1, Run: &store.Run{
 		UUID: store.NewUUIDAt(7, start), Status: store.Failed, Epoch: store.Epoch{Count: 3, Nonce: 1}, Error: failure.Encode(), CreatedAt: start,
 		Deadline: start.Add(time.Hour), EndedAt: start.Add(time.Minute),
 	}}}
@@ -80,7 +80,7 @@ func (h *history) child(name string, status store.Status, cancel string) *store.
 func (h *history) retry(q Request) *Result {
 	h.t.Helper()
 	q.Now, q.Nonce = start.Add(time.Hour), 9
-	r, err := Retry(&h.Subject, &q)
+	r, err := PlanRetry(&h.RunToRepair, &q)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func shown(names []string) (all []string) {
 // calls returns the checkpoints that are calls.
 func calls(rows []store.Step) (all []store.Step) {
 	for _, row := range rows {
-		if !isInternal(&row) {
+		if !isInternalRecord(&row) {
 			all = append(all, row)
 		}
 	}
@@ -114,11 +114,11 @@ func want(t *testing.T, what string, got []string, want ...string) {
 func TestARetryDropsTheFailureThatTheRunNames(t *testing.T) {
 	h := failedRun(t, "charge", "step reserve completed", "step handled failed", "step charge failed", "step after completed")
 	r := h.retry(Request{})
-	want(t, "kept", shown(r.Repair.Keep), "after", "handled", "reserve")
+	want(t, "kept", shown(r.Repair.KeptSteps), "after", "handled", "reserve")
 	want(t, "dropped", r.Detail.Dropped, "charge")
 	want(t, "renewed", r.Detail.Renewed) // the first attempt may have reached the bank
-	if p := r.Repair; p.Checkpoints != 4 || p.Progress != 4 || p.Number != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
-		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(calls(p.Write)) != 0 {
+	if p := r.Repair; p.Checkpoints != 4 || p.TerminalSteps != 4 || p.Number != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
+		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(calls(p.NewSteps)) != 0 {
 		t.Errorf("the repair is %+v", p)
 	}
 }
@@ -126,25 +126,25 @@ func TestARetryDropsTheFailureThatTheRunNames(t *testing.T) {
 func TestARetryFromAStepRenewsWhatHadCompleted(t *testing.T) {
 	h := failedRun(t, "charge", "step reserve completed", "sleep nap completed", "step quote completed", "step charge failed", "step late started")
 	r := h.retry(Request{From: "quote"})
-	want(t, "kept", shown(r.Repair.Keep), "nap", "reserve")
+	want(t, "kept", shown(r.Repair.KeptSteps), "nap", "reserve")
 	want(t, "dropped", r.Detail.Dropped, "quote", "charge", "late")
 	want(t, "renewed", r.Detail.Renewed, "quote")
-	if len(r.Repair.Write) != 1 || r.Repair.Write[0].Kind != store.KindRenewal {
-		t.Fatalf("it writes %+v", r.Repair.Write)
+	if len(r.Repair.NewSteps) != 1 || r.Repair.NewSteps[0].Kind != store.KindRenewal {
+		t.Fatalf("it writes %+v", r.Repair.NewSteps)
 	}
-	since, err := record.DecodeRenewal(r.Repair.Write[0].Output)
+	since, err := record.DecodeRenewal(r.Repair.NewSteps[0].Output)
 	if err != nil || len(since.Since) != 1 || since.Since["quote"] != 2 {
 		t.Errorf("the renewal is %+v, %v", since, err)
 	}
 	// The next repair keeps the renewal, and adds to it.
-	h.Generation, h.History = 2, append(h.History, r.Repair.Write[0])
+	h.Generation, h.History = 2, append(h.History, r.Repair.NewSteps[0])
 	r = h.retry(Request{From: "reserve"})
-	since, err = record.DecodeRenewal(r.Repair.Write[0].Output)
-	if err != nil || since.Since["quote"] != 3 || since.Since["reserve"] != 3 || len(r.Repair.Write) != 1 {
+	since, err = record.DecodeRenewal(r.Repair.NewSteps[0].Output)
+	if err != nil || since.Since["quote"] != 3 || since.Since["reserve"] != 3 || len(r.Repair.NewSteps) != 1 {
 		t.Errorf("after a second repair: %+v, %v", since, err)
 	}
 	r = h.retry(Request{})
-	since, err = record.DecodeRenewal(r.Repair.Write[0].Output)
+	since, err = record.DecodeRenewal(r.Repair.NewSteps[0].Output)
 	if err != nil || since.Since["quote"] != 2 || len(since.Since) != 1 {
 		t.Errorf("after a repair that renews nothing: %+v, %v", since, err)
 	}
@@ -157,9 +157,9 @@ func TestARetryOfAContinuedRun(t *testing.T) {
 	h.History = append(h.History, continued.NewStep(h.Run.UUID, h.Run.Epoch, start))
 	h.Generation = 4
 	r := h.retry(Request{From: "order"})
-	want(t, "released", r.Repair.Release, "order"+naming.Separator+"#4")
-	since, err := record.RenewalOf(r.Repair.Write)
-	if err != nil || since.Generation != 5 || since.All != 4 || string(since.FirstInput) != "hash" || since.Suffix("quote") != "#5" || since.Suffix("charge") != "#4" ||
+	want(t, "released", r.Repair.ReleasedReceivers, "order"+naming.Separator+"#4")
+	since, err := record.FindRenewal(r.Repair.NewSteps)
+	if err != nil || since.Generation != 5 || since.All != 4 || string(since.FirstInput) != "hash" || since.IdempotencyKeySuffix("quote") != "#5" || since.IdempotencyKeySuffix("charge") != "#4" ||
 		since.Receiver("order") != "order"+naming.Separator+"#4" {
 		t.Errorf("the renewal is %+v, %v", since, err)
 	}
@@ -167,7 +167,7 @@ func TestARetryOfAContinuedRun(t *testing.T) {
 
 func TestARetryFromTheEndKeepsAllCalls(t *testing.T) {
 	h := failedRun(t, "", "step reserve completed", "step charge failed")
-	want(t, "kept", shown(h.retry(Request{FromEnd: true}).Repair.Keep), "charge", "reserve")
+	want(t, "kept", shown(h.retry(Request{FromEnd: true}).Repair.KeptSteps), "charge", "reserve")
 }
 
 func TestWhatARetryCannotMean(t *testing.T) {
@@ -185,7 +185,7 @@ func TestWhatARetryCannotMean(t *testing.T) {
 		{"from a compensation", failedRun(t, "a", "step a failed", "compensation undo completed"), Request{From: "undo"}, ErrNoStep, `"undo"`},
 		{"compensated, and nobody knows what", failedRun(t, "a", "step a failed", "compensation undo completed"), Request{}, ErrFromRequired, `"undo"`},
 	} {
-		if _, err := Retry(&c.h.Subject, &c.q); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if _, err := PlanRetry(&c.h.RunToRepair, &c.q); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
 		}
 	}
@@ -198,15 +198,15 @@ func TestUndoneStepsAreExecutedAnewWithNewKeys(t *testing.T) {
 	end.Output = ending.Encode()
 	h.call("compensation refund completed")
 	r := h.retry(Request{})
-	want(t, "kept", shown(r.Repair.Keep), "reserve")
+	want(t, "kept", shown(r.Repair.KeptSteps), "reserve")
 	want(t, "dropped", r.Detail.Dropped, "charge", "ship", "refund")
 	want(t, "renewed", r.Detail.Renewed, "charge", "refund")
 	h.History[4].Status = store.StepFailed
-	if _, err := Retry(&h.Subject, &Request{}); !errors.Is(err, ErrFromRequired) {
+	if _, err := PlanRetry(&h.RunToRepair, &Request{}); !errors.Is(err, ErrFromRequired) {
 		t.Errorf("with a compensation that failed: %v", err)
 	}
 	r = h.retry(Request{From: "ship"})
-	want(t, "kept by From", shown(r.Repair.Keep), "charge", "reserve")
+	want(t, "kept by From", shown(r.Repair.KeptSteps), "charge", "reserve")
 	want(t, "renewed by From", r.Detail.Renewed)
 }
 
@@ -214,18 +214,18 @@ func TestAFailedChildIsRetriedAndItsCallWaitsAgain(t *testing.T) {
 	h := failedRun(t, "kid", "step a completed", "child kid failed")
 	c := h.child("kid", store.Failed, "")
 	r := h.retry(Request{})
-	if len(r.Failed) != 1 || r.Failed[0] != c.UUID || len(r.Repair.Detach) != 0 || len(r.Cancel) != 0 {
+	if len(r.ChildrenToRetry) != 1 || r.ChildrenToRetry[0] != c.UUID || len(r.Repair.DetachedChildren) != 0 || len(r.ChildrenToCancel) != 0 {
 		t.Fatalf("the result is %+v", r)
 	}
-	want(t, "kept", shown(r.Repair.Keep), "a")
-	w := calls(r.Repair.Write)
+	want(t, "kept", shown(r.Repair.KeptSteps), "a")
+	w := calls(r.Repair.NewSteps)
 	var id string
 	if len(w) != 1 || w[0].Name != "kid" || w[0].Status != store.StepStarted || json.Unmarshal(w[0].Output, &id) != nil || id != c.UUID.String() || w[0].Error != nil || !w[0].EndedAt.IsZero() {
 		t.Errorf("the call is %+v", w)
 	}
 	h.Children[0].Status = store.Cancelled // a cancelled child is not retried: the call starts another one
 	r = h.retry(Request{})
-	if len(r.Failed) > 0 || len(calls(r.Repair.Write)) != 0 || !slices.Equal(r.Repair.Detach, []uuid.UUID{c.UUID}) {
+	if len(r.ChildrenToRetry) > 0 || len(calls(r.Repair.NewSteps)) != 0 || !slices.Equal(r.Repair.DetachedChildren, []uuid.UUID{c.UUID}) {
 		t.Errorf("with a cancelled child: %+v", r)
 	}
 }
@@ -238,14 +238,14 @@ func TestChildrenOfDroppedCallsStayBehind(t *testing.T) {
 	late, detached, over := h.child("late", store.Waiting, ""), h.child("detached", store.Running, ""), h.child("over", store.Completed, "")
 	detached.Detached = true
 	r := h.retry(Request{From: "charge"})
-	want(t, "kept", shown(r.Repair.Keep), "chosen", "done", "live")
+	want(t, "kept", shown(r.Repair.KeptSteps), "chosen", "done", "live")
 	behind := []uuid.UUID{ended.UUID, late.UUID, detached.UUID, over.UUID}
 	slices.SortFunc(behind, store.CompareUUIDs)
-	if !slices.Equal(r.Repair.Detach, behind) {
-		t.Errorf("%v stay behind, want %v", r.Repair.Detach, behind)
+	if !slices.Equal(r.Repair.DetachedChildren, behind) {
+		t.Errorf("%v stay behind, want %v", r.Repair.DetachedChildren, behind)
 	}
-	if !slices.Equal(r.Cancel, []uuid.UUID{late.UUID}) {
-		t.Errorf("%v are cancelled, want %v", r.Cancel, late.UUID)
+	if !slices.Equal(r.ChildrenToCancel, []uuid.UUID{late.UUID}) {
+		t.Errorf("%v are cancelled, want %v", r.ChildrenToCancel, late.UUID)
 	}
 	_ = done
 }
@@ -259,20 +259,20 @@ func TestAChoiceThatTheFailureDecidedIsMadeAgain(t *testing.T) {
 	h.History[2].EndedAt = h.History[4].EndedAt // its context ended with the branch
 	kid := h.child("right/kid", store.Cancelled, "the branch has ended")
 	r := h.retry(Request{})
-	want(t, "kept", shown(r.Repair.Keep), "other", "right/slow")
-	if !slices.Equal(r.Repair.Detach, []uuid.UUID{kid.UUID}) {
-		t.Errorf("%v stay behind", r.Repair.Detach)
+	want(t, "kept", shown(r.Repair.KeptSteps), "other", "right/slow")
+	if !slices.Equal(r.Repair.DetachedChildren, []uuid.UUID{kid.UUID}) {
+		t.Errorf("%v stay behind", r.Repair.DetachedChildren)
 	}
 }
 
 func TestSignalsOfDroppedReceivesAreReleased(t *testing.T) {
 	h := failedRun(t, "charge", "receive before completed", "step charge failed", "receive after completed", "receive waiting started")
 	r := h.retry(Request{From: "charge"})
-	want(t, "released", r.Repair.Release, "after")
+	want(t, "released", r.Repair.ReleasedReceivers, "after")
 }
 
 func TestARunBelowAPausedOneIsPaused(t *testing.T) {
-	r := failedRun(t, "a", "step a failed").retry(Request{Paused: true})
+	r := failedRun(t, "a", "step a failed").retry(Request{HasPausedAncestor: true})
 	if p := r.Repair; p.Status != store.Paused || p.Control != store.PausedByAncestor || !p.WakeAt.IsZero() {
 		t.Errorf("the repair is %+v", p)
 	}
@@ -297,21 +297,21 @@ func TestRetriesGiveTheSameTimeout(t *testing.T) {
 	h := failedRun(t, "charge", "step charge failed")
 	r := h.retry(Request{})
 	for _, now := range []time.Time{start.Add(100 * time.Hour), start.Add(200 * time.Hour)} {
-		h.History, h.Generation, h.Run.Deadline = append(h.History[:1], r.Repair.Write...), h.Generation+1, r.Repair.Deadline
+		h.History, h.Generation, h.Run.Deadline = append(h.History[:1], r.Repair.NewSteps...), h.Generation+1, r.Repair.Deadline
 		q := Request{Now: now}
 		var err error
-		if r, err = Retry(&h.Subject, &q); err != nil {
+		if r, err = PlanRetry(&h.RunToRepair, &q); err != nil {
 			t.Fatal(err)
 		}
 		if want := now.Add(time.Hour); !r.Repair.Deadline.Equal(want) {
 			t.Errorf("retried at %v, the deadline is %v, want %v", now, r.Repair.Deadline, want)
 		}
 	}
-	renewal, err := record.RenewalOf(r.Repair.Write)
+	renewal, err := record.FindRenewal(r.Repair.NewSteps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Timeout(&store.Run{CreatedAt: start, Deadline: r.Repair.Deadline}, &renewal); got != time.Hour {
+	if got := RunTimeout(&store.Run{CreatedAt: start, Deadline: r.Repair.Deadline}, &renewal); got != time.Hour {
 		t.Errorf("a fork of it gets the timeout %v", got)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Override decides how the value of a call that succeeded is replaced. It drops all calls that began after it, because
+// PlanOverride decides how the value of a call that succeeded is replaced. It drops all calls that began after it, because
 // they may depend on the value, or in a graph those that do, unless the request keeps them by FromEnd.
-func Override(s *Subject, q *Request, step string, value []byte) (*Result, error) {
-	p, row, err := planStep(s, q, step)
+func PlanOverride(s *RunToRepair, q *Request, step string, value []byte) (*Result, error) {
+	p, row, err := newStepPlan(s, q, step)
 	switch {
 	case err != nil:
 		return nil, err
@@ -30,13 +30,13 @@ func Override(s *Subject, q *Request, step string, value []byte) (*Result, error
 	if !q.FromEnd {
 		p.dropAfter(row)
 	}
-	return p.complete(), nil
+	return p.finishPlan(), nil
 }
 
-// Skip decides how a call that has not succeeded gets a value. The calls that began after it are kept: as in Retry,
+// PlanSkip decides how a call that has not succeeded gets a value. The calls that began after it are kept: as in Retry,
 // what the function did after a failure stays.
-func Skip(s *Subject, q *Request, step string, value []byte) (*Result, error) {
-	p, row, err := planStep(s, q, step)
+func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, error) {
+	p, row, err := newStepPlan(s, q, step)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func Skip(s *Subject, q *Request, step string, value []byte) (*Result, error) {
 		}
 		over := *row
 		over.NextAt = q.Now
-		p.valued[row.Name] = over
-		return p.complete(), nil
+		p.callsWithValue[row.Name] = over
+		return p.finishPlan(), nil
 	}
 	if row.Status == store.StepCompleted {
 		return nil, stateError("its step %q has succeeded: use Override", row)
@@ -61,12 +61,12 @@ func Skip(s *Subject, q *Request, step string, value []byte) (*Result, error) {
 	if err := p.setValue(row, value); err != nil {
 		return nil, err
 	}
-	return p.complete(), nil
+	return p.finishPlan(), nil
 }
 
-// Rerun decides how one call is executed once more. All other calls are kept.
-func Rerun(s *Subject, q *Request, step string) (*Result, error) {
-	p, row, err := planStep(s, q, step)
+// PlanRerun decides how one call is executed once more. All other calls are kept.
+func PlanRerun(s *RunToRepair, q *Request, step string) (*Result, error) {
+	p, row, err := newStepPlan(s, q, step)
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +76,16 @@ func Rerun(s *Subject, q *Request, step string) (*Result, error) {
 	if row.Status == store.StepFailed {
 		p.dropChoicesDecidedBy(row)
 	}
-	p.drop(row)
-	return p.complete(), nil
+	p.dropCheckpoint(row)
+	return p.finishPlan(), nil
 }
 
-// planStep returns a plan and the call that it concerns. The plan drops what executed compensations have undone.
-func planStep(s *Subject, q *Request, step string) (*plan, *store.Step, error) {
+// newStepPlan returns a plan and the call that it concerns. The plan drops what executed compensations have undone.
+func newStepPlan(s *RunToRepair, q *Request, step string) (*plan, *store.Step, error) {
 	p := newPlan(s, q)
-	row, err := p.call(step)
+	row, err := p.findCall(step)
 	if err == nil {
-		err = p.checkGoesForward()
+		err = p.checkNotCompensating()
 	}
 	if err == nil {
 		err = p.dropUndone()
@@ -93,9 +93,9 @@ func planStep(s *Subject, q *Request, step string) (*plan, *store.Step, error) {
 	return p, row, err
 }
 
-// checkGoesForward returns a StateError for a live run that executes its compensations.
-func (p *plan) checkGoesForward() error {
-	if !p.Run.Status.IsTerminal() && p.history[store.EndRecordName] != nil {
+// checkNotCompensating returns a StateError for a live run that executes its compensations.
+func (p *plan) checkNotCompensating() error {
+	if !p.Run.Status.IsTerminal() && p.historyByName[store.EndRecordName] != nil {
 		return &StateError{"executes its compensations: wait until it has ended"}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (p *plan) setValue(row *store.Step, value []byte) error {
 	if row.Kind != store.KindChild { // the record names the child's workflow
 		set.Failures = nil
 	}
-	p.valued[row.Name] = set
+	p.callsWithValue[row.Name] = set
 	return nil
 }
 

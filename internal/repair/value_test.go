@@ -36,8 +36,8 @@ func done(t *testing.T) func(*Result, error) *Result {
 
 // writtenCalls returns the calls that the next generation writes, without the renewal.
 func writtenCalls(r *Result) (names []string) {
-	for i := range r.Repair.Write {
-		if s := &r.Repair.Write[i]; s.Kind != store.KindRenewal {
+	for i := range r.Repair.NewSteps {
+		if s := &r.Repair.NewSteps[i]; s.Kind != store.KindRenewal {
 			names = append(names, naming.Display(s.Name)+" "+s.Status.String()+" "+string(s.Output))
 		}
 	}
@@ -49,22 +49,22 @@ func laterRequest() *Request { return &Request{Now: start.Add(time.Hour), Nonce:
 func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
 	h := failedRun(t, "ship", "step reserve completed", "step quote completed", "step charge completed", "receive ok completed", "step ship failed")
 	h.row("quote").Output = []byte(`10`)
-	r := done(t)(Override(&h.Subject, laterRequest(), "quote", []byte(`20`)))
-	want(t, "kept", shown(r.Repair.Keep), "reserve")
+	r := done(t)(PlanOverride(&h.RunToRepair, laterRequest(), "quote", []byte(`20`)))
+	want(t, "kept", shown(r.Repair.KeptSteps), "reserve")
 	want(t, "written", writtenCalls(r), "quote completed 20")
 	want(t, "dropped", r.Detail.Dropped, "charge", "ok", "ship")
 	want(t, "renewed", r.Detail.Renewed, "charge")
 	want(t, "corrected", r.Detail.Corrected, "quote")
-	want(t, "released", r.Repair.Release, "ok")
-	if seq := r.Repair.Write[1].Seq; r.Repair.Write[1].Name != "quote" || seq != 2 || r.Repair.Progress != 3 {
-		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.Progress)
+	want(t, "released", r.Repair.ReleasedReceivers, "ok")
+	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != 2 || r.Repair.TerminalSteps != 3 {
+		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.TerminalSteps)
 	}
 	q := laterRequest()
 	q.FromEnd = true
-	r = done(t)(Override(&h.Subject, q, "ok", []byte(`null`)))
-	want(t, "kept by FromEnd", shown(r.Repair.Keep), "charge", "quote", "reserve", "ship")
+	r = done(t)(PlanOverride(&h.RunToRepair, q, "ok", []byte(`null`)))
+	want(t, "kept by FromEnd", shown(r.Repair.KeptSteps), "charge", "quote", "reserve", "ship")
 	want(t, "written by FromEnd", writtenCalls(r), "ok completed null")
-	want(t, "released by FromEnd", r.Repair.Release)
+	want(t, "released by FromEnd", r.Repair.ReleasedReceivers)
 }
 
 // made is a result with its error, as one value.
@@ -78,9 +78,9 @@ func TestWhatAnOverrideASkipAndARerunCannotMean(t *testing.T) {
 	h.row("text").Output, h.row("flag").Output = []byte(`"a"`), []byte(`true`)
 	h.row("nap").NextAt = start
 	q := laterRequest()
-	override := func(step, value string) made { return of(Override(&h.Subject, q, step, []byte(value))) }
-	skip := func(step, value string) made { return of(Skip(&h.Subject, q, step, []byte(value))) }
-	rerun := func(step string) made { return of(Rerun(&h.Subject, q, step)) }
+	override := func(step, value string) made { return of(PlanOverride(&h.RunToRepair, q, step, []byte(value))) }
+	skip := func(step, value string) made { return of(PlanSkip(&h.RunToRepair, q, step, []byte(value))) }
+	rerun := func(step string) made { return of(PlanRerun(&h.RunToRepair, q, step)) }
 	for what, c := range map[string]struct {
 		made
 		want error
@@ -121,11 +121,11 @@ func of(r *Result, err error) made { return made{r, err} }
 func TestASkipGivesAValueAndKeepsTheRest(t *testing.T) {
 	h := failedRun(t, "charge", "step reserve completed", "step charge failed", "step notify completed")
 	h.row("charge").Failures = []byte(`{}`)
-	r := done(t)(Skip(&h.Subject, laterRequest(), "charge", []byte(`{"id":1}`)))
-	want(t, "kept", shown(r.Repair.Keep), "notify", "reserve")
+	r := done(t)(PlanSkip(&h.RunToRepair, laterRequest(), "charge", []byte(`{"id":1}`)))
+	want(t, "kept", shown(r.Repair.KeptSteps), "notify", "reserve")
 	want(t, "written", writtenCalls(r), `charge completed {"id":1}`)
 	want(t, "dropped", r.Detail.Dropped)
-	if w := r.Repair.Write[0]; w.Error != nil || w.Failures != nil || !w.NextAt.IsZero() || w.EndedAt.IsZero() {
+	if w := r.Repair.NewSteps[0]; w.Error != nil || w.Failures != nil || !w.NextAt.IsZero() || w.EndedAt.IsZero() {
 		t.Errorf("the step is %+v", w)
 	}
 }
@@ -135,18 +135,18 @@ func TestASkipOfAChildCancelsIt(t *testing.T) {
 	kid, free := h.child("kid", store.Running, ""), h.child("free", store.Running, "")
 	free.Detached = true
 	h.row("kid").Failures = []byte(`{"workflow":"w"}`)
-	r := done(t)(Skip(&h.Subject, laterRequest(), "kid", []byte(`1`)))
-	if !slices.Equal(r.Repair.Detach, []uuid.UUID{kid.UUID}) || !slices.Equal(r.Cancel, []uuid.UUID{kid.UUID}) || string(calls(r.Repair.Write)[0].Failures) == "" {
-		t.Errorf("%v stay behind, %v are cancelled, written %+v", r.Repair.Detach, r.Cancel, r.Repair.Write)
+	r := done(t)(PlanSkip(&h.RunToRepair, laterRequest(), "kid", []byte(`1`)))
+	if !slices.Equal(r.Repair.DetachedChildren, []uuid.UUID{kid.UUID}) || !slices.Equal(r.ChildrenToCancel, []uuid.UUID{kid.UUID}) || string(calls(r.Repair.NewSteps)[0].Failures) == "" {
+		t.Errorf("%v stay behind, %v are cancelled, written %+v", r.Repair.DetachedChildren, r.ChildrenToCancel, r.Repair.NewSteps)
 	}
-	r = done(t)(Skip(&h.Subject, laterRequest(), "free", []byte(`1`)))
-	if !slices.Equal(r.Repair.Detach, []uuid.UUID{free.UUID}) || len(r.Cancel) != 0 {
-		t.Errorf("%v stay behind, %v are cancelled", r.Repair.Detach, r.Cancel)
+	r = done(t)(PlanSkip(&h.RunToRepair, laterRequest(), "free", []byte(`1`)))
+	if !slices.Equal(r.Repair.DetachedChildren, []uuid.UUID{free.UUID}) || len(r.ChildrenToCancel) != 0 {
+		t.Errorf("%v stay behind, %v are cancelled", r.Repair.DetachedChildren, r.ChildrenToCancel)
 	}
 	kid.Status, h.row("kid").Status = store.Completed, store.StepCompleted
 	h.row("kid").Output = []byte(`1`)
-	r = done(t)(Override(&h.Subject, laterRequest(), "kid", []byte(`2`)))
-	if slices.Contains(r.Repair.Detach, kid.UUID) {
+	r = done(t)(PlanOverride(&h.RunToRepair, laterRequest(), "kid", []byte(`2`)))
+	if slices.Contains(r.Repair.DetachedChildren, kid.UUID) {
 		t.Errorf("a child that has ended stays behind")
 	}
 	want(t, "written", writtenCalls(r), "kid completed 2")
@@ -155,35 +155,35 @@ func TestASkipOfAChildCancelsIt(t *testing.T) {
 func TestASkippedSleepIsOver(t *testing.T) {
 	h := failedRun(t, "", "sleep nap completed").live()
 	h.row("nap").NextAt = start.Add(48 * time.Hour)
-	if _, err := Skip(&h.Subject, laterRequest(), "nap", []byte(`1`)); !errors.Is(err, ErrValueType) {
+	if _, err := PlanSkip(&h.RunToRepair, laterRequest(), "nap", []byte(`1`)); !errors.Is(err, ErrValueType) {
 		t.Errorf("with a value: %v", err)
 	}
-	r := done(t)(Skip(&h.Subject, laterRequest(), "nap", []byte(`null`)))
-	if w := calls(r.Repair.Write); len(w) != 1 || !w[0].NextAt.Equal(start.Add(time.Hour)) || w[0].Kind != store.KindSleep {
+	r := done(t)(PlanSkip(&h.RunToRepair, laterRequest(), "nap", []byte(`null`)))
+	if w := calls(r.Repair.NewSteps); len(w) != 1 || !w[0].NextAt.Equal(start.Add(time.Hour)) || w[0].Kind != store.KindSleep {
 		t.Errorf("written: %+v", w)
 	}
 }
 
 func TestARerunKeepsAllOtherCalls(t *testing.T) {
 	h := failedRun(t, "no", "step a completed", "step b completed", "step no failed", "step c completed")
-	r := done(t)(Rerun(&h.Subject, laterRequest(), "b"))
-	want(t, "kept", shown(r.Repair.Keep), "a", "c", "no")
+	r := done(t)(PlanRerun(&h.RunToRepair, laterRequest(), "b"))
+	want(t, "kept", shown(r.Repair.KeptSteps), "a", "c", "no")
 	want(t, "renewed", r.Detail.Renewed, "b")
-	r = done(t)(Rerun(&h.Subject, laterRequest(), "no"))
-	want(t, "kept", shown(r.Repair.Keep), "a", "b", "c")
+	r = done(t)(PlanRerun(&h.RunToRepair, laterRequest(), "no"))
+	want(t, "kept", shown(r.Repair.KeptSteps), "a", "b", "c")
 	want(t, "renewed after a failure", r.Detail.Renewed)
 }
 
 func TestALiveRunStaysAsItWasStopped(t *testing.T) {
 	h := failedRun(t, "", "step a completed", "step b started").live()
 	h.Run.Control |= store.PausedByAncestor
-	r := done(t)(Rerun(&h.Subject, laterRequest(), "a"))
+	r := done(t)(PlanRerun(&h.RunToRepair, laterRequest(), "a"))
 	if p := r.Repair; p.Status != store.Paused || p.Control != h.Run.Control || !p.WakeAt.IsZero() || p.Before.Status != store.Paused {
 		t.Errorf("the repair is %+v", p)
 	}
 	h.call("failure " + naming.Display(store.EndRecordName) + " failed")
 	var refused *StateError
-	if _, err := Rerun(&h.Subject, laterRequest(), "a"); !errors.As(err, &refused) {
+	if _, err := PlanRerun(&h.RunToRepair, laterRequest(), "a"); !errors.As(err, &refused) {
 		t.Errorf("while it compensates: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// resultsAtOnce is the number of runs whose outputs are read by one query.
-const resultsAtOnce = 16
+// resultsPerQuery is the number of runs whose outputs are read by one query.
+const resultsPerQuery = 16
 
 // Reader is what is read from the store.
 type Reader interface {
@@ -23,10 +23,10 @@ type EndedRun struct {
 	Run *store.Run
 }
 
-// Ended returns those of the runs that have ended or do not exist. It first reads the statuses, and then
+// ReadEnded returns those of the runs that have ended or do not exist. It first reads the statuses, and then
 // the outcomes of the ended runs only. So even a large outcome is read once per waiter, at the run's end. A run that is repaired
 // between both reads has not ended.
-func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err error) {
+func ReadEnded(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err error) {
 	statuses, err := s.Statuses(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -41,9 +41,9 @@ func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err 
 		}
 	}
 	for len(refs) > 0 {
-		some := refs[:min(len(refs), resultsAtOnce)]
+		some := refs[:min(len(refs), resultsPerQuery)]
 		refs = refs[len(some):]
-		runs, err := s.Find(ctx, some, store.WithOutcome)
+		runs, err := s.Find(ctx, some, store.WithOutputAndError)
 		if err != nil {
 			return all, err
 		}

@@ -30,7 +30,7 @@ type world struct {
 
 const patience = time.Minute
 
-func (w *world) Executing(id uuid.UUID) bool {
+func (w *world) IsExecuting(id uuid.UUID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.here[id]
@@ -121,7 +121,7 @@ func in(t *testing.T, test func(t *testing.T, w *world, all *Waiters)) {
 		all := New(w, w, slog.New(slog.NewTextHandler(&w.log, nil)))
 		test(t, w, all)
 		synctest.Wait()
-		if _, looking := all.Looks(); looking {
+		if _, looking := all.QueryCount(); looking {
 			t.Error("nobody waits, and the database is still queried")
 		}
 	})
@@ -154,14 +154,14 @@ func TestAnEndInAnotherProcessIsRead(t *testing.T) {
 		got := awaiting(t.Context(), all, run.UUID, true)
 		pass(10 * time.Minute) // the intervals have grown to the longest
 		w.set(func() { run.Status = store.Failed })
-		if it := <-got; it.err != nil || it.run.Status != store.Failed || it.at > 10*time.Minute+3*longLook/2 {
+		if it := <-got; it.err != nil || it.run.Status != store.Failed || it.at > 10*time.Minute+3*maxQueryDelay/2 {
 			t.Errorf("%+v", it)
 		}
 		got = awaiting(t.Context(), all, other.UUID, true)
 		pass(10 * time.Minute)
 		w.set(func() { other.Status = store.Completed })
-		all.Recheck()
-		if it := <-got; it.err != nil || it.at > 10*time.Minute+3*firstLook/2 {
+		all.QueryNow()
+		if it := <-got; it.err != nil || it.at > 10*time.Minute+3*firstQueryDelay/2 {
 			t.Errorf("after a recheck: %+v", it)
 		}
 	})
@@ -174,8 +174,8 @@ func TestRunThatMovesIsRead(t *testing.T) {
 		w.set(func() { w.here[run.UUID] = true })
 		got := awaiting(t.Context(), all, run.UUID, false)
 		w.set(func() { w.here[run.UUID], run.Status = false, store.Completed })
-		all.Moved(run.UUID)
-		if it := <-got; it.err != nil || it.run == nil || it.at > 3*firstLook/2 {
+		all.NoteRunLeft(run.UUID)
+		if it := <-got; it.err != nil || it.run == nil || it.at > 3*firstQueryDelay/2 {
 			t.Errorf("%+v", it)
 		}
 	})
@@ -266,12 +266,12 @@ func TestRejectedQueries(t *testing.T) {
 				bad := w.run(store.Completed)
 				w.set(func() { w.rejected[bad.UUID] = c.err })
 				parent, outside := awaiting(t.Context(), all, bad.UUID, false), awaiting(t.Context(), all, bad.UUID, true)
-				if it := <-outside; !errors.Is(it.err, c.err) || it.at < c.after || it.at > c.after+2*longLook {
+				if it := <-outside; !errors.Is(it.err, c.err) || it.at < c.after || it.at > c.after+2*maxQueryDelay {
 					t.Errorf("a caller got %+v", it)
 				}
 				if name == "rejected" { // the query is split, until it asks for the bad run alone
 					good := w.run(store.Completed)
-					if it := <-awaiting(t.Context(), all, good.UUID, true); it.err != nil || it.run == nil || it.at > longLook {
+					if it := <-awaiting(t.Context(), all, good.UUID, true); it.err != nil || it.run == nil || it.at > maxQueryDelay {
 						t.Errorf("the waiter of another run got %+v", it)
 					}
 				}
@@ -299,7 +299,7 @@ func TestPatienceBeginsAnew(t *testing.T) {
 		reject()
 		pass(patience * 2 / 3)
 		w.set(func() { clear(w.rejected) })
-		pass(2 * longLook)
+		pass(2 * maxQueryDelay)
 		reject()
 		if it := <-got; !errors.Is(it.err, store.ErrRejected) || it.at < patience*5/3 {
 			t.Errorf("%+v", it)

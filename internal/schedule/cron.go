@@ -14,8 +14,8 @@ var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Mo
 
 // cronExpression is a parsed expression.
 type cronExpression struct {
-	spec    cron.Schedule
-	elapsed bool // the field of the hours begins with a star
+	spec            cron.Schedule
+	usesElapsedTime bool // the field of the hours begins with a star
 }
 
 // parseCron returns the parsed expression.
@@ -34,9 +34,9 @@ func parseCron(text string) (*cronExpression, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &cronExpression{spec: spec, elapsed: trimmed == "@hourly"}
+	e := &cronExpression{spec: spec, usesElapsedTime: trimmed == "@hourly"}
 	if fields := strings.Fields(trimmed); len(fields) == 5 {
-		e.elapsed = fields[1][0] == '*' || fields[1][0] == '?'
+		e.usesElapsedTime = fields[1][0] == '*' || fields[1][0] == '?'
 	}
 	if e.after(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("no day matches the expression, such as February 30")

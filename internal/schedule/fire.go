@@ -16,7 +16,7 @@ type Firing struct {
 	Name string
 	Now  time.Time
 	// Start returns the start of the run for a scheduled time. It does not write.
-	Start func(name string, s *Settings, at time.Time) *store.StartWrite
+	NewStart func(name string, s *Settings, at time.Time) *store.StartWrite
 	// Check returns why no run can be started with these settings. It does not wait. If the error wraps ErrUnchecked, Plan writes
 	// nothing. Nil: a run can always be started.
 	Check func(name string, s *Settings) error
@@ -34,8 +34,8 @@ func (f *Firing) check(s *Settings) error {
 	return f.Check(f.Name, s)
 }
 
-// retryProblem is how long a schedule that cannot be fired is left alone.
-const retryProblem = time.Minute
+// problemRetryDelay is how long a schedule that cannot be fired is left alone.
+const problemRetryDelay = time.Minute
 
 // due returns the scheduled times that are due, at most MostTimes, and the time after them. missed is the first of the times that
 // are too long ago to be made up for; zero: there is none.
@@ -43,11 +43,11 @@ func (f *Firing) due(s *Settings, t *Timetable, from time.Time) (times []time.Ti
 	oldest := f.oldest(s, t)
 	next = from
 	if !next.IsZero() && next.Before(oldest) {
-		missed, next = next, t.After(oldest.Add(-time.Nanosecond))
+		missed, next = next, t.NextAfter(oldest.Add(-time.Nanosecond))
 	}
-	for !next.IsZero() && !t.Due(next).After(f.Now) && len(times) < MostTimes {
+	for !next.IsZero() && !t.DueAt(next).After(f.Now) && len(times) < MostTimes {
 		times = append(times, next)
-		next = t.After(next)
+		next = t.NextAfter(next)
 	}
 	return times, next, missed
 }
@@ -57,21 +57,21 @@ func (f *Firing) oldest(s *Settings, t *Timetable) time.Time {
 	return f.Now.Add(-time.Duration(s.CatchUp)).Add(-t.jitter)
 }
 
-// Times implements store.ScheduleChange.
-func (f *Firing) Times(row *store.Schedule) []time.Time {
+// TimesToDecide implements store.ScheduleChangeRequest.
+func (f *Firing) TimesToDecide(row *store.Schedule) []time.Time {
 	o, err := existing(f.Name, row)
 	if err != nil || o.state.Paused() {
 		return nil
 	}
-	t, err := o.was.Timetable(f.Name)
+	t, err := o.settingsBefore.Timetable(f.Name)
 	if err != nil {
 		return nil
 	}
-	times, _, _ := f.due(o.was, t, o.state.NextTime)
+	times, _, _ := f.due(o.settingsBefore, t, o.state.NextTime)
 	return times
 }
 
-// Plan implements store.ScheduleChange.
+// Plan implements store.ScheduleChangeRequest.
 func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	f.Err = nil
 	o, err := existing(f.Name, s.Row)
@@ -79,7 +79,7 @@ func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 		return nil
 	}
 	if err == nil {
-		err = f.check(o.was)
+		err = f.check(o.settingsBefore)
 	}
 	if err == nil {
 		var w *store.ScheduleWrite
@@ -90,13 +90,13 @@ func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	if f.Err = err; errors.Is(err, ErrUnchecked) {
 		return nil
 	}
-	if o.was == nil { // the row is not readable, and stays as it is
+	if o.settingsBefore == nil { // the row is not readable, and stays as it is
 		w := &store.ScheduleWrite{Row: *s.Row, LastRunFire: -1}
-		w.Row.NextAt = f.Now.Add(retryProblem)
+		w.Row.NextAt = f.Now.Add(problemRetryDelay)
 		return w
 	}
-	o.state.Problem, o.row.NextAt = err.Error(), f.Now.Add(retryProblem)
-	w, err := o.write()
+	o.state.Problem, o.row.NextAt = err.Error(), f.Now.Add(problemRetryDelay)
+	w, err := o.newWrite()
 	if err != nil {
 		return nil
 	}
@@ -104,22 +104,22 @@ func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 }
 
 func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, error) {
-	t, err := o.was.Timetable(f.Name)
+	t, err := o.settingsBefore.Timetable(f.Name)
 	if err != nil {
 		return nil, err
 	}
-	times, next, missed := f.due(o.was, t, o.state.NextTime)
-	d := decision{f: f, o: o, live: !s.LastStatus.IsTerminal() && s.LastStatus != 0, last: -1}
+	times, next, missed := f.due(o.settingsBefore, t, o.state.NextTime)
+	d := firePlanner{f: f, o: o, lastRunIsLive: !s.LastStatus.IsTerminal() && s.LastStatus != 0, lastRunFireIndex: -1}
 	if !missed.IsZero() {
 		d.add(missed, store.FireMissed)
-		o.state.Cursor = f.oldest(o.was, t)
+		o.state.Cursor = f.oldest(o.settingsBefore, t)
 	}
-	if len(times) == 0 || o.was.Overlap != OverlapCancel { // otherwise a newer time replaces it
-		d.endWait()
+	if len(times) == 0 || o.settingsBefore.Overlap != OverlapCancel { // otherwise a newer time replaces it
+		d.startWaitingTime()
 	}
-	more := !next.IsZero() && !t.Due(next).After(f.Now) // left to the next transaction
+	more := !next.IsZero() && !t.DueAt(next).After(f.Now) // left to the next transaction
 	for i, at := range times {
-		if !s.Fired[at.UTC()] {
+		if !s.FiredTimes[at.UTC()] {
 			d.decide(at, i == len(times)-1 && !more)
 		}
 		o.state.Cursor = at
@@ -129,63 +129,63 @@ func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, e
 	}
 	o.state.Problem = ""
 	o.setNext(t, next)
-	w, err := o.write(d.fires...)
+	w, err := o.newWrite(d.fires...)
 	if err == nil {
-		w.LastRunFire = d.last
+		w.LastRunFire = d.lastRunFireIndex
 	}
 	return w, err
 }
 
-// decision collects the fires of one transaction.
-type decision struct {
-	f     *Firing
-	o     *opened
-	fires []store.ScheduleFire
-	live  bool // the last run has not ended
-	last  int  // the fire whose run is the last one
+// firePlanner collects the fires of one transaction.
+type firePlanner struct {
+	f                *Firing
+	o                *opened
+	fires            []store.ScheduleFire
+	lastRunIsLive    bool // the last run has not ended
+	lastRunFireIndex int  // the fire whose run is the last one
 }
 
-func (d *decision) add(at time.Time, outcome store.FireOutcome) {
+func (d *firePlanner) add(at time.Time, outcome store.FireOutcome) {
 	fire := store.ScheduleFire{Schedule: d.f.Name, At: at, FiredAt: d.f.Now, Kind: store.FireScheduled, Outcome: outcome}
 	if outcome == store.FireStarted {
-		fire.Start = d.f.Start(d.f.Name, d.o.was, at)
-		d.live, d.last = true, len(d.fires)
+		fire.Start = d.f.NewStart(d.f.Name, d.o.settingsBefore, at)
+		d.lastRunIsLive, d.lastRunFireIndex = true, len(d.fires)
 	}
 	d.fires = append(d.fires, fire)
 }
 
-// endWait starts the run of the time that waits, if the last run has ended, or if it need not end any more.
-func (d *decision) endWait() {
-	if at := d.o.row.WaitingAt; !at.IsZero() && (!d.live || d.o.was.Overlap == OverlapAllow) {
+// startWaitingTime starts the run of the time that waits, if the last run has ended, or if it need not end any more.
+func (d *firePlanner) startWaitingTime() {
+	if at := d.o.row.WaitingAt; !at.IsZero() && (!d.lastRunIsLive || d.o.settingsBefore.Overlap == OverlapAllow) {
 		d.o.row.WaitingAt = time.Time{}
 		d.add(at, store.FireStarted)
 	}
 }
 
 // decide decides one scheduled time. latest tells that no later time is due.
-func (d *decision) decide(at time.Time, latest bool) {
-	overlap := d.o.was.Overlap
+func (d *firePlanner) decide(at time.Time, latest bool) {
+	overlap := d.o.settingsBefore.Overlap
 	waits := !d.o.row.WaitingAt.IsZero()
 	switch {
 	case overlap == OverlapCancel && !latest:
 		d.add(at, store.FireReplaced) // its run would be cancelled at once
-	case overlap == OverlapAllow, !d.live && !waits:
+	case overlap == OverlapAllow, !d.lastRunIsLive && !waits:
 		d.add(at, store.FireStarted)
-	case overlap == OverlapCancel && !d.live:
-		d.replace()
+	case overlap == OverlapCancel && !d.lastRunIsLive:
+		d.replaceWaitingTime()
 		d.o.row.WaitingAt = time.Time{}
 		d.add(at, store.FireStarted)
 	case overlap == OverlapSkip:
 		d.add(at, store.FireSkipped)
 	default:
-		d.replace()
+		d.replaceWaitingTime()
 		d.o.row.WaitingAt = at
 		d.add(at, store.FireWaiting)
 	}
 }
 
-// replace ends the wait of the time that waits.
-func (d *decision) replace() {
+// replaceWaitingTime ends the wait of the time that waits.
+func (d *firePlanner) replaceWaitingTime() {
 	at := d.o.row.WaitingAt
 	if at.IsZero() {
 		return
@@ -199,9 +199,9 @@ func (d *decision) replace() {
 	d.add(at, store.FireReplaced)
 }
 
-// Trigger starts a run at once. It returns the ID of the run. call is a text that no other call has: if the transaction was committed,
+// PlanTrigger starts a run at once. It returns the ID of the run. call is a text that no other call has: if the transaction was committed,
 // and its reply lost, the same call starts no second run.
-func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrite, string, error) {
+func PlanTrigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrite, string, error) {
 	o, err := existing(f.Name, s.Row)
 	if err != nil {
 		return nil, "", err
@@ -212,7 +212,7 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 			return nil, RunID(f.Name, t.At), nil
 		}
 	}
-	if err := f.check(o.was); err != nil {
+	if err := f.check(o.settingsBefore); err != nil {
 		return nil, "", err
 	}
 	at := f.Now.UTC().Truncate(time.Microsecond)
@@ -223,8 +223,8 @@ func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrit
 		at = at.Add(time.Microsecond) // no scheduled time has a fraction, so their IDs differ
 	}
 	o.state.Triggers = addCall(o.state.Triggers, TriggerCall{call, at}, mostTriggers)
-	w, err := o.write(store.ScheduleFire{
-		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.Start(f.Name, o.was, at),
+	w, err := o.newWrite(store.ScheduleFire{
+		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.NewStart(f.Name, o.settingsBefore, at),
 	})
 	return w, RunID(f.Name, at), err
 }
@@ -259,7 +259,7 @@ func (b *Backfill) Fired(written *store.ScheduleWrite) (started, taken int) {
 
 // times returns the times of the next part. Times after the cursor are left to the schedule itself, unless it is paused.
 func (b *Backfill) times(o *opened) ([]time.Time, error) {
-	t, err := o.was.Timetable(b.Name)
+	t, err := o.settingsBefore.Timetable(b.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (b *Backfill) times(o *opened) ([]time.Time, error) {
 	}
 	var times []time.Time
 	b.Next = time.Time{}
-	for at := t.After(b.From.Add(-time.Nanosecond)); !at.IsZero() && at.Before(b.To) && !at.After(until); at = t.After(at) {
+	for at := t.NextAfter(b.From.Add(-time.Nanosecond)); !at.IsZero() && at.Before(b.To) && !at.After(until); at = t.NextAfter(at) {
 		if len(times) == MostTimes {
 			b.Next = at
 			break
@@ -279,8 +279,8 @@ func (b *Backfill) times(o *opened) ([]time.Time, error) {
 	return times, nil
 }
 
-// Times implements store.ScheduleChange.
-func (b *Backfill) Times(row *store.Schedule) []time.Time {
+// TimesToDecide implements store.ScheduleChangeRequest.
+func (b *Backfill) TimesToDecide(row *store.Schedule) []time.Time {
 	o, err := existing(b.Name, row)
 	if err != nil {
 		return nil
@@ -289,13 +289,13 @@ func (b *Backfill) Times(row *store.Schedule) []time.Time {
 	return times
 }
 
-// Plan implements store.ScheduleChange.
+// Plan implements store.ScheduleChangeRequest.
 func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	var o *opened
 	if o, b.Err = existing(b.Name, s.Row); b.Err != nil {
 		return nil
 	}
-	if b.Err = b.check(o.was); b.Err != nil {
+	if b.Err = b.check(o.settingsBefore); b.Err != nil {
 		return nil
 	}
 	var times []time.Time
@@ -303,7 +303,7 @@ func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 		return nil
 	}
 	checked := len(times)
-	times = slices.DeleteFunc(times, func(at time.Time) bool { return s.Fired[at.UTC()] })
+	times = slices.DeleteFunc(times, func(at time.Time) bool { return s.FiredTimes[at.UTC()] })
 	b.fires, b.notFired, b.isRepeated = len(times), 0, false
 	for _, part := range o.state.Backfills {
 		if part.Call == b.Call {
@@ -318,11 +318,11 @@ func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	fires := make([]store.ScheduleFire, len(times))
 	for i, at := range times {
 		fires[i] = store.ScheduleFire{
-			Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.Start(b.Name, o.was, at),
+			Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.NewStart(b.Name, o.settingsBefore, at),
 		}
 	}
 	o.state.Backfills = addCall(o.state.Backfills, BackfillPart{b.Call, len(fires)}, mostBackfills)
 	var w *store.ScheduleWrite
-	w, b.Err = o.write(fires...)
+	w, b.Err = o.newWrite(fires...)
 	return w
 }

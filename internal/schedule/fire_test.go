@@ -27,7 +27,7 @@ func newBench(t *testing.T, s Settings, now time.Time) *bench {
 
 func (b *bench) set(s Settings, now time.Time) {
 	b.t.Helper()
-	w, err := Set("s", b.row, &s, now, "", "")
+	w, err := PlanSet("s", b.row, &s, now, "", "")
 	b.write(w, err)
 }
 
@@ -58,11 +58,11 @@ func (b *bench) write(w *store.ScheduleWrite, err error) {
 func (b *bench) fire(now time.Time) (transactions int) {
 	b.t.Helper()
 	for {
-		f := &Firing{Name: "s", Now: now, Start: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
-		state := store.ScheduleState{Row: b.row, LastStatus: b.last, Fired: make(map[time.Time]bool)}
-		for _, at := range f.Times(b.row) {
+		f := &Firing{Name: "s", Now: now, NewStart: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
+		state := store.ScheduleState{Row: b.row, LastStatus: b.last, FiredTimes: make(map[time.Time]bool)}
+		for _, at := range f.TimesToDecide(b.row) {
 			if o := b.fires[at]; o == store.FireStarted || o == store.FireWaiting {
-				state.Fired[at] = true
+				state.FiredTimes[at] = true
 			}
 		}
 		w := f.Plan(state)
@@ -162,8 +162,8 @@ func TestEachTriggerStartsOneRun(t *testing.T) {
 	b := newBench(t, secondly(OverlapSkip, time.Hour), noon)
 	ids := make(map[string]bool)
 	for _, call := range []string{"a", "b", "b", "c", "a"} {
-		f := &Firing{Name: "s", Now: noon, Start: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
-		w, id, err := Trigger(f, store.ScheduleState{Row: b.row}, call)
+		f := &Firing{Name: "s", Now: noon, NewStart: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
+		w, id, err := PlanTrigger(f, store.ScheduleState{Row: b.row}, call)
 		b.write(w, err)
 		ids[id] = true
 	}

@@ -38,10 +38,10 @@ const (
 
 // Limits of settings.
 const (
-	ShortestEvery  = time.Second
-	ShortestRecall = 10 * time.Second // a time that is less late than this is never missed
-	LongestJitter  = 24 * time.Hour
-	MaxName        = store.MaxScheduleName
+	ShortestEvery = time.Second
+	MinCatchUp    = 10 * time.Second // a time that is less late than this is never missed
+	LongestJitter = 24 * time.Hour
+	MaxName       = store.MaxScheduleName
 )
 
 // Duration is a time.Duration with a readable text.
@@ -131,20 +131,20 @@ func (s *Settings) Timetable(name string) (*Timetable, error) {
 	return t, nil
 }
 
-// After returns the first scheduled time after t, in UTC. Zero: there is none.
-func (t *Timetable) After(at time.Time) time.Time {
+// NextAfter returns the first scheduled time after t, in UTC. Zero: there is none.
+func (t *Timetable) NextAfter(at time.Time) time.Time {
 	switch {
 	case t.cron == nil:
 		return at.UTC().Truncate(t.every).Add(t.every)
-	case t.cron.elapsed:
+	case t.cron.usesElapsedTime:
 		return t.cron.afterElapsed(at, t.zone).UTC()
 	default:
 		return t.cron.afterWall(at, t.zone).UTC()
 	}
 }
 
-// Due returns when the scheduled time is due: up to Jitter later, always the same for one time of one schedule.
-func (t *Timetable) Due(at time.Time) time.Time {
+// DueAt returns when the scheduled time is due: up to Jitter later, always the same for one time of one schedule.
+func (t *Timetable) DueAt(at time.Time) time.Time {
 	if at.IsZero() || t.jitter <= 0 {
 		return at
 	}
@@ -156,8 +156,8 @@ func (t *Timetable) Due(at time.Time) time.Time {
 // RunID returns the ID of the run of a scheduled time.
 func RunID(name string, at time.Time) string { return name + "@" + at.UTC().Format(time.RFC3339Nano) }
 
-// ScheduledAt returns the time in an ID that RunID returned, and reports whether there is one.
-func ScheduledAt(id string) (at time.Time, ok bool) {
+// ParseRunID returns the time in an ID that RunID returned, and reports whether there is one.
+func ParseRunID(id string) (at time.Time, ok bool) {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i] == '@' {
 			at, err := time.Parse(time.RFC3339Nano, id[i+1:])

@@ -76,8 +76,8 @@ func DecodeState(row *store.Schedule) (*State, error) {
 	return s, nil
 }
 
-// MapSettings returns the state of a row after f has changed its settings, for a store that encodes inputs.
-func MapSettings(row *store.Schedule, f func(*Settings) error) ([]byte, error) {
+// ReplaceSettings returns the state of a row after f has changed its settings, for a store that encodes inputs.
+func ReplaceSettings(row *store.Schedule, f func(*Settings) error) ([]byte, error) {
 	s, err := DecodeState(row)
 	if err != nil {
 		return row.State, err
@@ -117,9 +117,9 @@ var (
 
 // opened is a row that a plan works on.
 type opened struct {
-	row   store.Schedule
-	state *State
-	was   *Settings // the effective settings before the plan
+	row            store.Schedule
+	state          *State
+	settingsBefore *Settings // the effective settings before the plan
 }
 
 // open returns the row of the schedule, or a new one.
@@ -131,7 +131,7 @@ func open(name string, row *store.Schedule) (*opened, error) {
 	o.row = *row
 	var err error
 	if o.state, err = DecodeState(row); err == nil {
-		o.was = o.state.Effective()
+		o.settingsBefore = o.state.Effective()
 	}
 	return o, err
 }
@@ -139,14 +139,14 @@ func open(name string, row *store.Schedule) (*opened, error) {
 // existing is open for a schedule that must exist.
 func existing(name string, row *store.Schedule) (*opened, error) {
 	o, err := open(name, row)
-	if err == nil && o.was == nil {
+	if err == nil && o.settingsBefore == nil {
 		err = ErrNotFound
 	}
 	return o, err
 }
 
-// write returns the changed row.
-func (o *opened) write(fires ...store.ScheduleFire) (*store.ScheduleWrite, error) {
+// newWrite returns the changed row.
+func (o *opened) newWrite(fires ...store.ScheduleFire) (*store.ScheduleWrite, error) {
 	w := &store.ScheduleWrite{Row: o.row, Fires: fires, LastRunFire: -1}
 	effective := o.state.Effective()
 	w.Row.Paused = o.state.Paused()
@@ -156,55 +156,55 @@ func (o *opened) write(fires ...store.ScheduleFire) (*store.ScheduleWrite, error
 	return w, err
 }
 
-// note records what an operator does.
-func (o *opened) note(verb store.OperatorVerb, now time.Time, by, reason string) {
+// recordOperatorChange records what an operator does.
+func (o *opened) recordOperatorChange(verb store.OperatorVerb, now time.Time, by, reason string) {
 	o.state.LastChange = &store.OperatorChange{Verb: verb, At: now, By: by, Reason: reason}
 }
 
-// retime sets the next time after the settings have changed, or after a pause. If the scheduled times have changed, those up to
+// updateNextTime sets the next time after the settings have changed, or after a pause. If the scheduled times have changed, those up to
 // now are passed.
-func (o *opened) retime(now time.Time) error {
+func (o *opened) updateNextTime(now time.Time) error {
 	s := o.state.Effective()
 	o.row.NextAt, o.state.NextTime, o.state.Problem = time.Time{}, time.Time{}, ""
 	if s == nil {
 		return nil
 	}
-	if !sameTimes(o.was, s) {
+	if !sameTimes(o.settingsBefore, s) {
 		o.state.Cursor = now
 	}
 	t, err := s.Timetable(o.row.Name)
 	if err != nil {
 		return err
 	}
-	o.setNext(t, t.After(o.state.Cursor))
+	o.setNext(t, t.NextAfter(o.state.Cursor))
 	return nil
 }
 
 // setNext sets the next scheduled time, and when it is due.
 func (o *opened) setNext(t *Timetable, next time.Time) {
-	o.state.NextTime, o.row.NextAt = next, t.Due(next)
+	o.state.NextTime, o.row.NextAt = next, t.DueAt(next)
 	if o.state.Paused() {
 		o.row.NextAt = time.Time{}
 	}
 }
 
-// Set records the settings of an operator.
-func Set(name string, row *store.Schedule, s *Settings, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+// PlanSet records the settings of an operator.
+func PlanSet(name string, row *store.Schedule, s *Settings, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
 	o, err := open(name, row)
 	if err != nil {
 		return nil, err
 	}
 	o.state.Operator, o.state.Deleted = s, false
 	o.state.SetAt, o.state.SetBy, o.state.SetReason = now, by, reason
-	o.note(store.OperatorSet, now, by, reason)
-	if err := o.retime(now); err != nil {
+	o.recordOperatorChange(store.OperatorSet, now, by, reason)
+	if err := o.updateNextTime(now); err != nil {
 		return nil, err
 	}
-	return o.write()
+	return o.newWrite()
 }
 
-// Reset removes the settings of an operator, and a deletion, so that the declared settings apply.
-func Reset(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+// PlanReset removes the settings of an operator, and a deletion, so that the declared settings apply.
+func PlanReset(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
 	o, err := open(name, row)
 	switch {
 	case err != nil:
@@ -216,11 +216,11 @@ func Reset(name string, row *store.Schedule, now time.Time, by, reason string) (
 	}
 	o.state.Operator, o.state.Deleted = nil, false
 	o.state.SetAt, o.state.SetBy, o.state.SetReason = now, by, reason
-	o.note(store.OperatorReset, now, by, reason)
-	if err := o.retime(now); err != nil {
+	o.recordOperatorChange(store.OperatorReset, now, by, reason)
+	if err := o.updateNextTime(now); err != nil {
 		return nil, err
 	}
-	return o.write()
+	return o.newWrite()
 }
 
 // Declaration is what one worker's code declares.
@@ -231,10 +231,10 @@ type Declaration struct {
 	Live     map[string]bool // the versions of the other workers that live
 }
 
-// applies reports whether the declaration replaces the recorded one. One of the same version does if its worker started later. One
+// replacesRecorded reports whether the declaration replaces the recorded one. One of the same version does if its worker started later. One
 // of another version does if that version is new, or if no worker of the recorded version lives. So an old worker that restarts
 // during a deployment does not bring its old declaration back, and the workers of a version that was rolled back to do.
-func (d *Declaration) applies(s *State) bool {
+func (d *Declaration) replacesRecorded(s *State) bool {
 	switch {
 	case s.Declared == nil:
 		return true
@@ -245,8 +245,8 @@ func (d *Declaration) applies(s *State) bool {
 	}
 }
 
-// Current reports whether the recorded declaration is this one.
-func (d *Declaration) Current(s *State) bool {
+// IsRecorded reports whether the recorded declaration is this one.
+func (d *Declaration) IsRecorded(s *State) bool {
 	if s.Declared == nil || d.Version != s.DeclaredVersion {
 		return false
 	}
@@ -255,10 +255,10 @@ func (d *Declaration) Current(s *State) bool {
 	return err == nil && err2 == nil && string(a) == string(b)
 }
 
-// Declare records the declaration, unless a newer one is recorded. It returns nil if nothing changes.
-func Declare(name string, row *store.Schedule, d *Declaration, now time.Time) (*store.ScheduleWrite, error) {
+// PlanDeclare records the declaration, unless a newer one is recorded. It returns nil if nothing changes.
+func PlanDeclare(name string, row *store.Schedule, d *Declaration, now time.Time) (*store.ScheduleWrite, error) {
 	o, err := open(name, row)
-	if err != nil || !d.applies(o.state) || d.Current(o.state) {
+	if err != nil || !d.replacesRecorded(o.state) || d.IsRecorded(o.state) {
 		return nil, err
 	}
 	o.state.Declared, o.state.DeclaredVersion, o.state.DeclaredAt, o.state.DeclarerStarted = d.Settings, d.Version, now, d.Started
@@ -267,27 +267,27 @@ func Declare(name string, row *store.Schedule, d *Declaration, now time.Time) (*
 	}
 	o.state.DeclaredVersions = o.state.DeclaredVersions[max(0, len(o.state.DeclaredVersions)-mostVersions):]
 	if o.state.Operator == nil {
-		if err := o.retime(now); err != nil {
+		if err := o.updateNextTime(now); err != nil {
 			return nil, err
 		}
 	}
-	return o.write()
+	return o.newWrite()
 }
 
-// Pause pauses the schedule. It returns nil if the schedule is paused already.
-func Pause(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+// PlanPause pauses the schedule. It returns nil if the schedule is paused already.
+func PlanPause(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
 	o, err := existing(name, row)
 	if err != nil || o.state.Paused() {
 		return nil, err
 	}
 	o.state.PausedAt, o.state.PausedBy, o.state.PauseReason = now, by, reason
-	o.note(store.OperatorPause, now, by, reason)
+	o.recordOperatorChange(store.OperatorPause, now, by, reason)
 	o.row.NextAt = time.Time{}
-	return o.write()
+	return o.newWrite()
 }
 
-// Resume continues the schedule with the first time after now.
-func Resume(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+// PlanResume continues the schedule with the first time after now.
+func PlanResume(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
 	o, err := existing(name, row)
 	switch {
 	case err != nil:
@@ -296,18 +296,18 @@ func Resume(name string, row *store.Schedule, now time.Time, by, reason string) 
 		return nil, ErrNotPaused
 	}
 	o.state.PausedAt, o.state.PausedBy, o.state.PauseReason = time.Time{}, "", ""
-	o.note(store.OperatorResume, now, by, reason)
+	o.recordOperatorChange(store.OperatorResume, now, by, reason)
 	if o.state.Cursor.Before(now) {
 		o.state.Cursor = now
 	}
-	if err := o.retime(now); err != nil {
+	if err := o.updateNextTime(now); err != nil {
 		return nil, err
 	}
-	return o.write()
+	return o.newWrite()
 }
 
-// Delete deletes the schedule. The row of a schedule that code declares stays, so that the next worker does not create it again.
-func Delete(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+// PlanDelete deletes the schedule. The row of a schedule that code declares stays, so that the next worker does not create it again.
+func PlanDelete(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
 	o, err := existing(name, row)
 	if err != nil {
 		return nil, err
@@ -318,14 +318,14 @@ func Delete(name string, row *store.Schedule, now time.Time, by, reason string) 
 	s := o.state
 	s.Operator, s.Deleted, s.SetAt, s.SetBy, s.SetReason = nil, true, now, by, reason
 	s.PausedAt, s.PausedBy, s.PauseReason = time.Time{}, "", ""
-	o.note(store.OperatorDelete, now, by, reason)
+	o.recordOperatorChange(store.OperatorDelete, now, by, reason)
 	var fires []store.ScheduleFire
 	if at := o.row.WaitingAt; !at.IsZero() {
 		fires = append(fires, store.ScheduleFire{Schedule: name, At: at, FiredAt: now, Kind: store.FireScheduled, Outcome: store.FireSkipped})
 		o.row.WaitingAt = time.Time{}
 	}
-	if err := o.retime(now); err != nil {
+	if err := o.updateNextTime(now); err != nil {
 		return nil, err
 	}
-	return o.write(fires...)
+	return o.newWrite(fires...)
 }

@@ -23,7 +23,7 @@ func timetable(t testing.TB, s Settings) *Timetable {
 func between(table *Timetable, from, to string) (times []string) {
 	a, _ := time.Parse(time.RFC3339, from)
 	b, _ := time.Parse(time.RFC3339, to)
-	for at := table.After(a.Add(-time.Nanosecond)); !at.IsZero() && at.Before(b); at = table.After(at) {
+	for at := table.NextAfter(a.Add(-time.Nanosecond)); !at.IsZero() && at.Before(b); at = table.NextAfter(at) {
 		times = append(times, at.Format(time.RFC3339))
 	}
 	return times
@@ -215,7 +215,7 @@ func TestTimesAreThoseOfTheClocks(t *testing.T) {
 			last := from.Add(-48 * time.Hour)
 			for at := last; !at.After(to); at = at.Add(time.Minute) {
 				// Every wall time since the last minute has come now: one, none in a repeated hour, many after a skipped one.
-				prev, wall := wallOf(at.Add(-time.Minute), loc), wallOf(at, loc)
+				prev, wall := wallTimeAt(at.Add(-time.Minute), loc), wallTimeAt(at, loc)
 				due := false
 				for w := prev.Add(time.Minute); !w.After(wall); w = w.Add(time.Minute) {
 					if key := w.String(); !seen[key] {
@@ -229,7 +229,7 @@ func TestTimesAreThoseOfTheClocks(t *testing.T) {
 			}
 		}
 		var got []time.Time
-		for at := table.After(from); !at.IsZero() && !at.After(to); at = table.After(at) {
+		for at := table.NextAfter(from); !at.IsZero() && !at.After(to); at = table.NextAfter(at) {
 			got = append(got, at)
 		}
 		if !slices.EqualFunc(got, want, time.Time.Equal) {
@@ -249,12 +249,12 @@ func TestIDsOfRuns(t *testing.T) {
 		if got := RunID(name, at); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if got, ok := ScheduledAt(want); !ok || !got.Equal(at) {
+		if got, ok := ParseRunID(want); !ok || !got.Equal(at) {
 			t.Errorf("%q: %v, %v", want, got, ok)
 		}
 	}
 	for _, id := range []string{"", "nightly", "@2026-11-22T01:30:00Z", "n@2026-11-22T03:30:00+02:00", "n@", "n@2026-11-22T01:30:00.000Z"} {
-		if at, ok := ScheduledAt(id); ok {
+		if at, ok := ParseRunID(id); ok {
 			t.Errorf("%q is taken for a scheduled time: %v", id, at)
 		}
 	}
@@ -265,9 +265,9 @@ func TestJitterIsSteady(t *testing.T) {
 	table := timetable(t, Settings{Cron: "@hourly", Jitter: Duration(10 * time.Minute)})
 	again := timetable(t, Settings{Cron: "@hourly", Jitter: Duration(10 * time.Minute)})
 	delays := make(map[time.Duration]bool)
-	for at, n := table.After(time.Unix(0, 0)), 0; n < 100; at, n = table.After(at), n+1 {
-		d := table.Due(at).Sub(at)
-		if d < 0 || d >= 10*time.Minute || again.Due(at) != table.Due(at) {
+	for at, n := table.NextAfter(time.Unix(0, 0)), 0; n < 100; at, n = table.NextAfter(at), n+1 {
+		d := table.DueAt(at).Sub(at)
+		if d < 0 || d >= 10*time.Minute || again.DueAt(at) != table.DueAt(at) {
 			t.Errorf("%v is due after %v", at, d)
 		}
 		delays[d] = true

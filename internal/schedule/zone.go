@@ -8,8 +8,8 @@ import "time"
 // maxOffset is more than the largest difference between a zone and UTC, which is 14 hours.
 const maxOffset = 15 * time.Hour
 
-// wallOf returns the wall time at the moment t.
-func wallOf(t time.Time, zone *time.Location) time.Time {
+// wallTimeAt returns the wall time at the moment t.
+func wallTimeAt(t time.Time, zone *time.Location) time.Time {
 	_, offset := t.In(zone).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
@@ -23,9 +23,9 @@ func bounds(t time.Time, zone *time.Location) (offset time.Duration, end time.Ti
 	return time.Duration(seconds) * time.Second, end
 }
 
-// momentOf returns the first moment at which the clocks of the zone show the wall time. If they skip it, momentOf returns the
+// momentOfWallTime returns the first moment at which the clocks of the zone show the wall time. If they skip it, momentOfWallTime returns the
 // moment of the change.
-func momentOf(wall time.Time, zone *time.Location) time.Time {
+func momentOfWallTime(wall time.Time, zone *time.Location) time.Time {
 	for at := wall.Add(-maxOffset); ; {
 		offset, end := bounds(at, zone)
 		u := wall.Add(-offset)
@@ -61,11 +61,11 @@ func (e *cronExpression) afterElapsed(t time.Time, zone *time.Location) time.Tim
 func (e *cronExpression) afterWall(t time.Time, zone *time.Location) time.Time {
 	// In the second pass of a repeated hour, some of the wall times that follow were reached in the first pass. Their moments are
 	// before t.
-	for wall := wallOf(t, zone).Add(-time.Nanosecond); ; {
+	for wall := wallTimeAt(t, zone).Add(-time.Nanosecond); ; {
 		if wall = e.after(wall); wall.IsZero() {
 			return time.Time{}
 		}
-		if u := momentOf(wall, zone); u.After(t) {
+		if u := momentOfWallTime(wall, zone); u.After(t) {
 			return u
 		}
 	}

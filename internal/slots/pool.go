@@ -14,28 +14,28 @@ import (
 //
 // A pool is opened once and closed once. Before it is opened and after it is closed, it gives no slots.
 type Pool struct {
-	size    int
-	allWait func(waiting int)
-	freed   chan struct{} // holds an element if a slot came free since the last receive
-	empty   chan struct{}
+	size         int
+	onAllWaiting func(waiting int)
+	freedChan    chan struct{} // holds an element if a slot came free since the last receive
+	emptyChan    chan struct{}
 
-	mu       sync.Mutex
-	open     bool
-	closed   bool
-	quiet    bool    // no reservations, see SetQuiet
-	taken    int     // slots of reservations and of runs that are executed
-	lent     int     // slots lent by runs that wait
-	refused  int     // runs that wait and could not lend their slots
-	places   int     // prefetch places of reservations and of runs that have not got a slot
-	queue    []*Slot // assigned slots that are not given yet, in the order of their assignments
-	turnover turnover
+	mu             sync.Mutex
+	open           bool
+	closed         bool
+	quiet          bool    // no reservations, see SetQuiet
+	takenSlots     int     // slots of reservations and of runs that are executed
+	lentSlots      int     // slots lent by runs that wait
+	refusedLoans   int     // runs that wait and could not lend their slots
+	prefetchPlaces int     // prefetch places of reservations and of runs that have not got a slot
+	queue          []*Slot // assigned slots that are not given yet, in the order of their assignments
+	turnover       turnover
 }
 
 // NewPool returns a pool of size slots, which is not open yet. The pool calls allWait, without a lock, when
 // size runs wait and cannot lend their slots because too many slots are lent already. waiting is the number
 // of runs that wait.
 func NewPool(size int, allWait func(waiting int)) *Pool {
-	return &Pool{size: size, allWait: allWait, freed: make(chan struct{}, 1), empty: make(chan struct{})}
+	return &Pool{size: size, onAllWaiting: allWait, freedChan: make(chan struct{}, 1), emptyChan: make(chan struct{})}
 }
 
 // Open makes the pool give slots.
@@ -53,7 +53,7 @@ func (p *Pool) Close() {
 		return
 	}
 	p.open, p.closed = false, true
-	p.reportEmpty()
+	p.notifyIfEmpty()
 }
 
 // IsOpen reports whether the pool gives slots.
@@ -85,42 +85,42 @@ func (p *Pool) IsClosed() bool {
 	return p.closed
 }
 
-// Empty returns a channel that is closed when the pool is closed and none of its slots and places is taken
+// WhenEmpty returns a channel that is closed when the pool is closed and none of its slots and places is taken
 // or lent.
-func (p *Pool) Empty() <-chan struct{} { return p.empty }
+func (p *Pool) WhenEmpty() <-chan struct{} { return p.emptyChan }
 
-// Freed returns a channel that receives an element after slots came free. Several slots may share one
+// SlotFreed returns a channel that receives an element after slots came free. Several slots may share one
 // element. The channel serves one receiver.
-func (p *Pool) Freed() <-chan struct{} { return p.freed }
+func (p *Pool) SlotFreed() <-chan struct{} { return p.freedChan }
 
 // UseFreed makes the pool notify the given channel, of capacity one, instead of its own. Several pools may share a channel. Call
 // UseFreed before Open.
-func (p *Pool) UseFreed(c chan struct{}) { p.freed = c }
+func (p *Pool) UseFreed(c chan struct{}) { p.freedChan = c }
 
 // Counts are the numbers of slots and places of a pool that are in use.
 type Counts struct {
-	Taken  int // slots of reservations and of runs that are executed
-	Lent   int // slots lent by runs that wait
-	Places int // prefetch places of reservations and of runs that have not got a slot
-	Queued int // runs that wait for a slot
+	Taken          int // slots of reservations and of runs that are executed
+	Lent           int // slots lent by runs that wait
+	PrefetchPlaces int // prefetch places of reservations and of runs that have not got a slot
+	Queued         int // runs that wait for a slot
 }
 
 // Counts returns the current numbers.
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Counts{Taken: p.taken, Lent: p.lent, Places: p.places, Queued: len(p.queue)}
+	return Counts{Taken: p.takenSlots, Lent: p.lentSlots, PrefetchPlaces: p.prefetchPlaces, Queued: len(p.queue)}
 }
 
-// Room returns how many slots are free, and how many runs the worker should prefetch now, at most limit. Both
+// FreeSlotsAndPrefetch returns how many slots are free, and how many runs the worker should prefetch now, at most limit. Both
 // are zero if the pool is quiet.
-func (p *Pool) Room(limit int) (free, prefetch int) {
+func (p *Pool) FreeSlotsAndPrefetch(limit int) (free, prefetch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.quiet {
 		return 0, 0
 	}
-	return p.free(), p.prefetch(time.Now(), limit)
+	return p.freeSlots(), p.prefetchCount(time.Now(), limit)
 }
 
 // JointRoom returns what Room returns, for pools for which one caller reserves: how many of their slots are free, and how many runs to
@@ -130,9 +130,9 @@ func JointRoom(pools []*Pool, limit int) (free, prefetch int) {
 	for _, p := range pools {
 		p.mu.Lock()
 		if p.open && !p.quiet {
-			free += p.free()
+			free += p.freeSlots()
 			freed += p.turnover.count(now)
-			places += p.places
+			places += p.prefetchPlaces
 		}
 		p.mu.Unlock()
 	}
@@ -143,16 +143,16 @@ func JointRoom(pools []*Pool, limit int) (free, prefetch int) {
 func (p *Pool) PrefetchRoom() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(0, p.turnover.count(time.Now())-p.places)
+	return max(0, p.turnover.count(time.Now())-p.prefetchPlaces)
 }
 
-// free returns how many slots are free. It returns zero while more runs are executed than there are slots,
+// freeSlots returns how many slots are free. It returns zero while more runs are executed than there are slots,
 // because some have taken back their lent slots. p.mu is held.
-func (p *Pool) free() int { return max(0, p.size-p.taken) }
+func (p *Pool) freeSlots() int { return max(0, p.size-p.takenSlots) }
 
-// prefetch returns how many runs to prefetch at the given time. p.mu is held.
-func (p *Pool) prefetch(at time.Time, limit int) int {
-	return prefetchOf(p.turnover.count(at), p.places, limit)
+// prefetchCount returns how many runs to prefetch at the given time. p.mu is held.
+func (p *Pool) prefetchCount(at time.Time, limit int) int {
+	return prefetchOf(p.turnover.count(at), p.prefetchPlaces, limit)
 }
 
 // prefetchOf returns how many runs to prefetch, at most limit, when the given numbers of slots came free recently and of places are
@@ -166,19 +166,19 @@ func prefetchOf(freed, places, limit int) int {
 	return 0
 }
 
-// Acquire reserves up to want slots. It leaves the given number of slots free, but takes one slot if any is
+// Reserve reserves up to want slots. It leaves the given number of slots free, but takes one slot if any is
 // free. For the rest of want it reserves up to prefetch places. It reserves nothing if the pool is not open or is quiet.
-func (p *Pool) Acquire(want, leave, prefetch int) Reservation {
+func (p *Pool) Reserve(want, leaveFree, prefetch int) Reservation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.open || p.quiet {
 		return Reservation{}
 	}
-	free := p.free()
-	r := Reservation{pool: p, slots: min(want, max(free-leave, min(free, 1)))}
-	r.places = min(prefetch, want-r.slots)
-	p.taken += r.slots
-	p.places += r.places
+	free := p.freeSlots()
+	r := Reservation{pool: p, slots: min(want, max(free-leaveFree, min(free, 1)))}
+	r.prefetchPlaces = min(prefetch, want-r.slots)
+	p.takenSlots += r.slots
+	p.prefetchPlaces += r.prefetchPlaces
 	return r
 }
 
@@ -190,33 +190,33 @@ func (p *Pool) AcquireBeyond(most int) Reservation {
 	if !p.open || p.quiet {
 		return Reservation{}
 	}
-	r := Reservation{pool: p, slots: max(0, min(most, p.size+most-p.taken)), beyond: true}
-	p.taken += r.slots
+	r := Reservation{pool: p, slots: max(0, min(most, p.size+most-p.takenSlots)), beyond: true}
+	p.takenSlots += r.slots
 	return r
 }
 
-// fill gives free slots to the queue. p.mu is held.
-func (p *Pool) fill() {
-	for p.open && len(p.queue) > 0 && p.taken < p.size {
+// giveFreeSlots gives free slots to the queue. p.mu is held.
+func (p *Pool) giveFreeSlots() {
+	for p.open && len(p.queue) > 0 && p.takenSlots < p.size {
 		s := p.queue[0]
 		p.queue = slices.Delete(p.queue, 0, 1)
-		p.taken++
-		p.places--
-		close(s.turn)
+		p.takenSlots++
+		p.prefetchPlaces--
+		close(s.givenChan)
 	}
 }
 
-// reportEmpty closes the channel of Empty if the pool is closed and nothing of it is in use. p.mu is held.
-func (p *Pool) reportEmpty() {
-	if p.closed && p.taken+p.lent+p.places == 0 {
-		close(p.empty)
+// notifyIfEmpty closes the channel of Empty if the pool is closed and nothing of it is in use. p.mu is held.
+func (p *Pool) notifyIfEmpty() {
+	if p.closed && p.takenSlots+p.lentSlots+p.prefetchPlaces == 0 {
+		close(p.emptyChan)
 	}
 }
 
 // notifyFreed tells the receiver of Freed that slots came free.
 func (p *Pool) notifyFreed() {
 	select {
-	case p.freed <- struct{}{}:
+	case p.freedChan <- struct{}{}:
 	default:
 	}
 }
@@ -224,16 +224,16 @@ func (p *Pool) notifyFreed() {
 // Reservation is a number of slots and prefetch places that no run uses yet. The zero value reserves
 // nothing. A reservation must not be copied, and serves one goroutine at a time.
 type Reservation struct {
-	pool          *Pool
-	slots, places int
-	beyond        bool // see AcquireBeyond
+	pool                  *Pool
+	slots, prefetchPlaces int
+	beyond                bool // see AcquireBeyond
 }
 
-// Slots returns how many slots are reserved and not assigned.
-func (r *Reservation) Slots() int { return r.slots }
+// UnassignedSlots returns how many slots are reserved and not assigned.
+func (r *Reservation) UnassignedSlots() int { return r.slots }
 
-// Len returns how many runs the reservation has slots or places for.
-func (r *Reservation) Len() int { return r.slots + r.places }
+// Capacity returns how many runs the reservation has slots or places for.
+func (r *Reservation) Capacity() int { return r.slots + r.prefetchPlaces }
 
 // Assign assigns s a slot of the reservation. If no slot is left, s takes a prefetch place and waits for
 // the next free slot of the pool. If no place is left either, Assign adds a place. s must be a zero Slot,
@@ -245,30 +245,30 @@ func (r *Reservation) Assign(s *Slot) {
 		return
 	}
 	p := r.pool
-	s.turn = make(chan struct{})
+	s.givenChan = make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.places > 0 {
-		r.places--
+	if r.prefetchPlaces > 0 {
+		r.prefetchPlaces--
 	} else {
-		p.places++
+		p.prefetchPlaces++
 	}
 	p.queue = append(p.queue, s)
-	p.fill() // a slot may have come free since the reservation
+	p.giveFreeSlots() // a slot may have come free since the reservation
 }
 
 // Release returns the slots and places that were not assigned. Calls after the first do nothing.
 func (r *Reservation) Release() {
-	if r.Len() == 0 {
+	if r.Capacity() == 0 {
 		return
 	}
 	p := r.pool
 	p.mu.Lock()
-	p.taken -= r.slots
-	p.places -= r.places
-	r.slots, r.places = 0, 0
-	p.fill()
-	p.reportEmpty()
+	p.takenSlots -= r.slots
+	p.prefetchPlaces -= r.prefetchPlaces
+	r.slots, r.prefetchPlaces = 0, 0
+	p.giveFreeSlots()
+	p.notifyIfEmpty()
 	p.mu.Unlock()
 	p.notifyFreed()
 }

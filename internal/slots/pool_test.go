@@ -20,17 +20,17 @@ func openPool(t *testing.T, size int) *Pool {
 // assign reserves n slots or places, and assigns each.
 func assign(t *testing.T, p *Pool, n int) []*Slot {
 	t.Helper()
-	r := p.Acquire(n, 0, n)
-	if r.Len() != n {
-		t.Fatalf("reserved %d of %d", r.Len(), n)
+	r := p.Reserve(n, 0, n)
+	if r.Capacity() != n {
+		t.Fatalf("reserved %d of %d", r.Capacity(), n)
 	}
 	all := make([]*Slot, n)
 	for i := range all {
 		all[i] = new(Slot)
 		r.Assign(all[i])
 	}
-	if r.Len() != 0 {
-		t.Fatalf("%d are left of the reservation", r.Len())
+	if r.Capacity() != 0 {
+		t.Fatalf("%d are left of the reservation", r.Capacity())
 	}
 	return all
 }
@@ -88,13 +88,13 @@ func TestAcquireLeavesSlotsFree(t *testing.T) {
 		{want: 0, prefetch: 4},
 	} {
 		p := openPool(t, 8)
-		before := p.Acquire(c.taken, 0, 0)
-		r := p.Acquire(c.want, c.leave, c.prefetch)
-		if r.Slots() != c.slots || r.Len() != c.slots+c.places {
-			t.Errorf("%+v: %d slots, %d with places", c, r.Slots(), r.Len())
+		before := p.Reserve(c.taken, 0, 0)
+		r := p.Reserve(c.want, c.leave, c.prefetch)
+		if r.UnassignedSlots() != c.slots || r.Capacity() != c.slots+c.places {
+			t.Errorf("%+v: %d slots, %d with places", c, r.UnassignedSlots(), r.Capacity())
 		}
-		wantCounts(t, "reserved", p, Counts{Taken: c.taken + c.slots, Places: c.places})
-		if free, _ := p.Room(0); free != 8-c.taken-c.slots {
+		wantCounts(t, "reserved", p, Counts{Taken: c.taken + c.slots, PrefetchPlaces: c.places})
+		if free, _ := p.FreeSlotsAndPrefetch(0); free != 8-c.taken-c.slots {
 			t.Errorf("%+v: %d slots are free", c, free)
 		}
 		r.Release()
@@ -110,23 +110,23 @@ func TestQueueGetsSlotsInOrder(t *testing.T) {
 	p := openPool(t, 2)
 	all := assign(t, p, 5)
 	wantGiven(t, "at first", all, 0, 1)
-	wantCounts(t, "at first", p, Counts{Taken: 2, Places: 3, Queued: 3})
-	if all[0].Turn() != nil || all[2].Turn() == nil {
+	wantCounts(t, "at first", p, Counts{Taken: 2, PrefetchPlaces: 3, Queued: 3})
+	if all[0].WhenGiven() != nil || all[2].WhenGiven() == nil {
 		t.Error("only a run that must wait has a channel to wait for")
 	}
-	all[1].Leave()
+	all[1].Release()
 	wantGiven(t, "after one slot came free", all, 0, 1, 2)
-	all[1].Leave()
+	all[1].Release()
 	wantGiven(t, "after a run left twice", all, 0, 1, 2)
-	wantCounts(t, "after a run left twice", p, Counts{Taken: 2, Places: 2, Queued: 2})
-	if r := p.Acquire(1, 0, 0); r.Len() != 0 {
+	wantCounts(t, "after a run left twice", p, Counts{Taken: 2, PrefetchPlaces: 2, Queued: 2})
+	if r := p.Reserve(1, 0, 0); r.Capacity() != 0 {
 		t.Error("a slot is free beside the queue")
 	}
-	all[0].Leave()
-	all[2].Leave()
+	all[0].Release()
+	all[2].Release()
 	wantGiven(t, "after two more slots came free", all, 0, 1, 2, 3, 4)
-	all[3].Leave()
-	all[4].Leave()
+	all[3].Release()
+	all[4].Release()
 	wantCounts(t, "at last", p, Counts{})
 }
 
@@ -134,8 +134,8 @@ func TestQueueGetsSlotsInOrder(t *testing.T) {
 func TestFreeSlotIsGivenToThePrefetchedRun(t *testing.T) {
 	p := openPool(t, 1)
 	all := assign(t, p, 1)
-	place := p.Acquire(1, 0, 1)
-	all[0].Leave()
+	place := p.Reserve(1, 0, 1)
+	all[0].Release()
 	var s Slot
 	place.Assign(&s)
 	if !s.IsGiven() {
@@ -147,19 +147,19 @@ func TestFreeSlotIsGivenToThePrefetchedRun(t *testing.T) {
 // A claim may take more runs than it asked for. Each of them is counted.
 func TestAssignMoreRunsThanReserved(t *testing.T) {
 	p := openPool(t, 1)
-	r := p.Acquire(1, 0, 0)
+	r := p.Reserve(1, 0, 0)
 	all := []*Slot{new(Slot), new(Slot)}
 	r.Assign(all[0])
 	r.Assign(all[1])
-	if r.Len() != 0 {
-		t.Errorf("%d are left of the reservation", r.Len())
+	if r.Capacity() != 0 {
+		t.Errorf("%d are left of the reservation", r.Capacity())
 	}
-	wantCounts(t, "assigned", p, Counts{Taken: 1, Places: 1, Queued: 1})
+	wantCounts(t, "assigned", p, Counts{Taken: 1, PrefetchPlaces: 1, Queued: 1})
 	r.Release()
-	wantCounts(t, "released", p, Counts{Taken: 1, Places: 1, Queued: 1})
-	all[0].Leave()
+	wantCounts(t, "released", p, Counts{Taken: 1, PrefetchPlaces: 1, Queued: 1})
+	all[0].Release()
 	wantGiven(t, "after one left", all, 0, 1)
-	all[1].Leave()
+	all[1].Release()
 	wantCounts(t, "at last", p, Counts{})
 }
 
@@ -167,51 +167,51 @@ func TestAssignMoreRunsThanReserved(t *testing.T) {
 func TestWithdrawnRunGetsNoSlot(t *testing.T) {
 	p := openPool(t, 1)
 	all := assign(t, p, 4)
-	all[1].Withdraw()
-	all[2].Leave() // without Withdraw
-	wantCounts(t, "withdrawn", p, Counts{Taken: 1, Places: 2, Queued: 1})
-	all[0].Leave()
+	all[1].LeaveQueue()
+	all[2].Release() // without Withdraw
+	wantCounts(t, "withdrawn", p, Counts{Taken: 1, PrefetchPlaces: 2, Queued: 1})
+	all[0].Release()
 	wantGiven(t, "after the first left", all, 0, 3)
-	wantCounts(t, "after the first left", p, Counts{Taken: 1, Places: 1})
-	all[1].Leave()
-	all[3].Withdraw() // too late: it has the slot
+	wantCounts(t, "after the first left", p, Counts{Taken: 1, PrefetchPlaces: 1})
+	all[1].Release()
+	all[3].LeaveQueue() // too late: it has the slot
 	wantGiven(t, "withdrawn too late", all, 0, 3)
 	wantCounts(t, "withdrawn too late", p, Counts{Taken: 1})
-	all[3].Leave()
+	all[3].Release()
 	wantCounts(t, "at last", p, Counts{})
 }
 
 // The claim loop learns of each slot that comes free.
 func TestAFreedSlotIsNotified(t *testing.T) {
 	p := openPool(t, 3)
-	r := p.Acquire(1, 0, 0)
+	r := p.Reserve(1, 0, 0)
 	all := assign(t, p, 2)
-	if received(p.Freed()) {
+	if received(p.SlotFreed()) {
 		t.Error("a taken slot is reported as free")
 	}
 	r.Release()
-	if !received(p.Freed()) {
+	if !received(p.SlotFreed()) {
 		t.Error("the end of a reservation was not reported")
 	}
 	r.Release()
 	regain := all[0].Lend()
-	if !received(p.Freed()) {
+	if !received(p.SlotFreed()) {
 		t.Error("a loan was not reported")
 	}
 	regain()
-	if received(p.Freed()) {
+	if received(p.SlotFreed()) {
 		t.Error("a slot that was taken back is reported as free")
 	}
-	all[0].Leave()
-	all[1].Leave()
-	if !received(p.Freed()) || received(p.Freed()) {
+	all[0].Release()
+	all[1].Release()
+	if !received(p.SlotFreed()) || received(p.SlotFreed()) {
 		t.Error("two runs that left are reported by one element")
 	}
 }
 
 func TestPoolThatIsNotOpenGivesNothing(t *testing.T) {
 	p := NewPool(2, nil)
-	if r := p.Acquire(1, 0, 1); r.Len() != 0 || p.IsOpen() || p.IsClosed() {
+	if r := p.Reserve(1, 0, 1); r.Capacity() != 0 || p.IsOpen() || p.IsClosed() {
 		t.Error("it gives slots before it is opened")
 	}
 	p.Open()
@@ -219,13 +219,13 @@ func TestPoolThatIsNotOpenGivesNothing(t *testing.T) {
 		t.Error("it is not open")
 	}
 	all := assign(t, p, 3)
-	place := p.Acquire(1, 0, 1)
+	place := p.Reserve(1, 0, 1)
 	p.Close()
 	p.Open()
-	if r := p.Acquire(1, 0, 1); r.Len() != 0 || p.IsOpen() || !p.IsClosed() {
+	if r := p.Reserve(1, 0, 1); r.Capacity() != 0 || p.IsOpen() || !p.IsClosed() {
 		t.Error("it gives slots after it was closed")
 	}
-	all[0].Leave()
+	all[0].Release()
 	wantGiven(t, "after the end", all, 0, 1)
 	var s Slot
 	place.Assign(&s)
@@ -241,18 +241,18 @@ func TestDrainWaitsForAll(t *testing.T) {
 		p := openPool(t, 4)
 		two := assign(t, p, 2)
 		regain := two[1].Lend()
-		slots := p.Acquire(3, 0, 0)
+		slots := p.Reserve(3, 0, 0)
 		prefetched := assign(t, p, 2)
-		prefetched[1].Withdraw()
-		places := p.Acquire(1, 0, 1)
-		wantCounts(t, "at first", p, Counts{Taken: 4, Lent: 1, Places: 3, Queued: 1})
-		ends := []func(){two[0].Leave, two[1].Leave, prefetched[0].Leave, prefetched[1].Leave, slots.Release, places.Release}
+		prefetched[1].LeaveQueue()
+		places := p.Reserve(1, 0, 1)
+		wantCounts(t, "at first", p, Counts{Taken: 4, Lent: 1, PrefetchPlaces: 3, Queued: 1})
+		ends := []func(){two[0].Release, two[1].Release, prefetched[0].Release, prefetched[1].Release, slots.Release, places.Release}
 		if last == 1 { // it ends with its slot, and not while it lends it
 			ends[1] = func() {
-				if regain(); received(p.Empty()) {
+				if regain(); received(p.WhenEmpty()) {
 					t.Error("the drain is over before the run has left")
 				}
-				two[1].Leave()
+				two[1].Release()
 			}
 		}
 		p.Close()
@@ -260,24 +260,24 @@ func TestDrainWaitsForAll(t *testing.T) {
 			if i != last {
 				end()
 			}
-			if received(p.Empty()) {
+			if received(p.WhenEmpty()) {
 				t.Errorf("the drain did not wait for %s", names[last])
 			}
 		}
 		ends[last]()
-		if !received(p.Empty()) {
+		if !received(p.WhenEmpty()) {
 			t.Errorf("the drain does not end after %s", names[last])
 		}
 		p.Close()
 		wantCounts(t, "at last", p, Counts{})
 	}
 	p := openPool(t, 1)
-	assign(t, p, 1)[0].Leave()
-	if received(p.Empty()) {
+	assign(t, p, 1)[0].Release()
+	if received(p.WhenEmpty()) {
 		t.Error("an open pool reports the end of a drain")
 	}
 	p.Close()
-	if !received(p.Empty()) {
+	if !received(p.WhenEmpty()) {
 		t.Error("the drain of an empty pool does not end")
 	}
 }
@@ -291,19 +291,19 @@ func TestNoSlotIsGivenTwice(t *testing.T) {
 	for i := range 12 {
 		all.Go(func() {
 			for range 40 {
-				r := p.Acquire(2, i%2, 2)
-				for r.Len() > i%3%2 { // some reservations are not used up
+				r := p.Reserve(2, i%2, 2)
+				for r.Capacity() > i%3%2 { // some reservations are not used up
 					var s Slot
 					r.Assign(&s)
 					all.Go(func() {
-						defer s.Leave()
-						if turn := s.Turn(); turn != nil {
+						defer s.Release()
+						if turn := s.WhenGiven(); turn != nil {
 							ctx, cancel := context.WithCancel(t.Context())
 							go cancel()
 							select {
 							case <-turn:
 							case <-ctx.Done():
-								s.Withdraw()
+								s.LeaveQueue()
 							}
 						}
 						if !s.IsGiven() {
@@ -327,7 +327,7 @@ func TestNoSlotIsGivenTwice(t *testing.T) {
 	}
 	wantCounts(t, "at last", p, Counts{})
 	p.Close()
-	if !received(p.Empty()) {
+	if !received(p.WhenEmpty()) {
 		t.Error("the drain does not end")
 	}
 }
@@ -337,22 +337,22 @@ func TestAQuietPoolReservesNothing(t *testing.T) {
 	p := openPool(t, 1)
 	all := assign(t, p, 2)
 	p.SetQuiet(true)
-	if r := p.Acquire(5, 0, 5); r.Len() != 0 {
-		t.Errorf("a quiet pool reserves %d", r.Len())
+	if r := p.Reserve(5, 0, 5); r.Capacity() != 0 {
+		t.Errorf("a quiet pool reserves %d", r.Capacity())
 	}
-	all[0].Leave()
+	all[0].Release()
 	wantGiven(t, "after the first has left", all, 0, 1)
-	all[1].Leave()
-	if free, prefetch := p.Room(5); free != 0 || prefetch != 0 || !p.IsQuiet() {
+	all[1].Release()
+	if free, prefetch := p.FreeSlotsAndPrefetch(5); free != 0 || prefetch != 0 || !p.IsQuiet() {
 		t.Errorf("a quiet pool has room for %d and %d", free, prefetch)
 	}
-	for len(p.Freed()) > 0 {
-		<-p.Freed()
+	for len(p.SlotFreed()) > 0 {
+		<-p.SlotFreed()
 	}
 	p.SetQuiet(false)
-	<-p.Freed()
-	if r := p.Acquire(5, 0, 0); r.Len() != 1 {
-		t.Errorf("a pool that is quiet no more reserves %d", r.Len())
+	<-p.SlotFreed()
+	if r := p.Reserve(5, 0, 0); r.Capacity() != 1 {
+		t.Errorf("a pool that is quiet no more reserves %d", r.Capacity())
 	}
 }
 
@@ -362,11 +362,11 @@ func TestSlotsBeyondTheSizeOfThePool(t *testing.T) {
 	p := openPool(t, 2)
 	held := assign(t, p, 2)
 	beyond := p.AcquireBeyond(3)
-	if beyond.Len() != 3 {
-		t.Fatalf("reserved %d slots beyond, want 3", beyond.Len())
+	if beyond.Capacity() != 3 {
+		t.Fatalf("reserved %d slots beyond, want 3", beyond.Capacity())
 	}
-	if more := p.AcquireBeyond(3); more.Len() != 0 {
-		t.Errorf("reserved %d more", more.Len())
+	if more := p.AcquireBeyond(3); more.Capacity() != 0 {
+		t.Errorf("reserved %d more", more.Capacity())
 	}
 	all := []*Slot{{}, {}}
 	for _, s := range all {
@@ -377,19 +377,19 @@ func TestSlotsBeyondTheSizeOfThePool(t *testing.T) {
 	if !all[0].IsBeyond() || held[0].IsBeyond() {
 		t.Error("IsBeyond is wrong")
 	}
-	held[0].Leave()
-	if r := p.Acquire(1, 0, 0); r.Len() != 0 {
+	held[0].Release()
+	if r := p.Reserve(1, 0, 0); r.Capacity() != 0 {
 		t.Error("a slot is free while as many runs are executed as there are slots")
 	}
 	for _, s := range all {
-		s.Leave()
+		s.Release()
 	}
 	wantCounts(t, "in the end", p, Counts{Taken: 1})
-	if _, prefetch := p.Room(100); prefetch > 1 {
+	if _, prefetch := p.FreeSlotsAndPrefetch(100); prefetch > 1 {
 		t.Errorf("%d runs are to be prefetched", prefetch)
 	}
 	p.SetQuiet(true)
-	if r := p.AcquireBeyond(3); r.Len() != 0 {
+	if r := p.AcquireBeyond(3); r.Capacity() != 0 {
 		t.Error("a quiet pool gives slots")
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// lentAtOnce is the maximum number of lent slots, as a multiple of the size of the pool. A run that lends
+// maxLoansPerSlot is the maximum number of lent slots, as a multiple of the size of the pool. A run that lends
 // its slot stays in memory, so the number of lent slots is limited.
-const lentAtOnce = 16
+const maxLoansPerSlot = 16
 
 // Slot is the slot of one run, or the run's place in the queue for a slot. Reservation.Assign initializes
 // it. A Slot must not be copied.
@@ -16,55 +16,55 @@ const lentAtOnce = 16
 // get a slot. When the wait ends, the run continues at once, also if all slots are taken again. The pool
 // then gives no slot until fewer runs are executed than it has slots.
 type Slot struct {
-	pool   *Pool
-	turn   chan struct{} // closed when the slot is given; nil: the slot was assigned from a reservation
-	beyond bool          // see IsBeyond
+	pool      *Pool
+	givenChan chan struct{} // closed when the slot is given; nil: the slot was assigned from a reservation
+	beyond    bool          // see IsBeyond
 
 	// The fields below are guarded by pool.mu.
-	waits int // how many waits of the run are in progress
-	loan  loan
-	left  bool // Leave was called
+	activeWaits int // how many waits of the run are in progress
+	loan        loanState
+	isReleased  bool // Leave was called
 }
 
-// loan says what happened to the slot of a run that waits.
-type loan int
+// loanState says what happened to the slot of a run that waits.
+type loanState int
 
 const (
-	notLent     loan = iota
-	lent             // the slot is lent
-	lendRefused      // too many slots were lent
+	noLoan      loanState = iota
+	loanGranted           // the slot is lent
+	loanRefused           // too many slots were lent
 )
 
-// Turn returns a channel that is closed when the pool gives the slot. It returns nil if the run did not
+// WhenGiven returns a channel that is closed when the pool gives the slot. It returns nil if the run did not
 // have to wait for the slot.
-func (s *Slot) Turn() <-chan struct{} { return s.turn }
+func (s *Slot) WhenGiven() <-chan struct{} { return s.givenChan }
 
 // IsBeyond reports whether the slot is one beyond the size of the pool, so that the run is to leave at once.
 func (s *Slot) IsBeyond() bool { return s.beyond }
 
 // IsGiven reports whether the run has got the slot.
 func (s *Slot) IsGiven() bool {
-	if s.turn == nil {
+	if s.givenChan == nil {
 		return true
 	}
 	select {
-	case <-s.turn:
+	case <-s.givenChan:
 		return true
 	default:
 		return false
 	}
 }
 
-// Withdraw removes the slot from the queue. If the pool has given the slot before, Withdraw does nothing.
+// LeaveQueue removes the slot from the queue. If the pool has given the slot before, Withdraw does nothing.
 // The prefetch place stays taken until Leave.
-func (s *Slot) Withdraw() {
+func (s *Slot) LeaveQueue() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.pool.withdraw(s)
+	s.pool.removeFromQueue(s)
 }
 
-// withdraw removes s from the queue if it is there. p.mu is held.
-func (p *Pool) withdraw(s *Slot) {
+// removeFromQueue removes s from the queue if it is there. p.mu is held.
+func (p *Pool) removeFromQueue(s *Slot) {
 	if i := slices.Index(p.queue, s); i >= 0 {
 		p.queue = slices.Delete(p.queue, i, i+1)
 	}
@@ -76,12 +76,12 @@ func (p *Pool) withdraw(s *Slot) {
 func (s *Slot) Lend() (regain func()) {
 	p := s.pool
 	p.mu.Lock()
-	if s.left || !s.IsGiven() {
+	if s.isReleased || !s.IsGiven() {
 		p.mu.Unlock()
 		return func() {}
 	}
 	freed, waiting := false, 0
-	if s.waits++; s.waits == 1 {
+	if s.activeWaits++; s.activeWaits == 1 {
 		freed, waiting = p.lend(s)
 	}
 	p.mu.Unlock()
@@ -89,12 +89,12 @@ func (s *Slot) Lend() (regain func()) {
 		p.notifyFreed()
 	}
 	if waiting > 0 {
-		p.allWait(waiting)
+		p.onAllWaiting(waiting)
 	}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if s.waits--; s.waits == 0 {
+		if s.activeWaits--; s.activeWaits == 0 {
 			p.regain(s)
 		}
 	}
@@ -103,30 +103,30 @@ func (s *Slot) Lend() (regain func()) {
 // lend lends the slot of a run, and reports whether it did so. If the run is the last of size runs that
 // cannot lend their slots, lend returns how many runs wait. p.mu is held.
 func (p *Pool) lend(s *Slot) (freed bool, waiting int) {
-	if p.lent >= lentAtOnce*p.size {
-		s.loan = lendRefused
-		if p.refused++; p.refused == p.size {
-			waiting = p.lent + p.refused
+	if p.lentSlots >= maxLoansPerSlot*p.size {
+		s.loan = loanRefused
+		if p.refusedLoans++; p.refusedLoans == p.size {
+			waiting = p.lentSlots + p.refusedLoans
 		}
 		return false, waiting
 	}
-	s.loan = lent
-	p.taken--
-	p.lent++
-	p.fill()
+	s.loan = loanGranted
+	p.takenSlots--
+	p.lentSlots++
+	p.giveFreeSlots()
 	return true, 0
 }
 
 // regain takes back the slot that lend lent. p.mu is held.
 func (p *Pool) regain(s *Slot) {
 	switch s.loan {
-	case lent:
-		p.taken++
-		p.lent--
-	case lendRefused:
-		p.refused--
+	case loanGranted:
+		p.takenSlots++
+		p.lentSlots--
+	case loanRefused:
+		p.refusedLoans--
 	}
-	s.loan = notLent
+	s.loan = noLoan
 }
 
 // MoveTo gives the slot, which the run has got, to another run. to must be a zero Slot. If the slot was lent, to has it back. A
@@ -136,36 +136,36 @@ func (s *Slot) MoveTo(to *Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to.pool = p
-	if s.left {
-		p.taken++
+	if s.isReleased {
+		p.takenSlots++
 		return
 	}
 	p.regain(s)
-	s.left = true
+	s.isReleased = true
 }
 
-// Leave returns the slot to the pool, also if it is lent, or leaves the queue. Calls after the first do
+// Release returns the slot to the pool, also if it is lent, or leaves the queue. Calls after the first do
 // nothing.
-func (s *Slot) Leave() {
+func (s *Slot) Release() {
 	p := s.pool
 	p.mu.Lock()
-	if s.left {
+	if s.isReleased {
 		p.mu.Unlock()
 		return
 	}
-	s.left = true
+	s.isReleased = true
 	p.regain(s)
 	if s.IsGiven() {
 		if !s.beyond {
-			p.turnover.add(time.Now())
+			p.turnover.countReturn(time.Now())
 		}
-		p.taken--
+		p.takenSlots--
 	} else {
-		p.withdraw(s)
-		p.places--
+		p.removeFromQueue(s)
+		p.prefetchPlaces--
 	}
-	p.fill()
-	p.reportEmpty()
+	p.giveFreeSlots()
+	p.notifyIfEmpty()
 	p.mu.Unlock()
 	p.notifyFreed()
 }

@@ -13,20 +13,20 @@ func TestLentSlotReturns(t *testing.T) {
 	all := assign(t, p, 3)
 	regain := all[0].Lend()
 	wantGiven(t, "while one waits", all, 0, 1)
-	wantCounts(t, "while one waits", p, Counts{Taken: 1, Lent: 1, Places: 1, Queued: 1})
+	wantCounts(t, "while one waits", p, Counts{Taken: 1, Lent: 1, PrefetchPlaces: 1, Queued: 1})
 	regain()
-	wantCounts(t, "after the wait", p, Counts{Taken: 2, Places: 1, Queued: 1})
-	if free, _ := p.Room(0); free != 0 {
+	wantCounts(t, "after the wait", p, Counts{Taken: 2, PrefetchPlaces: 1, Queued: 1})
+	if free, _ := p.FreeSlotsAndPrefetch(0); free != 0 {
 		t.Errorf("%d slots are free", free)
 	}
-	all[0].Leave()
+	all[0].Release()
 	wantGiven(t, "while one slot is taken", all, 0, 1)
-	if r := p.Acquire(1, 0, 0); r.Len() != 0 {
+	if r := p.Reserve(1, 0, 0); r.Capacity() != 0 {
 		t.Error("a slot is free that a run has")
 	}
-	all[1].Leave()
+	all[1].Release()
 	wantGiven(t, "after both have left", all, 0, 1, 2)
-	all[2].Leave()
+	all[2].Release()
 	wantCounts(t, "at last", p, Counts{})
 }
 
@@ -45,7 +45,7 @@ func TestOverlappingWaitsLendOneSlot(t *testing.T) {
 	wantCounts(t, "after the waits", p, Counts{Taken: 1})
 	s.Lend()()
 	wantCounts(t, "after a further wait", p, Counts{Taken: 1})
-	s.Leave()
+	s.Release()
 	s.Lend()
 	wantCounts(t, "at last", p, Counts{})
 }
@@ -55,17 +55,17 @@ func TestRunLeavesWhileItWaits(t *testing.T) {
 	p := openPool(t, 1)
 	all := assign(t, p, 2)
 	regain := all[0].Lend()
-	all[0].Leave()
+	all[0].Release()
 	wantCounts(t, "after it left", p, Counts{Taken: 1})
 	again := all[0].Lend()
 	wantCounts(t, "after it waits again", p, Counts{Taken: 1})
 	again()
 	regain()
 	wantCounts(t, "after its waits", p, Counts{Taken: 1})
-	if free, _ := p.Room(0); free != 0 {
+	if free, _ := p.FreeSlotsAndPrefetch(0); free != 0 {
 		t.Errorf("%d slots are free", free)
 	}
-	all[1].Leave()
+	all[1].Release()
 	wantCounts(t, "at last", p, Counts{})
 }
 
@@ -74,8 +74,8 @@ func TestRunWithoutSlotLendsNone(t *testing.T) {
 	p := openPool(t, 1)
 	all := assign(t, p, 2)
 	regain := all[1].Lend()
-	wantCounts(t, "while it waits", p, Counts{Taken: 1, Places: 1, Queued: 1})
-	all[0].Leave()
+	wantCounts(t, "while it waits", p, Counts{Taken: 1, PrefetchPlaces: 1, Queued: 1})
+	all[0].Release()
 	regain()
 	wantCounts(t, "after it got a slot", p, Counts{Taken: 1})
 }
@@ -93,39 +93,39 @@ func TestLoansAreLimited(t *testing.T) {
 	p.Open()
 	var all []*Slot
 	var regains []func()
-	for range lentAtOnce * size {
+	for range maxLoansPerSlot * size {
 		s := assign(t, p, 1)[0]
 		all, regains = append(all, s), append(regains, s.Lend())
 	}
-	wantCounts(t, "all are lent", p, Counts{Lent: lentAtOnce * size})
+	wantCounts(t, "all are lent", p, Counts{Lent: maxLoansPerSlot * size})
 	for i, s := range assign(t, p, size) {
 		all, regains = append(all, s), append(regains, s.Lend())
-		wantCounts(t, "a loan was refused", p, Counts{Taken: size, Lent: lentAtOnce * size})
+		wantCounts(t, "a loan was refused", p, Counts{Taken: size, Lent: maxLoansPerSlot * size})
 		if i < size-1 && told != nil {
 			t.Errorf("told of %v too early", told)
 		}
 	}
-	if len(told) != 1 || told[0] != (lentAtOnce+1)*size {
+	if len(told) != 1 || told[0] != (maxLoansPerSlot+1)*size {
 		t.Errorf("told of %v waiting runs", told)
 	}
 	regains[len(all)-1]() // its slot was not lent
-	wantCounts(t, "one goes on", p, Counts{Taken: size, Lent: lentAtOnce * size})
+	wantCounts(t, "one goes on", p, Counts{Taken: size, Lent: maxLoansPerSlot * size})
 	regains[0]()
-	wantCounts(t, "another goes on", p, Counts{Taken: size + 1, Lent: lentAtOnce*size - 1})
+	wantCounts(t, "another goes on", p, Counts{Taken: size + 1, Lent: maxLoansPerSlot*size - 1})
 	regains[len(all)-1] = all[len(all)-1].Lend()
-	wantCounts(t, "a loan is free", p, Counts{Taken: size, Lent: lentAtOnce * size})
+	wantCounts(t, "a loan is free", p, Counts{Taken: size, Lent: maxLoansPerSlot * size})
 	regains[0] = all[0].Lend() // one loan was refused before, and now this
-	if len(told) != 2 || told[1] != (lentAtOnce+1)*size {
+	if len(told) != 2 || told[1] != (maxLoansPerSlot+1)*size {
 		t.Errorf("told of %v waiting runs", told)
 	}
 	for i, s := range all {
 		if i%2 == 0 {
 			regains[i]()
 		}
-		s.Leave()
+		s.Release()
 	}
 	wantCounts(t, "at last", p, Counts{})
-	for range lentAtOnce * size { // no loan is counted any more, refused or not
+	for range maxLoansPerSlot * size { // no loan is counted any more, refused or not
 		assign(t, p, 1)[0].Lend()
 	}
 	for _, s := range assign(t, p, size)[:size-1] {
@@ -143,13 +143,13 @@ func TestLoansReturnEverySlot(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for range 200 {
-				r := p.Acquire(1, 0, 1)
-				if r.Len() == 0 {
+				r := p.Reserve(1, 0, 1)
+				if r.Capacity() == 0 {
 					continue
 				}
 				var s Slot
 				r.Assign(&s)
-				if turn := s.Turn(); turn != nil {
+				if turn := s.WhenGiven(); turn != nil {
 					<-turn
 				}
 				var waits sync.WaitGroup
@@ -159,7 +159,7 @@ func TestLoansReturnEverySlot(t *testing.T) {
 				if i%2 == 0 {
 					waits.Wait()
 				}
-				s.Leave()
+				s.Release()
 				waits.Wait()
 			}
 		})
@@ -191,10 +191,10 @@ func TestPoolKeepsCount(t *testing.T) {
 		for op := range 150 {
 			switch do := random.IntN(12); {
 			case do < 3:
-				r := p.Acquire(random.IntN(4), random.IntN(2), random.IntN(3))
+				r := p.Reserve(random.IntN(4), random.IntN(2), random.IntN(3))
 				held = append(held, &r)
 			case do < 6 && len(held) > 0:
-				if r := held[random.IntN(len(held))]; r.Len() > 0 {
+				if r := held[random.IntN(len(held))]; r.Capacity() > 0 {
 					m := new(member)
 					r.Assign(&m.Slot)
 					runs = append(runs, m)
@@ -216,11 +216,11 @@ func TestPoolKeepsCount(t *testing.T) {
 				}
 			case do < 10:
 				m := runs[random.IntN(len(runs))]
-				m.Withdraw()
+				m.LeaveQueue()
 				m.gone = !m.had
 			case do < 11:
 				i := random.IntN(len(runs))
-				runs[i].Leave()
+				runs[i].Release()
 				runs = append(runs[:i:i], runs[i+1:]...)
 			case op > 100:
 				p.Close()
@@ -228,12 +228,12 @@ func TestPoolKeepsCount(t *testing.T) {
 			}
 			var want Counts
 			for _, r := range held {
-				want.Taken += r.Slots()
-				want.Places += r.Len() - r.Slots()
+				want.Taken += r.UnassignedSlots()
+				want.PrefetchPlaces += r.Capacity() - r.UnassignedSlots()
 			}
 			passed := false // an earlier run of the queue still waits
 			for _, m := range runs {
-				if m.IsGiven() && !m.had && m.Turn() != nil && (passed || m.gone || closed) {
+				if m.IsGiven() && !m.had && m.WhenGiven() != nil && (passed || m.gone || closed) {
 					t.Fatalf("seed %d, operation %d: a run has got a slot out of turn", seed, op)
 				}
 				m.had = m.IsGiven()
@@ -243,9 +243,9 @@ func TestPoolKeepsCount(t *testing.T) {
 				case m.had:
 					want.Taken++
 				case m.gone:
-					want.Places++
+					want.PrefetchPlaces++
 				default:
-					want.Places++
+					want.PrefetchPlaces++
 					want.Queued++
 					passed = true
 				}
@@ -259,7 +259,7 @@ func TestPoolKeepsCount(t *testing.T) {
 			if !closed && want.Queued > 0 && want.Taken < size {
 				t.Fatalf("seed %d, operation %d: %d wait, and %d of %d slots are taken", seed, op, want.Queued, want.Taken, size)
 			}
-			if got := received(p.Empty()); got != (closed && want == Counts{}) {
+			if got := received(p.WhenEmpty()); got != (closed && want == Counts{}) {
 				t.Fatalf("seed %d, operation %d: the drain is over: %v, with %+v", seed, op, got, want)
 			}
 			executing = want.Taken
@@ -274,15 +274,15 @@ func TestSlotMovesToAnotherRun(t *testing.T) {
 	s.Lend()
 	var next, last Slot
 	s.MoveTo(&next)
-	s.Leave()
+	s.Release()
 	wantCounts(t, "after the move", p, Counts{Taken: 1})
 	if !next.IsGiven() {
 		t.Error("the next run has no slot")
 	}
-	next.Leave()
+	next.Release()
 	wantCounts(t, "after the next run", p, Counts{})
 	next.MoveTo(&last)
 	wantCounts(t, "moved by a run that has left", p, Counts{Taken: 1})
-	last.Leave()
+	last.Release()
 	wantCounts(t, "at last", p, Counts{})
 }

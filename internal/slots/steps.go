@@ -6,36 +6,36 @@ import (
 	"sync"
 )
 
-// Steps holds the slots in which a process executes functions of steps. A nil Steps sets no bound.
-type Steps struct {
-	mu    sync.Mutex
-	free  int
-	queue list.List // of chan struct{}, one for each waiting caller; closed when the caller gets its slot
+// StepPool holds the slots in which a process executes functions of steps. A nil Steps sets no bound.
+type StepPool struct {
+	mu        sync.Mutex
+	freeSlots int
+	queue     list.List // of chan struct{}, one for each waiting caller; closed when the caller gets its slot
 }
 
-// NewSteps returns n slots. For zero it returns nil, which means no bound.
-func NewSteps(n int) *Steps {
+// NewStepPool returns n slots. For zero it returns nil, which means no bound.
+func NewStepPool(n int) *StepPool {
 	if n <= 0 {
 		return nil
 	}
-	return &Steps{free: n}
+	return &StepPool{freeSlots: n}
 }
 
 // Acquire takes a slot, and waits behind earlier callers if none is free. It reports whether it had to
 // wait. If ctx ends first, it takes no slot and returns the cause of ctx.
-func (s *Steps) Acquire(ctx context.Context) (slot *StepSlot, waited bool, err error) {
+func (s *StepPool) Acquire(ctx context.Context) (slot *StepSlot, waited bool, err error) {
 	if s == nil {
 		return nil, false, nil
 	}
-	taken, waited := s.take(ctx, nil)
+	taken, waited := s.takeSlot(ctx, nil)
 	if !taken {
 		return nil, waited, context.Cause(ctx)
 	}
-	return &StepSlot{of: s, held: true}, waited, nil
+	return &StepSlot{stepPool: s, isHeld: true}, waited, nil
 }
 
-// Waiting returns how many callers wait for a slot.
-func (s *Steps) Waiting() int {
+// WaitingCount returns how many callers wait for a slot.
+func (s *StepPool) WaitingCount() int {
 	if s == nil {
 		return 0
 	}
@@ -44,12 +44,12 @@ func (s *Steps) Waiting() int {
 	return s.queue.Len()
 }
 
-// take takes one slot, and waits behind earlier callers if none is free. It reports whether it took a slot,
+// takeSlot takes one slot, and waits behind earlier callers if none is free. It reports whether it took a slot,
 // and whether it had to wait. It takes no slot if ctx ends or unneeded is closed first.
-func (s *Steps) take(ctx context.Context, unneeded <-chan struct{}) (taken, waited bool) {
+func (s *StepPool) takeSlot(ctx context.Context, unneeded <-chan struct{}) (taken, waited bool) {
 	s.mu.Lock()
-	if s.free > 0 { // then nobody waits
-		s.free--
+	if s.freeSlots > 0 { // then nobody waits
+		s.freeSlots--
 		s.mu.Unlock()
 		return true, false
 	}
@@ -66,31 +66,31 @@ func (s *Steps) take(ctx context.Context, unneeded <-chan struct{}) (taken, wait
 	defer s.mu.Unlock()
 	select {
 	case <-turn: // the slot came at the same time: pass it on
-		s.put()
+		s.returnSlot()
 	default:
 		s.queue.Remove(place)
 	}
 	return false, true
 }
 
-// put gives a slot to the caller that has waited longest, or counts it as free. s.mu is held.
-func (s *Steps) put() {
+// returnSlot gives a slot to the caller that has waited longest, or counts it as free. s.mu is held.
+func (s *StepPool) returnSlot() {
 	if first := s.queue.Front(); first != nil {
 		close(s.queue.Remove(first).(chan struct{}))
 		return
 	}
-	s.free++
+	s.freeSlots++
 }
 
 // StepSlot is the slot of one attempt of a step. The methods of a nil StepSlot do nothing.
 type StepSlot struct {
-	of *Steps
+	stepPool *StepPool
 
 	// The fields below are guarded by of.mu.
-	held  bool
-	waits int           // how many waits of the function are in progress
-	back  chan struct{} // closed when the attempt has the slot again, or has ended; nil: no wait needs the slot
-	left  bool          // Leave was called
+	isHeld        bool
+	activeWaits   int           // how many waits of the function are in progress
+	requestsEnded chan struct{} // closed when the attempt has the slot again, or has ended; nil: no wait needs the slot
+	isReleased    bool          // Leave was called
 }
 
 // Lend gives the slot to other functions while this function waits. The returned function ends the wait:
@@ -100,67 +100,67 @@ func (s *StepSlot) Lend(ctx context.Context) (regain func()) {
 	if s == nil {
 		return func() {}
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.waits++
-	s.drop()
+	s.stepPool.mu.Lock()
+	defer s.stepPool.mu.Unlock()
+	s.activeWaits++
+	s.returnIfHeld()
 	return func() { s.regain(ctx) }
 }
 
 // regain ends one wait of the function. If several waits need the slot at once, each requests a slot. The
 // first of them that gets one returns the others too, since the function needs one slot only.
 func (s *StepSlot) regain(ctx context.Context) {
-	s.of.mu.Lock()
-	s.waits--
-	if !s.isWanted() {
-		s.of.mu.Unlock()
+	s.stepPool.mu.Lock()
+	s.activeWaits--
+	if !s.needsSlot() {
+		s.stepPool.mu.Unlock()
 		return
 	}
-	if s.back == nil {
-		s.back = make(chan struct{})
+	if s.requestsEnded == nil {
+		s.requestsEnded = make(chan struct{})
 	}
-	back := s.back
-	s.of.mu.Unlock()
-	if taken, _ := s.of.take(ctx, back); !taken {
+	back := s.requestsEnded
+	s.stepPool.mu.Unlock()
+	if taken, _ := s.stepPool.takeSlot(ctx, back); !taken {
 		return
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	if s.isWanted() {
-		s.held = true
+	s.stepPool.mu.Lock()
+	defer s.stepPool.mu.Unlock()
+	if s.needsSlot() {
+		s.isHeld = true
 		s.endRequests()
 	} else { // meanwhile the attempt has ended, or the function waits again, or another wait has taken a slot
-		s.of.put()
+		s.stepPool.returnSlot()
 	}
 }
 
 // endRequests makes the waits return that request a slot. s.of.mu is held.
 func (s *StepSlot) endRequests() {
-	if s.back != nil {
-		close(s.back)
-		s.back = nil
+	if s.requestsEnded != nil {
+		close(s.requestsEnded)
+		s.requestsEnded = nil
 	}
 }
 
-// isWanted reports whether the function is executing without a slot. s.of.mu is held.
-func (s *StepSlot) isWanted() bool { return s.waits == 0 && !s.held && !s.left }
+// needsSlot reports whether the function is executing without a slot. s.of.mu is held.
+func (s *StepSlot) needsSlot() bool { return s.activeWaits == 0 && !s.isHeld && !s.isReleased }
 
-// Leave returns the slot at the end of the attempt. Calls after the first do nothing.
-func (s *StepSlot) Leave() {
+// Release returns the slot at the end of the attempt. Calls after the first do nothing.
+func (s *StepSlot) Release() {
 	if s == nil {
 		return
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.left = true
-	s.drop()
+	s.stepPool.mu.Lock()
+	defer s.stepPool.mu.Unlock()
+	s.isReleased = true
+	s.returnIfHeld()
 	s.endRequests()
 }
 
-// drop returns the slot if the attempt holds it. s.of.mu is held.
-func (s *StepSlot) drop() {
-	if s.held {
-		s.held = false
-		s.of.put()
+// returnIfHeld returns the slot if the attempt holds it. s.of.mu is held.
+func (s *StepSlot) returnIfHeld() {
+	if s.isHeld {
+		s.isHeld = false
+		s.stepPool.returnSlot()
 	}
 }

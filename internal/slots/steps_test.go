@@ -15,7 +15,7 @@ var errCancelled = errors.New("cancelled")
 // next caller.
 func TestStepSlotsAreGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(1)
+		s := NewStepPool(1)
 		held := acquired(t, s)
 		var mu sync.Mutex
 		var order []int
@@ -35,7 +35,7 @@ func TestStepSlotsAreGivenInOrder(t *testing.T) {
 					mu.Lock()
 					order = append(order, i)
 					mu.Unlock()
-					slot.Leave()
+					slot.Release()
 				}
 			})
 			synctest.Wait() // so that it waits behind the one before
@@ -43,7 +43,7 @@ func TestStepSlotsAreGivenInOrder(t *testing.T) {
 		wantFree(t, "at first", s, 0, 5)
 		leave(errCancelled)
 		synctest.Wait()
-		held.Leave()
+		held.Release()
 		all.Wait()
 		if !slices.Equal(order, []int{0, 2, 4}) {
 			t.Errorf("given in the order %v", order)
@@ -55,7 +55,7 @@ func TestStepSlotsAreGivenInOrder(t *testing.T) {
 // A slot that comes when its caller has just stopped waiting is free again.
 func TestStepSlotThatComesTooLateIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(1)
+		s := NewStepPool(1)
 		held := acquired(t, s)
 		ctx, leave := context.WithCancel(t.Context())
 		go func() {
@@ -66,7 +66,7 @@ func TestStepSlotThatComesTooLateIsPassedOn(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		leave()
-		held.drop()
+		held.returnIfHeld()
 		s.mu.Unlock()
 		synctest.Wait()
 		wantFree(t, "at last", s, 1, 0)
@@ -75,7 +75,7 @@ func TestStepSlotThatComesTooLateIsPassedOn(t *testing.T) {
 
 // However callers stop waiting, no slot is lost.
 func TestStepSlotsAreNotLost(t *testing.T) {
-	s := NewSteps(2)
+	s := NewStepPool(2)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -86,8 +86,8 @@ func TestStepSlotsAreNotLost(t *testing.T) {
 				}
 				if slot, _, err := s.Acquire(ctx); err == nil {
 					slot.Lend(ctx)()
-					slot.Leave()
-					slot.Leave()
+					slot.Release()
+					slot.Release()
 				}
 				leave()
 			}
@@ -98,7 +98,7 @@ func TestStepSlotsAreNotLost(t *testing.T) {
 }
 
 // acquired returns a slot that must be free.
-func acquired(t *testing.T, s *Steps) *StepSlot {
+func acquired(t *testing.T, s *StepPool) *StepSlot {
 	t.Helper()
 	slot, waited, err := s.Acquire(t.Context())
 	if waited || err != nil {
@@ -107,17 +107,17 @@ func acquired(t *testing.T, s *Steps) *StepSlot {
 	return slot
 }
 
-func wantFree(t *testing.T, when string, s *Steps, free, waiting int) {
+func wantFree(t *testing.T, when string, s *StepPool, free, waiting int) {
 	t.Helper()
-	if s.free != free || s.Waiting() != waiting {
-		t.Errorf("%s, %d slots are free and %d callers wait, want %d and %d", when, s.free, s.Waiting(), free, waiting)
+	if s.freeSlots != free || s.WaitingCount() != waiting {
+		t.Errorf("%s, %d slots are free and %d callers wait, want %d and %d", when, s.freeSlots, s.WaitingCount(), free, waiting)
 	}
 }
 
 // A function lends its slot while it waits, and then waits for its turn like others.
 func TestLentStepSlotReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(1)
+		s := NewStepPool(1)
 		mine := acquired(t, s)
 		regain := mine.Lend(t.Context())
 		wantFree(t, "while it waits", s, 1, 0)
@@ -129,21 +129,21 @@ func TestLentStepSlotReturns(t *testing.T) {
 			t.Error("it continues although its slot is taken")
 		}
 		wantFree(t, "after its wait", s, 0, 1)
-		other.Leave()
-		other.Leave()
+		other.Release()
+		other.Release()
 		synctest.Wait()
 		if !back {
 			t.Error("it does not continue although a slot is free")
 		}
 		wantFree(t, "when it continues", s, 0, 0)
-		mine.Leave()
+		mine.Release()
 		wantFree(t, "at last", s, 1, 0)
 	})
 }
 
 // Waits of one function overlap: it lends its slot once, and the last wait that ends takes a slot.
 func TestOverlappingWaitsLendOneStepSlot(t *testing.T) {
-	s := NewSteps(2)
+	s := NewStepPool(2)
 	mine := acquired(t, s)
 	first, second := mine.Lend(t.Context()), mine.Lend(t.Context())
 	wantFree(t, "in two waits", s, 2, 0)
@@ -151,14 +151,14 @@ func TestOverlappingWaitsLendOneStepSlot(t *testing.T) {
 	wantFree(t, "in one wait", s, 2, 0)
 	second()
 	wantFree(t, "after the waits", s, 1, 0)
-	mine.Leave()
+	mine.Release()
 	wantFree(t, "at last", s, 2, 0)
 }
 
 // A function whose context has ended continues without a slot, because it must return.
 func TestEndedFunctionTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(1)
+		s := NewStepPool(1)
 		ctx, end := context.WithCancel(t.Context())
 		mine := acquired(t, s)
 		regain := mine.Lend(ctx)
@@ -169,9 +169,9 @@ func TestEndedFunctionTakesNoSlot(t *testing.T) {
 		end()
 		<-back
 		wantFree(t, "without a slot", s, 0, 0)
-		mine.Leave() // it holds none
+		mine.Release() // it holds none
 		wantFree(t, "after its end", s, 0, 0)
-		other.Leave()
+		other.Release()
 		wantFree(t, "at last", s, 1, 0)
 	})
 }
@@ -179,22 +179,22 @@ func TestEndedFunctionTakesNoSlot(t *testing.T) {
 // An attempt that has ended, or that waits again, passes the slot on that comes for its last wait.
 func TestSlotThatIsNotNeededIsPassedOn(t *testing.T) {
 	for name, meanwhile := range map[string]func(*testing.T, *StepSlot){
-		"the attempt has ended":    func(_ *testing.T, s *StepSlot) { s.Leave() },
+		"the attempt has ended":    func(_ *testing.T, s *StepSlot) { s.Release() },
 		"the function waits again": func(t *testing.T, s *StepSlot) { s.Lend(t.Context()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := NewSteps(1)
+				s := NewStepPool(1)
 				mine := acquired(t, s)
 				regain := mine.Lend(t.Context())
 				other := acquired(t, s)
 				go regain()
 				synctest.Wait()
 				meanwhile(t, mine)
-				other.Leave()
+				other.Release()
 				synctest.Wait()
 				wantFree(t, "at last", s, 1, 0)
-				mine.Leave()
+				mine.Release()
 				wantFree(t, "after its end", s, 1, 0)
 			})
 		})
@@ -204,7 +204,7 @@ func TestSlotThatIsNotNeededIsPassedOn(t *testing.T) {
 // Two waits that end at once take one slot.
 func TestWaitsThatEndTogetherTakeOneSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(1)
+		s := NewStepPool(1)
 		mine := acquired(t, s)
 		first := mine.Lend(t.Context())
 		other := acquired(t, s)
@@ -214,10 +214,10 @@ func TestWaitsThatEndTogetherTakeOneSlot(t *testing.T) {
 		go second()
 		synctest.Wait()
 		wantFree(t, "after both waits", s, 0, 2)
-		other.Leave()
+		other.Release()
 		synctest.Wait()
 		wantFree(t, "when it continues", s, 0, 0)
-		mine.Leave()
+		mine.Release()
 		synctest.Wait()
 		wantFree(t, "at last", s, 1, 0)
 	})
@@ -226,7 +226,7 @@ func TestWaitsThatEndTogetherTakeOneSlot(t *testing.T) {
 // Two waits of one function that get a slot each at the same time keep one of them.
 func TestSecondSlotOfAFunctionIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(2)
+		s := NewStepPool(2)
 		mine, one, two := acquired(t, s), acquired(t, s), (*StepSlot)(nil)
 		first := mine.Lend(t.Context())
 		two = acquired(t, s)
@@ -237,12 +237,12 @@ func TestSecondSlotOfAFunctionIsPassedOn(t *testing.T) {
 		synctest.Wait()
 		wantFree(t, "after both waits", s, 0, 2)
 		s.mu.Lock()
-		one.drop()
-		two.drop()
+		one.returnIfHeld()
+		two.returnIfHeld()
 		s.mu.Unlock()
 		synctest.Wait()
 		wantFree(t, "when it continues", s, 1, 0)
-		mine.Leave()
+		mine.Release()
 		wantFree(t, "at last", s, 2, 0)
 	})
 }
@@ -250,7 +250,7 @@ func TestSecondSlotOfAFunctionIsPassedOn(t *testing.T) {
 // A wait that ends after its attempt needs no slot, and does not wait for one.
 func TestWaitReturnsAfterItsAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSteps(1)
+		s := NewStepPool(1)
 		mine := acquired(t, s)
 		early, late := mine.Lend(t.Context()), mine.Lend(t.Context())
 		other := acquired(t, s)
@@ -258,26 +258,26 @@ func TestWaitReturnsAfterItsAttempt(t *testing.T) {
 		go late()
 		synctest.Wait()
 		wantFree(t, "in the attempt", s, 0, 1)
-		mine.Leave()
+		mine.Release()
 		synctest.Wait()
 		wantFree(t, "after the attempt", s, 0, 0)
 		mine.Lend(t.Context())()
 		wantFree(t, "after a further wait", s, 0, 0)
-		other.Leave()
+		other.Release()
 		wantFree(t, "at last", s, 1, 0)
 	})
 }
 
 func TestNoBoundOnSteps(t *testing.T) {
 	for _, n := range []int{0, -1} {
-		s := NewSteps(n)
+		s := NewStepPool(n)
 		for range 100 {
 			slot := acquired(t, s)
 			slot.Lend(t.Context())()
-			slot.Leave()
+			slot.Release()
 		}
-		if s.Waiting() != 0 {
-			t.Errorf("%d wait", s.Waiting())
+		if s.WaitingCount() != 0 {
+			t.Errorf("%d wait", s.WaitingCount())
 		}
 	}
 }

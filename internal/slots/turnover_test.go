@@ -26,11 +26,11 @@ func TestRoomForPrefetchedRuns(t *testing.T) {
 		{freed: 100, places: 200, want: 0},
 		{freed: 2 * limit, want: limit},
 	} {
-		p := &Pool{turnover: turnover{since: at}, places: c.places}
+		p := &Pool{turnover: turnover{periodBegan: at}, prefetchPlaces: c.places}
 		for range c.freed {
-			p.turnover.add(at)
+			p.turnover.countReturn(at)
 		}
-		if got := p.prefetch(at.Add(c.after), limit); got != c.want {
+		if got := p.prefetchCount(at.Add(c.after), limit); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -41,10 +41,10 @@ func TestTurnoverForgets(t *testing.T) {
 	var turns turnover
 	at := time.Now()
 	for range 4 {
-		turns.add(at)
+		turns.countReturn(at)
 	}
 	for range 3 {
-		turns.add(at.Add(turnoverWindow))
+		turns.countReturn(at.Add(turnoverWindow))
 	}
 	for i, want := range []int{4, 3, 0} {
 		if got := turns.count(at.Add(time.Duration(i+1) * turnoverWindow)); got != want {
@@ -59,21 +59,21 @@ func TestTurnoverCountsRunsThatHadASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := openPool(t, 3)
 		for range 3 {
-			r := p.Acquire(3, 0, 0)
+			r := p.Reserve(3, 0, 0)
 			r.Release()
 		}
 		all := assign(t, p, 6)
-		all[3].Leave()
-		all[4].Leave()
-		if free, n := p.Room(9); n != 0 || free != 0 {
+		all[3].Release()
+		all[4].Release()
+		if free, n := p.FreeSlotsAndPrefetch(9); n != 0 || free != 0 {
 			t.Errorf("%d slots are free, and %d runs are to be prefetched, after none has left", free, n)
 		}
-		all[0].Leave()
-		all[1].Leave() // one goes to the last of the queue
-		if free, n := p.Room(9); n != 2 || free != 1 {
+		all[0].Release()
+		all[1].Release() // one goes to the last of the queue
+		if free, n := p.FreeSlotsAndPrefetch(9); n != 2 || free != 1 {
 			t.Errorf("%d slots are free, and %d runs are to be prefetched, after two have left", free, n)
 		}
-		if _, n := p.Room(1); n != 1 {
+		if _, n := p.FreeSlotsAndPrefetch(1); n != 1 {
 			t.Errorf("%d runs are to be prefetched, at most one", n)
 		}
 	})

@@ -5,21 +5,21 @@ import (
 	"runtime"
 )
 
-// Entry returns where the code of a function begins. Two closures of one function literal have the same one.
-func Entry(f any) uintptr { return reflect.ValueOf(f).Pointer() }
+// FunctionEntry returns where the code of a function begins. Two closures of one function literal have the same one.
+func FunctionEntry(f any) uintptr { return reflect.ValueOf(f).Pointer() }
 
-// EntryAt returns where the code of the function begins that contains a return address. If the function was inlined, it is the one
+// FunctionEntryAt returns where the code of the function begins that contains a return address. If the function was inlined, it is the one
 // into which it was.
-func EntryAt(pc uintptr) uintptr {
+func FunctionEntryAt(pc uintptr) uintptr {
 	if f := runtime.FuncForPC(pc - 1); f != nil {
 		return f.Entry()
 	}
 	return 0
 }
 
-// Base identifies the function with which the calling goroutine began. It is the same for all goroutines that the same go statement
+// BaseFunction identifies the function with which the calling goroutine began. It is the same for all goroutines that the same go statement
 // has started, and differs between two statements. It walks the stack, which takes about a microsecond.
-func Base() uintptr {
+func BaseFunction() uintptr {
 	var some [64]uintptr
 	pcs := some[:]
 	n := runtime.Callers(1, pcs)

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// Goroutine returns the number of the calling goroutine. The runtime shows that number only in stack
+// GoroutineID returns the number of the calling goroutine. The runtime shows that number only in stack
 // traces.
-func Goroutine() string {
+func GoroutineID() string {
 	var b [32]byte
 	_, rest, _ := bytes.Cut(b[:runtime.Stack(b[:], false)], []byte(" "))
 	id, _, _ := bytes.Cut(rest, []byte(" "))
 	return string(id)
 }
 
-// Function returns the name of a function or a method expression, as Inside takes it.
-func Function(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
+// FunctionName returns the name of a function or a method expression, as Inside takes it.
+func FunctionName(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
-// Inside reports whether the calling goroutine is inside the function, at any depth of its stack.
-func Inside(function string) bool {
+// IsInside reports whether the calling goroutine is inside the function, at any depth of its stack.
+func IsInside(function string) bool {
 	var some [128]uintptr
 	pcs := some[:]
 	n := runtime.Callers(2, pcs)

@@ -20,8 +20,8 @@ func deep(n int, f func() bool) bool {
 
 // TestInsideAtAnyDepth checks that Inside finds a caller far up the stack, and in no other goroutine.
 func TestInsideAtAnyDepth(t *testing.T) {
-	name := Function(marked)
-	inside := func() bool { return Inside(name) }
+	name := FunctionName(marked)
+	inside := func() bool { return IsInside(name) }
 	if inside() {
 		t.Error("the test itself is inside the function")
 	}
@@ -43,13 +43,13 @@ func TestInsideAtAnyDepth(t *testing.T) {
 
 // TestGoroutinesDiffer checks that a goroutine keeps its number, and that the dump shows the number.
 func TestGoroutinesDiffer(t *testing.T) {
-	own := Goroutine()
-	if again := Goroutine(); own == "" || again != own {
+	own := GoroutineID()
+	if again := GoroutineID(); own == "" || again != own {
 		t.Errorf("the goroutine has the numbers %q and %q", own, again)
 	}
 	var other string
 	var wait sync.WaitGroup
-	wait.Go(func() { other = Goroutine() })
+	wait.Go(func() { other = GoroutineID() })
 	wait.Wait()
 	if other == own {
 		t.Errorf("two goroutines have the number %s", own)
@@ -65,13 +65,13 @@ func TestGoroutinesDiffer(t *testing.T) {
 	t.Error("the stacks of all goroutines lack this one")
 }
 
-// entryOfCaller returns EntryAt of the place that calls it.
+// entryOfCaller returns FunctionEntryAt of the place that calls it.
 //
 //go:noinline
 func entryOfCaller() uintptr {
 	var pcs [1]uintptr
 	runtime.Callers(2, pcs[:])
-	return EntryAt(pcs[0])
+	return FunctionEntryAt(pcs[0])
 }
 
 func inlined() uintptr { return entryOfCaller() }
@@ -85,13 +85,13 @@ func caller(f func() uintptr) (own, fromInlined, fromOther uintptr) {
 // function literal in it.
 func TestEntryAt(t *testing.T) {
 	own, fromInlined, fromOther := caller(func() uintptr { return entryOfCaller() })
-	if want := Entry(caller); own != want || fromInlined != want {
+	if want := FunctionEntry(caller); own != want || fromInlined != want {
 		t.Errorf("calls in the function have the entries %x and, if inlined, %x, want %x", own, fromInlined, want)
 	}
-	if fromOther == 0 || fromOther == Entry(caller) || fromOther == Entry(TestEntryAt) {
+	if fromOther == 0 || fromOther == FunctionEntry(caller) || fromOther == FunctionEntry(TestEntryAt) {
 		t.Errorf("a call in a function literal has the entry %x", fromOther)
 	}
-	if EntryAt(0) != 0 {
+	if FunctionEntryAt(0) != 0 {
 		t.Error("no call site has an entry")
 	}
 }

@@ -11,19 +11,19 @@ import (
 // QueueAdmission is one admission of a queue: a transaction that decides which runs of the queue may begin. It removes the places
 // of runs that have ended or that wait. It gives each due run a place, or puts it in line.
 type QueueAdmission struct {
-	Queue string
-	Now   time.Time
-	Lease time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
+	Queue            string
+	Now              time.Time
+	CloseAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
 	// Hinted tells that a run of the queue has just ended or begun to wait, so that there certainly is something to do. A store
 	// need not look first.
-	Hinted bool
+	WorkIsCertain bool
 
 	// QueueLocked is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
 	// again soon.
 	QueueLocked bool
 	NextPassAt  time.Time // when there is more to do although nothing else happens; zero: no time is known
-	More        bool      // there is more to do now
+	HasMoreWork bool      // there is more to do now
 	Admitted    int       // runs that became claimable
 	AdmittedAt  time.Time // when they did, by the queue's clock, which never goes back
 }
@@ -33,9 +33,9 @@ const lockedRunsRecheckDelay = 100 * time.Millisecond
 
 // CopyResults copies the results of the plan into the QueueAdmission.
 func (a *QueueAdmission) CopyResults(plan *AdmissionPlan) {
-	a.More, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.More, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
-	if a.More && len(plan.Runs) == 0 && !plan.CheckAllKeys {
-		a.More, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
+	a.HasMoreWork, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
+	if a.HasMoreWork && len(plan.Runs) == 0 && !plan.CheckAllKeys {
+		a.HasMoreWork, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
 	}
 }
 
@@ -48,9 +48,9 @@ type QueueAdmitter interface {
 }
 
 const (
-	// MaxAdmitted is how many runs of a queue may be admitted and not claimed yet. The number is small, so that an urgent run
+	// MaxAdmittedNotClaimed is how many runs of a queue may be admitted and not claimed yet. The number is small, so that an urgent run
 	// need not wait for many admitted runs.
-	MaxAdmitted = 256
+	MaxAdmittedNotClaimed = 256
 
 	// MaxRunsRead is how many runs of each kind a store reads for one admission; see QueueState.AddRuns.
 	MaxRunsRead = 500
@@ -100,27 +100,27 @@ type QueueState struct {
 	HasRunsInLine [3]bool   // whether there is a run in the line of each class
 	NextDueAt     time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
 
-	Admitted    int                 // runs that are admitted and not claimed yet
-	Unclaimed   map[string]int      // of those, by key, the runs that were never executed, and were admitted ClaimTime ago or earlier; read if the queue HasRate
-	Runs        []AdmissionRun      // see AddRuns
-	FirstInLine [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
-	Keys        map[string]*QueueKeyState
+	AdmittedNotClaimed int                 // runs that are admitted and not claimed yet
+	UnclaimedByKey     map[string]int      // of those, by key, the runs that were never executed, and were admitted ClaimTime ago or earlier; read if the queue HasRate
+	Runs               []AdmissionRun      // see AddRuns
+	FirstInLine        [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
+	Keys               map[string]*QueueKeyState
 
-	seen map[uuid.UUID]struct{}
-	more bool
+	seenRuns    map[uuid.UUID]struct{}
+	hasMoreWork bool
 }
 
 // AddRuns adds runs of one kind that the store has read, at most MaxRunsRead. The kinds are: runs that have left the queue or wait,
 // runs that are due and not admitted, runs that entered the queue before it had settings, runs that are admitted and not claimed
 // (see MayTakeRunsBack), and, if the queue is deleted, runs that still have a row in table place. The same run may be added for two kinds.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
-	if s.seen == nil {
-		s.seen = make(map[uuid.UUID]struct{}, len(runs))
+	if s.seenRuns == nil {
+		s.seenRuns = make(map[uuid.UUID]struct{}, len(runs))
 	}
-	s.more = s.more || len(runs) >= MaxRunsRead
+	s.hasMoreWork = s.hasMoreWork || len(runs) >= MaxRunsRead
 	for _, r := range runs {
-		if _, known := s.seen[r.Run]; !known {
-			s.seen[r.Run] = struct{}{}
+		if _, known := s.seenRuns[r.Run]; !known {
+			s.seenRuns[r.Run] = struct{}{}
 			s.Runs = append(s.Runs, r)
 		}
 	}
@@ -133,7 +133,7 @@ func (s *QueueState) HasRate() bool {
 
 // MaxRunsToReadInLine returns the largest number of runs of each line that an admission needs.
 func (s *QueueState) MaxRunsToReadInLine() int {
-	n := MaxAdmitted - s.Admitted
+	n := MaxAdmittedNotClaimed - s.AdmittedNotClaimed
 	if s.Settings.MaxExecuting > 0 {
 		room := s.Settings.MaxExecuting - s.Use.Executing
 		for i := range s.Runs {
@@ -146,11 +146,11 @@ func (s *QueueState) MaxRunsToReadInLine() int {
 	return max(n, 0)
 }
 
-// StartedRuns returns the runs that were executed before and are due without a place. A store finds out which of them have a
+// DueExecutedRuns returns the runs that were executed before and are due without a place. A store finds out which of them have a
 // checkpoint named EndRecordName, and calls MarkEnding for those.
-func (s *QueueState) StartedRuns() (ids []uuid.UUID) {
+func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Started && r.Admission == AdmissionPending && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
+		if r := &s.Runs[i]; r.WasExecuted && r.Admission == AdmissionPending && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
 			ids = append(ids, r.Run)
 		}
 	}
@@ -166,9 +166,9 @@ func (s *QueueState) MarkEnding(run uuid.UUID) {
 	}
 }
 
-// KeysOfRuns returns the keys of the runs that were read, each once, and those that the store adds.
-func (s *QueueState) KeysOfRuns(more []string) []string {
-	s.more = s.more || len(more) >= MaxKeysRead
+// KeysToRead returns the keys of the runs that were read, each once, and those that the store adds.
+func (s *QueueState) KeysToRead(more []string) []string {
+	s.hasMoreWork = s.hasMoreWork || len(more) >= MaxKeysRead
 	keys := slices.Clone(more)
 	for i := range s.Runs {
 		keys = append(keys, s.Runs[i].Key)
@@ -184,12 +184,12 @@ func (s *QueueState) KeysOfRuns(more []string) []string {
 
 // HasNothingToDo reports whether an admission would change nothing, after the store has read the queue without a lock. The result
 // again is the time from which an admission may change something even if no run starts, ends or becomes due.
-func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
-	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || begun != "" && s.DatabaseTimeline != begun {
+func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time.Time) {
+	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || timeline != "" && s.DatabaseTimeline != timeline {
 		return false, time.Time{}
 	}
 	last := s.Clock
-	s.advance()
+	s.advanceClock()
 	a := admissionPlanner{QueueState: s}
 	a.scheduleNextPass(s.NextDueAt)
 	if s.HasUnclaimed && s.HasRate() { // see keepRatesOfUnclaimed
@@ -208,8 +208,8 @@ func (s *QueueState) HasNothingToDo(begun string) (idle bool, again time.Time) {
 	return true, a.plan.NextPassAt
 }
 
-// advance sets the clock for this pass, and cuts what was used of the rates; see capAtBurst.
-func (s *QueueState) advance() {
+// advanceClock sets the clock for this pass, and cuts what was used of the rates; see capAtBurst.
+func (s *QueueState) advanceClock() {
 	s.Clock = laterTime(s.Clock, s.Now)
 	s.RateUsedUntil = s.Settings.Rate.capAtBurst(s.RateUsedUntil, s.Clock)
 	for _, k := range s.Keys {
@@ -220,14 +220,14 @@ func (s *QueueState) advance() {
 // AdmissionRun is a run of the queue, locked by the admission.
 type AdmissionRun struct {
 	QueuePlace
-	HasPlace  bool // the run has a place; otherwise it was started by a process that did not know the queue's row
-	Admission Admission
-	Started   bool // it was executed
-	IsEnding  bool // it has recorded how it ends, and only executes its compensations
-	Status    Status
-	Control   ControlBits
-	WakeAt    time.Time
-	Deadline  time.Time
+	HasPlace    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
+	Admission   Admission
+	WasExecuted bool // it was executed
+	IsEnding    bool // it has recorded how it ends, and only executes its compensations
+	Status      Status
+	Control     ControlBits
+	WakeAt      time.Time
+	Deadline    time.Time
 }
 
 // WaitsInLine reports whether the run is still in line, and its time there is not over. A store also returns runs
@@ -251,7 +251,7 @@ const (
 // lineClass returns the class of the run.
 func (p *QueuePlace) lineClass() int {
 	switch {
-	case p.Begun:
+	case p.HasBegun:
 		return begunClass
 	case !p.Root:
 		return childClass
@@ -261,12 +261,12 @@ func (p *QueuePlace) lineClass() int {
 
 // FirstWaitingRuns is the beginning of a line: those of its runs that no other transaction has locked.
 type FirstWaitingRuns struct {
-	Runs []AdmissionRun
-	More bool // the line is longer
+	Runs        []AdmissionRun
+	HasMoreRuns bool // the line is longer
 }
 
 // WaitingRunsRange is the part of a line that a store reads in one range of an index.
-type WaitingRunsRange struct{ Begun, Root bool }
+type WaitingRunsRange struct{ HasBegun, Root bool }
 
 // WaitingRunsRanges are the parts of all lines.
 var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {false, false}, {false, true}}
@@ -283,7 +283,7 @@ func (k *QueueKeyState) AddRunsBehindKey(part WaitingRunsRange, runs []Admission
 }
 
 func (p WaitingRunsRange) lineClass() int {
-	return (&QueuePlace{Begun: p.Begun, Root: p.Root}).lineClass()
+	return (&QueuePlace{HasBegun: p.HasBegun, Root: p.Root}).lineClass()
 }
 
 // mergeRuns adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
@@ -292,7 +292,7 @@ func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare fun
 	all := slices.Concat(w.Runs, runs)
 	slices.SortFunc(all, less)
 	for _, part := range []FirstWaitingRuns{*w, {runs, more}} {
-		if !part.More {
+		if !part.HasMoreRuns {
 			continue
 		}
 		n := 0
@@ -303,7 +303,7 @@ func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare fun
 		}
 		all = all[:n]
 	}
-	w.Runs, w.More = all, w.More || more
+	w.Runs, w.HasMoreRuns = all, w.HasMoreRuns || more
 }
 
 // QueueKeyState is the row of a group key.
@@ -328,7 +328,7 @@ type AdmissionPlan struct {
 	Keys         []QueueKeyState
 	DeleteKeys   []string
 	NextPassAt   time.Time // when more can be admitted although nothing else happens; zero: no time is known
-	More         bool      // there is more to do now
+	HasMoreWork  bool      // there is more to do now
 	Admitted     int       // runs that became claimable
 	AdmittedAt   time.Time // when they did
 	CheckAllKeys bool      // the settings have changed: all keys that runs wait behind are to be looked at

@@ -25,8 +25,8 @@ func compareArrivals(a, b *QueuePlace) int {
 // admissionPlanner is the work on one plan.
 type admissionPlanner struct {
 	*QueueState
-	written map[uuid.UUID]int // the index in plan.Runs
-	plan    AdmissionPlan
+	planIndexes map[uuid.UUID]int // the index in plan.Runs
+	plan        AdmissionPlan
 
 	unclaimed []AdmissionRun // those that are admitted and were never executed
 }
@@ -34,15 +34,15 @@ type admissionPlanner struct {
 // Plan decides about the runs that the admission has read, and sets the counts, turns and times of the queue. The argument begun
 // is the present timeline of the database. lease is how long nothing begins after the database went back to an earlier state, or
 // longer, if a rate needs more time to pay back a whole burst.
-func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
-	s.advance()
-	if s.DatabaseTimeline != "" && begun != "" && begun != s.DatabaseTimeline {
+func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
+	s.advanceClock()
+	if s.DatabaseTimeline != "" && timeline != "" && timeline != s.DatabaseTimeline {
 		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.timeToRefill(), s.Settings.RatePerKey.timeToRefill())) // what began after that point is not known
 	}
-	if begun != "" {
-		s.DatabaseTimeline = begun
+	if timeline != "" {
+		s.DatabaseTimeline = timeline
 	}
-	a := &admissionPlanner{QueueState: s, written: make(map[uuid.UUID]int)}
+	a := &admissionPlanner{QueueState: s, planIndexes: make(map[uuid.UUID]int)}
 	a.plan.AdmittedAt = s.Clock
 	for i := range s.Runs {
 		a.planRun(&s.Runs[i])
@@ -64,7 +64,7 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 		}
 	}
 	a.plan.CheckAllKeys = s.AppliedSettings != s.RecordedSettings
-	a.plan.More = a.plan.More || s.more || a.plan.CheckAllKeys
+	a.plan.HasMoreWork = a.plan.HasMoreWork || s.hasMoreWork || a.plan.CheckAllKeys
 	s.AppliedSettings = s.RecordedSettings
 	return a.plan
 }
@@ -72,7 +72,7 @@ func (s *QueueState) Plan(begun string, lease time.Duration) AdmissionPlan {
 // planRun decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
 func (a *admissionPlanner) planRun(r *AdmissionRun) {
 	due := !r.WakeAt.IsZero() && !r.WakeAt.After(a.Now)
-	over := !r.Deadline.IsZero() && !r.Deadline.After(a.Now) || !r.Begun && !r.StartBy.IsZero() && !r.StartBy.After(a.Now)
+	over := !r.Deadline.IsZero() && !r.Deadline.After(a.Now) || !r.HasBegun && !r.StartBy.IsZero() && !r.StartBy.After(a.Now)
 	switch {
 	case r.Status.IsTerminal():
 		a.uncountRun(r)
@@ -94,24 +94,24 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 		a.uncountRun(r)
 		a.removePlace(r)
 	case r.Status == Running: // the run began before its queue had a row
-		a.countOpen(r)
+		a.countInProgress(r)
 		a.countExecuting(r)
-	case r.Admission == AdmissionNotNeeded && r.Started && !r.Begun: // likewise
-		a.countOpen(r)
+	case r.Admission == AdmissionNotNeeded && r.WasExecuted && !r.HasBegun: // likewise
+		a.countInProgress(r)
 		a.planRun(r)
 		return
 	case !due && r.Admission != AdmissionInLine:
 		a.waitUntilDue(r)
 	case over || r.IsEnding || r.Control&CancelRequested != 0:
 		a.uncountRun(r)
-		r.State, r.Admission, r.Status, r.WakeAt = PlacePassing, AdmissionBypassed, Pending, a.Now
+		r.State, r.Admission, r.Status, r.WakeAt = PlaceBypassed, AdmissionBypassed, Pending, a.Now
 		a.plan.Admitted++
 	case r.Admission == AdmissionInLine:
 		r.WakeAt = r.expiryTime() // something else woke it
 		if r.State == PlaceInLine {
 			a.FirstInLine[r.lineClass()].addRun(*r, comparePlaces)
 		} else {
-			a.changedKey(r.Key).FirstBehindKey[r.lineClass()].addRun(*r, compareBehind)
+			a.keyToChange(r.Key).FirstBehindKey[r.lineClass()].addRun(*r, compareBehind)
 		}
 	default:
 		a.putBehindKey(r)
@@ -121,14 +121,14 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 
 // removePlace removes the place of a run.
 func (a *admissionPlanner) removePlace(r *AdmissionRun) {
-	if r.Root && r.Begun && r.State != PlaceGone {
+	if r.Root && r.HasBegun && r.State != PlaceGone {
 		a.Use.Open--
-		a.changedKey(r.Key).Use.Open--
+		a.keyToChange(r.Key).Use.Open--
 	}
-	keepsTime := !r.Begun && !r.StartBy.IsZero() && !r.Status.IsTerminal()
-	r.State, r.Admission, r.Begun = PlaceGone, AdmissionNotNeeded, false // if the queue is set again, what lives counts anew
+	keepsTime := !r.HasBegun && !r.StartBy.IsZero() && !r.Status.IsTerminal()
+	r.State, r.Admission, r.HasBegun = PlaceGone, AdmissionNotNeeded, false // if the queue is set again, what lives counts anew
 	if keepsTime {
-		r.State = PlaceOutside // its place has the time by which it begins
+		r.State = PlaceNotArrived // its place has the time by which it begins
 	}
 }
 
@@ -138,12 +138,12 @@ func (a *admissionPlanner) waitUntilDue(r *AdmissionRun) {
 		a.removePlace(r)
 		return
 	}
-	r.State, r.Admission = PlaceOutside, AdmissionPending
+	r.State, r.Admission = PlaceNotArrived, AdmissionPending
 }
 
 // uncountRun takes a run out of the counts of its state.
 func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
-	k := a.changedKey(r.Key)
+	k := a.keyToChange(r.Key)
 	switch r.State {
 	case PlaceExecuting:
 		a.Use.Executing--
@@ -151,31 +151,31 @@ func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
 	case PlaceInLine:
 		a.Use.Waiting--
 		k.countInLine(r, -1)
-	case PlaceBehind:
+	case PlaceBehindKey:
 		a.Use.Waiting--
 		k.Behind--
 	}
 }
 
-// countOpen counts a run as open if it is a root.
-func (a *admissionPlanner) countOpen(r *AdmissionRun) {
-	if !r.Begun && r.Root {
+// countInProgress counts a run as open if it is a root.
+func (a *admissionPlanner) countInProgress(r *AdmissionRun) {
+	if !r.HasBegun && r.Root {
 		a.Use.Open++
-		a.changedKey(r.Key).Use.Open++
+		a.keyToChange(r.Key).Use.Open++
 	}
-	r.Begun = true
+	r.HasBegun = true
 }
 
 // countExecuting counts a run as executing.
 func (a *admissionPlanner) countExecuting(r *AdmissionRun) {
 	a.Use.Executing++
-	a.changedKey(r.Key).Use.Executing++
+	a.keyToChange(r.Key).Use.Executing++
 	r.State, r.Admission = PlaceExecuting, AdmissionGranted
 }
 
 // expiryTime returns when a run in line expires, or zero.
 func (r *AdmissionRun) expiryTime() time.Time {
-	if r.Begun || r.StartBy.IsZero() || !r.Deadline.IsZero() && r.Deadline.Before(r.StartBy) {
+	if r.HasBegun || r.StartBy.IsZero() || !r.Deadline.IsZero() && r.Deadline.Before(r.StartBy) {
 		return r.Deadline
 	}
 	return r.StartBy
@@ -197,26 +197,26 @@ func (a *admissionPlanner) admitInOrder() {
 		}
 		r := a.FirstInLine[best].Runs[0]
 		a.FirstInLine[best].Runs = a.FirstInLine[best].Runs[1:]
-		k := a.changedKey(r.Key)
+		k := a.keyToChange(r.Key)
 		k.countInLine(&r, -1)
 		if !a.hasRoom(k, best, 0) {
 			k.Behind++
-			r.State = PlaceBehind
+			r.State = PlaceBehindKey
 			k.FirstBehindKey[best].addRun(r, compareBehind)
 			a.addToPlan(&r)
 			continue
 		}
-		if !r.Begun && s.Rate.Count > 0 {
-			a.RateUsedUntil = s.Rate.useUnits(a.RateUsedUntil, a.Clock, 1)
+		if !r.HasBegun && s.Rate.Count > 0 {
+			a.RateUsedUntil = s.Rate.usedUntilAfterGrant(a.RateUsedUntil, a.Clock, 1)
 		}
-		if !r.Begun && s.RatePerKey.Count > 0 {
-			k.RateUsedUntil = s.RatePerKey.useUnits(k.RateUsedUntil, a.Clock, 1)
+		if !r.HasBegun && s.RatePerKey.Count > 0 {
+			k.RateUsedUntil = s.RatePerKey.usedUntilAfterGrant(k.RateUsedUntil, a.Clock, 1)
 			k.admitted = true
 		}
-		a.countOpen(&r)
+		a.countInProgress(&r)
 		a.countExecuting(&r)
 		a.Use.Waiting--
-		a.Admitted++
+		a.AdmittedNotClaimed++
 		a.plan.Admitted++
 		r.WakeAt = a.Now
 		turn := a.LatestTurns.ofPriority(r.Priority)
@@ -227,15 +227,15 @@ func (a *admissionPlanner) admitInOrder() {
 		}
 	}
 	for class := range a.FirstInLine {
-		if w := &a.FirstInLine[class]; len(w.Runs) == 0 && w.More && a.canExecute() && a.canAdmitClass(class) {
-			a.plan.More = true
+		if w := &a.FirstInLine[class]; len(w.Runs) == 0 && w.HasMoreRuns && a.canExecute() && a.canAdmitClass(class) {
+			a.plan.HasMoreWork = true
 		}
 	}
 }
 
 // canExecute reports whether a further run may be admitted.
 func (a *admissionPlanner) canExecute() bool {
-	return a.Admitted < MaxAdmitted && (a.Settings.MaxExecuting == 0 || a.Use.Executing < a.Settings.MaxExecuting)
+	return a.AdmittedNotClaimed < MaxAdmittedNotClaimed && (a.Settings.MaxExecuting == 0 || a.Use.Executing < a.Settings.MaxExecuting)
 }
 
 // canAdmitClass reports whether runs of the class can be admitted.
@@ -267,10 +267,10 @@ func (a *admissionPlanner) scheduleNextPass(at time.Time) {
 
 // addToPlan adds a run to the plan, or changes what the plan writes of it.
 func (a *admissionPlanner) addToPlan(r *AdmissionRun) {
-	if i, ok := a.written[r.Run]; ok {
+	if i, ok := a.planIndexes[r.Run]; ok {
 		a.plan.Runs[i] = *r
 		return
 	}
-	a.written[r.Run] = len(a.plan.Runs)
+	a.planIndexes[r.Run] = len(a.plan.Runs)
 	a.plan.Runs = append(a.plan.Runs, *r)
 }

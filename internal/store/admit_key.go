@@ -12,17 +12,17 @@ func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	if r.ArrivedAt.IsZero() {
 		r.ArrivedAt = r.WakeAt
 	}
-	k := a.changedKey(r.Key)
+	k := a.keyToChange(r.Key)
 	k.Behind++
 	a.Use.Waiting++
-	r.State, r.Admission, r.Status, r.WakeAt = PlaceBehind, AdmissionInLine, Pending, r.expiryTime()
+	r.State, r.Admission, r.Status, r.WakeAt = PlaceBehindKey, AdmissionInLine, Pending, r.expiryTime()
 	k.FirstBehindKey[r.lineClass()].addRun(*r, compareBehind)
 }
 
 // addRun adds a run, unless others that are not known may be before it.
 func (w *FirstWaitingRuns) addRun(r AdmissionRun, compare func(a, b *QueuePlace) int) {
 	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) })
-	if i < len(w.Runs) || !w.More {
+	if i < len(w.Runs) || !w.HasMoreRuns {
 		w.Runs = slices.Insert(w.Runs, i, r)
 	}
 }
@@ -106,8 +106,8 @@ func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
 	return true
 }
 
-// changedKey returns the row of a key, which changes.
-func (a *admissionPlanner) changedKey(key string) *QueueKeyState {
+// keyToChange returns the row of a key, which changes.
+func (a *admissionPlanner) keyToChange(key string) *QueueKeyState {
 	k := a.Keys[key]
 	if k == nil {
 		k = &QueueKeyState{Key: key}
@@ -127,7 +127,7 @@ func (a *admissionPlanner) finishKeys() {
 		k.CheckAt = a.nextCheckOf(k)
 		switch {
 		case !k.CheckAt.IsZero() && !k.CheckAt.After(a.Now):
-			a.plan.More = true
+			a.plan.HasMoreWork = true
 		case !k.CheckAt.IsZero():
 			a.scheduleNextPass(k.CheckAt)
 		}
@@ -150,7 +150,7 @@ func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 		allowed = rate.timeWhenFree(k.RateUsedUntil, 1)
 	}
 	switch {
-	case rate.Count > 0 && (k.admitted || a.Unclaimed[k.Key] > 0): // see keepRatesOfUnclaimed
+	case rate.Count > 0 && (k.admitted || a.UnclaimedByKey[k.Key] > 0): // see keepRatesOfUnclaimed
 		if check := a.Clock.Add(ClaimTime); k.Behind == 0 || check.Before(allowed) {
 			return check
 		}
@@ -161,7 +161,7 @@ func (a *admissionPlanner) nextCheckOf(k *QueueKeyState) time.Time {
 		return time.Time{}
 	}
 	for class := range k.FirstBehindKey {
-		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promisedRoom(class, HighestPriority)) {
+		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.HasMoreRuns && a.hasRoom(k, class, k.promisedRoom(class, HighestPriority)) {
 			return a.Now // more of them are to be read
 		}
 	}

@@ -15,7 +15,7 @@ const ClaimTime = 500 * time.Millisecond
 // other within ClaimTime while there are such runs. A run begins at most twice that time later than its rate counts.
 func (a *admissionPlanner) keepRatesOfUnclaimed() {
 	all := 0
-	for key, n := range a.Unclaimed {
+	for key, n := range a.UnclaimedByKey {
 		all += n
 		if k := a.Keys[key]; k != nil && key != "" && n > 0 && a.Settings.RatePerKey.Count > 0 {
 			k.RateUsedUntil, k.changed = a.Settings.RatePerKey.usedUntilWithPending(k.RateUsedUntil, a.Clock, n), true
@@ -28,7 +28,7 @@ func (a *admissionPlanner) keepRatesOfUnclaimed() {
 
 // scheduleRateCheck records when the next pass finds out whether admitted runs were claimed.
 func (a *admissionPlanner) scheduleRateCheck() {
-	if a.HasRate() && (a.plan.Admitted > 0 || len(a.Unclaimed) > 0) {
+	if a.HasRate() && (a.plan.Admitted > 0 || len(a.UnclaimedByKey) > 0) {
 		a.scheduleNextPass(a.Clock.Add(ClaimTime))
 	}
 }

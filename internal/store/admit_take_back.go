@@ -27,12 +27,12 @@ func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
 	over := func(at time.Time) bool { return !at.IsZero() && !at.After(a.Now) }
 	switch {
 	case a.Deleted || r.Admission != AdmissionGranted || r.Status != Pending || r.State != PlaceExecuting: // claimable, or executed
-	case over(r.Deadline) || !r.Started && over(r.StartBy):
+	case over(r.Deadline) || !r.WasExecuted && over(r.StartBy):
 		a.uncountAdmitted(r)
-		r.State, r.Admission, r.WakeAt = PlacePassing, AdmissionBypassed, a.Now
+		r.State, r.Admission, r.WakeAt = PlaceBypassed, AdmissionBypassed, a.Now
 		a.plan.Admitted++
 		a.addToPlan(r)
-	case !r.Started:
+	case !r.WasExecuted:
 		a.unclaimed = append(a.unclaimed, *r)
 	}
 }
@@ -41,18 +41,18 @@ func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
 // open.
 func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
 	a.uncountRun(r)
-	a.Admitted--
-	if r.Started {
+	a.AdmittedNotClaimed--
+	if r.WasExecuted {
 		return
 	}
-	if a.Unclaimed[r.Key] > 0 {
-		a.Unclaimed[r.Key]--
+	if a.UnclaimedByKey[r.Key] > 0 {
+		a.UnclaimedByKey[r.Key]--
 	}
-	if r.Root && r.Begun {
+	if r.Root && r.HasBegun {
 		a.Use.Open--
-		a.changedKey(r.Key).Use.Open--
+		a.keyToChange(r.Key).Use.Open--
 	}
-	r.Begun = false
+	r.HasBegun = false
 }
 
 // takeBackUnclaimedRuns returns admitted runs that no worker has claimed to the line, with their old turns, as long as there are too many. The
@@ -66,7 +66,7 @@ func (a *admissionPlanner) takeBackUnclaimedRuns() {
 		}
 		a.uncountAdmitted(r)
 		a.Use.Waiting++
-		a.changedKey(r.Key).countInLine(r, 1)
+		a.keyToChange(r.Key).countInLine(r, 1)
 		r.State, r.Admission, r.WakeAt = PlaceInLine, AdmissionInLine, r.expiryTime()
 		a.FirstInLine[r.lineClass()].addRun(*r, comparePlaces)
 		a.addToPlan(r)

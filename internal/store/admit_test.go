@@ -30,7 +30,7 @@ func newQueueInMemory(s QueueSettings) *queueInMemory {
 func (q *queueInMemory) start(key string, priority int16, weight int32, root bool) *AdmissionRun {
 	q.next++
 	r := &AdmissionRun{
-		QueuePlace: QueuePlace{Queue: "q", Key: key, Weight: weight, Priority: priority, State: PlaceOutside, Root: root},
+		QueuePlace: QueuePlace{Queue: "q", Key: key, Weight: weight, Priority: priority, State: PlaceNotArrived, Root: root},
 		HasPlace:   true, Admission: AdmissionPending, Status: Pending, WakeAt: q.state.Now,
 	}
 	binary.BigEndian.PutUint64(r.Run[8:], q.next)
@@ -52,7 +52,7 @@ func (q *queueInMemory) sorted(pass func(*AdmissionRun) bool) (runs []AdmissionR
 // head returns the beginning of a line.
 func head(runs []AdmissionRun, limit int, compare func(a, b *QueuePlace) int) FirstWaitingRuns {
 	slices.SortFunc(runs, func(a, b AdmissionRun) int { return compare(&a.QueuePlace, &b.QueuePlace) })
-	return FirstWaitingRuns{Runs: slices.Clone(runs[:min(len(runs), limit)]), More: len(runs) > limit}
+	return FirstWaitingRuns{Runs: slices.Clone(runs[:min(len(runs), limit)]), HasMoreRuns: len(runs) > limit}
 }
 
 // pass is one admission.
@@ -66,11 +66,11 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	}
 	s.Runs = q.sorted(read)
 	s.Runs = s.Runs[:min(len(s.Runs), limit)]
-	s.Admitted = len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending && due(r) }))
-	s.Unclaimed = make(map[string]int)
+	s.AdmittedNotClaimed = len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending && due(r) }))
+	s.UnclaimedByKey = make(map[string]int)
 	for _, r := range q.runs {
-		if r.Admission == AdmissionGranted && r.Status == Pending && !r.Started && !r.WakeAt.After(s.Now.Add(-ClaimTime)) {
-			s.Unclaimed[r.Key]++
+		if r.Admission == AdmissionGranted && r.Status == Pending && !r.WasExecuted && !r.WakeAt.After(s.Now.Add(-ClaimTime)) {
+			s.UnclaimedByKey[r.Key]++
 		}
 	}
 	for class := range s.FirstInLine {
@@ -89,7 +89,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		}
 		for class := range k.FirstBehindKey {
 			k.FirstBehindKey[class] = head(q.sorted(func(r *AdmissionRun) bool {
-				return r.State == PlaceBehind && r.Key == key && r.lineClass() == class && r.Status == Pending && !due(r)
+				return r.State == PlaceBehindKey && r.Key == key && r.lineClass() == class && r.Status == Pending && !due(r)
 			}), limit, compareBehind)
 		}
 		s.Keys[key] = &k
@@ -106,7 +106,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	for _, key := range plan.DeleteKeys {
 		delete(q.keys, key)
 	}
-	s.Runs, s.FirstInLine, s.Keys, s.Admitted, s.Unclaimed = nil, [3]FirstWaitingRuns{}, nil, 0, nil
+	s.Runs, s.FirstInLine, s.Keys, s.AdmittedNotClaimed, s.UnclaimedByKey = nil, [3]FirstWaitingRuns{}, nil, 0, nil
 	q.state = s
 	return plan
 }
@@ -115,7 +115,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 func (q *queueInMemory) settle(t *testing.T, limit int) AdmissionPlan {
 	t.Helper()
 	for range 100_000 {
-		if plan := q.pass(limit); len(plan.Runs) == 0 && !plan.More {
+		if plan := q.pass(limit); len(plan.Runs) == 0 && !plan.HasMoreWork {
 			return plan
 		}
 	}
@@ -139,10 +139,10 @@ func (q *queueInMemory) check() error {
 		case PlaceInLine:
 			all.Waiting++
 			k.countInLine(r, 1)
-		case PlaceBehind:
+		case PlaceBehindKey:
 			all.Waiting, k.Behind = all.Waiting+1, k.Behind+1
 		}
-		if r.State != PlaceGone && r.Root && r.Begun {
+		if r.State != PlaceGone && r.Root && r.HasBegun {
 			all.Open, k.Use.Open = all.Open+1, k.Use.Open+1
 		}
 	}
@@ -172,11 +172,11 @@ func (q *queueInMemory) idle() error {
 	if q.state.Settings.MaxExecuting > 0 && q.state.Use.Executing >= s.MaxExecuting || !q.state.PausedAt.IsZero() {
 		return nil
 	}
-	if len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending })) >= MaxAdmitted {
+	if len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending })) >= MaxAdmittedNotClaimed {
 		return nil
 	}
 	for _, r := range q.runs {
-		if r.State != PlaceInLine && r.State != PlaceBehind {
+		if r.State != PlaceInLine && r.State != PlaceBehindKey {
 			continue
 		}
 		k := q.keys[r.Key]
@@ -198,7 +198,7 @@ func (q *queueInMemory) idle() error {
 func (q *queueInMemory) claim() (claimed []*AdmissionRun) {
 	for _, r := range q.sorted(func(r *AdmissionRun) bool { return r.Admission.IsAdmitted() && r.Status == Pending }) {
 		run := q.runs[r.Run]
-		run.Status, run.Started, run.WakeAt = Running, true, q.state.Now.Add(time.Hour)
+		run.Status, run.WasExecuted, run.WakeAt = Running, true, q.state.Now.Add(time.Hour)
 		claimed = append(claimed, run)
 	}
 	return claimed

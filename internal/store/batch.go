@@ -151,7 +151,7 @@ type SignalWrite struct {
 //   - A run that was marked as woken parks with WakeAt = Now.
 //
 // The end of a child wakes its parent: a Waiting parent becomes claimable at Now, a Running parent
-// is marked as woken. With CountedBy it may only be counted: see AwaitedChildEnds.
+// is marked as woken. With CountingCall it may only be counted: see AwaitChildEndsRequest.
 //
 // Held releases a run because the database rejects or locks out its writes. Status is Pending. It
 // counts as a crash, and as the first one if the run has more terminal checkpoints than at its last
@@ -169,24 +169,24 @@ type SignalWrite struct {
 type OwnershipEnd struct {
 	UUID   uuid.UUID
 	Parent uuid.NullUUID // the run to wake, if a child ends
-	// CountedBy is the name of the call of the parent that counts the ends of its children, as the name of the child says (see
-	// AwaitedChildEnds); empty: none.
-	CountedBy string
-	Now       time.Time
-	Epoch     Epoch
-	Status    Status
-	Output    []byte
-	Error     []byte
-	Reason    string
-	Trace     string // replaces the row's trace, unless empty
-	WakeAt    time.Time
-	EndedAt   time.Time
+	// CountingCall is the name of the call of the parent that counts the ends of its children, as the name of the child says (see
+	// AwaitChildEndsRequest); empty: none.
+	CountingCall string
+	Now          time.Time
+	Epoch        Epoch
+	Status       Status
+	Output       []byte
+	Error        []byte
+	Reason       string
+	Trace        string // replaces the row's trace, unless empty
+	WakeAt       time.Time
+	EndedAt      time.Time
 
 	// FailedStep and FailedType are the step and the type of the error of a run that ends as Failed or Expired. They are
 	// stored as they are, whatever form Error has. They are not written with another status. See FailureKey.
 	FailedStep, FailedType string
 
-	Held       bool
+	HoldsRun   bool
 	MaxCrashes int         // with Held; see ClaimQuery
 	Uncounted  bool        // with Held: it is no crash, and the run becomes claimable after UncountedHoldDelay
 	Divergence *Divergence // with Held: the run is held for drift
@@ -331,8 +331,8 @@ type ClaimedRun struct {
 
 // UnreadHistory tells whether a history has more checkpoints than were read, and the name of the next one.
 type UnreadHistory struct {
-	Exists    bool
-	FirstName string
+	Exists        bool
+	FirstStepName string
 }
 
 // Heartbeat renews a worker's registration and its leases. A worker sends several during a lease.
@@ -344,9 +344,9 @@ type Heartbeat struct {
 
 // Lease is the ownership of a run at an epoch.
 type Lease struct {
-	Run      uuid.UUID
-	Epoch    Epoch
-	Deadline time.Time // of the run, as its owner knows it; used only by Store.Notifications
+	Run         uuid.UUID
+	Epoch       Epoch
+	RunDeadline time.Time // of the run, as its owner knows it; used only by Store.Notifications
 }
 
 // RenewResult is the result of Store.Renew.

@@ -6,12 +6,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// AwaitedChildEnds sets how many ends of the children of one call must be counted before an end wakes the run that made the call.
-// Before the first AwaitedChildEnds of a call, no end wakes the run.
+// AwaitChildEndsRequest sets how many ends of the children of one call must be counted before an end wakes the run that made the call.
+// Before the first AwaitChildEndsRequest of a call, no end wakes the run.
 //
-// The step of the call counts the ends of children with OwnershipEnd.CountedBy, in the transaction of each end. The end that makes
+// The step of the call counts the ends of children with OwnershipEnd.CountingCall, in the transaction of each end. The end that makes
 // the count reach Awaited wakes the run, and so does each later end. An earlier end does not: a Running parent is not marked as
-// woken, and a Waiting parent becomes claimable only after MaxChildEndAge, so that it reads its children even if the count is
+// woken, and a Waiting parent becomes claimable only after MaxParentWakeDelay, so that it reads its children even if the count is
 // wrong. If the step of the call has no row, each end wakes the run.
 //
 // The count decides only when the run reads the rows of its children. It may be too high, because a child that is retried ends
@@ -19,18 +19,18 @@ import (
 // child writes: these wake the run at once. So the run first calls AwaitChildEnds with zero, then reads which children have not
 // ended, and then calls AwaitChildEnds with Counted plus the number of these children. If Counted has reached that number by then,
 // the run starts again.
-type AwaitedChildEnds struct {
+type AwaitChildEndsRequest struct {
 	Run   uuid.UUID
 	Epoch Epoch  // the run must be Running at this epoch
 	Name  string // the name of the call; its step must have a row
 	// Awaited is how many ends must be counted before one of them wakes the run. Zero: none wakes it.
-	Awaited int
+	EndsToAwait int
 
 	// Outcome is Written; or Fenced, if the run is not Running at Epoch, or the step has no row.
-	Outcome Outcome
-	Counted int // how many ends have been counted since the step's row was written
+	Outcome     Outcome
+	CountedEnds int // how many ends have been counted since the step's row was written
 }
 
-// MaxChildEndAge is how long after the end of a child its parent becomes claimable at the latest.
+// MaxParentWakeDelay is how long after the end of a child its parent becomes claimable at the latest.
 // run_count_child_ends.sql has the same value.
-const MaxChildEndAge = time.Minute
+const MaxParentWakeDelay = time.Minute

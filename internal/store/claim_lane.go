@@ -69,7 +69,7 @@ func DivergedLaneOf(queue, workflow, version string, diverged DivergedVersions, 
 // ClaimLane returns the lane of the run, with its admission state.
 func (r *Run) ClaimLane() ClaimLane {
 	if r.Unreleased {
-		return FoldLane
+		return UnreleasedLane
 	}
 	return ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission)
 }

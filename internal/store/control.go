@@ -47,11 +47,11 @@ type CancelScope uint8
 
 // The scopes. The zero value is the whole tree.
 const (
-	WholeTree       CancelScope = 0
-	NotStarted      CancelScope = 1 // the run, and those of its descendants that were never executed
-	RunItself       CancelScope = 2
-	DescendantsOnly CancelScope = 3 // the descendants without detached children and their subtrees; used when the parent ends
-	WithoutDetached CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
+	CancelWholeTree       CancelScope = 0
+	CancelNotStarted      CancelScope = 1 // the run, and those of its descendants that were never executed
+	CancelRunItself       CancelScope = 2
+	CancelDescendants     CancelScope = 3 // the descendants without detached children and their subtrees; used when the parent ends
+	CancelWithoutDetached CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
 // ControlResult is the result of a ControlRequest for one of its runs.
@@ -122,26 +122,26 @@ func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.
 func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, wake []uuid.UUID) {
-	p := controlPlanner{control: o, before: make(map[uuid.UUID]*ControlledRun, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
+	p := controlPlanner{request: o, runsBefore: make(map[uuid.UUID]*ControlledRun, len(nodes)), runsAfter: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
-		p.before[n.UUID] = n
-		p.after[n.UUID] = &plannedRun{ControlledRun: *n}
+		p.runsBefore[n.UUID] = n
+		p.runsAfter[n.UUID] = &plannedRun{ControlledRun: *n}
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Parent.Valid {
-			p.children[n.Parent.UUID] = append(p.children[n.Parent.UUID], p.after[n.UUID])
+			p.children[n.Parent.UUID] = append(p.children[n.Parent.UUID], p.runsAfter[n.UUID])
 		}
 	}
 	o.Results = make([]ControlResult, len(o.Runs))
 	o.Changed, o.Requested = nil, nil
 	for i, id := range o.Runs {
-		n := p.after[id]
+		n := p.runsAfter[id]
 		if n == nil {
 			continue
 		}
 		a := &o.Results[i]
-		a.Found, a.Status, a.Control = true, p.before[id].Status, p.before[id].Control
+		a.Found, a.Status, a.Control = true, p.runsBefore[id].Status, p.runsBefore[id].Control
 		p.result = a
 		switch o.Verb {
 		case VerbPause:
@@ -166,26 +166,26 @@ type plannedRun struct {
 }
 
 type controlPlanner struct {
-	control  *ControlRequest
-	result   *ControlResult
-	before   map[uuid.UUID]*ControlledRun
-	after    map[uuid.UUID]*plannedRun
-	children map[uuid.UUID][]*plannedRun
+	request    *ControlRequest
+	result     *ControlResult
+	runsBefore map[uuid.UUID]*ControlledRun
+	runsAfter  map[uuid.UUID]*plannedRun
+	children   map[uuid.UUID][]*plannedRun
 }
 
 // countChanged counts a run that this order brings into the wanted state at once.
 func (p *controlPlanner) countChanged(n *plannedRun) {
 	p.result.Changed++
-	if len(p.control.Changed) < MaxControlIDs {
-		p.control.Changed = append(p.control.Changed, n.UUID)
+	if len(p.request.Changed) < MaxControlIDs {
+		p.request.Changed = append(p.request.Changed, n.UUID)
 	}
 }
 
 // countRequested counts a run that reaches the wanted state later.
 func (p *controlPlanner) countRequested(n *plannedRun) {
 	p.result.Requested++
-	if len(p.control.Requested) < MaxControlIDs {
-		p.control.Requested = append(p.control.Requested, n.UUID)
+	if len(p.request.Requested) < MaxControlIDs {
+		p.request.Requested = append(p.request.Requested, n.UUID)
 	}
 }
 
@@ -209,10 +209,10 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 				p.countChanged(n)
 			}
 			n.Control |= bit
-			if bit == PausedItself && p.control.ForRepair {
+			if bit == PausedItself && p.request.ForRepair {
 				n.Control |= PausedForRepair
 			}
-		} else if bit == PausedItself && n.Control&PausedForRepair != 0 && !p.control.ForRepair {
+		} else if bit == PausedItself && n.Control&PausedForRepair != 0 && !p.request.ForRepair {
 			n.Control &^= PausedForRepair
 			n.auditUpdate = AuditPause
 			if n.Status == Running {
@@ -234,10 +234,10 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 	if bit == PausedItself {
 		bit |= PausedForRepair
-		if !p.control.ForRepair {
+		if !p.request.ForRepair {
 			bit |= HeldForDrift
 		}
-		if !p.pausedByAncestor(n) {
+		if !p.hasPausedAncestor(n) {
 			bit |= PausedByAncestor
 		}
 	}
@@ -268,10 +268,10 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 	}
 }
 
-// pausedByAncestor reports whether a live ancestor of n is paused itself.
-func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
+// hasPausedAncestor reports whether a live ancestor of n is paused itself.
+func (p *controlPlanner) hasPausedAncestor(n *plannedRun) bool {
 	for n.Parent.Valid {
-		if n = p.after[n.Parent.UUID]; n == nil {
+		if n = p.runsAfter[n.Parent.UUID]; n == nil {
 			return false
 		}
 		if !n.Status.IsTerminal() && n.Control&PausedItself != 0 {
@@ -282,11 +282,11 @@ func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
 }
 
 func (p *controlPlanner) cancel(n *plannedRun) {
-	switch p.control.Scope {
-	case RunItself, NotStarted:
+	switch p.request.Scope {
+	case CancelRunItself, CancelNotStarted:
 		onlyItself := !n.Status.IsTerminal() && n.Control&PausedMask == PausedItself
 		p.cancelRun(n)
-		if p.control.Scope == NotStarted {
+		if p.request.Scope == CancelNotStarted {
 			p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 		}
 		for _, child := range p.children[n.UUID] {
@@ -297,9 +297,9 @@ func (p *controlPlanner) cancel(n *plannedRun) {
 				p.resume(child, PausedByAncestor)
 			}
 		}
-	case DescendantsOnly:
+	case CancelDescendants:
 		p.cancelDescendants(n, func(child *plannedRun) bool { return !child.Detached })
-	case WithoutDetached:
+	case CancelWithoutDetached:
 		if !n.Detached {
 			p.cancelRun(n)
 			p.cancelDescendants(n, func(child *plannedRun) bool { return !child.Detached })
@@ -317,7 +317,7 @@ func (p *controlPlanner) cancelDescendants(n *plannedRun, chosen func(*plannedRu
 		if !chosen(child) {
 			continue
 		}
-		if p.control.Scope != NotStarted || child.Epoch.Count == 0 {
+		if p.request.Scope != CancelNotStarted || child.Epoch.Count == 0 {
 			p.cancelRun(child)
 		}
 		p.cancelDescendants(child, chosen)
@@ -367,14 +367,14 @@ func (p *controlPlanner) terminate(n *plannedRun) {
 
 func (p *controlPlanner) changes() (changes []ControlChange, wake []uuid.UUID) {
 	woken := make(map[uuid.UUID]bool)
-	for id, n := range p.after {
-		was := p.before[id]
+	for id, n := range p.runsAfter {
+		was := p.runsBefore[id]
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
 		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeAtUpdate, Audit: n.auditUpdate, Detached: n.Detached})
 		if n.Status.IsTerminal() && n.Parent.Valid {
-			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.IsTerminal() {
+			if parent := p.runsAfter[n.Parent.UUID]; parent == nil || !parent.Status.IsTerminal() {
 				woken[n.Parent.UUID] = true
 			}
 		}

@@ -187,7 +187,7 @@ func TestPlanAnyTree(t *testing.T) {
 			}
 			o := &store.ControlRequest{Verb: l.verb(), Runs: l.somebody()}
 			if o.Verb == store.VerbCancel && l.IntN(2) == 0 { // not always the whole tree: little would be left
-				o.Scope = store.NotStarted
+				o.Scope = store.CancelNotStarted
 			}
 			l.order(o)
 			for _, n := range l.nodes {

@@ -198,19 +198,19 @@ var plans = []plan{
 	{"a cancel wakes no ended parent", "a:failed b<a", cancel, 0, "b", "b:cancelled,asked", ""},
 	{"a cancel wakes nobody before the end", "a:waiting b<a:running c<a:waiting", cancel, 0, "bc", "b:running,asked c:pending,asked", ""},
 
-	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.NotStarted, "a", "a:pending,asked b:cancelled,asked c:waiting,detached d:cancelled,asked e:cancelled,asked f:running,detached", "ac"},
-	{"not started: a root that was executed is to end, and what was paused with it goes on", "a:paused,itself,ran b<a:paused,above c<a:paused,above,ran d<c:paused,above", cancel, store.NotStarted, "a", "a:pending,asked b:cancelled,asked c:pending,detached d:cancelled,asked", "ac"},
-	{"not started: the root itself", "a", cancel, store.NotStarted, "a", "a:cancelled,asked", ""},
-	{"itself: what is beneath goes on", "a:running b<a c<a:running", cancel, store.RunItself, "a", "a:running,asked b:pending,detached c:running,detached", ""},
-	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.RunItself, "b", "b:cancelled,asked c:running,detached", "a"},
+	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.CancelNotStarted, "a", "a:pending,asked b:cancelled,asked c:waiting,detached d:cancelled,asked e:cancelled,asked f:running,detached", "ac"},
+	{"not started: a root that was executed is to end, and what was paused with it goes on", "a:paused,itself,ran b<a:paused,above c<a:paused,above,ran d<c:paused,above", cancel, store.CancelNotStarted, "a", "a:pending,asked b:cancelled,asked c:pending,detached d:cancelled,asked", "ac"},
+	{"not started: the root itself", "a", cancel, store.CancelNotStarted, "a", "a:cancelled,asked", ""},
+	{"itself: what is beneath goes on", "a:running b<a c<a:running", cancel, store.CancelRunItself, "a", "a:running,asked b:pending,detached c:running,detached", ""},
+	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.CancelRunItself, "b", "b:cancelled,asked c:running,detached", "a"},
 	{"itself: then the tree", "a:running,asked b<a:running,detached c<a:detached", cancel, 0, "a", "b:running,asked c:cancelled,asked", "a"},
-	{"itself: what is cancelled already goes with it", "a:running,asked b<a:running,asked", cancel, store.RunItself, "a", "", ""},
-	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.DescendantsOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
-	{"children: of an ended run", "a:completed b<a:waiting c<a:detached", cancel, store.DescendantsOnly, "a", "b:pending,asked", ""},
-	{"attached: the run and all but detached ones", "a:running b<a c<b:running d<b:detached e<d:running f<a:running", cancel, store.WithoutDetached, "b", "b:cancelled,asked c:running,asked", "a"},
-	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting", cancel, store.WithoutDetached, "bce", "b:cancelled,asked e:pending,asked", "a"},
-	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.WithoutDetached, "b", "c:pending,asked", ""},
-	{"children: of a run without", "a:running", cancel, store.DescendantsOnly, "a", "", ""},
+	{"itself: what is cancelled already goes with it", "a:running,asked b<a:running,asked", cancel, store.CancelRunItself, "a", "", ""},
+	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.CancelDescendants, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
+	{"children: of an ended run", "a:completed b<a:waiting c<a:detached", cancel, store.CancelDescendants, "a", "b:pending,asked", ""},
+	{"attached: the run and all but detached ones", "a:running b<a c<b:running d<b:detached e<d:running f<a:running", cancel, store.CancelWithoutDetached, "b", "b:cancelled,asked c:running,asked", "a"},
+	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting", cancel, store.CancelWithoutDetached, "bce", "b:cancelled,asked e:pending,asked", "a"},
+	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.CancelWithoutDetached, "b", "c:pending,asked", ""},
+	{"children: of a run without", "a:running", cancel, store.CancelDescendants, "a", "", ""},
 
 	{
 		"terminate: in any state", "a:running b<a:waiting c<a:paused,itself,ran d<a:pending,asked,ran e<a:completed f<e:running,detached g<a", terminate, 0, "a",
@@ -331,8 +331,8 @@ func TestPlanResumable(t *testing.T) {
 	}{
 		{"the run above has ended while it was asked to pause", "a:completed,itself b<a:paused,above", nil},
 		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,ran c<b:paused,above", nil},
-		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.ControlRequest{order(cancel, store.RunItself, "a")}},
-		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.ControlRequest{order(cancel, store.RunItself, "a")}},
+		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.ControlRequest{order(cancel, store.CancelRunItself, "a")}},
+		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.ControlRequest{order(cancel, store.CancelRunItself, "a")}},
 		{"both were paused", "a:waiting b<a c<b", []*store.ControlRequest{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
 		{"it crashes while it is to be cancelled", "a:paused,itself,asked,ran b<a", nil},
 	} {
@@ -364,7 +364,7 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	beneath := func(i, parent int, detached bool) store.ControlledRun {
 		return store.ControlledRun{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
-	o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.DescendantsOnly, Runs: ids[:1]}
+	o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.CancelDescendants, Runs: ids[:1]}
 	changes, _ := o.Plan([]store.ControlledRun{
 		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})

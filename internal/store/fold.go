@@ -12,7 +12,7 @@ import (
 type FoldStore interface {
 	// ChangeFold locks the row of one key, lets c.Plan decide, and writes the result, all in one transaction.
 	// It reads everything again if the transaction is retried.
-	ChangeFold(ctx context.Context, c *FoldChange) error
+	ChangeFold(ctx context.Context, c *FoldChangeRequest) error
 
 	// DueFolds returns the keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose AfterRun has
 	// ended or was removed. next is when the next of the others is due; zero: none is.
@@ -62,7 +62,7 @@ type Fold struct {
 	Input      []byte        // of a run that waits, if it is another than the run was started with; else nil
 }
 
-// FoldRun is a run as FoldChange.Plan sees it. It may change at any time, because it is not locked.
+// FoldRun is a run as FoldChangeRequest.Plan sees it. It may change at any time, because it is not locked.
 type FoldRun struct {
 	Name     string
 	Status   Status
@@ -74,8 +74,8 @@ type FoldRun struct {
 	Deadline time.Time
 }
 
-// FoldChange reads, plans and writes the row of one key in a transaction.
-type FoldChange struct {
+// FoldChangeRequest reads, plans and writes the row of one key in a transaction.
+type FoldChangeRequest struct {
 	Key FoldKey
 	// SkipLocked makes ChangeFold return without a call of Plan if the key has no row, or if another transaction has locked the row.
 	// Without SkipLocked, ChangeFold waits a short time for the lock, and then returns ErrLocked.
@@ -83,22 +83,22 @@ type FoldChange struct {
 	// Name is the name of a root that Plan decides about; empty: none.
 	Name string
 	// Runs returns the runs that Plan decides about. It is called with the locked row.
-	Runs func(row *Fold) []uuid.UUID
+	RunsToRead func(row *Fold) []uuid.UUID
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
 	Plan func(s FoldState) *FoldWrite
 
 	// Written is the FoldWrite that Plan returned, with the outcome of its start. It is nil if nothing was written.
-	Written *FoldWrite
+	AppliedWrite *FoldWrite
 }
 
-// FoldState is the argument of [FoldChange.Plan]. It holds what the transaction has read: the row of the key, and the runs concerned.
+// FoldState is the argument of [FoldChangeRequest.Plan]. It holds what the transaction has read: the row of the key, and the runs concerned.
 type FoldState struct {
 	Row         *Fold                 // nil: there is none
-	Runs        map[uuid.UUID]FoldRun // those of FoldChange.Runs that exist
-	RunWithName *Run                  // the root with FoldChange.Name; nil: there is none
+	Runs        map[uuid.UUID]FoldRun // those of FoldChangeRequest.Runs that exist
+	RunWithName *Run                  // the root with FoldChangeRequest.Name; nil: there is none
 }
 
-// FoldWrite is what a FoldChange writes.
+// FoldWrite is what a FoldChangeRequest writes.
 type FoldWrite struct {
 	Row    Fold
 	Delete bool        // the row is deleted
@@ -120,5 +120,5 @@ type FoldRelease struct {
 	Input    []byte    // nil: it keeps its own
 }
 
-// FoldLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.
-var FoldLane = ClaimLaneOf("", "", "", 0).WithAdmission(AdmissionPending)
+// UnreleasedLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.
+var UnreleasedLane = ClaimLaneOf("", "", "", 0).WithAdmission(AdmissionPending)

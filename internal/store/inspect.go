@@ -26,7 +26,7 @@ type Filter struct {
 	Parents []UUID // selects the children of these runs
 
 	// Held selects the runs that are held. The fields UUIDs, Parents, GroupKey and Failure are not considered together with it.
-	Held bool
+	OnlyHeld bool
 
 	Version     string
 	Owner       UUID      // selects the runs that this worker executes
@@ -34,9 +34,9 @@ type Filter struct {
 	EndedBefore time.Time // exclusive
 }
 
-// HasIndex reports whether an index leads to the runs that the filter selects, however many other runs there are.
-func (f *Filter) HasIndex() bool {
-	return f.Held || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
+// UsesIndex reports whether an index leads to the runs that the filter selects, however many other runs there are.
+func (f *Filter) UsesIndex() bool {
+	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
 		f.OnlyStatuses(Failed, Expired) || f.OnlyStatuses(Paused)
 }
 
@@ -168,7 +168,7 @@ type Notifications struct {
 	Deadlines []Lease
 	// Ended holds the caller's leases whose runs are now Cancelled at the epoch of the lease. Such a run was terminated, or the
 	// caller itself has recorded its cancel. They are repeated as long as the caller passes their leases.
-	Ended []Lease
+	EndedLeases []Lease
 }
 
 // PendingControl is a run with a requested pause or cancel, and the current epoch of the run.

@@ -61,11 +61,11 @@ func DecodeOperatorChange(text string) (*OperatorChange, error) {
 type OperatorRequest struct {
 	Name   string
 	Now    time.Time
-	By     string
+	Actor  string
 	Reason string
 }
 
-// Change returns the OperatorChange that is recorded for the request.
-func (c OperatorRequest) Change(verb OperatorVerb) OperatorChange {
-	return OperatorChange{Verb: verb, At: c.Now, By: c.By, Reason: c.Reason}
+// RecordedChange returns the OperatorChange that is recorded for the request.
+func (c OperatorRequest) RecordedChange(verb OperatorVerb) OperatorChange {
+	return OperatorChange{Verb: verb, At: c.Now, By: c.Actor, Reason: c.Reason}
 }

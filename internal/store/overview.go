@@ -18,8 +18,8 @@ type OverviewStore interface {
 
 	// Search examines the newest runs with lower UUIDs than before (zero: the newest of all), and returns the UUIDs of those that match the filter, in
 	// descending order. It examines up to the given number of runs of each shard. reached is the UUID below which runs have not been examined, or
-	// zero if all have been. It ignores the conditions of a filter that has an index; see Filter.HasIndex.
-	Search(ctx context.Context, f Filter, before UUID, examine int) (found []UUID, reached UUID, err error)
+	// zero if all have been. It ignores the conditions of a filter that has an index; see Filter.UsesIndex.
+	SearchRuns(ctx context.Context, f Filter, before UUID, examine int) (found []UUID, reached UUID, err error)
 
 	// EventsBefore returns up to limit events before the cursor, the newest first, of those that Events can return. An empty cursor
 	// starts at the newest one. It returns ErrBadData if the text is no cursor of this store.

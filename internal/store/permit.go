@@ -85,13 +85,13 @@ type LimitChangeRequest struct {
 	// no operator has set bounds, and if no newer version has declared the limit since.
 	Declare bool
 	Version string
-	By      string // who sets the bounds, and why
+	Actor   string // who sets the bounds, and why
 	Reason  string
 }
 
 // LastChange returns the OperatorChange that is recorded for the request.
 func (c *LimitChangeRequest) LastChange() OperatorChange {
-	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
+	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
 // PermitStatus is the state of a step at a limit. The numbers are stored.
@@ -159,11 +159,11 @@ func (a *PermitRequest) NewReturn() PermitReturn {
 // PermitBatch is the argument of one call of Permits. The call gives permits back, and grants free units to the requesting steps
 // and to the steps in line.
 type PermitBatch struct {
-	Now       time.Time
-	Lease     time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
-	Requests  []*PermitRequest
-	Returns   []PermitReturn
-	LimitKeys []LimitKey // to check although no step requests a permit for them
+	Now              time.Time
+	CloseAfterRewind time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
+	Requests         []*PermitRequest
+	Returns          []PermitReturn
+	LimitKeys        []LimitKey // to check although no step requests a permit for them
 
 	// RecheckAt is when to call Permits again for a limit key, because more units can be granted then. The store sets it together with
 	// the outcomes.
@@ -205,8 +205,8 @@ type LimitKeyWithUse struct {
 	LimitUse
 }
 
-// LimitsInUse fills in how much of each limit is in use. It ignores permits of a limit that has no row.
-func LimitsInUse(limits []Limit, use []LimitKeyWithUse) []Limit {
+// AddLimitUse fills in how much of each limit is in use. It ignores permits of a limit that has no row.
+func AddLimitUse(limits []Limit, use []LimitKeyWithUse) []Limit {
 	at := make(map[string]*Limit, len(limits))
 	for i := range limits {
 		at[limits[i].Name] = &limits[i]
@@ -283,9 +283,9 @@ type LimitStore interface {
 	// Limits returns all limits at the time now, ordered by name.
 	Limits(ctx context.Context, now time.Time) ([]Limit, error)
 
-	// PermitsOf returns the permits of the run's steps, with how many steps are before each of those that
+	// RunPermits returns the permits of the run's steps, with how many steps are before each of those that
 	// wait.
-	PermitsOf(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
+	RunPermits(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
 }
 
 // UnusedLimitKeysQuery selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their

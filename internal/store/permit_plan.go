@@ -38,14 +38,14 @@ type LimitKeyState struct {
 // PermitWithRun is a permit with the state of its run.
 type PermitWithRun struct {
 	Permit
-	RunState  RunState
-	Lease     time.Time // when the lease of the run ends
-	RunLocked bool      // another transaction has locked the run, so it cannot be woken now
+	RunState   RunState
+	LeaseUntil time.Time // when the lease of the run ends
+	RunLocked  bool      // another transaction has locked the run, so it cannot be woken now
 }
 
 // isInUse reports whether the permit is in use: its attempt executes, or may still do so.
 func (p *PermitWithRun) isInUse(now time.Time) bool {
-	return p.Status == PermitHeld && p.RunState.Status == Running && p.RunState.Epoch == p.Epoch && p.Lease.After(now)
+	return p.Status == PermitHeld && p.RunState.Status == Running && p.RunState.Epoch == p.Epoch && p.LeaseUntil.After(now)
 }
 
 // mayWait reports whether the step of the permit may stand in the line. A running run whose pause is requested keeps its places until
@@ -56,16 +56,16 @@ func (p *PermitWithRun) mayWait() bool {
 
 func (p *PermitWithRun) pauseRequested() bool { return p.RunState.Control&PausedMask != 0 }
 
-// wakeable reports whether the run of the step can be woken for an offer.
-func (p *PermitWithRun) wakeable() bool {
+// isWakeable reports whether the run of the step can be woken for an offer.
+func (p *PermitWithRun) isWakeable() bool {
 	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && (p.RunState.Status == Running || p.RunState.Status == Waiting)
 }
 
 // PermitPlan is what a transaction changes in one limit key.
 type PermitPlan struct {
-	Delete        []Permit
-	Write         []Permit // replaces the row of the step, if it has one
-	Offer         []Permit // as Write, if the run can be locked: it is woken
+	ToDelete      []Permit
+	ToWrite       []Permit // replaces the row of the step, if it has one
+	ToOffer       []Permit // as Write, if the run can be locked: it is woken
 	RateUsedUntil time.Time
 	ClosedUntil   time.Time
 	nextOfferAt   time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
@@ -104,16 +104,16 @@ type RequestingSteps struct {
 
 // RequestingRun is the run of a requesting step.
 type RequestingRun struct {
-	RunState RunState
-	Lease    time.Time // when the lease of the run ends
+	RunState   RunState
+	LeaseUntil time.Time // when the lease of the run ends
 }
 
 // Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument begun is the present timeline
 // of the database.
-func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun string) PermitPlan {
+func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
-	if l.DatabaseTimeline != "" && begun != "" && begun != l.DatabaseTimeline {
-		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
+	if l.DatabaseTimeline != "" && timeline != "" && timeline != l.DatabaseTimeline {
+		plan.ClosedUntil = l.Now.Add(max(b.CloseAfterRewind, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
 	}
 	var requests []*PermitRequest
 	requesting := make(map[stepKey]*PermitRequest)
@@ -130,19 +130,19 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, begun strin
 		switch {
 		case p.Status == PermitHeld && a != nil: // decided with the requests
 		case p.isInUse(l.Now):
-			free.take(l.Settings.CapUnits(p.Units), false)
+			free.takeUnits(l.Settings.CapUnits(p.Units), false)
 		case p.Status == PermitHeld, !p.mayWait():
-			plan.Delete = append(plan.Delete, p.Permit)
+			plan.ToDelete = append(plan.ToDelete, p.Permit)
 		case a != nil:
 		case p.Status == PermitOffered && (p.pauseRequested() || l.yieldsToEarlierStep(p, requests, steps)):
 			p.Status, p.Until = PermitWaiting, time.Time{}
-			plan.Write = append(plan.Write, p.Permit)
+			plan.ToWrite = append(plan.ToWrite, p.Permit)
 			line = append(line, *p)
 		case p.Status == PermitOffered && p.Until.After(l.Now):
-			free.offer(l.Settings.CapUnits(p.Units))
+			free.offerUnits(l.Settings.CapUnits(p.Units))
 		case p.Status == PermitOffered:
 			p.Status, p.Until, p.MissedOffer = PermitWaiting, time.Time{}, true
-			plan.Write = append(plan.Write, p.Permit)
+			plan.ToWrite = append(plan.ToWrite, p.Permit)
 			line = append(line, *p)
 		default:
 			line = append(line, *p)
@@ -207,8 +207,8 @@ func (l *LimitKeyState) fencesRequest(a *PermitRequest, state RunState) bool {
 func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	p, known := steps.HeldPermits[a]
 	run := steps.Runs[a.Run]
-	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.Lease.After(l.Now) {
-		free.take(l.Settings.CapUnits(p.Units), false)
+	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.LeaseUntil.After(l.Now) {
+		free.takeUnits(l.Settings.CapUnits(p.Units), false)
 		a.Outcome, a.GrantedAt, a.ArrivedAt = Written, p.GrantedAt, p.ArrivedAt // the reply to an earlier request was lost
 		return PermitWithRun{}, false
 	}
@@ -223,8 +223,8 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, fr
 		place.ArrivedAt = a.ArrivedAt
 	}
 	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
-	plan.Write = append(plan.Write, place)
-	return PermitWithRun{Permit: place, RunState: run.RunState, Lease: run.Lease}, true
+	plan.ToWrite = append(plan.ToWrite, place)
+	return PermitWithRun{Permit: place, RunState: run.RunState, LeaseUntil: run.LeaseUntil}, true
 }
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
@@ -240,21 +240,21 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKe
 		p := &line[i]
 		units := l.Settings.CapUnits(p.Units)
 		a := requesting[stepKey{p.Run, p.Step}]
-		if a == nil && !p.wakeable() {
+		if a == nil && !p.isWakeable() {
 			continue // it keeps its place, and is served when its run requests the permit
 		}
-		if a != nil && !p.Lease.After(l.Now) { // its permit would end at once; the process renews the lease, or another one takes the run over
+		if a != nil && !p.LeaseUntil.After(l.Now) { // its permit would end at once; the process renews the lease, or another one takes the run over
 			a.RetryAt = l.Now.Add(expiredLeaseRetryDelay)
 			continue
 		}
-		if !blocked && !free.fits(units) {
+		if !blocked && !free.hasRoomFor(units) {
 			blocked = true
 			if a == nil {
 				plan.nextOfferAt = l.nextOfferAt(free, units, plan)
 			}
 		}
 		switch {
-		case blocked && a != nil && l.Settings.Rate > 0 && (free.noConcurrent || free.units-before >= units):
+		case blocked && a != nil && l.Settings.Rate > 0 && (free.noConcurrent || free.notHeld-before >= units):
 			a.RetryAt = laterTime(plan.ClosedUntil, rate.timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+before+units))
 			before += units
 		case blocked:
@@ -263,17 +263,17 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKe
 			}
 			before += units
 		case a != nil:
-			free.take(units, true)
+			free.takeUnits(units, true)
 			a.Outcome, a.GrantedAt = Written, l.Now
 			if rate.Count > 0 {
-				plan.RateUsedUntil = rate.useUnits(plan.RateUsedUntil, l.Now, units)
+				plan.RateUsedUntil = rate.usedUntilAfterGrant(plan.RateUsedUntil, l.Now, units)
 			}
 			p.Status, p.GrantedAt = PermitHeld, l.Now
 			plan.replaceOrAdd(p.Permit, l.Settings.Concurrent > 0)
 		default:
-			free.offer(units)
+			free.offerUnits(units)
 			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
-			plan.Offer = append(plan.Offer, p.Permit)
+			plan.ToOffer = append(plan.ToOffer, p.Permit)
 		}
 	}
 }
@@ -287,9 +287,9 @@ func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, plan *PermitPlan) 
 		}
 	}
 	for i := range line {
-		if p := &line[i]; p.wakeable() {
+		if p := &line[i]; p.isWakeable() {
 			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
-			plan.Offer = append(plan.Offer, p.Permit)
+			plan.ToOffer = append(plan.ToOffer, p.Permit)
 			return
 		}
 	}
@@ -301,7 +301,7 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 	switch {
 	case plan.ClosedUntil.After(l.Now):
 		return plan.ClosedUntil
-	case l.Settings.Rate == 0 || !free.noConcurrent && free.units < units:
+	case l.Settings.Rate == 0 || !free.noConcurrent && free.notHeld < units:
 		return time.Time{}
 	}
 	return l.Settings.rate().timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+units)
@@ -310,28 +310,28 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 // replaceOrAdd writes a granted permit instead of the place that the plan has written for it. A limit without
 // Concurrent needs no record of what is held.
 func (p *PermitPlan) replaceOrAdd(granted Permit, recorded bool) {
-	p.Write = slices.DeleteFunc(p.Write, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
+	p.ToWrite = slices.DeleteFunc(p.ToWrite, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
 	if recorded {
-		p.Write = append(p.Write, granted)
+		p.ToWrite = append(p.ToWrite, granted)
 	} else {
-		p.Delete = append(p.Delete, granted)
+		p.ToDelete = append(p.ToDelete, granted)
 	}
 }
 
 // freeUnits is what a limit key can grant.
 type freeUnits struct {
-	units        int  // that are not held
-	noConcurrent bool // there is no Concurrent
-	rate         int  // units that the rate allows now, without those that are offered
-	offered      int  // units that are offered; the rate is used up by them when they are granted
-	noRate       bool // there is no Rate
+	notHeld       int  // that are not held
+	noConcurrent  bool // there is no Concurrent
+	allowedByRate int  // units that the rate allows now, without those that are offered
+	offered       int  // units that are offered; the rate is used up by them when they are granted
+	noRate        bool // there is no Rate
 }
 
 // freeUnits returns what the limit key can grant before anything is counted as held.
 func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
-	f := &freeUnits{units: l.Settings.Concurrent, noConcurrent: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
+	f := &freeUnits{notHeld: l.Settings.Concurrent, noConcurrent: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
 	if !f.noRate {
-		f.rate = l.Settings.rate().freeUnitsAt(plan.RateUsedUntil, l.Now)
+		f.allowedByRate = l.Settings.rate().freeUnitsAt(plan.RateUsedUntil, l.Now)
 	}
 	if plan.ClosedUntil.After(l.Now) || !l.HasBounds {
 		*f = freeUnits{}
@@ -339,22 +339,22 @@ func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
 	return f
 }
 
-// take counts units. granted tells that they are granted now, so that they count for the rate.
-func (f *freeUnits) take(units int, granted bool) {
-	f.units -= units
+// takeUnits counts units. granted tells that they are granted now, so that they count for the rate.
+func (f *freeUnits) takeUnits(units int, granted bool) {
+	f.notHeld -= units
 	if granted {
-		f.rate -= units
+		f.allowedByRate -= units
 	}
 }
 
-// offer counts units that are kept for a step.
-func (f *freeUnits) offer(units int) {
-	f.take(units, true)
+// offerUnits counts units that are kept for a step.
+func (f *freeUnits) offerUnits(units int) {
+	f.takeUnits(units, true)
 	f.offered += units
 }
 
-func (f *freeUnits) fits(units int) bool {
-	return (f.noConcurrent || f.units >= units) && (f.noRate || f.rate >= units)
+func (f *freeUnits) hasRoomFor(units int) bool {
+	return (f.noConcurrent || f.notHeld >= units) && (f.noRate || f.allowedByRate >= units)
 }
 
 func laterTime(a, b time.Time) time.Time {

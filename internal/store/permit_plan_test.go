@@ -36,7 +36,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		for _, p := range b.rows {
 			if p.Status == status {
 				seen := *p
-				seen.RunState, seen.Lease = b.runs[p.Run].RunState, b.runs[p.Run].Lease
+				seen.RunState, seen.LeaseUntil = b.runs[p.Run].RunState, b.runs[p.Run].LeaseUntil
 				part = append(part, seen)
 			}
 		}
@@ -48,7 +48,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		if p := b.rows[a.Run]; p != nil {
 			asked.HeldPermits[a] = p.Permit
 		}
-		asked.Runs[a.Run] = store.RequestingRun{RunState: b.runs[a.Run].RunState, Lease: b.runs[a.Run].Lease}
+		asked.Runs[a.Run] = store.RequestingRun{RunState: b.runs[a.Run].RunState, LeaseUntil: b.runs[a.Run].LeaseUntil}
 	}
 	held := b.held(now)
 	repeated := map[uuid.UUID]bool{}
@@ -56,12 +56,12 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		p := b.rows[a.Run]
 		repeated[a.Run] = p != nil && p.Status == store.PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt
 	}
-	plan := b.line.Plan(&store.PermitBatch{Now: now, Lease: time.Second, Requests: asks}, asked, "")
+	plan := b.line.Plan(&store.PermitBatch{Now: now, CloseAfterRewind: time.Second, Requests: asks}, asked, "")
 	b.line.RateUsedUntil, b.line.ClosedUntil = plan.RateUsedUntil, plan.ClosedUntil
-	for _, p := range plan.Delete {
+	for _, p := range plan.ToDelete {
 		delete(b.rows, p.Run)
 	}
-	for _, p := range append(plan.Write, plan.Offer...) {
+	for _, p := range append(plan.ToWrite, plan.ToOffer...) {
 		b.rows[p.Run] = &store.PermitWithRun{Permit: p}
 	}
 	for _, a := range asks {
@@ -88,7 +88,7 @@ func (b *lineBed) fit(units int) int {
 // held returns how many units are held by runs that live.
 func (b *lineBed) held(now time.Time) (n int) {
 	for _, p := range b.rows {
-		if r := b.runs[p.Run]; p.Status == store.PermitHeld && r.RunState.Status == store.Running && r.RunState.Epoch == p.Epoch && r.Lease.After(now) {
+		if r := b.runs[p.Run]; p.Status == store.PermitHeld && r.RunState.Status == store.Running && r.RunState.Epoch == p.Epoch && r.LeaseUntil.After(now) {
 			n += b.fit(p.Units)
 		}
 	}
@@ -125,7 +125,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 		for i := range 6 {
 			id := uuid.UUID{0: 1, 15: byte(i)}
 			b.ids = append(b.ids, id)
-			b.runs[id] = &store.PermitWithRun{RunState: store.RunState{Found: true, Status: store.Running, Epoch: store.Epoch{Count: 1}}, Lease: now.Add(time.Second)}
+			b.runs[id] = &store.PermitWithRun{RunState: store.RunState{Found: true, Status: store.Running, Epoch: store.Epoch{Count: 1}}, LeaseUntil: now.Add(time.Second)}
 		}
 		units := rapid.SliceOfN(rapid.IntRange(1, 4), 6, 6).Draw(t, "units")
 		priorities := rapid.SliceOfN(rapid.IntRange(-2, 2), 6, 6).Draw(t, "priorities")
@@ -142,7 +142,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 				delete(b.rows, b.ids[i])
 				b.plan(t, now)
 			case 1: // another execution takes over
-				r.RunState.Status, r.RunState.Epoch.Count, r.Lease = store.Running, r.RunState.Epoch.Count+1, now.Add(time.Second)
+				r.RunState.Status, r.RunState.Epoch.Count, r.LeaseUntil = store.Running, r.RunState.Epoch.Count+1, now.Add(time.Second)
 			case 2:
 				r.RunState.Status = store.Waiting
 			case 3:
@@ -170,7 +170,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitRequest) {
 	now = now.Add(time.Minute) // offers end, leases too
 	for _, id := range b.ids {
-		b.runs[id].RunState.Status, b.runs[id].Lease = store.Running, now.Add(24*time.Hour)
+		b.runs[id].RunState.Status, b.runs[id].LeaseUntil = store.Running, now.Add(24*time.Hour)
 		b.runs[id].RunState.Epoch.Count++
 	}
 	left := map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true}
@@ -214,7 +214,7 @@ func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 			a.Settings = declared
 		}
 		state := store.RunState{Found: true, Status: store.Running, Epoch: a.Epoch}
-		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {RunState: state, Lease: now.Add(time.Minute)}}}, "")
+		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {RunState: state, LeaseUntil: now.Add(time.Minute)}}}, "")
 		if a.Outcome != store.Written || a.LimitHasRate != rated {
 			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.LimitHasRate, rated)
 		}
@@ -229,7 +229,7 @@ func TestAFailoverClosesForAWholeBurst(t *testing.T) {
 		want  time.Duration
 	}{{1, 3 * time.Second}, {12, 6 * time.Second}} {
 		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now, DatabaseTimeline: "1", Settings: store.LimitSettings{Rate: 6, Period: 3 * time.Second, Burst: c.burst}}
-		plan := l.Plan(&store.PermitBatch{Now: now, Lease: lease}, &store.RequestingSteps{}, "2")
+		plan := l.Plan(&store.PermitBatch{Now: now, CloseAfterRewind: lease}, &store.RequestingSteps{}, "2")
 		if got := plan.ClosedUntil.Sub(now); got != c.want {
 			t.Errorf("a limit with a burst of %d is closed for %v, want %v", c.burst, got, c.want)
 		}

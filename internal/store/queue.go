@@ -92,13 +92,13 @@ type QueueChangeRequest struct {
 	// no operator has set anything, and if no newer version has declared the queue since.
 	Declare bool
 	Version string
-	By      string // who sets the settings, and why
+	Actor   string // who sets the settings, and why
 	Reason  string
 }
 
 // LastChange returns the OperatorChange that is recorded for the request.
 func (c *QueueChangeRequest) LastChange() OperatorChange {
-	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.By, Reason: c.Reason}
+	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
 // QueuePauseRequest pauses or resumes a queue. Nothing of a paused queue begins, and what executes goes on.
@@ -106,13 +106,13 @@ type QueuePauseRequest struct {
 	Name   string
 	Now    time.Time
 	Resume bool
-	By     string // who pauses or resumes it, and why
+	Actor  string // who pauses or resumes it, and why
 	Reason string
 }
 
 // LastChange returns the OperatorChange that is recorded for the pause or the resume.
 func (p *QueuePauseRequest) LastChange() OperatorChange {
-	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.By, Reason: p.Reason}
+	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.Actor, Reason: p.Reason}
 	if p.Resume {
 		c.Verb = OperatorResume
 	}
@@ -124,12 +124,12 @@ type PlaceState int16
 
 // The states of a place.
 const (
-	PlaceGone      PlaceState = 0 // the run has ended, or has left the queue
-	PlaceOutside   PlaceState = 1 // the run arrives when it is due
-	PlaceInLine    PlaceState = 2 // the run is in the line of the queue
-	PlaceBehind    PlaceState = 3 // the run waits behind others of its key, and enters the line after them
-	PlaceExecuting PlaceState = 4 // the run counts as executing
-	PlacePassing   PlaceState = 5 // the run is let through and counts for nothing, because it only ends
+	PlaceGone       PlaceState = 0 // the run has ended, or has left the queue
+	PlaceNotArrived PlaceState = 1 // the run arrives when it is due
+	PlaceInLine     PlaceState = 2 // the run is in the line of the queue
+	PlaceBehindKey  PlaceState = 3 // the run waits behind others of its key, and enters the line after them
+	PlaceExecuting  PlaceState = 4 // the run counts as executing
+	PlaceBypassed   PlaceState = 5 // the run is let through and counts for nothing, because it only ends
 )
 
 // QueuePlace is the row of a run in the table of queue places. Only runs in queues with settings have one.
@@ -141,7 +141,7 @@ type QueuePlace struct {
 	Priority  int16
 	State     PlaceState
 	Root      bool      // it is no child: from when it has begun until it ends it counts as open
-	Begun     bool      // it has been admitted once, so no rate applies
+	HasBegun  bool      // it has been admitted once, so no rate applies
 	Turn      int64     // its place in the line; those of one priority are admitted in the order of their turns
 	ArrivedAt time.Time // when it was due first
 	StartBy   time.Time // when it expires if it has not begun; zero: never
@@ -188,14 +188,14 @@ type QueueStore interface {
 
 	// Depth returns how many runs of a queue wait to begin, or wait for a place, but at most the given number. It counts only
 	// committed runs.
-	Depth(ctx context.Context, queue string, most int) (int, error)
+	QueueDepth(ctx context.Context, queue string, most int) (int, error)
 
-	// PlaceOf returns the place of a run, or nil if it has none.
-	PlaceOf(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
+	// QueuedRun returns the place of a run, or nil if it has none.
+	QueuedRun(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
 
-	// StartByKept removes the mark HasStartBy of a run that the epoch owns, with its place if the queue has
+	// ClearStartBy removes the mark HasStartBy of a run that the epoch owns, with its place if the queue has
 	// no row. It reports whether the run is still running at that epoch.
-	StartByKept(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
+	ClearStartBy(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
 }
 
 // Text returns the recorded form of the settings.

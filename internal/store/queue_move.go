@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// QueueMove gives a run that has not begun another queue, another priority, or both.
+// MoveRunRequest gives a run that has not begun another queue, another priority, or both.
 //
 // It locks the row of the run's queue as an admission does, and takes the run out of its line or its place, with all counts. The
 // run then arrives in its queue like one that was just started. It keeps the time at which it is due, its deadline, its StartBy
 // and its group key. The units of a rate that it has used stay used.
-type QueueMove struct {
+type MoveRunRequest struct {
 	Run        uuid.UUID
 	Queue      string // empty: it keeps its queue
 	NeedsPlace bool   // Queue has a row, so the run needs a place there
@@ -29,7 +29,7 @@ type QueueMove struct {
 	Found   *QueueMoveRun // the run as it was; nil: there is none
 }
 
-// QueueMoveRun is a run as QueueMove.Plan sees it.
+// QueueMoveRun is a run as MoveRunRequest.Plan sees it.
 type QueueMoveRun struct {
 	AdmissionRun
 	Name        string // of the queue
@@ -43,15 +43,15 @@ type QueueMoveRun struct {
 // HasExpired reports whether the time in which the run had to begin, or its deadline, is over. A run that is paused
 // does not expire.
 func (r *QueueMoveRun) HasExpired(now time.Time) bool {
-	return r.Status == Pending && (!r.Deadline.IsZero() && !r.Deadline.After(now) || !r.StartBy.IsZero() && !r.Begun && !r.StartBy.After(now))
+	return r.Status == Pending && (!r.Deadline.IsZero() && !r.Deadline.After(now) || !r.StartBy.IsZero() && !r.HasBegun && !r.StartBy.After(now))
 }
 
 // IsUnneeded reports whether the run had the wanted queue and priority already.
-func (m *QueueMove) IsUnneeded() bool {
+func (m *MoveRunRequest) IsUnneeded() bool {
 	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.RowPriority)
 }
 
-// QueueMovePlan is what a QueueMove writes.
+// QueueMovePlan is what a MoveRunRequest writes.
 type QueueMovePlan struct {
 	Run      QueueMoveRun
 	HasPlace bool           // its place is written
@@ -64,12 +64,12 @@ type QueueMovePlan struct {
 type QueueMoveStore interface {
 	// MoveRun changes the queue or the priority of a run in one transaction, with an event for each, and sets the
 	// outcome. It returns ErrLocked if another transaction has locked the queue or the run.
-	MoveRun(ctx context.Context, m *QueueMove) error
+	MoveRun(ctx context.Context, m *MoveRunRequest) error
 }
 
 // Plan decides what the move writes, and sets the outcome. It returns nil if nothing changes. q is the row of the queue in which
 // the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
-func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
+func (m *MoveRunRequest) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 	m.Outcome, m.Found = Fenced, found
 	if found == nil {
 		return nil
@@ -106,7 +106,7 @@ func (m *QueueMove) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
 		p.addToNewQueue(m.NeedsPlace)
 	}
 	r.Queue = r.Name
-	if r.Lane != FoldLane { // a worker that releases the run sets the lane
+	if r.Lane != UnreleasedLane { // a worker that releases the run sets the lane
 		r.Lane = ClaimLaneOf(r.Name, r.Workflow, r.Version, r.RowPriority).WithAdmission(r.Admission)
 	}
 	return p
@@ -122,23 +122,23 @@ func (p *QueueMovePlan) removeFromOldQueue(q *QueueState, was *AdmissionRun) {
 			a.removePlace(&r.AdmissionRun)
 		}
 		if q.Use != before {
-			p.Key = a.changedKey(r.Key)
+			p.Key = a.keyToChange(r.Key)
 			p.Key.CheckAt = q.Now // an admission looks who is next
 		}
 	}
-	r.State, r.Admission, r.Turn, r.ArrivedAt = PlaceOutside, AdmissionPending, 0, time.Time{}
+	r.State, r.Admission, r.Turn, r.ArrivedAt = PlaceNotArrived, AdmissionPending, 0, time.Time{}
 }
 
 // addToNewQueue brings the run into its new queue.
 func (p *QueueMovePlan) addToNewQueue(gated bool) {
 	r := &p.Run
-	r.Begun, r.Turn, r.ArrivedAt = false, 0, time.Time{}
+	r.HasBegun, r.Turn, r.ArrivedAt = false, 0, time.Time{}
 	switch {
 	case gated:
-		r.State, r.Admission, p.HasPlace = PlaceOutside, AdmissionPending, true
+		r.State, r.Admission, p.HasPlace = PlaceNotArrived, AdmissionPending, true
 	case r.StartBy.IsZero():
 		r.State, r.Admission = PlaceGone, AdmissionNotNeeded
 	default:
-		r.State, r.Admission = PlaceOutside, AdmissionNotNeeded // its place has the time by which it begins
+		r.State, r.Admission = PlaceNotArrived, AdmissionNotNeeded // its place has the time by which it begins
 	}
 }

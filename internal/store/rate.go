@@ -13,8 +13,8 @@ type Rate struct {
 	Burst  int           `json:"burst,omitzero"`  // units that may be granted at one moment; at least 1 with a Count
 }
 
-// interval returns the time that one unit takes, rounded up to a microsecond.
-func (r Rate) interval() time.Duration {
+// timePerUnit returns the time that one unit takes, rounded up to a microsecond.
+func (r Rate) timePerUnit() time.Duration {
 	d := r.Period / time.Duration(r.Count)
 	if r.Period%time.Duration(r.Count) > 0 {
 		d++
@@ -28,29 +28,29 @@ func (r Rate) timeToRefill() time.Duration {
 	if r.Count == 0 {
 		return 0
 	}
-	return max(r.Period, time.Duration(r.Burst)*r.interval())
+	return max(r.Period, time.Duration(r.Burst)*r.timePerUnit())
 }
 
 // freeUnitsAt returns how many units can be granted now.
 func (r Rate) freeUnitsAt(paid, now time.Time) int {
-	interval := r.interval()
+	interval := r.timePerUnit()
 	left := now.Add(time.Duration(r.Burst) * interval).Sub(laterTime(paid, now))
 	return max(0, int(left/interval))
 }
 
 // timeWhenFree returns when a number of units can be granted.
 func (r Rate) timeWhenFree(paid time.Time, units int) time.Time {
-	return paid.Add(time.Duration(units-r.Burst) * r.interval())
+	return paid.Add(time.Duration(units-r.Burst) * r.timePerUnit())
 }
 
-// useUnits returns up to when the rate is used up, after units were granted now.
-func (r Rate) useUnits(paid, now time.Time, units int) time.Time {
-	return laterTime(paid, now).Add(time.Duration(units) * r.interval())
+// usedUntilAfterGrant returns up to when the rate is used up, after units were granted now.
+func (r Rate) usedUntilAfterGrant(paid, now time.Time, units int) time.Time {
+	return laterTime(paid, now).Add(time.Duration(units) * r.timePerUnit())
 }
 
 // usedUntilWithPending returns up to when the rate is used up if a number of units that were granted earlier count as granted now.
 func (r Rate) usedUntilWithPending(paid, now time.Time, units int) time.Time {
-	return laterTime(paid, r.useUnits(now, now, min(units, r.Burst)))
+	return laterTime(paid, r.usedUntilAfterGrant(now, now, min(units, r.Burst)))
 }
 
 // capAtBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
@@ -59,7 +59,7 @@ func (r Rate) capAtBurst(paid, now time.Time) time.Time {
 	if r.Count == 0 {
 		return paid
 	}
-	if most := r.useUnits(now, now, r.Burst); paid.After(most) {
+	if most := r.usedUntilAfterGrant(now, now, r.Burst); paid.After(most) {
 		return most
 	}
 	return paid

@@ -38,7 +38,7 @@ func TestARaisedRateOfAQueueAppliesAtOnce(t *testing.T) {
 func TestARateOfALongPeriodBounds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := Rate{Count: 1_000_000, Period: time.Duration(math.MaxInt64).Truncate(time.Microsecond), Burst: 1}
-	if paid := r.useUnits(time.Time{}, now, 1); r.freeUnitsAt(paid, now) != 0 || r.freeUnitsAt(paid, now.Add(3*time.Hour)) != 1 {
-		t.Errorf("1,000,000 in 292 years are one per %v", r.interval())
+	if paid := r.usedUntilAfterGrant(time.Time{}, now, 1); r.freeUnitsAt(paid, now) != 0 || r.freeUnitsAt(paid, now.Add(3*time.Hour)) != 1 {
+		t.Errorf("1,000,000 in 292 years are one per %v", r.timePerUnit())
 	}
 }

@@ -19,7 +19,7 @@ type RepairStore interface {
 	// more of the old epoch is written. It becomes paused for the repair, unless it is paused itself or held for drift. A run that
 	// has ended does not change. In both cases Fence then waits for writes under way, as a claim of a lost lease does. After that,
 	// the history of the run stays as it is until the next claim or repair. A repeated call returns the same outcome.
-	Fence(ctx context.Context, f *Fence) error
+	Fence(ctx context.Context, f *FenceRequest) error
 
 	// ExtendRepairPause records that the pause of a run for a repair ends by itself at the given time. It is called before the pause,
 	// and again while the repair goes on. It says nothing of whether the run is paused.
@@ -35,7 +35,7 @@ type RepairStore interface {
 	// Repair applies a repair in one transaction, and sets its outcome. The database rolls the transaction back
 	// unless all runs, children and checkpoints are as the repair says. A repeated call with the same Request changes
 	// nothing, and its outcome is Written. It returns ErrLocked if another transaction has locked a row.
-	Repair(ctx context.Context, r *Repair) error
+	Repair(ctx context.Context, r *RepairRequest) error
 
 	// Fork creates a root run with checkpoints in one transaction, and sets the outcome of the start. If the name is taken, it
 	// creates nothing.
@@ -51,8 +51,8 @@ type RepairStore interface {
 // pause from a person's, which ends only by a resume. A run that was resumed while its repair still goes on is not as the repair says
 // any more, so the repair has to be planned anew.
 
-// Fence takes a run away from its owner; see RepairStore.
-type Fence struct {
+// FenceRequest takes a run away from its owner; see RepairStore.
+type FenceRequest struct {
 	Run    uuid.UUID
 	Before RunState // the run as it was read
 	Nonce  uint32   // of the next epoch
@@ -65,8 +65,8 @@ type Fence struct {
 	RunState RunState
 }
 
-// After returns the epoch of the run after the fence.
-func (f *Fence) After() Epoch {
+// EpochAfterFence returns the epoch of the run after the fence.
+func (f *FenceRequest) EpochAfterFence() Epoch {
 	if f.Before.Status.IsTerminal() {
 		return f.Before.Epoch
 	}
@@ -74,18 +74,18 @@ func (f *Fence) After() Epoch {
 }
 
 // ControlAfter returns the control bits of a live run after the fence. A run that is paused or held for drift stands still already.
-func (f *Fence) ControlAfter() ControlBits {
+func (f *FenceRequest) ControlAfter() ControlBits {
 	if f.Before.Control&(PausedItself|HeldForDrift) != 0 {
 		return f.Before.Control
 	}
 	return f.Before.Control | PausedItself | PausedForRepair
 }
 
-// Decide returns the outcome of a fence that changed no row.
-func (f *Fence) Decide(now RunState) Outcome {
+// OutcomeFromState returns the outcome of a fence that changed no row.
+func (f *FenceRequest) OutcomeFromState(now RunState) Outcome {
 	live := !f.Before.Status.IsTerminal()
 	switch {
-	case live && now.Found && now.Status == Paused && now.Epoch == f.After():
+	case live && now.Found && now.Status == Paused && now.Epoch == f.EpochAfterFence():
 		return Written // the result of an earlier try was lost
 	case !live && now == f.Before:
 		return Written
@@ -93,8 +93,8 @@ func (f *Fence) Decide(now RunState) Outcome {
 	return Fenced
 }
 
-// Repair makes the next generation of one or more runs of a tree.
-type Repair struct {
+// RepairRequest makes the next generation of one or more runs of a tree.
+type RepairRequest struct {
 	Request uuid.UUID // identifies the repair, so that a call whose result was lost can be repeated
 	Verb    string    // how the generations come to be, such as "retry"
 	Actor   string
@@ -119,24 +119,24 @@ type RunRepair struct {
 	Checkpoints int      // how many checkpoints the run has
 	From        string   // the step from which it is executed anew; empty: none was given
 
-	Keep    []string    // the checkpoints that the new generation has too, in order
-	Write   []Step      // further checkpoints of the new generation, in the order of their names
-	Detach  []uuid.UUID // children that belong to the superseded generation only
-	Release []string    // receivers whose signals are received anew; see ReceiveWrite
-	Detail  []byte      // what the repair changes, in the engine's encoding
+	KeptSteps         []string    // the checkpoints that the new generation has too, in order
+	NewSteps          []Step      // further checkpoints of the new generation, in the order of their names
+	DetachedChildren  []uuid.UUID // children that belong to the superseded generation only
+	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
+	Detail            []byte      // what the repair changes, in the engine's encoding
 
 	// Continues says that a run that is executed goes on with Input, an empty history and its deadline. Its checkpoints and children,
 	// however many there are, move to the superseded generation.
-	Continues bool
-	Input     []byte        // only with Continues
-	Owner     uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
+	ContinuesAsNew bool
+	Input          []byte        // only with Continues
+	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
-	Epoch    Epoch // of the new generation: the one after Before.Epoch
-	Status   Status
-	Control  ControlBits
-	WakeAt   time.Time
-	Deadline time.Time // if the run has ended; a live one keeps its own
-	Progress int       // the number of its terminal checkpoints
+	Epoch         Epoch // of the new generation: the one after Before.Epoch
+	Status        Status
+	Control       ControlBits
+	WakeAt        time.Time
+	Deadline      time.Time // if the run has ended; a live one keeps its own
+	TerminalSteps int       // the number of its terminal checkpoints
 }
 
 // Archive returns the run ID of the superseded generation's checkpoints.
@@ -149,7 +149,7 @@ type RunGuard struct {
 }
 
 // UUIDs returns the runs of the repair and its guards, in the order in which they are locked.
-func (r *Repair) UUIDs() []uuid.UUID {
+func (r *RepairRequest) UUIDs() []uuid.UUID {
 	runs := make([]uuid.UUID, 0, len(r.Runs)+len(r.Guards))
 	for i := range r.Runs {
 		runs = append(runs, r.Runs[i].Run)
@@ -162,17 +162,17 @@ func (r *Repair) UUIDs() []uuid.UUID {
 }
 
 // EventType returns the type of the event that records the repair.
-func (r *Repair) EventType() EventType {
-	if r.Runs[0].Continues {
+func (r *RepairRequest) EventType() EventType {
+	if r.Runs[0].ContinuesAsNew {
 		return EventContinued
 	}
 	return EventRepaired
 }
 
-// Decide returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
+// OutcomeFromStates returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
 // whether the first of them has a generation that was superseded by this Request. Decide returns zero if the repair
 // can be applied.
-func (r *Repair) Decide(states map[uuid.UUID]RunState, done bool) Outcome {
+func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bool) Outcome {
 	if done {
 		return Written // the result of an earlier try was lost
 	}

@@ -21,7 +21,7 @@ type RetentionStore interface {
 	TreeToDelete(ctx context.Context, root uuid.UUID) ([]TreeNode, error)
 
 	// DeleteTrees deletes trees of runs with everything that is theirs, except events, in one transaction, and sets the
-	// outcome of each tree. It locks the ended runs of the trees without waiting, and deletes what TreeDeletion.Plan
+	// outcome of each tree. It locks the ended runs of the trees without waiting, and deletes what DeleteTreeRequest.Plan
 	// returns for the rows that it reads after that. A repeated call changes nothing.
 	DeleteTrees(ctx context.Context, d *DeleteTreesRequest) error
 
@@ -107,9 +107,9 @@ type TreeNode struct {
 
 // DeleteTreesRequest is the argument of RetentionStore.DeleteTrees.
 type DeleteTreesRequest struct {
-	Trees []TreeDeletion
+	Trees []DeleteTreeRequest
 	Now   time.Time
-	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. TreeDeletion.EndedBeforeCall may
+	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. DeleteTreeRequest.EndedBeforeCall may
 	// have runs that had ended before the call.
 	AwaitWriters bool
 
@@ -119,8 +119,8 @@ type DeleteTreesRequest struct {
 	WithEvents bool
 }
 
-// TreeDeletion deletes one tree.
-type TreeDeletion struct {
+// DeleteTreeRequest deletes one tree.
+type DeleteTreeRequest struct {
 	Root        uuid.UUID // the run, or the archive ID of a superseded generation
 	Name        string    // of the run, for its event
 	Epoch       Epoch     // of the root when it was read
@@ -129,7 +129,7 @@ type TreeDeletion struct {
 	// ended for at least MinRetention.
 	EndedBeforeCall map[uuid.UUID]Epoch
 	// Allowed has the runs and generations that may be deleted. Nil: all.
-	Allowed map[uuid.UUID]bool
+	DeletableUUIDs map[uuid.UUID]bool
 
 	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents
 	// it, which is then Blocker; Locked if another transaction has locked one of its runs.
@@ -151,7 +151,7 @@ type DeletionPlan struct {
 // The tree is the root, its children that are not detached, and so on, with the children of superseded generations. It
 // is deleted as a whole or not at all. A detached child is deleted with its parent if its own tree can be deleted too.
 // Otherwise it stays with all its descendants, and is a root in effect.
-func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
+func (d *DeleteTreeRequest) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
 	t := deletionTree{deletion: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
 	root := -1
 	for i := range nodes {
@@ -166,7 +166,7 @@ func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UU
 		d.Outcome = Adopted
 		return plan
 	}
-	if d.Outcome = t.collect(root, &plan); d.Outcome != Written {
+	if d.Outcome = t.collectTree(root, &plan); d.Outcome != Written {
 		return DeletionPlan{}
 	}
 	slices.SortFunc(plan.Runs, CompareUUIDs)
@@ -176,20 +176,20 @@ func (d *TreeDeletion) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UU
 
 // deletionTree is the tree of one call of Plan.
 type deletionTree struct {
-	deletion *TreeDeletion
+	deletion *DeleteTreeRequest
 	nodes    []TreeNode
 	children map[uuid.UUID][]int
 	now      time.Time
 	locked   func(uuid.UUID) bool
 }
 
-// collect adds the tree at a node to the plan, and returns Written, or why it cannot be deleted. Then the plan has what it had before.
-func (t *deletionTree) collect(root int, plan *DeletionPlan) Outcome {
+// collectTree adds the tree at a node to the plan, and returns Written, or why it cannot be deleted. Then the plan has what it had before.
+func (t *deletionTree) collectTree(root int, plan *DeletionPlan) Outcome {
 	before := *plan
 	var detached []int
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		n := &t.nodes[queue[0]]
-		if outcome := t.check(n); outcome != Written {
+		if outcome := t.checkNode(n); outcome != Written {
 			if t.deletion.Root == t.nodes[root].UUID {
 				t.deletion.Blocker = *n
 			}
@@ -210,14 +210,14 @@ func (t *deletionTree) collect(root int, plan *DeletionPlan) Outcome {
 		}
 	}
 	for _, i := range detached {
-		t.collect(i, plan) // it stays if it cannot be deleted
+		t.collectTree(i, plan) // it stays if it cannot be deleted
 	}
 	return Written
 }
 
-// check returns Written if the node can be deleted, and otherwise why not.
-func (t *deletionTree) check(n *TreeNode) Outcome {
-	if t.deletion.Allowed != nil && !t.deletion.Allowed[n.UUID] {
+// checkNode returns Written if the node can be deleted, and otherwise why not.
+func (t *deletionTree) checkNode(n *TreeNode) Outcome {
+	if t.deletion.DeletableUUIDs != nil && !t.deletion.DeletableUUIDs[n.UUID] {
 		return Fenced
 	}
 	if n.Generation > 0 {

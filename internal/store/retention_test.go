@@ -34,7 +34,7 @@ func TestDeletionsOfRandomTrees(t *testing.T) {
 	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		nodes := randomTree(random, now)
-		d := &TreeDeletion{Root: nodes[0].UUID, Epoch: nodes[0].Epoch, EndedBefore: now.Add(-time.Duration(random.IntN(60)) * time.Minute)}
+		d := &DeleteTreeRequest{Root: nodes[0].UUID, Epoch: nodes[0].Epoch, EndedBefore: now.Add(-time.Duration(random.IntN(60)) * time.Minute)}
 		unlocked := map[uuid.UUID]bool{}
 		for _, n := range nodes {
 			unlocked[n.UUID] = random.IntN(15) == 0

@@ -131,7 +131,7 @@ type Run struct {
 	Version   string // of the code that started it; for information only
 	Queue     string
 	Priority  int16     // runs with a higher one are claimed first
-	Admission Admission // of a run that is started; it is not read, see Store.PlaceOf
+	Admission Admission // of a run that is started; it is not read, see Store.QueuedRun
 	Status    Status
 	Epoch     Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner     uuid.NullUUID
@@ -165,10 +165,10 @@ type PayloadSelection uint8
 
 // The payloads. The outcome is the output and the error.
 const (
-	NoPayloads  PayloadSelection = 0
-	WithInput   PayloadSelection = 1
-	WithOutcome PayloadSelection = 2
-	AllPayloads                  = WithInput | WithOutcome
+	NoPayloads         PayloadSelection = 0
+	WithInput          PayloadSelection = 1
+	WithOutputAndError PayloadSelection = 2
+	AllPayloads                         = WithInput | WithOutputAndError
 )
 
 // ControlBits is the set of pause and cancel requests that apply to a run. The numbers are stored.
@@ -180,7 +180,7 @@ const (
 	PausedItself     ControlBits = 1 // by a pause of the run itself
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
-	HasStartBy       ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.StartByKept
+	HasStartBy       ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.ClearStartBy
 	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DriftStore
 	PausedForRepair  ControlBits = 32                              // with PausedItself: a repair has paused it; see RepairStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
@@ -197,7 +197,7 @@ type Step struct {
 	Status    StepStatus
 	Attempt   int32 // the number of the latest attempt, from 1
 	Epoch     Epoch // of the run when the row was written
-	Seq       int32 // see SeqOf; an update does not change it
+	Seq       int32 // see EncodeSeq; an update does not change it
 	Output    []byte
 	Error     []byte
 	Failures  []byte    // the failed and interrupted attempts, in the engine's encoding, or the workflow of a child; else nil
@@ -206,9 +206,9 @@ type Step struct {
 	NextAt    time.Time // when the next attempt is due (StepBackoff), a sleep ends, or a receive times out; else zero
 }
 
-// SeqOf returns the [Step.Seq] of a call. The argument position is the number of the call in the order in which the calls of the
+// EncodeSeq returns the [Step.Seq] of a call. The argument position is the number of the call in the order in which the calls of the
 // run began, and own tells whether the goroutine of its scope made it; see [SeqOwnGoroutine].
-func SeqOf(position int32, own bool) int32 {
+func EncodeSeq(position int32, own bool) int32 {
 	if own {
 		return position<<1 | SeqOwnGoroutine
 	}
@@ -240,8 +240,8 @@ const SchemaVersion = 6
 // FirstSchemaWithQueues is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
 const FirstSchemaWithQueues = 3
 
-// RepairVersion is the first version of the schema whose workers know the steps that a repair renews.
-const RepairVersion = 4
+// FirstSchemaWithRepairs is the first version of the schema whose workers know the steps that a repair renews.
+const FirstSchemaWithRepairs = 4
 
 // Worker is one row of the registry.
 type Worker struct {

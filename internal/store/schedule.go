@@ -26,7 +26,7 @@ type ScheduleStore interface {
 
 	// ChangeSchedule locks one schedule, lets u.Plan decide, and writes the result, all in one transaction. It starts the runs,
 	// records what happened at each time, and writes the row. It reads the row again if the transaction is retried.
-	ChangeSchedule(ctx context.Context, u *ScheduleChange) error
+	ChangeSchedule(ctx context.Context, u *ScheduleChangeRequest) error
 
 	// Schedules returns up to limit schedules whose names are after the given one, ordered by name.
 	Schedules(ctx context.Context, after string, limit int) ([]Schedule, error)
@@ -36,7 +36,7 @@ type ScheduleStore interface {
 
 	// Fires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
 	// all others.
-	Fires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
+	ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
 }
 
 // Schedule is one row of the schedule table. A zero time.Time stands for NULL in the database.
@@ -54,33 +54,33 @@ type Schedule struct {
 	FireCount int
 }
 
-// ScheduleChange changes one schedule.
-type ScheduleChange struct {
+// ScheduleChangeRequest changes one schedule.
+type ScheduleChangeRequest struct {
 	Name string
 	// SkipLocked makes ChangeSchedule return without a change if another transaction has locked the row. Otherwise it waits.
 	SkipLocked bool
 	// Times returns the times that Plan decides; may be nil. It is called with the locked row.
-	Times func(row *Schedule) []time.Time
+	TimesToDecide func(row *Schedule) []time.Time
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times.
 	Plan func(s ScheduleState) *ScheduleWrite
 
 	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
 	Found bool
 	// Written is the ScheduleWrite that Plan returned, with the outcomes of its starts. It is nil if nothing was written.
-	Written *ScheduleWrite
+	AppliedWrite *ScheduleWrite
 }
 
-// ScheduleState is the argument of ScheduleChange.Plan: the rows that it decides about.
+// ScheduleState is the argument of ScheduleChangeRequest.Plan: the rows that it decides about.
 type ScheduleState struct {
-	Row   *Schedule          // nil: there is none
-	Fired map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
+	Row        *Schedule          // nil: there is none
+	FiredTimes map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
 	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. They are zero if that run
 	// no longer exists.
 	LastStatus  Status
 	LastControl ControlBits
 }
 
-// ScheduleWrite is what a ScheduleChange writes.
+// ScheduleWrite is what a ScheduleChangeRequest writes.
 type ScheduleWrite struct {
 	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires

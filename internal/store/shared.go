@@ -2,8 +2,8 @@ package store
 
 import "sync"
 
-// Sharer is a Store that keeps values which all engines of this process share that use it.
-type Sharer interface {
+// ValueSharer is a Store that keeps values which all engines of this process share that use it.
+type ValueSharer interface {
 	// SharedValue returns the value of the key. The first call with a key creates the value.
 	SharedValue(key any, create func() any) any
 }

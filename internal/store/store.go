@@ -76,11 +76,11 @@ type Store interface {
 	// transaction back (40001, 40P01), Control retries it. A repeated call changes nothing.
 	Control(ctx context.Context, o *ControlRequest) error
 
-	// SetDeadline sets or removes the deadline of one run; see DeadlineChange.
-	SetDeadline(ctx context.Context, d *DeadlineChange) error
+	// SetDeadline sets or removes the deadline of one run; see DeadlineChangeRequest.
+	SetDeadline(ctx context.Context, d *DeadlineChangeRequest) error
 
-	// AwaitChildEnds sets how many ends of the children of a call wake the run; see AwaitedChildEnds.
-	AwaitChildEnds(ctx context.Context, w *AwaitedChildEnds) error
+	// AwaitChildEnds sets how many ends of the children of a call wake the run; see AwaitChildEndsRequest.
+	AwaitChildEnds(ctx context.Context, w *AwaitChildEndsRequest) error
 
 	// Notifications returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
 	// terminations. It reports a wake-up once, and the caller then checks everything that the run
@@ -131,7 +131,7 @@ type Store interface {
 
 	// Counts returns how many runs of the tree have each status, and how many checkpoints of each kind
 	// they wait for, at the time now.
-	Counts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
+	TreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
 
 	// SetTags sets tags of a run; an empty value removes a tag. It returns false if there is no such run.
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
@@ -153,16 +153,16 @@ type Store interface {
 
 	// QuietWorker makes a worker quiet, or resumes it, and reports whether it is registered. The worker learns of it in
 	// the result of its next Renew. A worker that is in the wanted state already keeps its LastChange.
-	QuietWorker(ctx context.Context, c WorkerQuiet) (bool, error)
+	QuietWorker(ctx context.Context, c QuietWorkerRequest) (bool, error)
 
 	// OverdueLanes returns up to limit lanes that have a run which was due at the given time and which a claim
 	// may take, each with the run that has been due for the longest time. It returns only lanes after the
 	// given one, in ascending order.
 	OverdueLanes(ctx context.Context, at time.Time, after ClaimLane, limit int) ([]OverdueLane, error)
 
-	// AreExecuted reports for each pair whether a live worker that claims new runs, so one that is not quiet, executes it. A worker
+	// HaveLiveWorkers reports for each pair whether a live worker that claims new runs, so one that is not quiet, executes it. A worker
 	// with too many workflows to be recorded counts as executing all of them.
-	AreExecuted(ctx context.Context, pairs []QueueWorkflow) ([]bool, error)
+	HaveLiveWorkers(ctx context.Context, pairs []QueueWorkflow) ([]bool, error)
 
 	FoldStore
 
@@ -190,7 +190,7 @@ type Store interface {
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their
 	// leases have not expired. It only speeds up a takeover: a store that cannot detect dead workers
-	// returns none, and their leases expire. It may check only the MaxNeighbours workers that follow self in the order of
+	// returns none, and their leases expire. It may check only the DeadWorkerCheckCount workers that follow self in the order of
 	// their IDs, because every worker makes this call. It does not count the workers in known, which the caller knows to
 	// be dead, and always checks them.
 	DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (Peers, error)
@@ -202,18 +202,18 @@ type Store interface {
 	Close() error
 }
 
-// MaxNeighbours is the number of workers that one call of DeadWorkers must check, unless there are fewer.
-const MaxNeighbours = 32
+// DeadWorkerCheckCount is the number of workers that one call of DeadWorkers must check, unless there are fewer.
+const DeadWorkerCheckCount = 32
 
 // Peers is the result of Store.DeadWorkers.
 type Peers struct {
-	Dead   []uuid.UUID
-	Live   int // how many other workers show that they are alive, or have died too recently for the caller to know
-	Before int // how many of them have a lower ID than the caller
+	Dead            []uuid.UUID
+	Live            int // how many other workers show that they are alive, or have died too recently for the caller to know
+	LiveWithLowerID int // how many of them have a lower ID than the caller
 
 	// Siblings is how many workers on other schemas of the same database share the caller's connections. Their polls use the same
 	// connections and the same server, so with many of them each polls less often.
-	Siblings int
+	WorkersSharingConns int
 }
 
 // HeartbeatSharer is a Store that sends heartbeats without leases together if they come at the same time.

@@ -17,8 +17,8 @@ type UUID = uuid.UUID
 // ParseCanonicalUUID parses a UUID in its canonical form, and reports whether the text is one.
 func ParseCanonicalUUID(text string) (UUID, bool) { return parseCanonicalUUID(text) }
 
-// OwnedBy returns the value of Run.Owner for a run that this worker owns.
-func OwnedBy(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
+// ValidNullUUID returns the value of Run.Owner for a run that this worker owns.
+func ValidNullUUID(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
 
 // Shards is the number of logical shards. It never changes. The shard is the first column of every
 // key, so that the tables can be distributed later.

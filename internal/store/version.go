@@ -16,9 +16,9 @@ func IsOrderedVersion(version string) bool {
 	return version != "" && !strings.HasPrefix(version, UnorderedVersionPrefix)
 }
 
-// VersionTakeover is how long the workers of all later versions of a workflow must have sent no reports before a worker of an
+// VersionTakeoverDelay is how long the workers of all later versions of a workflow must have sent no reports before a worker of an
 // earlier version claims their runs. An outage of the database, or a rolling restart, must not look like a rollback.
-const VersionTakeover = time.Minute
+const VersionTakeoverDelay = time.Minute
 
 // VersionRetention is how long a version is kept in the database after its last report. A version that comes back later is a new
 // one.
@@ -55,7 +55,7 @@ func (r *VersionReport) QueuesToRecord() []string {
 // KnownVersions are the versions of some workflows.
 type KnownVersions struct {
 	Sightings []VersionSighting
-	// LatestArrival is when a version of any workflow last appeared, or appeared again after a silence of VersionTakeover.
+	// LatestArrival is when a version of any workflow last appeared, or appeared again after a silence of VersionTakeoverDelay.
 	LatestArrival time.Time
 }
 
@@ -85,7 +85,7 @@ type VersionClaimRules struct {
 type workflowVersions struct {
 	sightings []VersionSighting // of the same version, they have the same FirstSeen
 	pinned    bool
-	grace     time.Duration // of a pinned workflow
+	pinGrace  time.Duration // of a pinned workflow
 }
 
 // PinnedWorkflows has the grace period of each pinned workflow.
@@ -102,7 +102,7 @@ const VersionReportInterval = 10 * time.Second
 func NewVersionClaimRules(own string, known KnownVersions, pinned PinnedWorkflows, now time.Time) *VersionClaimRules {
 	g := &VersionClaimRules{ownVersion: own, latestArrival: known.LatestArrival, workflows: make(map[string]*workflowVersions), computedAt: now}
 	for workflow, grace := range pinned {
-		g.workflows[workflow] = &workflowVersions{pinned: true, grace: grace}
+		g.workflows[workflow] = &workflowVersions{pinned: true, pinGrace: grace}
 	}
 	for _, s := range known.Sightings {
 		w := g.workflows[s.Workflow]
@@ -126,9 +126,9 @@ func NewVersionClaimRules(own string, known KnownVersions, pinned PinnedWorkflow
 // reservedUntil returns how long a sighting keeps runs from other versions.
 func (w *workflowVersions) reservedUntil(s *VersionSighting) time.Time {
 	if w.pinned {
-		return s.LastSeen.Add(max(w.grace, MinPinnedSilence))
+		return s.LastSeen.Add(max(w.pinGrace, MinPinnedSilence))
 	}
-	return s.LastSeen.Add(VersionTakeover)
+	return s.LastSeen.Add(VersionTakeoverDelay)
 }
 
 // firstSeen returns when the version was first seen, and false if it was not.
@@ -186,7 +186,7 @@ func (g *VersionClaimRules) Allows(queue, workflow, version string) bool {
 }
 
 // AllowsDiverged reports whether the worker may claim runs on which the given versions have diverged. If its own is one of them, it does
-// not, while workers of others that serve the queue live, and for VersionTakeover after. Then the worker tries the runs again, so that they
+// not, while workers of others that serve the queue live, and for VersionTakeoverDelay after. Then the worker tries the runs again, so that they
 // are held again where people see it. A pinned workflow has no other versions.
 func (g *VersionClaimRules) AllowsDiverged(queue, workflow string, diverged DivergedVersions) bool {
 	if g == nil || !diverged.Contains(g.ownVersion) {
@@ -194,7 +194,7 @@ func (g *VersionClaimRules) AllowsDiverged(queue, workflow string, diverged Dive
 	}
 	w := g.workflows[workflow]
 	return w == nil || w.pinned || !slices.ContainsFunc(w.sightings, func(s VersionSighting) bool {
-		return (s.Queue == "" || s.Queue == queue) && !diverged.Contains(s.Version) && s.LastSeen.Add(VersionTakeover).After(g.computedAt)
+		return (s.Queue == "" || s.Queue == queue) && !diverged.Contains(s.Version) && s.LastSeen.Add(VersionTakeoverDelay).After(g.computedAt)
 	})
 }
 

@@ -6,20 +6,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// WorkerQuiet makes a worker quiet, or resumes it. A quiet worker claims no runs.
-type WorkerQuiet struct {
+// QuietWorkerRequest makes a worker quiet, or resumes it. A quiet worker claims no runs.
+type QuietWorkerRequest struct {
 	Worker uuid.UUID
 	Resume bool
 	Now    time.Time
-	By     string
+	Actor  string
 	Reason string
 }
 
 // LastChange returns the OperatorChange that is recorded for the request.
-func (c WorkerQuiet) LastChange() OperatorChange {
+func (c QuietWorkerRequest) LastChange() OperatorChange {
 	verb := OperatorQuiet
 	if c.Resume {
 		verb = OperatorResume
 	}
-	return OperatorChange{Verb: verb, At: c.Now, By: c.By, Reason: c.Reason}
+	return OperatorChange{Verb: verb, At: c.Now, By: c.Actor, Reason: c.Reason}
 }

@@ -121,7 +121,7 @@ func (w *OwnershipEnd) alreadyOverruled(row *Run) bool {
 	case Pending:
 		return row.Control&CancelRequested != 0
 	case Paused:
-		return row.Control&PausedMask != 0 || w.Held
+		return row.Control&PausedMask != 0 || w.HoldsRun
 	}
 	return false
 }

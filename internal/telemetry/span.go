@@ -13,7 +13,7 @@ import (
 
 // A run's trace column holds one or two W3C traceparents, separated by a space: of the span that
 // started the run, and of the run's latest segment. A segment is the execution of a run in one process.
-const between = " "
+const traceparentSeparator = " "
 
 // StartSpan starts the producer span of one start. It returns the span and the traceparent for the
 // run's row, which is empty without a valid span. EndStart ends the span.
@@ -38,10 +38,10 @@ func EndStart(span trace.Span, outcome string, id uuid.UUID, name, errorType str
 // span, and linked to the span of the segment before. SegmentSpan also returns the new value of the
 // trace column.
 func (t *Telemetry) SegmentSpan(ctx context.Context, workflow, queue string, id uuid.UUID, name string, epoch int32, column string) (context.Context, trace.Span, string) {
-	start, previous, _ := strings.Cut(column, between)
-	ctx = remote(ctx, start)
+	start, previous, _ := strings.Cut(column, traceparentSeparator)
+	ctx = withRemoteParent(ctx, start)
 	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
-	if link := trace.SpanContextFromContext(remote(context.Background(), previous)); link.IsValid() {
+	if link := trace.SpanContextFromContext(withRemoteParent(context.Background(), previous)); link.IsValid() {
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: link}))
 	}
 	ctx, span := t.Tracer.Start(ctx, "run "+workflow, opts...)
@@ -53,7 +53,7 @@ func (t *Telemetry) SegmentSpan(ctx context.Context, workflow, queue string, id 
 	if start == "" {
 		return ctx, span, traceparent(ctx)
 	}
-	return ctx, span, start + between + traceparent(ctx)
+	return ctx, span, start + traceparentSeparator + traceparent(ctx)
 }
 
 // StepSpan starts the span of one attempt of a step. The label becomes part of the span's name, which
@@ -85,8 +85,8 @@ func traceparent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// remote returns a context with the span of a traceparent as the parent of new spans.
-func remote(ctx context.Context, traceparent string) context.Context {
+// withRemoteParent returns a context with the span of a traceparent as the parent of new spans.
+func withRemoteParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
 	}

@@ -14,8 +14,8 @@ import (
 // Variable is the name of the environment variable. Its values are "all" and "small", the default.
 const Variable = "DURABLE_TEST"
 
-// All reports whether the tests do everything. Processes that tests start inherit it.
-func All() bool {
+// IsFull reports whether the tests do everything. Processes that tests start inherit it.
+func IsFull() bool {
 	switch v := os.Getenv(Variable); v {
 	case "all":
 		return true
@@ -28,7 +28,7 @@ func All() bool {
 
 // Of returns the size of a test: all if the tests do everything, else small.
 func Of[T any](all, small T) T {
-	if All() {
+	if IsFull() {
 		return all
 	}
 	return small

@@ -15,5 +15,5 @@ func TestTheVariableSetsTheSize(t *testing.T) {
 			t.Error("an unknown value is taken")
 		}
 	}()
-	All()
+	IsFull()
 }

@@ -30,8 +30,8 @@ var eventVerbs = map[durable.EventType]string{
 // event each estimate the database's clock.
 const clockTolerance = time.Second
 
-// RunsOfActs returns the UUIDs of the runs that ActsOnRuns needs: those that events say were paused or cancelled.
-func RunsOfActs(events []durable.Event) (ids []string) {
+// RunIDsForActs returns the UUIDs of the runs that ActsOnRuns needs: those that events say were paused or cancelled.
+func RunIDsForActs(events []durable.Event) (ids []string) {
 	for i := range events {
 		if e := &events[i]; e.Type == durable.EventPaused || e.Type == durable.EventCancelled {
 			ids = append(ids, e.RunID)

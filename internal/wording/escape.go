@@ -11,8 +11,8 @@ import (
 // characters would let them move the cursor, change colours or the title of the terminal, and imitate other lines; characters that
 // change the direction of text would let them look like other names.
 
-// unsafe reports whether a terminal must not get the character.
-func unsafe(r rune) bool {
+// isUnsafe reports whether a terminal must not get the character.
+func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
@@ -23,7 +23,7 @@ func Escape(text string) string { return escapeExcept(text, "") }
 func EscapeLines(text string) string { return escapeExcept(text, "\n\t") }
 
 func escapeExcept(text, kept string) string {
-	clean := func(r rune) bool { return (unsafe(r) || r == utf8.RuneError) && !strings.ContainsRune(kept, r) }
+	clean := func(r rune) bool { return (isUnsafe(r) || r == utf8.RuneError) && !strings.ContainsRune(kept, r) }
 	if strings.IndexFunc(text, clean) < 0 {
 		return text
 	}
@@ -33,7 +33,7 @@ func escapeExcept(text, kept string) string {
 		switch {
 		case r == utf8.RuneError && size <= 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case strings.ContainsRune(kept, r) || !unsafe(r):
+		case strings.ContainsRune(kept, r) || !isUnsafe(r):
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
@@ -54,12 +54,12 @@ func escapeExcept(text, kept string) string {
 // EscapeJSON returns JSON whose strings hold no control characters: JSON itself only escapes those below U+0020. Outside of strings
 // JSON has none of these characters, apart from the line feeds and tabs between values, which stay.
 func EscapeJSON(text string) string {
-	if strings.IndexFunc(text, unsafe) < 0 {
+	if strings.IndexFunc(text, isUnsafe) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if unsafe(r) && r != '\n' && r != '\t' {
+		if isUnsafe(r) && r != '\n' && r != '\t' {
 			fmt.Fprintf(&b, `\u%04x`, r) // all of them are below U+10000
 			continue
 		}

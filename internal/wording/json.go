@@ -14,7 +14,7 @@ import (
 // The JSON of a value has the exported fields of its Go type, with names in snake_case. So it documents itself, and has every new
 // field of the library. Fields that are empty, false, nil, or a time or duration of zero are left out; numbers are always there. Times are in RFC 3339, durations as in Go ("1m30s"), payloads as they are.
 
-func JSON(v any, indent bool) (string, error) {
+func EncodeJSON(v any, indent bool) (string, error) {
 	var b strings.Builder
 	opts := []jsontext.Options{jsontext.AllowDuplicateNames(true)} // payloads may have them
 	if indent {
@@ -107,7 +107,7 @@ func encodeFields(enc *jsontext.Encoder, v reflect.Value) error {
 			}
 			continue
 		}
-		if isLeftOut(value) {
+		if isOmitted(value) {
 			continue
 		}
 		if err := enc.WriteToken(jsontext.String(snakeCase(f.Name))); err != nil {
@@ -139,8 +139,8 @@ func encodeMap(enc *jsontext.Encoder, v reflect.Value) error {
 	return enc.WriteToken(jsontext.EndObject)
 }
 
-// isLeftOut reports whether the JSON lacks a field with this value.
-func isLeftOut(v reflect.Value) bool {
+// isOmitted reports whether the JSON lacks a field with this value.
+func isOmitted(v reflect.Value) bool {
 	switch v.Type() {
 	case timeType:
 		return v.Interface().(time.Time).IsZero()

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Bounds returns the bounds of a limit, as in "concurrent 2, rate 10 per 1s".
-func Bounds(b *durable.LimitBounds) string {
+// LimitBounds returns the bounds of a limit, as in "concurrent 2, rate 10 per 1s".
+func LimitBounds(b *durable.LimitBounds) string {
 	var parts []string
 	if b.Concurrent > 0 {
 		parts = append(parts, fmt.Sprintf("concurrent %d", b.Concurrent))

@@ -13,7 +13,7 @@ import (
 func QueueState(now time.Time, q *durable.QueueInfo) string {
 	switch {
 	case !q.PausedAt.IsZero():
-		return WithReason("paused "+Past(now, q.PausedAt), q.PauseReason, q.PausedBy)
+		return WithReason("paused "+PastAge(now, q.PausedAt), q.PauseReason, q.PausedBy)
 	case q.Waiting == 0:
 		return "idle"
 	case q.BlockedBy == durable.BlockedByMaxExecuting:
@@ -58,15 +58,15 @@ func SettingsOrigin(set bool, by, reason, version string) string {
 	if set {
 		return WithReason("set", reason, by)
 	}
-	return "declared" + ifTrue(version != "", " by version "+version)
+	return "declared" + textIf(version != "", " by version "+version)
 }
 
-// Change returns what an operator did last; empty for nothing.
-func Change(c *durable.OperatorChange) string {
+// LastChange returns what an operator did last; empty for nothing.
+func LastChange(c *durable.OperatorChange) string {
 	if c == nil {
 		return ""
 	}
-	return WithReason(fmt.Sprintf("%s %s", c.Verb, Exact(c.At)), c.Reason, c.By)
+	return WithReason(fmt.Sprintf("%s %s", c.Verb, ExactTime(c.At)), c.Reason, c.By)
 }
 
 // Rate returns a rate as in "10 per 1m, burst 5"; empty if there is none.
@@ -74,5 +74,5 @@ func Rate(r durable.QueueRate) string {
 	if r.Count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d per %s", r.Count, ShortDuration(r.Period)) + ifTrue(r.Burst > 1, fmt.Sprintf(" with bursts of %d", r.Burst))
+	return fmt.Sprintf("%d per %s", r.Count, ShortDuration(r.Period)) + textIf(r.Burst > 1, fmt.Sprintf(" with bursts of %d", r.Burst))
 }

@@ -22,7 +22,7 @@ func RunDetail(r *durable.RunInfo) string {
 	case r.Err != nil:
 		return Failure(r.Err.Step, r.Err.Message)
 	case r.Reason != "":
-		return ByWhom(r.Reason, r.PausedBy)
+		return ReasonAndActor(r.Reason, r.PausedBy)
 	case r.Crashes > 0:
 		return Count(r.Crashes, "crash", "crashes")
 	}
@@ -53,19 +53,19 @@ const (
 	Bad
 )
 
-// Waits returns what a run waits for and what keeps it, in words.
-func Waits(now time.Time, r *durable.RunInfo) (facts []Fact) {
+// WaitFacts returns what a run waits for and what keeps it, in words.
+func WaitFacts(now time.Time, r *durable.RunInfo) (facts []Fact) {
 	add := func(label, text string, tone Tone) { facts = append(facts, Fact{label, text, tone}) }
 	switch {
 	case r.Diverged:
-		add("Held", WithReason(Past(now, r.PausedAt)+", because the code does not fit its history", r.Reason, ""), Bad)
+		add("Held", WithReason(PastAge(now, r.PausedAt)+", because the code does not fit its history", r.Reason, ""), Bad)
 	case r.Status == durable.StatusPaused:
-		add("Paused", WithReason(Past(now, r.PausedAt), r.Reason, r.PausedBy), Warning)
+		add("Paused", WithReason(PastAge(now, r.PausedAt), r.Reason, r.PausedBy), Warning)
 	case r.Reason != "":
 		add("Held", r.Reason, Warning)
 	}
 	if c := r.Cancellation; c != nil {
-		add("Cancel", WithReason("requested "+Past(now, c.At), c.Reason, c.Actor), Warning)
+		add("Cancel", WithReason("requested "+PastAge(now, c.At), c.Reason, c.Actor), Warning)
 	}
 	if r.NoWorker {
 		add("No worker", "it is due, and no live worker executes workflow "+r.Workflow+" in queue "+r.Queue+": start one", Bad)
@@ -92,23 +92,23 @@ func Waits(now time.Time, r *durable.RunInfo) (facts []Fact) {
 		add("Crashes", fmt.Sprintf("%s since its last new checkpoint", Count(r.Crashes, "crash", "crashes")), Warning)
 	}
 	if l := r.LastLeaseLoss; l != nil {
-		add("Lost", fmt.Sprintf("%s by worker %s", Past(now, l.At), l.Worker), Neutral)
+		add("Lost", fmt.Sprintf("%s by worker %s", PastAge(now, l.At), l.Worker), Neutral)
 	}
 	return facts
 }
 
-// openKinds says what a run waits for, by the kind of the call that has no outcome. Other kinds are named.
-var openKinds = map[durable.Kind]string{
+// openCallTexts says what a run waits for, by the kind of the call that has no outcome. Other kinds are named.
+var openCallTexts = map[durable.Kind]string{
 	durable.KindReceive: "for signal %s", durable.KindSleep: "in sleep %s", durable.KindChild: "for child %s",
 }
 
 // OpenCall describes a call that has no outcome yet: "for signal approve since 2h, times out in 22h (2026-11-24T10:00:00Z)".
 func OpenCall(now time.Time, c *durable.OpenCall) string {
 	text := string(c.Kind) + " " + c.Name
-	if format, ok := openKinds[c.Kind]; ok {
+	if format, ok := openCallTexts[c.Kind]; ok {
 		text = fmt.Sprintf(format, c.Name)
 	}
-	text += " since " + strings.TrimSuffix(Past(now, c.Since), " ago")
+	text += " since " + strings.TrimSuffix(PastAge(now, c.Since), " ago")
 	if c.Attempts > 1 {
 		text += fmt.Sprintf(", attempt %d", c.Attempts)
 	}
@@ -117,7 +117,7 @@ func OpenCall(now time.Time, c *durable.OpenCall) string {
 		if c.Kind == durable.KindReceive {
 			verb = "times out"
 		}
-		text += fmt.Sprintf(", %s %s (%s)", verb, Age(now, c.Until), Exact(c.Until))
+		text += fmt.Sprintf(", %s %s (%s)", verb, Age(now, c.Until), ExactTime(c.Until))
 	}
 	if c.Limit != "" {
 		text += fmt.Sprintf(", for a permit of limit %s", c.Limit)
@@ -135,5 +135,5 @@ func Attempt(now time.Time, a *durable.FailedAttempt) string {
 	if a.Err != nil {
 		what = "failed: " + a.Err.Message
 	}
-	return fmt.Sprintf("attempt %d of %s, %s, %s", a.Attempt, a.Step, Past(now, FirstTime(a.EndedAt, a.StartedAt)), what)
+	return fmt.Sprintf("attempt %d of %s, %s, %s", a.Attempt, a.Step, PastAge(now, FirstTime(a.EndedAt, a.StartedAt)), what)
 }

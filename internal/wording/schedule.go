@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Times returns when a schedule starts runs.
-func Times(s *durable.Schedule) string {
+// ScheduleTimes returns when a schedule starts runs.
+func ScheduleTimes(s *durable.Schedule) string {
 	if s.Every > 0 {
 		return "every " + ShortDuration(s.Every)
 	}
@@ -23,7 +23,7 @@ func ScheduleState(now time.Time, i *durable.ScheduleInfo) string {
 	case i.Problem != "":
 		return i.Problem
 	case !i.PausedAt.IsZero():
-		return WithReason("paused "+Past(now, i.PausedAt), i.PauseReason, i.PausedBy)
+		return WithReason("paused "+PastAge(now, i.PausedAt), i.PauseReason, i.PausedBy)
 	case !i.WaitingAt.IsZero():
 		return "waits for the end of the run before"
 	}

@@ -15,14 +15,14 @@ func Age(now, t time.Time) string {
 	case d > -time.Second && d < time.Second:
 		return "now"
 	case d < 0:
-		return "in " + About(-d)
+		return "in " + RoughDuration(-d)
 	default:
-		return About(d) + " ago"
+		return RoughDuration(d) + " ago"
 	}
 }
 
-// Past is Age for a time that has come by the database's clock: if this machine's clock is behind, it is "now".
-func Past(now, t time.Time) string {
+// PastAge is Age for a time that has come by the database's clock: if this machine's clock is behind, it is "now".
+func PastAge(now, t time.Time) string {
 	if t.After(now) {
 		return "now"
 	}
@@ -34,19 +34,19 @@ func AgeAndExact(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return Exact(t) + " (" + Age(now, t) + ")"
+	return ExactTime(t) + " (" + Age(now, t) + ")"
 }
 
-// Exact returns a time in UTC, to the millisecond. A zero time is "-".
-func Exact(t time.Time) string {
+// ExactTime returns a time in UTC, to the millisecond. A zero time is "-".
+func ExactTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// About returns a duration with the one or two units that matter: "850ms", "4.2s", "3m20s", "5h", "2d3h", "40d".
-func About(d time.Duration) string {
+// RoughDuration returns a duration with the one or two units that matter: "850ms", "4.2s", "3m20s", "5h", "2d3h", "40d".
+func RoughDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(big, small time.Duration, bigUnit, smallUnit string) string {
 		text := strconv.Itoa(int(d/big)) + bigUnit
@@ -73,12 +73,12 @@ func About(d time.Duration) string {
 	}
 }
 
-// Took returns the duration between two times; "-" if one of them is zero.
-func Took(from, to time.Time) string {
+// DurationBetween returns the duration between two times; "-" if one of them is zero.
+func DurationBetween(from, to time.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return "-"
 	}
-	return About(max(0, to.Sub(from)))
+	return RoughDuration(max(0, to.Sub(from)))
 }
 
 // timeLayouts are the forms of a time in a flag, besides words and durations. Without a zone they are in the local time zone.

@@ -10,7 +10,7 @@ func TestWords(t *testing.T) {
 		0: "0µs", 850 * time.Millisecond: "850ms", 4250 * time.Millisecond: "4.2s", 10 * time.Second: "10s", 200 * time.Second: "3m20s", 20 * time.Minute: "20m",
 		5 * time.Hour: "5h", 51 * time.Hour: "2d3h", 40 * 24 * time.Hour: "40d",
 	} {
-		if got := About(d); got != want {
+		if got := RoughDuration(d); got != want {
 			t.Errorf("About(%v) = %q, want %q", d, got, want)
 		}
 	}

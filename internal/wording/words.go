@@ -3,8 +3,8 @@ package wording
 
 import "fmt"
 
-// ByWhom returns a reason with its author.
-func ByWhom(reason, actor string) string {
+// ReasonAndActor returns a reason with its author.
+func ReasonAndActor(reason, actor string) string {
 	switch {
 	case actor == "":
 		return reason
@@ -16,7 +16,7 @@ func ByWhom(reason, actor string) string {
 
 // WithReason returns what happened, with its reason and its author.
 func WithReason(what, reason, actor string) string {
-	if why := ByWhom(reason, actor); why != "" {
+	if why := ReasonAndActor(reason, actor); why != "" {
 		return what + ": " + why
 	}
 	return what
@@ -30,7 +30,7 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func ifTrue(condition bool, text string) string {
+func textIf(condition bool, text string) string {
 	if condition {
 		return text
 	}

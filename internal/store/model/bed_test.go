@@ -97,7 +97,7 @@ type bed struct {
 	transactions func(ctx context.Context, work func() error) (int, error)
 	third        *session // nil where a database has no locks of rows
 	// inTransaction makes a start that folds in a transaction of a user. It calls finish, and then commits if that says so.
-	inTransaction func(ctx context.Context, c *store.FoldChange, finish func() (commits bool)) error
+	inTransaction func(ctx context.Context, c *store.FoldChangeRequest, finish func() (commits bool)) error
 }
 
 // beds makes a database of each kind.
@@ -130,7 +130,7 @@ func onSQLite(t *testing.T) *bed {
 		b.keep(t, i, s)
 		writer = s.Writer()
 	}
-	b.inTransaction = func(ctx context.Context, c *store.FoldChange, finish func() bool) error {
+	b.inTransaction = func(ctx context.Context, c *store.FoldChangeRequest, finish func() bool) error {
 		tx, err := writer.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -201,7 +201,7 @@ func onPostgres(t *testing.T) *bed {
 		}
 		return n, err
 	}
-	b.inTransaction = func(ctx context.Context, c *store.FoldChange, finish func() bool) error {
+	b.inTransaction = func(ctx context.Context, c *store.FoldChangeRequest, finish func() bool) error {
 		tx, err := conn.Begin(ctx)
 		if err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 
 func lessUUID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 
-// claimable reports whether a claim may take the run, and whether the run is a suspect. Suspects are
+// claimState reports whether a claim may take the run, and whether the run is a suspect. Suspects are
 // determined from the recorded crashes: a claim counts new checkpoints only in the runs that it takes.
-func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
+func (r *Run) claimState(q *store.ClaimQuery) (due, suspect bool) {
 	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !q.Filter.Includes(r.Queue, r.Workflow) {
 		return false, false
 	}
@@ -34,7 +34,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 	var plain, suspects int
 	nexts := []time.Time{m.nextWakeAt(&q)}
 	for id := range m.Runs {
-		switch due, suspect := m.Runs[id].claimable(&q); {
+		switch due, suspect := m.Runs[id].claimState(&q); {
 		case due && suspect:
 			suspects++
 		case due:
@@ -51,7 +51,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 			return want, fmt.Errorf("it claims %s, which does not exist or was claimed before", got.Runs[i].Run.UUID)
 		}
 		seen[r.UUID] = true
-		due, suspect := r.claimable(&q)
+		due, suspect := r.claimState(&q)
 		switch {
 		case !due:
 			return want, fmt.Errorf("it claims %s, which is not due", r.UUID)
@@ -78,7 +78,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool)
 		return want, fmt.Errorf("it claims %d of %d runs and %d of %d suspects", tookPlain, plain, tookSuspects, suspects)
 	}
 	for id, r := range m.Runs {
-		if due, suspect := r.claimable(&q); due && !suspect && !seen[id] {
+		if due, suspect := r.claimState(&q); due && !suspect && !seen[id] {
 			left = append(left, r.Priority)
 		}
 	}
@@ -99,7 +99,7 @@ func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 	later := *q
 	for _, r := range m.Runs {
 		later.Now = r.WakeAt
-		if due, _ := r.claimable(&later); due && r.WakeAt.After(q.Now) && (next.IsZero() || r.WakeAt.Before(next)) {
+		if due, _ := r.claimState(&later); due && r.WakeAt.After(q.Now) && (next.IsZero() || r.WakeAt.Before(next)) {
 			next = r.WakeAt
 		}
 	}
@@ -113,16 +113,16 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	halted := lost && r.Control&store.PausedMask != 0 // a lost lease counts no crash if a pause was requested
 	if lost && !halted && !excused {
 		reached := r.terminalSteps()
-		if m.Fence != nil && m.Fence.Runs[r.UUID] != nil { // checkpoints that were committed just now may count at the next claim only
-			reached = m.Fence.Runs[r.UUID].terminalSteps()
+		if m.FencingState != nil && m.FencingState.Runs[r.UUID] != nil { // checkpoints that were committed just now may count at the next claim only
+			reached = m.FencingState.Runs[r.UUID].terminalSteps()
 		}
-		if reached > r.Progress {
-			r.Crashes, r.Progress = 0, reached
+		if reached > r.CheckpointsAtLastCrash {
+			r.Crashes, r.CheckpointsAtLastCrash = 0, reached
 		}
 		r.Crashes++
 	}
 	if lost {
-		r.Lost = store.LeaseLoss{At: q.Now, Worker: r.Owner.UUID}
+		r.LastLeaseLoss = store.LeaseLoss{At: q.Now, Worker: r.Owner.UUID}
 		m.recordEvent(r, store.EventLeaseLost, q.Now)
 	}
 	r.Woken = false
@@ -134,7 +134,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
 		m.recordEvent(r, store.EventPaused, q.Now)
-		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.Progress}
+		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
@@ -144,7 +144,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
 	}
-	return store.ClaimedRun{Run: r.Run, History: r.history(), CheckpointsAtLastCrash: r.Progress}
+	return store.ClaimedRun{Run: r.Run, History: r.history(), CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
 }
 
 // LeasesOfClaim models store.Store.LeasesOfClaim.
@@ -161,7 +161,7 @@ func (m *Model) LeasesOfClaim(q store.ClaimQuery) (leases []store.Lease) {
 func (m *Model) Renew(h store.Heartbeat, contended bool) (lost []uuid.UUID) {
 	for _, l := range h.Leases {
 		r := m.Runs[l.Run]
-		switch held := m.Held(h.Worker.ID, l); {
+		switch held := m.HoldsLease(h.Worker.ID, l); {
 		case !held:
 			lost = append(lost, l.Run)
 		case contended && m.mayHappen():
@@ -172,8 +172,8 @@ func (m *Model) Renew(h store.Heartbeat, contended bool) (lost []uuid.UUID) {
 	return lost
 }
 
-// Held reports whether the worker still has the lease.
-func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
+// HoldsLease reports whether the worker still has the lease.
+func (m *Model) HoldsLease(worker uuid.UUID, l store.Lease) bool {
 	r := m.Runs[l.Run]
 	return r != nil && r.Status == store.Running && r.Epoch == l.Epoch && r.Owner.UUID == worker
 }
@@ -199,7 +199,7 @@ func (m *Model) EndLeases(workers []uuid.UUID, q store.ClaimQuery, contended boo
 // report a run that is being released: the mark on the run remains, so nothing is lost.
 func (m *Model) Notifications(worker uuid.UUID, held []store.Lease, contended bool) (news store.Notifications) {
 	for _, l := range held {
-		if !m.Held(worker, l) {
+		if !m.HoldsLease(worker, l) {
 			continue
 		}
 		r := m.Runs[l.Run]

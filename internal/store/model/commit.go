@@ -62,7 +62,7 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 	if had != nil && had.UUID == w.Run.UUID {
 		return
 	}
-	parent := m.State(w.Run.Parent.UUID)
+	parent := m.RunState(w.Run.Parent.UUID)
 	switch {
 	case w.Run.Parent.Valid && (!parent.IsOwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
 		w.Outcome, w.RunState = store.Fenced, parent
@@ -85,10 +85,10 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 func (m *Model) step(w *store.StepWrite, released bool) {
 	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 	fence := m
-	if m.Fence != nil {
-		fence = m.Fence
+	if m.FencingState != nil {
+		fence = m.FencingState
 	}
-	state := fence.State(w.Step.Run)
+	state := fence.RunState(w.Step.Run)
 	own := state.IsOwnedAt(w.Step.Epoch)
 	if own && state.Control != 0 {
 		w.RunState = state
@@ -128,7 +128,7 @@ func isOlderWrite(w, row *store.Step) bool {
 
 func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
-	state := m.State(w.Step.Run)
+	state := m.RunState(w.Step.Run)
 	own := state.IsOwnedAt(w.Step.Epoch)
 	var row store.Step
 	recorded := false
@@ -167,7 +167,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 		return
 	}
 	if s != nil {
-		s.Taken, s.By = true, cmp.Or(w.Receiver, now.Name)
+		s.IsReceived, s.By = true, cmp.Or(w.Receiver, now.Name)
 		now.Status, now.Output, now.Error = store.StepCompleted, s.Payload, nil
 	}
 	if !now.Status.IsTerminal() {
@@ -182,7 +182,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 	for i := range r.Signals {
 		s := &r.Signals[i]
-		if s.Name != name || s.Taken || !bound.IsZero() && s.ArrivedAt.After(bound) {
+		if s.Name != name || s.IsReceived || !bound.IsZero() && s.ArrivedAt.After(bound) {
 			continue
 		}
 		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && lessUUID(s.ID, first.ID) {
@@ -211,7 +211,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 			}
 		}
 	}
-	if state := m.State(w.Run); !state.IsLive() {
+	if state := m.RunState(w.Run); !state.IsLive() {
 		w.Outcome, w.RunState = store.Fenced, state
 		return false
 	}
@@ -224,13 +224,13 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 // endOwnership models one OwnershipEnd. It reports whether the end of the run wakes its parent.
 func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	w.Outcome, w.RunState = store.Written, store.RunState{}
-	state := m.State(w.UUID)
+	state := m.RunState(w.UUID)
 	r := m.Runs[w.UUID]
 	cancel, pause := state.Control&store.CancelRequested != 0, state.Control&store.PausedMask != 0
 	if !state.IsOwnedAt(w.Epoch) {
 		// A pause or cancel request may have changed the state that the write wanted.
 		overruled := r != nil && !w.Status.IsTerminal() && r.Epoch == w.Epoch &&
-			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
+			(cancel && r.Status == store.Pending || (pause || w.HoldsRun) && r.Status == store.Paused)
 		if r == nil || !w.AlreadyWritten(&r.Run) && !overruled {
 			w.Outcome, w.RunState = store.Fenced, state
 		}
@@ -241,7 +241,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		w.Outcome, w.RunState = store.Fenced, state
 		return false
 	}
-	if w.Held {
+	if w.HoldsRun {
 		m.holdRun(r, w)
 		return false
 	}
@@ -302,8 +302,8 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	} else if w.Uncounted {
 		r.Reason, r.WakeAt = w.Reason, store.HoldUntil(w, w.Now, 0, r.Deadline)
 	} else {
-		if reached := r.terminalSteps(); reached > r.Progress {
-			r.Crashes, r.Progress = 0, reached
+		if reached := r.terminalSteps(); reached > r.CheckpointsAtLastCrash {
+			r.Crashes, r.CheckpointsAtLastCrash = 0, reached
 		}
 		r.Crashes++
 		r.Reason = w.Reason

@@ -81,8 +81,8 @@ func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 }
 
 // SetDeadline models store.Store.SetDeadline.
-func (m *Model) SetDeadline(d *store.DeadlineChange) {
-	d.Outcome, d.RunState = store.Fenced, m.State(d.Run)
+func (m *Model) SetDeadline(d *store.DeadlineChangeRequest) {
+	d.Outcome, d.RunState = store.Fenced, m.RunState(d.Run)
 	r := m.Runs[d.Run]
 	if r == nil || r.Status.IsTerminal() || r.Control&store.CancelRequested != 0 {
 		return
@@ -113,7 +113,7 @@ func (r *Run) shiftTimers(since, until time.Time) {
 	}
 	moved := make(map[string]store.Step)
 	for name, s := range r.Steps {
-		if s.NextAt.After(since) && (!s.Status.IsTerminal() || s.Kind == store.KindSleep && !r.passed(&s)) {
+		if s.NextAt.After(since) && (!s.Status.IsTerminal() || s.Kind == store.KindSleep && !r.sleepHasPassed(&s)) {
 			s.NextAt = s.NextAt.Add(pause)
 		}
 		tried := s.Kind == store.KindStep || s.Kind == store.KindTx || s.Kind == store.KindCompensation
@@ -127,8 +127,8 @@ func (r *Run) shiftTimers(since, until time.Time) {
 	maps.Copy(r.Steps, moved)
 }
 
-// passed reports whether a call that is later than the sleep began when its time had come.
-func (r *Run) passed(sleep *store.Step) bool {
+// sleepHasPassed reports whether a call that is later than the sleep began when its time had come.
+func (r *Run) sleepHasPassed(sleep *store.Step) bool {
 	for _, s := range r.Steps {
 		if s.Seq > sleep.Seq && s.Kind != store.KindCompensation && !s.StartedAt.Before(sleep.NextAt) {
 			return true

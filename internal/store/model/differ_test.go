@@ -159,7 +159,7 @@ func settledState(o store.Outcome, s store.RunState, epoch store.Epoch, leaves b
 
 func settledNews(n store.Notifications) store.Notifications {
 	n.Requests, n.Woken = slices.Clone(n.Requests), slices.Clone(n.Woken)
-	n.Deadlines, n.Ended = nil, nil // of these a store may tell again, or later: see storetest
+	n.Deadlines, n.EndedLeases = nil, nil // of these a store may tell again, or later: see storetest
 	slices.SortFunc(n.Requests, func(l, r store.PendingControl) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
 	sortIDs(n.Woken)
 	return n

@@ -225,7 +225,7 @@ func (c *check) end() *store.OwnershipEnd {
 	}
 	switch w.Status {
 	case store.Pending:
-		if w.Held = c.dice("held", 2) == 0; w.Held {
+		if w.HoldsRun = c.dice("held", 2) == 0; w.HoldsRun {
 			w.Reason, w.MaxCrashes = "rejected", c.dice("crashes", 5)
 			if c.dice("drift", 3) == 0 {
 				w.Divergence = &store.Divergence{Version: "v2", At: w.Now, Call: "charge", Detail: "renamed"}

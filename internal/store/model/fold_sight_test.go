@@ -90,7 +90,7 @@ func (f *foldCheck) read() *foldSight {
 	if live > 1 && f.kind == store.FoldSingleton {
 		f.diverge("%d runs are live: %s", live, seen)
 	}
-	err = s.ChangeFold(f.ctx, &store.FoldChange{Key: f.key(), Plan: func(at store.FoldState) *store.FoldWrite {
+	err = s.ChangeFold(f.ctx, &store.FoldChangeRequest{Key: f.key(), Plan: func(at store.FoldState) *store.FoldWrite {
 		if at.Row != nil {
 			seen.row, seen.input = string(at.Row.State), string(at.Row.Input)
 		}
@@ -148,7 +148,7 @@ func (f *foldCheck) look() {
 
 func (f *foldCheck) lookCall(l *fold.Check) call {
 	return func(ctx context.Context, s store.Store) error {
-		err := s.ChangeFold(ctx, l.Change(false))
+		err := s.ChangeFold(ctx, l.ChangeRequest(false))
 		if err == nil {
 			delete(f.waits, l.Released)
 		}
@@ -253,7 +253,7 @@ func (f *foldCheck) drain() {
 		}
 	}
 	for range 3 {
-		f.now = f.now.Add(fold.Keep + time.Hour)
+		f.now = f.now.Add(fold.KeepRowFor + time.Hour)
 		f.look()
 	}
 	if f.seen.row != "" {

@@ -59,7 +59,7 @@ func TestStartsFold(t *testing.T) {
 	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
 		f := &foldCheck{check: newCheck(t, b), now: base, runs: make(map[uuid.UUID]*foldedRun), waits: make(map[uuid.UUID]bool), gone: make(map[uuid.UUID]bool)}
 		f.kind = store.FoldKind(1 + f.dice("kind", 3))
-		f.spec = fold.Spec{Kind: f.kind, Key: "k", Quiet: 2 * time.Second, AtMost: 5 * time.Second, Count: 1 + f.dice("count", 3), Period: 3 * time.Second}
+		f.spec = fold.Spec{Kind: f.kind, Key: "k", QuietPeriod: 2 * time.Second, AtMost: 5 * time.Second, Count: 1 + f.dice("count", 3), Period: 3 * time.Second}
 		f.seen = f.read()
 		t.Repeat(map[string]func(*rapid.T){
 			"start":       f.action(f.start),
@@ -102,7 +102,7 @@ func (f *foldCheck) newStart() *foldStart {
 }
 
 func (f *foldCheck) call(s *foldStart) call {
-	return func(ctx context.Context, db store.Store) error { return db.ChangeFold(ctx, s.Change()) }
+	return func(ctx context.Context, db store.Store) error { return db.ChangeFold(ctx, s.ChangeRequest()) }
 }
 
 func (s *foldStart) String() string {
@@ -128,7 +128,7 @@ func (f *foldCheck) repeat() {
 		own := *was.Start
 		own.Run.Run.UUID = f.newID(int16(f.dice("shard", 2)))
 		own.Run.Run.Name = own.Run.Run.UUID.String()
-		again.Start = &fold.Start{Spec: own.Spec, Run: own.Run, Call: own.Call, Since: base, Now: own.Now}
+		again.Start = &fold.Start{Spec: own.Spec, Run: own.Run, Call: own.Call, StepBeganAt: base, Now: own.Now}
 	} else if known {
 		copied := *was.Start
 		again.Start = &copied
@@ -144,8 +144,8 @@ func (f *foldCheck) repeat() {
 	before := f.seen
 	f.seen = f.read()
 	result := again.Result
-	if again.Named != nil {
-		result = again.Named.UUID
+	if again.ExistingRun != nil {
+		result = again.ExistingRun.UUID
 	}
 	if again.Err != nil || len(f.seen.runs) != len(before.runs) || f.seen.input != before.input || f.seen.waiting() != before.waiting() {
 		f.diverge("again: %s changed something: %v; %s became %s", again, again.Err, before, f.seen)
@@ -161,9 +161,9 @@ func (f *foldCheck) inTransaction() {
 	s, commit, beside := f.newStart(), f.dice("commits", 2) == 0, f.newStart()
 	text := fmt.Sprintf("in a transaction that commits (%v): %s", commit, s)
 	f.Log(text)
-	err := f.bed.inTransaction(f.ctx, s.Change(), func() bool {
+	err := f.bed.inTransaction(f.ctx, s.ChangeRequest(), func() bool {
 		if f.bed.third != nil && s.Created != nil {
-			if err := f.bed.handles[0].ChangeFold(f.ctx, beside.Change()); !again(err) {
+			if err := f.bed.handles[0].ChangeFold(f.ctx, beside.ChangeRequest()); !again(err) {
 				f.diverge("%s: another start: %v", text, err)
 			}
 		}
@@ -257,7 +257,7 @@ func (f *foldCheck) take(s *foldStart, before *foldSight) {
 		}
 	}
 	if r := f.runs[s.Result]; f.kind == store.FoldDebounce && r != nil {
-		r.inputs, r.due = []string{string(s.Run.Run.Input)}, f.now.Add(f.spec.Quiet)
+		r.inputs, r.due = []string{string(s.Run.Run.Input)}, f.now.Add(f.spec.QuietPeriod)
 		if latest := r.first.Add(f.spec.AtMost); r.due.After(latest) {
 			r.due = latest
 		}

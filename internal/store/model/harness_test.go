@@ -154,13 +154,13 @@ func (c *check) serial(before *model.Model, ops [2]*op, replies [2]reply, first 
 		for _, i := range [2]int{first, 1 - first} {
 			o, r := ops[i], replies[i]
 			if i != first && o.unlocked && c.bed.kind == "postgres" {
-				m.Fence = m.Either(before)
+				m.FencingState = m.ChooseOrNil(before)
 			}
-			if r.replays > 0 && m.Either(before) != nil { // a try may have been committed
+			if r.replays > 0 && m.ChooseOrNil(before) != nil { // a try may have been committed
 				_ = o.want(m, r.got, true)
 			}
 			err := o.want(m, r.got, true)
-			m.Fence = nil
+			m.FencingState = nil
 			if err != nil {
 				return err
 			}

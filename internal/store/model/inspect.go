@@ -40,7 +40,7 @@ func (m *Model) Find(refs []store.RunRef, with store.PayloadSelection) []*store.
 		if row != nil && with&store.WithInput == 0 {
 			row.Input = nil
 		}
-		if row != nil && with&store.WithOutcome == 0 {
+		if row != nil && with&store.WithOutputAndError == 0 {
 			row.Output, row.Error = nil, nil
 		}
 	}
@@ -51,7 +51,7 @@ func (m *Model) Find(refs []store.RunRef, with store.PayloadSelection) []*store.
 func (m *Model) Statuses(runs []uuid.UUID) []store.Status {
 	statuses := make([]store.Status, len(runs))
 	for i, id := range runs {
-		statuses[i] = m.State(id).Status
+		statuses[i] = m.RunState(id).Status
 	}
 	return statuses
 }
@@ -72,7 +72,7 @@ func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) 
 	if r == nil {
 		return o
 	}
-	o.LastLeaseLoss = r.Lost
+	o.LastLeaseLoss = r.LastLeaseLoss
 	for _, s := range r.history() {
 		if s.Kind == store.KindChoice && s.Status == store.StepCompleted {
 			o.Choices = append(o.Choices, s)
@@ -113,7 +113,7 @@ func (m *Model) CountUnreceivedSignals(runs []uuid.UUID) (counts []store.SignalC
 		}
 		waiting := make(map[string]int)
 		for _, s := range r.Signals {
-			if !s.Taken {
+			if !s.IsReceived {
 				waiting[s.Name]++
 			}
 		}
@@ -193,8 +193,8 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 	return all
 }
 
-// Counts models store.Store.Counts.
-func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
+// TreeCounts models store.Store.Counts.
+func (m *Model) TreeCounts(run uuid.UUID, now time.Time) store.TreeCounts {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {
 		counts.RunsByStatus[r.Status]++
@@ -212,7 +212,7 @@ func (m *Model) Counts(run uuid.UUID, now time.Time) store.TreeCounts {
 
 // crashesSinceProgress returns the number of crashes since the last new checkpoint.
 func (r *Run) crashesSinceProgress() int16 {
-	if r.terminalSteps() > r.Progress {
+	if r.terminalSteps() > r.CheckpointsAtLastCrash {
 		return 0
 	}
 	return r.Crashes

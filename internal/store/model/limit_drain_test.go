@@ -28,7 +28,7 @@ func (l *limitCheck) drain() {
 			return
 		}
 		woken := l.woken()
-		b := &store.PermitBatch{Now: l.now, Lease: time.Minute, Returns: next}
+		b := &store.PermitBatch{Now: l.now, CloseAfterRewind: time.Minute, Returns: next}
 		next = nil
 		for _, r := range l.seen.inOrder() {
 			if r.Status != store.Running {
@@ -110,7 +110,7 @@ func (l *limitCheck) woken() map[uuid.UUID]bool {
 	var leases []store.Lease
 	for _, r := range l.seen.inOrder() {
 		if r.Status == store.Running {
-			leases = append(leases, store.Lease{Run: r.UUID, Epoch: r.Epoch, Deadline: r.Deadline})
+			leases = append(leases, store.Lease{Run: r.UUID, Epoch: r.Epoch, RunDeadline: r.Deadline})
 		}
 	}
 	got, err := l.bed.handles[l.handle()].Notifications(l.ctx, workers[0], leases)

@@ -42,7 +42,7 @@ func (l *limitCheck) read() *limitSight {
 	}
 	for _, r := range runs {
 		seen.runs[r.UUID] = r
-		permits, err := s.PermitsOf(l.ctx, r.UUID)
+		permits, err := s.RunPermits(l.ctx, r.UUID)
 		if err != nil {
 			l.diverge("PermitsOf: %v", err)
 		}

@@ -233,7 +233,7 @@ func permitsCall(b *store.PermitBatch) call {
 
 // permits makes one call of Permits that nothing else meets, and checks all that it did.
 func (l *limitCheck) permits(b *store.PermitBatch) {
-	b.Now, b.Lease = l.now, time.Minute
+	b.Now, b.CloseAfterRewind = l.now, time.Minute
 	text := showPermits(b)
 	l.must(text, permitsCall(b))
 	before := l.seen
@@ -247,7 +247,7 @@ func (l *limitCheck) permits(b *store.PermitBatch) {
 func (l *limitCheck) together() {
 	one := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 0 }), LimitKeys: []store.LimitKey{{Limit: limitName}}}
 	other := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 1 }), LimitKeys: []store.LimitKey{{Limit: limitName, Key: "a"}}}
-	one.Now, one.Lease, other.Now, other.Lease = l.now, time.Minute, l.now, time.Minute
+	one.Now, one.CloseAfterRewind, other.Now, other.CloseAfterRewind = l.now, time.Minute, l.now, time.Minute
 	text, do := showPermits(other), permitsCall(other)
 	if l.dice("with", 2) == 0 {
 		other = new(store.PermitBatch)

@@ -30,7 +30,7 @@ type Model struct {
 	// Fence, if not nil, is an earlier state of the database in which step writes find their run:
 	// a store may accept a step whose write was in progress when its run was taken over. Claims
 	// count new checkpoints in it.
-	Fence *Model
+	FencingState *Model
 
 	// Conditions are conditions that results of concurrent calls imply: a store may read the reason why a
 	// write changed no row after the write. Each condition must hold before or after the concurrent
@@ -45,12 +45,12 @@ type Model struct {
 // Run is one run with its checkpoints, signals and tags.
 type Run struct {
 	store.Run
-	Woken    bool
-	Progress int // terminal checkpoints at the last claim after a crash
-	Lost     store.LeaseLoss
-	Steps    map[string]store.Step
-	Signals  []Signal // in the order of their arrival
-	Tags     map[string]string
+	Woken                  bool
+	CheckpointsAtLastCrash int // terminal checkpoints at the last claim after a crash
+	LastLeaseLoss          store.LeaseLoss
+	Steps                  map[string]store.Step
+	Signals                []Signal // in the order of their arrival
+	Tags                   map[string]string
 
 	Divergences map[string]store.Divergence // by their versions
 
@@ -68,8 +68,8 @@ type Generation struct {
 // Signal is a signal that was sent to a run.
 type Signal struct {
 	store.SignalWrite
-	Taken bool
-	By    string // its receiver, once it is taken
+	IsReceived bool
+	By         string // its receiver, once it is taken
 }
 
 // choice is a decision that the documentation leaves to the store.
@@ -140,8 +140,8 @@ func (m *Model) choose(n int) int {
 // mayHappen chooses whether something happens that the documentation permits but does not require.
 func (m *Model) mayHappen() bool { return m.choose(2) == 1 }
 
-// Either chooses between other and nil.
-func (m *Model) Either(other *Model) *Model {
+// ChooseOrNil chooses between other and nil.
+func (m *Model) ChooseOrNil(other *Model) *Model {
 	if m.mayHappen() {
 		return other
 	}
@@ -153,8 +153,8 @@ func (m *Model) sortedUUIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) })
 }
 
-// State returns the state of a run as a write reports it.
-func (m *Model) State(id uuid.UUID) store.RunState {
+// RunState returns the state of a run as a write reports it.
+func (m *Model) RunState(id uuid.UUID) store.RunState {
 	r := m.Runs[id]
 	if r == nil {
 		return store.RunState{}

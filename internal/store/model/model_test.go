@@ -160,7 +160,7 @@ func (c *check) order() *op {
 		ShiftTimers: c.dice("freeze", 2) == 0,
 	}
 	if c.dice("deadline", 4) == 0 {
-		d := store.DeadlineChange{Run: c.run().UUID, Now: o.Now}
+		d := store.DeadlineChangeRequest{Run: c.run().UUID, Now: o.Now}
 		if c.dice("none", 4) > 0 {
 			d.At = c.later(d.Now)
 		}
@@ -181,7 +181,7 @@ func (c *check) look() *op {
 		refs := []store.RunRef{{UUIDOrName: pick(c, "name", append(rootNames, "kid"))}, {UUIDOrName: r.UUID.String()}, {UUIDOrName: r.Name}}
 		switch c.dice("how", 3) {
 		case 0:
-			return findOp(refs, pick(c, "payloads", []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutcome}))
+			return findOp(refs, pick(c, "payloads", []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutputAndError}))
 		case 1:
 			return statusesOp([]uuid.UUID{r.UUID, c.newID(0), r.UUID})
 		}

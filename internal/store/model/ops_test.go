@@ -76,7 +76,7 @@ func doubt(m *model.Model, got, want *store.Batch) {
 	later := func(run uuid.UUID, same bool, told store.RunState, w *store.RunState, settled func(store.RunState) store.RunState) {
 		if same && told != *w {
 			*w = told
-			m.Conditions = append(m.Conditions, func(m *model.Model) bool { return settled(m.State(run)) == told })
+			m.Conditions = append(m.Conditions, func(m *model.Model) bool { return settled(m.RunState(run)) == told })
 		}
 	}
 	for i, w := range want.Starts {
@@ -196,7 +196,7 @@ func renewOp(h store.Heartbeat) *op {
 				for _, l := range h.Leases {
 					was, is := slices.Contains(lost, l.Run), slices.Contains(told, l.Run)
 					if was != is {
-						m.Conditions = append(m.Conditions, func(m *model.Model) bool { return m.Held(h.Worker.ID, l) != is })
+						m.Conditions = append(m.Conditions, func(m *model.Model) bool { return m.HoldsLease(h.Worker.ID, l) != is })
 					}
 				}
 				lost = told
@@ -228,14 +228,14 @@ func orderOp(o store.ControlRequest) *op {
 		})
 }
 
-func deadlineOp(d store.DeadlineChange) *op {
+func deadlineOp(d store.DeadlineChangeRequest) *op {
 	return opReturning(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.At), offset(d.Now)),
-		func(ctx context.Context, s store.Store) (store.DeadlineChange, error) {
+		func(ctx context.Context, s store.Store) (store.DeadlineChangeRequest, error) {
 			mine := d
 			err := s.SetDeadline(ctx, &mine)
 			return mine, err
 		},
-		func(m *model.Model, _ bool) store.DeadlineChange {
+		func(m *model.Model, _ bool) store.DeadlineChangeRequest {
 			mine := d
 			m.SetDeadline(&mine)
 			return mine
@@ -307,8 +307,8 @@ func treeOp(run uuid.UUID) *op {
 
 func countsOp(run uuid.UUID, now time.Time) *op {
 	return opReturning("counts of "+shorten(run),
-		func(ctx context.Context, s store.Store) (store.TreeCounts, error) { return s.Counts(ctx, run, now) },
-		func(m *model.Model, _ bool) store.TreeCounts { return m.Counts(run, now) })
+		func(ctx context.Context, s store.Store) (store.TreeCounts, error) { return s.TreeCounts(ctx, run, now) },
+		func(m *model.Model, _ bool) store.TreeCounts { return m.TreeCounts(run, now) })
 }
 
 // eventsOp reads from an event that was told before, a few at a time.

@@ -27,7 +27,7 @@ func (q *queueCheck) read() *queueSight {
 	all, err := s.List(q.ctx, store.Filter{}, uuid.UUID{}, 1000)
 	fail(err)
 	for _, r := range all {
-		p, err := s.PlaceOf(q.ctx, r.UUID)
+		p, err := s.QueuedRun(q.ctx, r.UUID)
 		fail(err)
 		if !r.Status.IsTerminal() {
 			seen.runs = append(seen.runs, r)
@@ -46,11 +46,11 @@ func (q *queueCheck) read() *queueSight {
 				use.Executing++
 			case store.PlaceInLine:
 				use.Waiting++
-			case store.PlaceBehind:
+			case store.PlaceBehindKey:
 				use.Waiting++
 				use.Behind++
 			}
-			if p.Root && p.Begun {
+			if p.Root && p.HasBegun {
 				use.Open++
 			}
 		}
@@ -102,8 +102,8 @@ func (q *queueCheck) idle(seen *queueSight) {
 	}
 	for id, p := range seen.places {
 		use := seen.keys[p.Key]
-		waits := p.State == store.PlaceInLine || p.State == store.PlaceBehind
-		opens := p.Root && !p.Begun
+		waits := p.State == store.PlaceInLine || p.State == store.PlaceBehindKey
+		opens := p.Root && !p.HasBegun
 		if waits && !(opens && full(q.bounds.MaxInProgress, seen.use.Open)) &&
 			!(p.Key != "" && (full(q.bounds.MaxExecutingPerKey, use.Executing) || opens && full(q.bounds.MaxInProgressPerKey, use.Open))) {
 			q.diverge("run %s waits (%+v) although there is room: %+v, its key %+v, of %+v", shorten(id), p.QueuePlace, seen.use, use, q.bounds)

@@ -86,14 +86,14 @@ func (q *queueCheck) together() {
 
 func (q *queueCheck) pass(a *store.QueueAdmission) call {
 	return func(ctx context.Context, s store.Store) error {
-		*a = store.QueueAdmission{Queue: flowQueue, Now: q.now, Lease: time.Minute}
+		*a = store.QueueAdmission{Queue: flowQueue, Now: q.now, CloseAfterRewind: time.Minute}
 		return s.Admit(ctx, a)
 	}
 }
 
 func (q *queueCheck) place(r *store.Run, key string) *store.QueuePlace {
 	return &store.QueuePlace{
-		Run: r.UUID, Queue: flowQueue, Key: key, Weight: int32(1 + q.dice("weight", 3)), Priority: r.Priority, State: store.PlaceOutside, Root: !r.Parent.Valid,
+		Run: r.UUID, Queue: flowQueue, Key: key, Weight: int32(1 + q.dice("weight", 3)), Priority: r.Priority, State: store.PlaceNotArrived, Root: !r.Parent.Valid,
 	}
 }
 
@@ -249,7 +249,7 @@ func (q *queueCheck) admit() {
 		if err := q.repeated(q.pass(&a), q.handle()); err != nil {
 			q.diverge("a pass: %v", err)
 		}
-		if !a.More && !a.QueueLocked {
+		if !a.HasMoreWork && !a.QueueLocked {
 			seen := q.look()
 			q.idle(seen)
 			q.unclaimed(seen)

@@ -12,10 +12,10 @@ import (
 )
 
 // FenceForRepair models store.Store.Fence.
-func (m *Model) FenceForRepair(f *store.Fence) {
-	r, state := m.Runs[f.Run], m.State(f.Run)
+func (m *Model) FenceForRepair(f *store.FenceRequest) {
+	r, state := m.Runs[f.Run], m.RunState(f.Run)
 	if r == nil || r.Status.IsTerminal() || state != f.Before {
-		f.RunState, f.Outcome = state, f.Decide(state)
+		f.RunState, f.Outcome = state, f.OutcomeFromState(state)
 		return
 	}
 	f.Outcome = store.Written
@@ -29,21 +29,21 @@ func (m *Model) FenceForRepair(f *store.Fence) {
 	if r.PausedAt.IsZero() {
 		r.PausedAt = f.Now
 	}
-	r.Status, r.Epoch, r.Owner, r.WakeAt, r.Woken = store.Paused, f.After(), uuid.NullUUID{}, time.Time{}, false
+	r.Status, r.Epoch, r.Owner, r.WakeAt, r.Woken = store.Paused, f.EpochAfterFence(), uuid.NullUUID{}, time.Time{}, false
 	m.endTransaction()
 }
 
 // Repair models store.Store.Repair.
-func (m *Model) Repair(r *store.Repair) {
+func (m *Model) Repair(r *store.RepairRequest) {
 	states := make(map[uuid.UUID]store.RunState)
 	for _, id := range r.UUIDs() {
-		states[id] = m.State(id)
+		states[id] = m.RunState(id)
 	}
 	first := m.Runs[r.Runs[0].Run]
 	done := first != nil && slices.ContainsFunc(first.Generations, func(g Generation) bool {
 		return g.Number == r.Runs[0].Number && g.Request == r.Request
 	})
-	if r.Outcome = r.Decide(states, done); r.Outcome != 0 {
+	if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 		return
 	}
 	if r.Outcome = store.Written; slices.ContainsFunc(r.Runs, func(p store.RunRepair) bool { return !m.isAsPlanned(&p) }) {
@@ -65,12 +65,12 @@ func (m *Model) Repair(r *store.Repair) {
 // isAsPlanned reports whether the rows of the run are as the repair says.
 func (m *Model) isAsPlanned(p *store.RunRepair) bool {
 	r := m.Runs[p.Run]
-	return (p.Continues || p.Checkpoints == len(r.Steps)) &&
-		!slices.ContainsFunc(p.Keep, func(name string) bool { _, found := r.Steps[name]; return !found }) &&
-		!slices.ContainsFunc(p.Detach, func(id uuid.UUID) bool { c := m.Runs[id]; return c == nil || c.Parent.UUID != p.Run })
+	return (p.ContinuesAsNew || p.Checkpoints == len(r.Steps)) &&
+		!slices.ContainsFunc(p.KeptSteps, func(name string) bool { _, found := r.Steps[name]; return !found }) &&
+		!slices.ContainsFunc(p.DetachedChildren, func(id uuid.UUID) bool { c := m.Runs[id]; return c == nil || c.Parent.UUID != p.Run })
 }
 
-func (m *Model) repairRun(r *store.Repair, p *store.RunRepair) {
+func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	run := m.Runs[p.Run]
 	over := store.Run{
 		UUID: run.UUID, Status: run.Status, Control: run.Control, Priority: run.Priority, Epoch: run.Epoch, CreatedAt: run.CreatedAt, StartedAt: run.StartedAt,
@@ -87,7 +87,7 @@ func (m *Model) repairRun(r *store.Repair, p *store.RunRepair) {
 	}, Steps: make(map[string]store.Step)}
 	steps := make(map[string]store.Step)
 	for name, s := range run.Steps {
-		if slices.Contains(p.Keep, name) {
+		if slices.Contains(p.KeptSteps, name) {
 			kept := s
 			kept.Epoch = p.Epoch
 			steps[name] = kept
@@ -95,31 +95,31 @@ func (m *Model) repairRun(r *store.Repair, p *store.RunRepair) {
 		s.Run = before.Archive
 		before.Steps[name] = s
 	}
-	for _, s := range p.Write {
+	for _, s := range p.NewSteps {
 		s.Run, s.Epoch = p.Run, p.Epoch
 		steps[s.Name] = s
 	}
 	run.Steps, run.Generations = steps, append(run.Generations, before)
 	for _, c := range m.Runs {
-		if c.Parent.Valid && c.Parent.UUID == p.Run && (p.Continues || slices.Contains(p.Detach, c.UUID)) {
+		if c.Parent.Valid && c.Parent.UUID == p.Run && (p.ContinuesAsNew || slices.Contains(p.DetachedChildren, c.UUID)) {
 			c.Parent.UUID = before.Archive
 		}
 	}
 	for i := range run.Signals {
-		if s := &run.Signals[i]; s.Taken && slices.Contains(p.Release, s.By) {
-			s.Taken, s.By = false, ""
+		if s := &run.Signals[i]; s.IsReceived && slices.Contains(p.ReleasedReceivers, s.By) {
+			s.IsReceived, s.By = false, ""
 		}
 	}
 	if !live {
 		run.Deadline = p.Deadline
 	}
-	if p.Continues {
+	if p.ContinuesAsNew {
 		run.Input = p.Input
 	}
 	if p.Status != store.Paused {
 		run.Reason, run.PausedBy, run.PausedAt = "", "", time.Time{}
 	}
-	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.Progress = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.Progress
+	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.CheckpointsAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.TerminalSteps
 	run.Crashes, run.Woken, run.Output, run.Error, run.EndedAt, run.Failure = 0, false, nil, nil, time.Time{}, store.FailureKey{}
 	run.CancelReason, run.CancelledBy, run.CancelledAt = "", "", time.Time{}
 	m.recordEvent(run, r.EventType(), r.Now)

@@ -46,7 +46,7 @@ func (c *check) request() uuid.UUID { return c.newID(0) }
 
 // before is the state of a run as the caller read it: mostly the present one.
 func (c *check) before(r *model.Run) store.RunState {
-	state := c.now().State(r.UUID)
+	state := c.now().RunState(r.UUID)
 	switch c.dice("outdated", 10) {
 	case 0:
 		state.Epoch.Count++
@@ -72,7 +72,7 @@ func (c *check) repair() {
 	if c.dice("ended", 2) == 0 {
 		r = c.ended()
 	}
-	c.alone(fenceOp(store.Fence{Run: r.UUID, Before: c.before(r), Nonce: c.nonce(), Now: c.at("now"), Reason: "for a repair", Actor: pick(c, "actor", []string{"", "me"})}))
+	c.alone(fenceOp(store.FenceRequest{Run: r.UUID, Before: c.before(r), Nonce: c.nonce(), Now: c.at("now"), Reason: "for a repair", Actor: pick(c, "actor", []string{"", "me"})}))
 	if r = c.now().Runs[r.UUID]; r == nil || !r.Status.IsTerminal() && r.Status != store.Paused || c.dice("dies", 5) == 0 {
 		return
 	}
@@ -85,7 +85,7 @@ func (c *check) repair() {
 }
 
 // repairOf returns a repair of a run that has ended or is paused.
-func (c *check) repairOf(r *model.Run) store.Repair {
+func (c *check) repairOf(r *model.Run) store.RepairRequest {
 	p := store.RunRepair{
 		Run: r.UUID, Before: c.before(r), Number: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), Checkpoints: len(r.Steps), From: pick(c, "from", []string{"", "step"}),
 		Detail: []byte("{}"), Status: store.Pending, WakeAt: c.at("wake"), Deadline: c.at("deadline"),
@@ -94,21 +94,21 @@ func (c *check) repairOf(r *model.Run) store.Repair {
 		p.Checkpoints++
 	}
 	p.Epoch = p.Before.Epoch.Next(c.nonce())
-	out := store.Repair{Request: c.request(), Verb: "retry", Actor: "me", Reason: "why", Now: c.at("now")}
+	out := store.RepairRequest{Request: c.request(), Verb: "retry", Actor: "me", Reason: "why", Now: c.at("now")}
 	for _, s := range c.now().History(r.UUID) {
 		switch {
 		case s.Kind == store.KindRenewal:
 		case c.dice("keep", 3) > 0:
-			p.Keep = append(p.Keep, s.Name)
+			p.KeptSteps = append(p.KeptSteps, s.Name)
 			if s.Status.IsTerminal() {
-				p.Progress++
+				p.TerminalSteps++
 			}
 		case s.Kind == store.KindReceive && s.Status.IsTerminal():
-			p.Release = append(p.Release, s.Name)
+			p.ReleasedReceivers = append(p.ReleasedReceivers, s.Name)
 		}
 	}
-	slices.Sort(p.Keep)
-	slices.Sort(p.Release)
+	slices.Sort(p.KeptSteps)
+	slices.Sort(p.ReleasedReceivers)
 	if !r.Status.IsTerminal() {
 		p.Status, p.WakeAt, p.Control = store.Paused, time.Time{}, p.Before.Control
 		if c.dice("resumed", 3) > 0 {
@@ -117,7 +117,7 @@ func (c *check) repairOf(r *model.Run) store.Repair {
 	}
 	for _, id := range c.now().RunUUIDs() {
 		if child := c.now().Runs[id]; child.Parent.Valid && child.Parent.UUID == r.UUID && c.dice("detach", 2) == 0 {
-			p.Detach = append(p.Detach, id)
+			p.DetachedChildren = append(p.DetachedChildren, id)
 			if !child.Status.IsTerminal() && !child.Detached && c.dice("cancel", 3) > 0 {
 				if out.Cancel == nil {
 					out.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Now: out.Now, Reason: "dropped", Actor: "me", Error: []byte("cancelled")}
@@ -126,28 +126,28 @@ func (c *check) repairOf(r *model.Run) store.Repair {
 			}
 		}
 	}
-	slices.SortFunc(p.Detach, store.CompareUUIDs)
+	slices.SortFunc(p.DetachedChildren, store.CompareUUIDs)
 	renewal := record.Renewal{Generation: p.Number + 1}
-	p.Write, p.Progress = []store.Step{renewal.NewStep(r.UUID, p.Epoch, out.Now)}, p.Progress+1
+	p.NewSteps, p.TerminalSteps = []store.Step{renewal.NewStep(r.UUID, p.Epoch, out.Now)}, p.TerminalSteps+1
 	out.Runs = []store.RunRepair{p}
 	return out
 }
 
 // continuation lets a running run continue as new, with its worker or without.
-func (c *check) continuation() store.Repair {
+func (c *check) continuation() store.RepairRequest {
 	r := c.running()
 	now := c.at("now")
 	p := store.RunRepair{
-		Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: c.epoch(r)}, Number: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), Continues: true,
-		Input: pick(c, "input", payloads), Status: store.Pending, WakeAt: now, Progress: 1,
+		Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: c.epoch(r)}, Number: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), ContinuesAsNew: true,
+		Input: pick(c, "input", payloads), Status: store.Pending, WakeAt: now, TerminalSteps: 1,
 	}
 	p.Epoch = p.Before.Epoch.Next(c.nonce())
 	if c.dice("owned", 3) > 0 {
 		p.Status, p.WakeAt, p.Owner = store.Running, c.later(now), uuid.NullUUID{UUID: pick(c, "worker", workers), Valid: true}
 	}
 	renewal := record.Renewal{Generation: p.Number + 1, All: p.Number + 1}
-	p.Write = []store.Step{renewal.NewStep(r.UUID, p.Epoch, now)}
-	return store.Repair{Request: c.request(), Verb: "continue", Now: now, Runs: []store.RunRepair{p}}
+	p.NewSteps = []store.Step{renewal.NewStep(r.UUID, p.Epoch, now)}
+	return store.RepairRequest{Request: c.request(), Verb: "continue", Now: now, Runs: []store.RunRepair{p}}
 }
 
 // fork copies some checkpoints of a run to another root.
@@ -173,7 +173,7 @@ func (c *check) fork() store.Fork {
 // deletion deletes the tree of a run, or a superseded generation, if all has ended.
 func (c *check) deletion() *op {
 	r := c.ended()
-	t := store.TreeDeletion{Root: r.UUID, Name: r.Name, Epoch: r.Epoch}
+	t := store.DeleteTreeRequest{Root: r.UUID, Name: r.Name, Epoch: r.Epoch}
 	if n := len(r.Generations); n > 0 && c.dice("generation", 3) == 0 {
 		g := pick(c, "of", r.Generations)
 		t.Root, t.Epoch = g.Archive, g.Run.Epoch
@@ -190,7 +190,7 @@ func (c *check) deletion() *op {
 	}
 	call := func(delete func(d *store.DeleteTreesRequest) error) (answer, error) {
 		mine, tree := d, t
-		mine.Trees = []store.TreeDeletion{tree}
+		mine.Trees = []store.DeleteTreeRequest{tree}
 		err := delete(&mine)
 		tree = mine.Trees[0]
 		return answer{tree.Outcome, tree.Deleted, tree.DeletedGenerations}, err
@@ -211,12 +211,12 @@ func (c *check) deletion() *op {
 	return o
 }
 
-func fenceOp(f store.Fence) *op {
+func fenceOp(f store.FenceRequest) *op {
 	type answer struct {
 		Outcome store.Outcome
 		State   store.RunState
 	}
-	settled := func(f *store.Fence) answer {
+	settled := func(f *store.FenceRequest) answer {
 		if f.Outcome == store.Written {
 			return answer{Outcome: f.Outcome}
 		}
@@ -235,8 +235,8 @@ func fenceOp(f store.Fence) *op {
 		})
 }
 
-func repairOp(r store.Repair) *op {
-	call := func(do func(r *store.Repair) error) (store.Outcome, error) {
+func repairOp(r store.RepairRequest) *op {
+	call := func(do func(r *store.RepairRequest) error) (store.Outcome, error) {
 		mine := r
 		for _, o := range []**store.ControlRequest{&mine.Cancel, &mine.Resume} {
 			if *o != nil {
@@ -249,12 +249,12 @@ func repairOp(r store.Repair) *op {
 	}
 	p := &r.Runs[0]
 	return opReturning(fmt.Sprintf("%s generation %d of %s, which was %+v, keeps %q, releases %q, detaches %s, cancels %t, resumes %t, becomes %s at %s", r.Verb, p.Number, shorten(p.Run),
-		p.Before, p.Keep, p.Release, showIDs(p.Detach), r.Cancel != nil, r.Resume != nil, p.Status, offset(r.Now)),
+		p.Before, p.KeptSteps, p.ReleasedReceivers, showIDs(p.DetachedChildren), r.Cancel != nil, r.Resume != nil, p.Status, offset(r.Now)),
 		func(ctx context.Context, s store.Store) (store.Outcome, error) {
-			return call(func(r *store.Repair) error { return s.Repair(ctx, r) })
+			return call(func(r *store.RepairRequest) error { return s.Repair(ctx, r) })
 		},
 		func(m *model.Model, _ bool) store.Outcome {
-			outcome, _ := call(func(r *store.Repair) error { m.Repair(r); return nil })
+			outcome, _ := call(func(r *store.RepairRequest) error { m.Repair(r); return nil })
 			return outcome
 		})
 }

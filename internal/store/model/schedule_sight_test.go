@@ -35,7 +35,7 @@ func (c *scheduleCheck) read() *scheduleSight {
 		seen.state, err = schedule.DecodeState(seen.row)
 		fail(err)
 	}
-	fires, err := s.Fires(c.ctx, scheduleName, time.Time{}, 1000)
+	fires, err := s.ScheduleFires(c.ctx, scheduleName, time.Time{}, 1000)
 	fail(err)
 	ofTime := make(map[uuid.UUID]bool) // the runs of scheduled times
 	for _, f := range fires {

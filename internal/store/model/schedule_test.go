@@ -63,7 +63,7 @@ func (c *scheduleCheck) other(text string, do call) {
 // change makes a change of the row. refused is the error of the plan.
 func (c *scheduleCheck) change(text string, plan func(row *store.Schedule) (*store.ScheduleWrite, error)) (refused error) {
 	c.other(text, func(ctx context.Context, s store.Store) error {
-		return s.ChangeSchedule(ctx, &store.ScheduleChange{Name: scheduleName, Plan: func(at store.ScheduleState) (w *store.ScheduleWrite) {
+		return s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, Plan: func(at store.ScheduleState) (w *store.ScheduleWrite) {
 			w, refused = plan(at.Row)
 			return w
 		}})
@@ -89,7 +89,7 @@ func (c *scheduleCheck) set() {
 		Overlap: pick(c.check, "overlap", []string{schedule.OverlapSkip, schedule.OverlapWait, schedule.OverlapCancel, schedule.OverlapAllow}),
 	}
 	err := c.change(fmt.Sprintf("every %v, %s", time.Duration(s.Every), s.Overlap), func(row *store.Schedule) (*store.ScheduleWrite, error) {
-		return schedule.Set(scheduleName, row, s, c.now, "", "")
+		return schedule.PlanSet(scheduleName, row, s, c.now, "", "")
 	})
 	if err != nil {
 		c.diverge("Set: %v", err)
@@ -104,9 +104,9 @@ func (c *scheduleCheck) pause() {
 	was := c.paused
 	err := c.change(fmt.Sprint("paused: ", !was), func(row *store.Schedule) (*store.ScheduleWrite, error) {
 		if was {
-			return schedule.Resume(scheduleName, row, c.now, "", "")
+			return schedule.PlanResume(scheduleName, row, c.now, "", "")
 		}
-		return schedule.Pause(scheduleName, row, c.now, "", "")
+		return schedule.PlanPause(scheduleName, row, c.now, "", "")
 	})
 	if (err == nil) != (c.settings != nil) {
 		c.diverge("a pause: %v", err)
@@ -125,7 +125,7 @@ func (c *scheduleCheck) remove() {
 		return
 	}
 	err := c.change("delete", func(row *store.Schedule) (*store.ScheduleWrite, error) {
-		return schedule.Delete(scheduleName, row, c.now, "", "")
+		return schedule.PlanDelete(scheduleName, row, c.now, "", "")
 	})
 	if (err == nil) != (c.settings != nil) {
 		c.diverge("Delete: %v", err)
@@ -143,7 +143,7 @@ func (c *scheduleCheck) newStart(name string, s *schedule.Settings, at time.Time
 }
 
 func (c *scheduleCheck) firing() schedule.Firing {
-	return schedule.Firing{Name: scheduleName, Now: c.now, Start: c.newStart}
+	return schedule.Firing{Name: scheduleName, Now: c.now, NewStart: c.newStart}
 }
 
 // take starts a run with the ID of one of the next times.
@@ -171,8 +171,8 @@ func (c *scheduleCheck) trigger() (string, call) {
 	return "trigger", func(ctx context.Context, s store.Store) (err error) {
 		for range 2 { // the reply to the first may be lost
 			var refused error
-			err = s.ChangeSchedule(ctx, &store.ScheduleChange{Name: scheduleName, Plan: func(at store.ScheduleState) (w *store.ScheduleWrite) {
-				w, _, refused = schedule.Trigger(&f, at, own)
+			err = s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, Plan: func(at store.ScheduleState) (w *store.ScheduleWrite) {
+				w, _, refused = schedule.PlanTrigger(&f, at, own)
 				return w
 			}})
 			if err == nil {
@@ -210,7 +210,7 @@ func (c *scheduleCheck) backfill() {
 
 func (c *scheduleCheck) backfillCall(b *schedule.Backfill) call {
 	return func(ctx context.Context, s store.Store) error {
-		err := s.ChangeSchedule(ctx, &store.ScheduleChange{Name: scheduleName, Times: b.Times, Plan: b.Plan})
+		err := s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, TimesToDecide: b.TimesToDecide, Plan: b.Plan})
 		if err == nil {
 			err = b.Err
 		}
@@ -227,7 +227,7 @@ func (c *scheduleCheck) fireCall(more *bool) call {
 		}
 		f := c.firing()
 		var state store.ScheduleState
-		change := &store.ScheduleChange{Name: due[0], SkipLocked: true, Times: f.Times, Plan: func(at store.ScheduleState) *store.ScheduleWrite {
+		change := &store.ScheduleChangeRequest{Name: due[0], SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(at store.ScheduleState) *store.ScheduleWrite {
 			state = at
 			return f.Plan(at)
 		}}
@@ -235,8 +235,8 @@ func (c *scheduleCheck) fireCall(more *bool) call {
 			return fmt.Errorf("%w; %w", err, f.Err)
 		}
 		row := state.Row
-		if change.Written != nil {
-			row = &change.Written.Row
+		if change.AppliedWrite != nil {
+			row = &change.AppliedWrite.Row
 		}
 		if row == nil || !row.CancelsLastRun || !row.LastRun.Valid {
 			return nil

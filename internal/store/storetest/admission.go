@@ -49,38 +49,38 @@ var admissions = []test{
 	{"counts equal places after random operations", admitRandom},
 }
 
-// queueBed is a queue with settings, and its runs.
-type queueBed struct {
-	*bed
-	runs []uuid.UUID        // in the order of their starts
-	gone bool               // the queue has no row, or was deleted
-	left map[uuid.UUID]bool // runs that have ended and no place any more
+// queueFixture is a queue with settings, and its runs.
+type queueFixture struct {
+	*fixture
+	runs         []uuid.UUID        // in the order of their starts
+	queueDeleted bool               // the queue has no row, or was deleted
+	departedRuns map[uuid.UUID]bool // runs that have ended and no place any more
 }
 
 const boundedQueue = "mail"
 
-func (b *bed) bounded(s store.QueueSettings) *queueBed {
+func (b *fixture) newQueueFixture(s store.QueueSettings) *queueFixture {
 	b.Helper()
 	b.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: s})
-	return &queueBed{bed: b, left: make(map[uuid.UUID]bool)}
+	return &queueFixture{fixture: b, departedRuns: make(map[uuid.UUID]bool)}
 }
 
 // start starts a run that is due a microsecond after the run before it.
-func (q *queueBed) start(key string, change ...func(*store.StartWrite)) uuid.UUID {
+func (q *queueFixture) start(key string, change ...func(*store.StartWrite)) uuid.UUID {
 	q.Helper()
-	w := q.arriving(fmt.Sprint("run-", len(q.runs)), boundedQueue, key)
-	w.Run.WakeAt = q.in(time.Duration(len(q.runs)) * time.Microsecond)
+	w := q.newQueuedStart(fmt.Sprint("run-", len(q.runs)), boundedQueue, key)
+	w.Run.WakeAt = q.afterStart(time.Duration(len(q.runs)) * time.Microsecond)
 	for _, f := range change {
 		f(w)
 	}
 	w.Run.CreatedAt = w.Run.WakeAt
 	q.commit(&store.Batch{Starts: []*store.StartWrite{w}})
-	wantOutcome(q.bed, "start of "+w.Run.Name, w.Outcome, store.Written)
+	wantOutcome(q.fixture, "start of "+w.Run.Name, w.Outcome, store.Written)
 	q.runs = append(q.runs, w.Run.UUID)
 	return w.Run.UUID
 }
 
-func (q *queueBed) starts(n int, key string) (all []uuid.UUID) {
+func (q *queueFixture) starts(n int, key string) (all []uuid.UUID) {
 	q.Helper()
 	for range n {
 		all = append(all, q.start(key))
@@ -94,15 +94,15 @@ func withPriority(n int16) func(*store.StartWrite) {
 
 func withoutPlace(w *store.StartWrite) { w.Run.Admission, w.Place = store.AdmissionNotNeeded, nil }
 
-// admit makes passes until there is nothing more to do at the time, and checks the counts.
-func (q *queueBed) admit(at time.Time) (last store.QueueAdmission) {
+// admitAll makes passes until there is nothing more to do at the time, and checks the counts.
+func (q *queueFixture) admitAll(at time.Time) (last store.QueueAdmission) {
 	q.Helper()
 	for range 1000 {
-		last = store.QueueAdmission{Queue: boundedQueue, Now: at, Lease: time.Minute}
-		if err := q.s.Admit(q.ctx, &last); err != nil {
+		last = store.QueueAdmission{Queue: boundedQueue, Now: at, CloseAfterRewind: time.Minute}
+		if err := q.store.Admit(q.ctx, &last); err != nil {
 			q.Fatalf("Admit: %v", err)
 		}
-		if !last.More && !last.QueueLocked {
+		if !last.HasMoreWork && !last.QueueLocked {
 			q.checkCounts()
 			return last
 		}
@@ -112,17 +112,17 @@ func (q *queueBed) admit(at time.Time) (last store.QueueAdmission) {
 }
 
 // checkCounts compares the counts of the queue with the places of its runs.
-func (q *queueBed) checkCounts() {
+func (q *queueFixture) checkCounts() {
 	q.Helper()
 	var want store.QueueUse
 	rows := q.get(q.names()...)
 	for i, id := range q.runs {
-		if q.left[id] {
+		if q.departedRuns[id] {
 			continue
 		}
 		p := q.placeOf(id)
 		if p == nil {
-			q.left[id] = rows[i] != nil && rows[i].Status.IsTerminal()
+			q.departedRuns[id] = rows[i] != nil && rows[i].Status.IsTerminal()
 			continue
 		}
 		countPlace(&want, p)
@@ -139,25 +139,25 @@ func countPlace(use *store.QueueUse, p *store.QueuedRun) {
 		use.Executing++
 	case store.PlaceInLine:
 		use.Waiting++
-	case store.PlaceBehind:
+	case store.PlaceBehindKey:
 		use.Waiting++
 		use.Behind++
 	}
-	if p.Root && p.Begun {
+	if p.Root && p.HasBegun {
 		use.Open++
 	}
 }
 
 // names returns the references of the runs for get.
-func (q *queueBed) names() (all []string) {
+func (q *queueFixture) names() (all []string) {
 	for _, id := range q.runs {
 		all = append(all, id.String())
 	}
 	return all
 }
 
-// live returns the runs that have not ended.
-func (q *queueBed) live() (ids []uuid.UUID) {
+// liveRuns returns the runs that have not ended.
+func (q *queueFixture) liveRuns() (ids []uuid.UUID) {
 	q.Helper()
 	for _, row := range q.get(q.names()...) {
 		if !row.Status.IsTerminal() {
@@ -167,11 +167,11 @@ func (q *queueBed) live() (ids []uuid.UUID) {
 	return ids
 }
 
-// claims claims what it can.
-func (q *queueBed) claims(at time.Time) (ids []uuid.UUID) {
+// claimRuns claims what it can.
+func (q *queueFixture) claimRuns(at time.Time) (ids []uuid.UUID) {
 	q.Helper()
 	query := q.query(at)
-	if !q.gone {
+	if !q.queueDeleted {
 		query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	}
 	for _, c := range q.claim(query).Runs {
@@ -180,11 +180,11 @@ func (q *queueBed) claims(at time.Time) (ids []uuid.UUID) {
 	return ids
 }
 
-// begins admits and claims, and compares the claimed runs, which may have any order.
-func (q *queueBed) begins(what string, at time.Time, want ...uuid.UUID) {
+// wantBegun admits and claims, and compares the claimed runs, which may have any order.
+func (q *queueFixture) wantBegun(what string, at time.Time, want ...uuid.UUID) {
 	q.Helper()
-	q.admit(at)
-	got := q.claims(at)
+	q.admitAll(at)
+	got := q.claimRuns(at)
 	slices.SortFunc(got, store.CompareUUIDs)
 	want = slices.Clone(want)
 	slices.SortFunc(want, store.CompareUUIDs)
@@ -200,22 +200,22 @@ func (q *queueBed) begins(what string, at time.Time, want ...uuid.UUID) {
 	}
 }
 
-func (q *queueBed) ends(ids ...uuid.UUID) {
+func (q *queueFixture) finishRuns(ids ...uuid.UUID) {
 	q.Helper()
 	for _, id := range ids {
-		wantOutcome(q.bed, "end", q.commitRun(q.finish(id, q.row(id).Epoch)).Outcome, store.Written)
+		wantOutcome(q.fixture, "end", q.commitOwnershipEnd(q.newCompletion(id, q.row(id).Epoch)).Outcome, store.Written)
 	}
 }
 
-// waits makes running runs wait until the time, or for an event.
-func (q *queueBed) waits(at time.Time, ids ...uuid.UUID) {
+// parkRuns makes running runs wait until the time, or for an event.
+func (q *queueFixture) parkRuns(at time.Time, ids ...uuid.UUID) {
 	q.Helper()
 	for _, id := range ids {
-		wantOutcome(q.bed, "wait", q.commitRun(q.park(q.row(id), at)).Outcome, store.Written)
+		wantOutcome(q.fixture, "wait", q.commitOwnershipEnd(q.park(q.row(id), at)).Outcome, store.Written)
 	}
 }
 
-func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, admission store.Admission) {
+func (q *queueFixture) wantState(what string, id uuid.UUID, want store.PlaceState, admission store.Admission) {
 	q.Helper()
 	p := q.placeOf(id)
 	if p == nil {
@@ -226,43 +226,43 @@ func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, a
 	}
 }
 
-func admitExecuting(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
+func admitExecuting(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(5, "")
-	if got := q.claims(q.in(time.Second)); len(got) > 0 {
+	if got := q.claimRuns(q.afterStart(time.Second)); len(got) > 0 {
 		q.Fatalf("%v were claimed without a place", got)
 	}
-	q.begins("at first", q.in(time.Second), r[0], r[1])
-	q.begins("while they execute", q.in(time.Second))
+	q.wantBegun("at first", q.afterStart(time.Second), r[0], r[1])
+	q.wantBegun("while they execute", q.afterStart(time.Second))
 	q.wantState("in line", r[2], store.PlaceInLine, store.AdmissionInLine)
 	if before := q.placeOf(r[4]).Before; before != 2 {
 		q.Errorf("%d runs are before the last of three in line", before)
 	}
-	q.ends(r[0])
-	q.begins("when one has ended", q.in(time.Second), r[2])
-	q.ends(r[1], r[2])
-	q.begins("when two have ended", q.in(time.Second), r[3], r[4])
-	q.ends(r[3], r[4])
-	q.admit(q.in(2 * time.Second))
+	q.finishRuns(r[0])
+	q.wantBegun("when one has ended", q.afterStart(time.Second), r[2])
+	q.finishRuns(r[1], r[2])
+	q.wantBegun("when two have ended", q.afterStart(time.Second), r[3], r[4])
+	q.finishRuns(r[3], r[4])
+	q.admitAll(q.afterStart(2 * time.Second))
 	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
 		q.Errorf("an empty queue counts %+v", use)
 	}
 }
 
-func admitOrder(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
+func admitOrder(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
 	large := q.starts(20, "large")
-	q.admit(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
 	small := q.start("small")
 	urgent := q.start("large", withPriority(2))
 	var order []uuid.UUID
 	for range 6 {
-		q.admit(q.in(time.Second))
-		got := q.claims(q.in(time.Second))
+		q.admitAll(q.afterStart(time.Second))
+		got := q.claimRuns(q.afterStart(time.Second))
 		if len(got) != 1 {
 			q.Fatalf("%d runs execute at once", len(got))
 		}
-		q.ends(got...)
+		q.finishRuns(got...)
 		order = append(order, got...)
 	}
 	if order[0] != large[0] || order[1] != urgent || slices.Index(order, small) < 0 {
@@ -270,102 +270,102 @@ func admitOrder(b *bed) {
 	}
 }
 
-func admitOpen(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 2})
+func admitOpen(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 2})
 	r := q.starts(4, "")
-	q.begins("at first", q.in(time.Second), r[0])
-	q.waits(q.in(time.Minute), r[0])
-	q.begins("while the first sleeps", q.in(time.Second), r[1])
-	q.waits(time.Time{}, r[1])
-	q.begins("while two are open", q.in(time.Second))
-	q.wantState("asleep", r[0], store.PlaceOutside, store.AdmissionPending)
-	a := q.admit(q.in(time.Second))
-	if !a.NextPassAt.Equal(q.in(time.Minute)) {
+	q.wantBegun("at first", q.afterStart(time.Second), r[0])
+	q.parkRuns(q.afterStart(time.Minute), r[0])
+	q.wantBegun("while the first sleeps", q.afterStart(time.Second), r[1])
+	q.parkRuns(time.Time{}, r[1])
+	q.wantBegun("while two are open", q.afterStart(time.Second))
+	q.wantState("asleep", r[0], store.PlaceNotArrived, store.AdmissionPending)
+	a := q.admitAll(q.afterStart(time.Second))
+	if !a.NextPassAt.Equal(q.afterStart(time.Minute)) {
 		q.Errorf("the next pass is at %v, want the time at which the first is due", a.NextPassAt)
 	}
-	q.begins("when it is due", q.in(time.Minute), r[0])
-	q.ends(r[0])
-	q.begins("when it has ended", q.in(time.Minute), r[2])
-	q.ends(r[2])
-	q.begins("when the next has ended", q.in(time.Minute), r[3])
+	q.wantBegun("when it is due", q.afterStart(time.Minute), r[0])
+	q.finishRuns(r[0])
+	q.wantBegun("when it has ended", q.afterStart(time.Minute), r[2])
+	q.finishRuns(r[2])
+	q.wantBegun("when the next has ended", q.afterStart(time.Minute), r[3])
 }
 
-func admitKeyOpen(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxInProgressPerKey: 1})
+func admitKeyOpen(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxInProgressPerKey: 1})
 	a, c := q.starts(testsize.Of(30, 8), "a"), q.starts(2, "c")
-	other, at := c[0], q.in(time.Second)
+	other, at := c[0], q.afterStart(time.Second)
 	for i, id := range a {
 		want := []uuid.UUID{id}
 		if i < len(c) {
 			want = append(want, c[i])
 		}
-		q.begins(fmt.Sprint("order ", i), at, want...)
+		q.wantBegun(fmt.Sprint("order ", i), at, want...)
 		if i == 0 {
-			q.waits(q.in(time.Minute), other)
-			q.begins("while one of the other key sleeps", q.in(time.Second))
-			at = q.in(time.Minute)
-			q.begins("when it wakes", at, other)
-			q.ends(other)
+			q.parkRuns(q.afterStart(time.Minute), other)
+			q.wantBegun("while one of the other key sleeps", q.afterStart(time.Second))
+			at = q.afterStart(time.Minute)
+			q.wantBegun("when it wakes", at, other)
+			q.finishRuns(other)
 		}
-		q.ends(id)
+		q.finishRuns(id)
 	}
 }
 
-func admitRate(b *bed) {
-	q := b.bounded(store.QueueSettings{Rate: store.Rate{Count: 2, Period: time.Second, Burst: 1}})
+func admitRate(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{Rate: store.Rate{Count: 2, Period: time.Second, Burst: 1}})
 	r := q.starts(3, "")
-	q.begins("at first", q.in(time.Second), r[0])
-	a := q.admit(q.in(time.Second))
-	if !a.NextPassAt.Equal(q.in(1500 * time.Millisecond)) {
-		q.Errorf("the next pass is %v later, want half a second", a.NextPassAt.Sub(q.in(time.Second)))
+	q.wantBegun("at first", q.afterStart(time.Second), r[0])
+	a := q.admitAll(q.afterStart(time.Second))
+	if !a.NextPassAt.Equal(q.afterStart(1500 * time.Millisecond)) {
+		q.Errorf("the next pass is %v later, want half a second", a.NextPassAt.Sub(q.afterStart(time.Second)))
 	}
-	q.begins("too early", q.in(1499*time.Millisecond))
-	q.begins("in time", q.in(1500*time.Millisecond), r[1])
-	q.waits(q.in(1600*time.Millisecond), r[1])
-	q.begins("what has begun takes no rate", q.in(1600*time.Millisecond), r[1])
-	q.begins("a clock that goes back", q.in(0))
-	q.begins("later", q.in(time.Minute), r[2])
+	q.wantBegun("too early", q.afterStart(1499*time.Millisecond))
+	q.wantBegun("in time", q.afterStart(1500*time.Millisecond), r[1])
+	q.parkRuns(q.afterStart(1600*time.Millisecond), r[1])
+	q.wantBegun("what has begun takes no rate", q.afterStart(1600*time.Millisecond), r[1])
+	q.wantBegun("a clock that goes back", q.afterStart(0))
+	q.wantBegun("later", q.afterStart(time.Minute), r[2])
 }
 
-func admitPaused(b *bed) {
-	q := b.bounded(store.QueueSettings{})
+func admitPaused(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{})
 	begun := q.start("")
-	q.begins("at first", q.in(time.Second), begun)
-	q.waits(q.in(2*time.Second), begun)
-	if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Now: q.now}); err != nil {
+	q.wantBegun("at first", q.afterStart(time.Second), begun)
+	q.parkRuns(q.afterStart(2*time.Second), begun)
+	if _, err := q.store.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Now: q.now}); err != nil {
 		q.Fatal(err)
 	}
 	fresh := q.start("")
-	q.begins("in a paused queue", q.in(2*time.Second), begun)
-	if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Resume: true}); err != nil {
+	q.wantBegun("in a paused queue", q.afterStart(2*time.Second), begun)
+	if _, err := q.store.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Resume: true}); err != nil {
 		q.Fatal(err)
 	}
-	q.begins("when it is resumed", q.in(2*time.Second), fresh)
+	q.wantBegun("when it is resumed", q.afterStart(2*time.Second), fresh)
 }
 
-func admitSettings(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxInProgressPerKey: 1})
+func admitSettings(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxInProgressPerKey: 1})
 	a, c := q.starts(3, "a"), q.starts(3, "c")
-	q.begins("at first", q.in(time.Second), a[0], c[0])
+	q.wantBegun("at first", q.afterStart(time.Second), a[0], c[0])
 	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: store.QueueSettings{MaxInProgressPerKey: 2}})
-	q.begins("when two may be open", q.in(time.Second), a[1], c[1])
+	q.wantBegun("when two may be open", q.afterStart(time.Second), a[1], c[1])
 	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue})
-	q.begins("without a bound", q.in(time.Second), a[2], c[2])
+	q.wantBegun("without a bound", q.afterStart(time.Second), a[2], c[2])
 }
 
-func admitTwice(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 3})
+func admitTwice(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 3})
 	q.starts(60, "")
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				if err := q.s.Admit(q.ctx, &store.QueueAdmission{Queue: boundedQueue, Now: q.in(time.Second), Lease: time.Minute}); err != nil {
+				if err := q.store.Admit(q.ctx, &store.QueueAdmission{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
 					q.Errorf("Admit: %v", err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	q.begins("after concurrent passes", q.in(time.Second), q.runs[:3]...)
+	q.wantBegun("after concurrent passes", q.afterStart(time.Second), q.runs[:3]...)
 }

@@ -13,69 +13,69 @@ import (
 )
 
 // controlAt makes a control request at a time. A resume moves the timers.
-func (q *queueBed) controlAt(at time.Time, verb store.Verb, runs ...uuid.UUID) {
+func (q *queueFixture) controlAt(at time.Time, verb store.Verb, runs ...uuid.UUID) {
 	q.Helper()
-	o := q.newOrder(verb, runs...)
+	o := q.newControlRequest(verb, runs...)
 	o.Now, o.ShiftTimers = at, verb == store.VerbResume
-	q.order(o)
+	q.controlRuns(o)
 }
 
-func admitShiftedTimers(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
-	deadline := func(w *store.StartWrite) { w.Run.Deadline = q.in(time.Hour) }
+func admitShiftedTimers(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
+	deadline := func(w *store.StartWrite) { w.Run.Deadline = q.afterStart(time.Hour) }
 	first, seen, unseen := q.start("", deadline), q.start("", deadline), q.start("", deadline)
-	q.admit(q.in(time.Second))
-	q.controlAt(q.in(10*time.Minute), store.VerbPause, seen)
-	q.admit(q.in(10 * time.Minute))
-	q.wantState("paused in line", seen, store.PlaceOutside, store.AdmissionPending)
-	q.controlAt(q.in(20*time.Minute), store.VerbPause, unseen, first) // no admission sees this pause
-	q.controlAt(q.in(40*time.Minute), store.VerbResume, first, seen, unseen)
+	q.admitAll(q.afterStart(time.Second))
+	q.controlAt(q.afterStart(10*time.Minute), store.VerbPause, seen)
+	q.admitAll(q.afterStart(10 * time.Minute))
+	q.wantState("paused in line", seen, store.PlaceNotArrived, store.AdmissionPending)
+	q.controlAt(q.afterStart(20*time.Minute), store.VerbPause, unseen, first) // no admission sees this pause
+	q.controlAt(q.afterStart(40*time.Minute), store.VerbResume, first, seen, unseen)
 	q.checkCounts()
-	if a := q.admit(q.in(40 * time.Minute)); !a.NextPassAt.Equal(q.in(80 * time.Minute)) {
+	if a := q.admitAll(q.afterStart(40 * time.Minute)); !a.NextPassAt.Equal(q.afterStart(80 * time.Minute)) {
 		q.Errorf("the next pass is after %v, want the first deadline, 20 minutes later than it was", a.NextPassAt.Sub(q.now))
 	}
 	q.wantState("resumed where it was admitted", first, store.PlaceExecuting, store.AdmissionGranted)
 	q.wantState("resumed outside of the line", seen, store.PlaceInLine, store.AdmissionInLine)
 	q.wantState("resumed in line", unseen, store.PlaceInLine, store.AdmissionInLine)
-	q.begins("after the old deadlines", q.in(70*time.Minute), first)
-	q.begins("at the first deadline", q.in(80*time.Minute), unseen)
-	q.begins("before the second deadline", q.in(89*time.Minute))
-	q.begins("at the second deadline", q.in(90*time.Minute), seen)
-	q.ends(first, seen, unseen)
-	q.admit(q.in(90 * time.Minute))
+	q.wantBegun("after the old deadlines", q.afterStart(70*time.Minute), first)
+	q.wantBegun("at the first deadline", q.afterStart(80*time.Minute), unseen)
+	q.wantBegun("before the second deadline", q.afterStart(89*time.Minute))
+	q.wantBegun("at the second deadline", q.afterStart(90*time.Minute), seen)
+	q.finishRuns(first, seen, unseen)
+	q.admitAll(q.afterStart(90 * time.Minute))
 	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
 		q.Errorf("an empty queue counts %+v", use)
 	}
 }
 
-func admitEndedLeases(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 2, MaxInProgress: 2})
+func admitEndedLeases(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 2, MaxInProgress: 2})
 	r := q.starts(4, "a")
-	q.admit(q.in(time.Second))
-	query := q.query(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
+	query := q.query(q.afterStart(time.Second))
 	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
-		q.Fatalf("claimed %v, want two", ids(got))
+		q.Fatalf("claimed %v, want two", describeClaims(got))
 	}
-	later := q.query(q.in(2 * time.Second))
-	later.LeaseUntil = q.in(24 * time.Hour)
-	if n := q.expire(later, query.Worker); n != 2 {
+	later := q.query(q.afterStart(2 * time.Second))
+	later.LeaseUntil = q.afterStart(24 * time.Hour)
+	if n := q.endLeases(later, query.Worker); n != 2 {
 		q.Fatalf("%d leases ended, want 2", n)
 	}
-	q.admit(q.in(2 * time.Second))
+	q.admitAll(q.afterStart(2 * time.Second))
 	for _, id := range r[:2] {
 		q.wantState("of a dead worker", id, store.PlaceExecuting, store.AdmissionGranted)
 	}
-	q.begins("after the end of the leases", q.in(2*time.Second), r[0], r[1])
-	q.ends(r[0])
-	q.begins("when one has ended", q.in(2*time.Second), r[2])
+	q.wantBegun("after the end of the leases", q.afterStart(2*time.Second), r[0], r[1])
+	q.finishRuns(r[0])
+	q.wantBegun("when one has ended", q.afterStart(2*time.Second), r[2])
 	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 2, Open: 2, Waiting: 1, Behind: use.Behind}) {
 		q.Errorf("the queue counts %+v", use)
 	}
 }
 
 // wantCounts compares the counts of a queue and its keys with the places of the runs.
-func (q *queueBed) wantCounts(queue string) {
+func (q *queueFixture) wantCounts(queue string) {
 	q.Helper()
 	var want store.QueueUse
 	for _, id := range q.runs {
@@ -93,15 +93,15 @@ func (q *queueBed) wantCounts(queue string) {
 
 // requeueAgainstAll moves runs and changes their priorities while others pause, resume, cancel and claim them, and
 // pause and delete the queues.
-func requeueAgainstAll(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
+func requeueAgainstAll(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
 	queues := []string{boundedQueue, "elsewhere"}
 	settings := map[string]store.QueueSettings{boundedQueue: {MaxExecuting: 4, MaxInProgressPerKey: 2}, "elsewhere": {MaxInProgress: 3}}
 	q.changeQueue(store.QueueChangeRequest{Name: queues[1], Settings: settings[queues[1]]})
 	for i := range 24 {
 		q.start([]string{"a", "b", "c"}[i%3])
 	}
-	at := q.in(time.Second)
+	at := q.afterStart(time.Second)
 	failed := func(what string, err error) bool {
 		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) {
 			q.Errorf("%s: %v", what, err)
@@ -109,13 +109,13 @@ func requeueAgainstAll(b *bed) {
 		return err != nil
 	}
 	admit := func(queue string) bool {
-		a := &store.QueueAdmission{Queue: queue, Now: at, Lease: time.Minute}
-		return failed("Admit", q.s.Admit(q.ctx, a)) || a.More || a.QueueLocked
+		a := &store.QueueAdmission{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
+		return failed("Admit", q.store.Admit(q.ctx, a)) || a.HasMoreWork || a.QueueLocked
 	}
 	claim := func() (got []uuid.UUID) {
 		query := q.query(at)
 		query.QueueRules = store.NewQueueClaimRules(queues, nil, nil)
-		result, err := q.s.Claim(q.ctx, query)
+		result, err := q.store.Claim(q.ctx, query)
 		failed("Claim", err)
 		for _, c := range result.Runs {
 			got = append(got, c.Run.UUID)
@@ -133,24 +133,24 @@ func requeueAgainstAll(b *bed) {
 	}
 	repeatedly(1, func(x *rand.Rand, id uuid.UUID) {
 		p := int16(x.IntN(5) - 2)
-		failed("MoveRun", q.s.MoveRun(q.ctx, &store.QueueMove{Run: id, Queue: queues[x.IntN(2)], NeedsPlace: true, Priority: &p, Now: at}))
+		failed("MoveRun", q.store.MoveRun(q.ctx, &store.MoveRunRequest{Run: id, Queue: queues[x.IntN(2)], NeedsPlace: true, Priority: &p, Now: at}))
 	})
 	repeatedly(2, func(x *rand.Rand, id uuid.UUID) {
-		o := q.newOrder([]store.Verb{store.VerbPause, store.VerbResume, store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}[x.IntN(6)], id)
+		o := q.newControlRequest([]store.Verb{store.VerbPause, store.VerbResume, store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}[x.IntN(6)], id)
 		o.Now = at
-		failed("Control", q.s.Control(q.ctx, o))
+		failed("Control", q.store.Control(q.ctx, o))
 	})
 	repeatedly(3, func(x *rand.Rand, _ uuid.UUID) { admit(queues[x.IntN(2)]) })
 	repeatedly(4, func(x *rand.Rand, _ uuid.UUID) {
 		name := queues[x.IntN(2)]
 		switch x.IntN(4) {
 		case 0:
-			_, err := q.s.DeleteQueue(q.ctx, store.OperatorRequest{Name: name, Now: q.now})
+			_, err := q.store.DeleteQueue(q.ctx, store.OperatorRequest{Name: name, Now: q.now})
 			failed("DeleteQueue", err)
 		case 1:
-			failed("ChangeQueue", q.s.ChangeQueue(q.ctx, store.QueueChangeRequest{Name: name, Settings: settings[name], Now: at}))
+			failed("ChangeQueue", q.store.ChangeQueue(q.ctx, store.QueueChangeRequest{Name: name, Settings: settings[name], Now: at}))
 		default:
-			_, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: name, Now: at, Resume: x.IntN(2) == 0})
+			_, err := q.store.PauseQueue(q.ctx, store.QueuePauseRequest{Name: name, Now: at, Resume: x.IntN(2) == 0})
 			failed("PauseQueue", err)
 		}
 	})
@@ -162,7 +162,7 @@ func requeueAgainstAll(b *bed) {
 	wg.Wait()
 	for _, name := range queues {
 		q.changeQueue(store.QueueChangeRequest{Name: name, Settings: settings[name], Now: at})
-		if _, err := q.s.PauseQueue(q.ctx, store.QueuePauseRequest{Name: name, Resume: true}); err != nil {
+		if _, err := q.store.PauseQueue(q.ctx, store.QueuePauseRequest{Name: name, Resume: true}); err != nil {
 			q.Fatal(err)
 		}
 	}
@@ -173,11 +173,11 @@ func requeueAgainstAll(b *bed) {
 			case row.Status == store.Paused:
 				q.controlAt(at, store.VerbResume, id)
 			case row.Status == store.Running && row.Control&store.CancelRequested != 0:
-				end := q.finish(id, row.Epoch)
+				end := q.newCompletion(id, row.Epoch)
 				end.Status, end.Output = store.Cancelled, nil
-				wantOutcome(q.bed, "the cancelled end", q.commitRun(end).Outcome, store.Written)
+				wantOutcome(q.fixture, "the cancelled end", q.commitOwnershipEnd(end).Outcome, store.Written)
 			case row.Status == store.Running && row.Control&store.PausedMask == 0:
-				q.ends(id)
+				q.finishRuns(id)
 			case row.Status == store.Running:
 				q.controlAt(at, store.VerbResume, id)
 			}

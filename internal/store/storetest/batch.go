@@ -9,16 +9,16 @@ import (
 )
 
 var batches = []test{
-	{"an empty batch", func(b *bed) { b.commit(&store.Batch{}) }},
+	{"an empty batch", func(b *fixture) { b.commit(&store.Batch{}) }},
 	{"a whole life in one batch", batchLife},
 	{"every outcome in one batch", batchOutcomes},
 	{"a bad value fails all or nothing", batchBadValue},
 }
 
 // batchLife checks that a batch writes its Starts before its Steps, and its Steps before its Runs.
-func batchLife(b *bed) {
-	r := b.running("")
-	finish := b.finish(r.UUID, epochAt(1))
+func batchLife(b *fixture) {
+	r := b.newRunningRun("")
+	finish := b.newCompletion(r.UUID, epochAt(1))
 	batch := &store.Batch{
 		Starts:        []*store.StartWrite{{Run: r}},
 		Steps:         []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "a")}, {Step: b.completed(r.UUID, epochAt(1), "b")}},
@@ -37,15 +37,15 @@ func batchLife(b *bed) {
 	wantSteps(b, "history", b.history(r.UUID), batch.Steps[0].Step, batch.Steps[1].Step)
 }
 
-func batchOutcomes(b *bed) {
-	had, gone, going := b.started("had"), b.started("gone"), b.started("going")
+func batchOutcomes(b *fixture) {
+	had, gone, going := b.commitRunningRun("had"), b.commitRunningRun("gone"), b.commitRunningRun("going")
 	recorded := b.completed(going.UUID, epochAt(1), "recorded")
 	b.commitStep(recorded, false)
-	b.commitRun(b.finish(gone.UUID, epochAt(1)))
+	b.commitOwnershipEnd(b.newCompletion(gone.UUID, epochAt(1)))
 	second := recorded
 	second.Attempt = 2
-	fresh, newcomer := b.running("had"), b.running("new")
-	late, mine := b.finish(gone.UUID, epochAt(1)), b.finish(had.UUID, epochAt(1))
+	fresh, newcomer := b.newRunningRun("had"), b.newRunningRun("new")
+	late, mine := b.newCompletion(gone.UUID, epochAt(1)), b.newCompletion(had.UUID, epochAt(1))
 	late.Status = store.Failed
 	batch := &store.Batch{
 		Starts: []*store.StartWrite{{Run: fresh}, {Run: newcomer}},
@@ -72,8 +72,8 @@ func batchOutcomes(b *bed) {
 
 // batchBadValue commits texts that the database may be unable to hold. The store either refuses the
 // batch and writes nothing of it, or writes all of it and keeps the text bytewise.
-func batchBadValue(b *bed) {
-	had := b.started("had")
+func batchBadValue(b *fixture) {
+	had := b.commitRunningRun("had")
 	for _, bad := range []string{"a\x00b", "\x00", "\xff", "caf\xc3", "\xed\xa0\x80"} {
 		for place, spoil := range map[string]func(*store.Batch){
 			"a step's name":    func(c *store.Batch) { c.Steps[1].Step.Name = bad },
@@ -84,28 +84,28 @@ func batchBadValue(b *bed) {
 			"a trace":          func(c *store.Batch) { c.Starts[1].Run.Trace = bad },
 			"a pause's reason": func(c *store.Batch) { c.OwnershipEnds[0].Reason = bad },
 		} {
-			batch := b.neighbours(had)
+			batch := b.validBatch(had)
 			spoil(batch)
-			err := b.s.Commit(b.ctx, batch)
+			err := b.store.Commit(b.ctx, batch)
 			if err != nil && !errors.Is(err, store.ErrBadData) {
 				b.Errorf("%q as %s: got %v, want ErrBadData or success", bad, place, err)
 			}
-			b.wantAllOrNothing(short(bad)+" as "+place, batch, err == nil)
+			b.wantAllOrNothing(quoteName(bad)+" as "+place, batch, err == nil)
 		}
 	}
-	batch := b.neighbours(had)
+	batch := b.validBatch(had)
 	b.commit(batch) // the failed batches left nothing behind
 	b.wantAllOrNothing("a good batch", batch, true)
 }
 
-// neighbours returns a valid batch of starts, steps and a pause. The caller makes one of its items
+// validBatch returns a valid batch of starts, steps and a pause. The caller makes one of its items
 // bad.
-func (b *bed) neighbours(had store.Run) *store.Batch {
-	paused := b.started("")
-	pending := b.pending("", b.now)
+func (b *fixture) validBatch(had store.Run) *store.Batch {
+	paused := b.commitRunningRun("")
+	pending := b.newPendingRun("", b.now)
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
-		Starts:        []*store.StartWrite{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
+		Starts:        []*store.StartWrite{{Run: b.newRunningRun("")}, {Run: pending}, {Run: b.newRunningRun("")}},
 		OwnershipEnds: []*store.OwnershipEnd{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
 	}
 	for range 3 {
@@ -114,12 +114,12 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 	return batch
 }
 
-func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
+func (b *fixture) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 	b.Helper()
 	for _, w := range batch.Starts {
 		rows := b.get(w.Run.UUID.String())
 		if (rows[0] != nil) != all {
-			b.Errorf("%s: the start of %s is there: %v, want %v", what, short(w.Run.Name), rows[0] != nil, all)
+			b.Errorf("%s: the start of %s is there: %v, want %v", what, quoteName(w.Run.Name), rows[0] != nil, all)
 		} else if all {
 			wantRun(b, what, *rows[0], w.Run)
 		}
@@ -130,7 +130,7 @@ func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 	}
 	for _, w := range batch.Steps {
 		if there[w.Step.Name] != all {
-			b.Errorf("%s: the step %s is there: %v, want %v", what, short(w.Step.Name), there[w.Step.Name], all)
+			b.Errorf("%s: the step %s is there: %v, want %v", what, quoteName(w.Step.Name), there[w.Step.Name], all)
 		}
 	}
 	for _, w := range batch.OwnershipEnds {

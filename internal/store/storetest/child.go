@@ -23,37 +23,37 @@ var children = []test{
 	{"a claim forgets what it was woken for", childClaimForgets},
 	{"a paused, new or ended parent stays so", childLeaves},
 	{"a fenced end wakes nobody", childFenced},
-	{"its end against its parent's park", func(b *bed) { raceChildEnd(b, b.s) }},
+	{"its end against its parent's park", func(b *fixture) { raceChildEnd(b, b.store) }},
 }
 
 // child returns a pending child of the run.
-func (b *bed) child(parent store.Run, name string) store.Run {
-	r := b.pending(name, b.now)
+func (b *fixture) child(parent store.Run, name string) store.Run {
+	r := b.newPendingRun(name, b.now)
 	r.UUID, r.Parent = store.NewChildUUID(parent.UUID), owner(parent.UUID)
 	r.Name = name
 	return r
 }
 
 // commitChild starts a child, as the owner of the parent at the given epoch.
-func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.StartWrite {
+func (b *fixture) commitChild(r store.Run, epoch store.Epoch) *store.StartWrite {
 	b.Helper()
 	w := &store.StartWrite{Run: r, ParentEpoch: epoch}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	return w
 }
 
-// begotten commits and returns a running child that this case's worker owns. The parent is at epoch
+// commitRunningChild commits and returns a running child that this case's worker owns. The parent is at epoch
 // 1.
-func (b *bed) begotten(parent store.Run, name string) store.Run {
+func (b *fixture) commitRunningChild(parent store.Run, name string) store.Run {
 	b.Helper()
-	r := b.running(name)
+	r := b.newRunningRun(name)
 	r.UUID, r.Parent, r.Name = store.NewChildUUID(parent.UUID), owner(parent.UUID), name
 	wantOutcome(b, "start of child "+name, b.commitChild(r, epochAt(1)).Outcome, store.Written)
 	return r
 }
 
-// left commits and returns a pending child that nobody has executed.
-func (b *bed) left(parent store.Run, name string) store.Run {
+// commitPendingChild commits and returns a pending child that nobody has executed.
+func (b *fixture) commitPendingChild(parent store.Run, name string) store.Run {
 	b.Helper()
 	r := b.child(parent, name)
 	wantOutcome(b, "start of child "+name, b.commitChild(r, epochAt(1)).Outcome, store.Written)
@@ -61,31 +61,31 @@ func (b *bed) left(parent store.Run, name string) store.Run {
 }
 
 // childEnd returns the write that completes a child and wakes its parent.
-func (b *bed) childEnd(r store.Run) store.OwnershipEnd {
-	w := b.finish(r.UUID, r.Epoch)
+func (b *fixture) childEnd(r store.Run) store.OwnershipEnd {
+	w := b.newCompletion(r.UUID, r.Epoch)
 	w.Parent = r.Parent
 	return w
 }
 
 // park returns the write that makes a run wait until wakeAt or, if that is zero, until something
 // else wakes it.
-func (b *bed) park(r store.Run, wakeAt time.Time) store.OwnershipEnd {
-	return store.OwnershipEnd{UUID: r.UUID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
+func (b *fixture) park(r store.Run, wakeAt time.Time) store.OwnershipEnd {
+	return store.OwnershipEnd{UUID: r.UUID, Now: b.afterStart(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
 }
 
-// awaited returns the parent's checkpoint for a child that has not ended.
-func (b *bed) awaited(parent, child store.Run) store.Step {
-	s := b.began(parent.UUID, parent.Epoch, 1, child.Name)
+// openChildStep returns the parent's checkpoint for a child that has not ended.
+func (b *fixture) openChildStep(parent, child store.Run) store.Step {
+	s := b.startedMarker(parent.UUID, parent.Epoch, 1, child.Name)
 	s.Kind, s.Output = store.KindChild, []byte(`"`+child.UUID.String()+`"`)
 	return s
 }
 
-func childWhole(b *bed) {
-	parent := b.started("parent")
+func childWhole(b *fixture) {
+	parent := b.commitRunningRun("parent")
 	for _, detached := range []bool{false, true} {
 		child := b.child(parent, fmt.Sprint("charge, detached: ", detached))
-		child.Detached, child.Version, child.Deadline = detached, "v1", b.in(time.Hour)
-		start, row := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
+		child.Detached, child.Version, child.Deadline = detached, "v1", b.afterStart(time.Hour)
+		start, row := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.openChildStep(parent, child)}
 		for _, when := range []string{"first", "replayed"} {
 			b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{row}})
 			wantOutcome(b, "the child, "+when, start.Outcome, store.Written)
@@ -100,14 +100,14 @@ func childWhole(b *bed) {
 	wantRun(b, "the parent", b.row(parent.UUID), parent)
 }
 
-func childGuarded(b *bed) {
+func childGuarded(b *fixture) {
 	missing, _ := store.NewRootIdentity("")
 	refuse := func(what string, parent store.Run, epoch store.Epoch, want store.RunState) {
 		b.Helper()
 		child := b.child(parent, "charge")
 		for tagged, tags := range map[string][]store.Tag{"": nil, ", tagged": {{Key: "team", Value: "red"}}} {
 			w := &store.StartWrite{Run: child, ParentEpoch: epoch, Tags: tags}
-			bystander := &store.StartWrite{Run: b.pending("", b.in(1000*time.Hour))}
+			bystander := &store.StartWrite{Run: b.newPendingRun("", b.afterStart(1000*time.Hour))}
 			b.commit(&store.Batch{Starts: []*store.StartWrite{w, bystander}})
 			wantOutcome(b, what+tagged, w.Outcome, store.Fenced)
 			wantState(b, what+tagged, w.RunState, want)
@@ -119,38 +119,38 @@ func childGuarded(b *bed) {
 	}
 	refuse("no parent", store.Run{UUID: missing}, epochAt(1), store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		r := b.started("")
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
-		refuse("a parent that is "+status.String(), r, epochAt(1), leftState(status))
+		r := b.commitRunningRun("")
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		refuse("a parent that is "+status.String(), r, epochAt(1), releasedRunState(status))
 	}
-	r := b.queued("", b.now)
+	r := b.commitPendingRun("", b.now)
 	b.claimOne(b.query(b.now), r.UUID)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID)
 	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
 		refuse(fmt.Sprintf("epoch %s of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 	}
 	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
-		r := b.started("")
-		b.ordered(verb, r.UUID)
+		r := b.commitRunningRun("")
+		b.controlExistingRuns(verb, r.UUID)
 		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, epochAt(1), store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})
 	}
-	paused := b.started("")
-	b.ordered(store.VerbPause, paused.UUID)
-	b.ordered(store.VerbResume, paused.UUID)
+	paused := b.commitRunningRun("")
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	b.controlExistingRuns(store.VerbResume, paused.UUID)
 	wantOutcome(b, "a parent that was resumed", b.commitChild(b.child(paused, "charge"), epochAt(1)).Outcome, store.Written)
 }
 
 // childKeptOut checks that a requested pause or cancel fences the start of a child, and no other
 // checkpoint.
-func childKeptOut(b *bed) {
-	for verb, bit := range asked {
-		parent := b.started("")
-		before := b.left(parent, "before")
-		noted := b.commitStep(b.awaited(parent, before), false)
-		b.ordered(verb, parent.UUID)
+func childKeptOut(b *fixture) {
+	for verb, bit := range bitsSetByVerb {
+		parent := b.commitRunningRun("")
+		before := b.commitPendingChild(parent, "before")
+		noted := b.commitStep(b.openChildStep(parent, before), false)
+		b.controlExistingRuns(verb, parent.UUID)
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit}
 		child := b.child(parent, "charge")
-		start, row := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
+		start, row := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.openChildStep(parent, child)}
 		step := &store.StepWrite{Step: b.completed(parent.UUID, epochAt(1), "step")}
 		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step, row}})
 		wantOutcome(b, "the child", start.Outcome, store.Fenced)
@@ -160,19 +160,19 @@ func childKeptOut(b *bed) {
 		wantOutcome(b, "a step beside it", step.Outcome, store.Written)
 		wantOutcome(b, "an earlier child's row, replayed", b.commitStep(noted.Step, false).Outcome, store.Written)
 		end := noted.Step
-		end.Status, end.Output, end.EndedAt = store.StepCompleted, []byte(`"done"`), b.in(time.Second)
+		end.Status, end.Output, end.EndedAt = store.StepCompleted, []byte(`"done"`), b.afterStart(time.Second)
 		wantOutcome(b, "an earlier child's end", b.commitStep(end, true).Outcome, store.Written)
 		wantSteps(b, "history", b.history(parent.UUID), end, step.Step)
 	}
 }
 
-func childAdopts(b *bed) {
-	parent := b.queued("parent", b.now)
+func childAdopts(b *fixture) {
+	parent := b.commitPendingRun("parent", b.now)
 	b.claimOne(b.query(b.now), parent.UUID)
 	first := b.child(parent, "charge")
-	first.WakeAt = b.in(100 * time.Hour)
+	first.WakeAt = b.afterStart(100 * time.Hour)
 	wantOutcome(b, "the first", b.commitChild(first, epochAt(1)).Outcome, store.Written)
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), parent.UUID)
 	again := b.commitChild(b.child(parent, "charge"), epochAt(2))
 	wantOutcome(b, "the next owner's", again.Outcome, store.Adopted)
 	if again.Existing == nil {
@@ -182,11 +182,11 @@ func childAdopts(b *bed) {
 	wantOutcome(b, "the superseded owner's", b.commitChild(b.child(parent, "charge"), epochAt(1)).Outcome, store.Fenced)
 }
 
-func childReplay(b *bed) {
-	parent := b.queued("parent", b.now)
+func childReplay(b *fixture) {
+	parent := b.commitPendingRun("parent", b.now)
 	b.claimOne(b.query(b.now), parent.UUID)
 	parent.Epoch = epochAt(1)
-	child := b.running("charge")
+	child := b.newRunningRun("charge")
 	child.UUID, child.Parent = store.NewChildUUID(parent.UUID), owner(parent.UUID)
 	start := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
@@ -200,81 +200,81 @@ func childReplay(b *bed) {
 	}
 	again("first")
 	again("replayed")
-	b.ordered(store.VerbPause, parent.UUID)
+	b.controlExistingRuns(store.VerbPause, parent.UUID)
 	again("replayed after its parent was asked to pause")
-	b.ordered(store.VerbResume, parent.UUID)
-	b.commitRun(b.childEnd(child))
+	b.controlExistingRuns(store.VerbResume, parent.UUID)
+	b.commitOwnershipEnd(b.childEnd(child))
 	again("replayed after the child's end")
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), parent.UUID)
 	again("replayed in the next epoch")
-	b.commitRun(b.finish(parent.UUID, epochAt(2)))
+	b.commitOwnershipEnd(b.newCompletion(parent.UUID, epochAt(2)))
 	again("replayed after its parent's end")
 }
 
-func childWakes(b *bed) {
+func childWakes(b *fixture) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
-			parent := b.started("")
-			child := b.begotten(parent, "charge")
-			b.commitRun(b.park(parent, wakeAt))
-			if got := b.claim(b.query(b.in(4 * time.Hour))); len(got.Runs) != 1 || got.Runs[0].Run.UUID != child.UUID {
-				b.Fatalf("before its end: claimed %v, want the child alone, whose lease is over", ids(got.Runs))
+		for _, wakeAt := range []time.Time{{}, b.afterStart(5 * time.Hour)} {
+			parent := b.commitRunningRun("")
+			child := b.commitRunningChild(parent, "charge")
+			b.commitOwnershipEnd(b.park(parent, wakeAt))
+			if got := b.claim(b.query(b.afterStart(4 * time.Hour))); len(got.Runs) != 1 || got.Runs[0].Run.UUID != child.UUID {
+				b.Fatalf("before its end: claimed %v, want the child alone, whose lease is over", describeClaims(got.Runs))
 			}
 			end := b.childEnd(child)
-			end.Epoch, end.Status, end.Output, end.Now = epochAt(2), status, nil, b.in(4*time.Hour)
-			wantOutcome(b, "the end", b.commitRun(end).Outcome, store.Written)
+			end.Epoch, end.Status, end.Output, end.Now = epochAt(2), status, nil, b.afterStart(4*time.Hour)
+			wantOutcome(b, "the end", b.commitOwnershipEnd(end).Outcome, store.Written)
 			if got := b.row(parent.UUID); !got.WakeAt.Equal(end.Now) {
 				b.Errorf("a child has %s: its parent, waiting until %s, is %s and wakes at %s, want %s",
 					status, show(wakeAt), got.Status, show(got.WakeAt), show(end.Now))
 			}
 			b.claimOne(b.query(end.Now), parent.UUID)
-			b.commitRun(b.finish(parent.UUID, epochAt(2)))
+			b.commitOwnershipEnd(b.newCompletion(parent.UUID, epochAt(2)))
 		}
 	}
 }
 
-func childMarks(b *bed) {
-	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
-		parent := b.started("")
-		b.commitRun(b.childEnd(b.begotten(parent, "charge")))
+func childMarks(b *fixture) {
+	for _, wakeAt := range []time.Time{{}, b.afterStart(5 * time.Hour)} {
+		parent := b.commitRunningRun("")
+		b.commitOwnershipEnd(b.childEnd(b.commitRunningChild(parent, "charge")))
 		if got := b.row(parent.UUID); got.Status != store.Running || !got.WakeAt.Equal(parent.WakeAt) {
 			b.Errorf("the running parent: %s, wakes at %s, want its lease as it was", got.Status, show(got.WakeAt))
 		}
 		park := b.park(parent, wakeAt)
 		for _, when := range []string{"first", "replayed"} {
-			wantOutcome(b, "the park, "+when, b.commitRun(park).Outcome, store.Written)
+			wantOutcome(b, "the park, "+when, b.commitOwnershipEnd(park).Outcome, store.Written)
 			if got := b.row(parent.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(park.Now) {
 				b.Errorf("parked, %s: %s, wakes at %s, want waiting, at once: %s", when, got.Status, show(got.WakeAt), show(park.Now))
 			}
 		}
 		b.claimOne(b.query(park.Now), parent.UUID)
 		parent.Epoch = epochAt(2)
-		b.commitRun(b.park(parent, wakeAt))
+		b.commitOwnershipEnd(b.park(parent, wakeAt))
 		if got := b.row(parent.UUID); !got.WakeAt.Equal(wakeAt) {
 			b.Errorf("parked again: wakes at %s, want %s: it was woken before", show(got.WakeAt), show(wakeAt))
 		}
 	}
 }
 
-func childSeveral(b *bed) {
-	parent := b.started("parent")
-	one, two, three := b.begotten(parent, "one"), b.begotten(parent, "two"), b.begotten(parent, "three")
-	b.commitRun(b.park(parent, time.Time{}))
-	b.commitRun(b.childEnd(one))
-	b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
+func childSeveral(b *fixture) {
+	parent := b.commitRunningRun("parent")
+	one, two, three := b.commitRunningChild(parent, "one"), b.commitRunningChild(parent, "two"), b.commitRunningChild(parent, "three")
+	b.commitOwnershipEnd(b.park(parent, time.Time{}))
+	b.commitOwnershipEnd(b.childEnd(one))
+	b.claimOne(b.query(b.afterStart(time.Minute)), parent.UUID)
 	parent.Epoch = epochAt(2)
-	b.commitRun(b.park(parent, time.Time{}))
+	b.commitOwnershipEnd(b.park(parent, time.Time{}))
 	second, third := b.childEnd(two), b.childEnd(three)
 	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&second, &third}})
 	wantOutcome(b, "the second end", second.Outcome, store.Written)
 	wantOutcome(b, "the third end", third.Outcome, store.Written)
-	b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
+	b.claimOne(b.query(b.afterStart(time.Minute)), parent.UUID)
 }
 
-func childOneBatch(b *bed) {
+func childOneBatch(b *fixture) {
 	for _, first := range []string{"the end", "the park"} {
-		parent := b.started("")
-		child := b.begotten(parent, "charge")
+		parent := b.commitRunningRun("")
+		child := b.commitRunningChild(parent, "charge")
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
 		batch := &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end, &park}}
 		if first == "the park" {
@@ -283,11 +283,11 @@ func childOneBatch(b *bed) {
 		b.commit(batch)
 		wantOutcome(b, "the end", end.Outcome, store.Written)
 		wantOutcome(b, "the park", park.Outcome, store.Written)
-		b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
-		b.commitRun(b.finish(parent.UUID, epochAt(2)))
+		b.claimOne(b.query(b.afterStart(time.Minute)), parent.UUID)
+		b.commitOwnershipEnd(b.newCompletion(parent.UUID, epochAt(2)))
 	}
-	parent := b.started("")
-	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.UUID, epochAt(1))
+	parent := b.commitRunningRun("")
+	last, all := b.childEnd(b.commitRunningChild(parent, "charge")), b.newCompletion(parent.UUID, epochAt(1))
 	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&all, &last}})
 	wantOutcome(b, "both end: the child", last.Outcome, store.Written)
 	wantOutcome(b, "both end: the parent", all.Outcome, store.Written)
@@ -296,57 +296,60 @@ func childOneBatch(b *bed) {
 	}
 }
 
-func childClaimForgets(b *bed) {
-	parent := b.started("parent")
-	b.commitRun(b.childEnd(b.begotten(parent, "charge")))
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.UUID) // the parent's lease has expired; the claimed history shows that the child has ended
+func childClaimForgets(b *fixture) {
+	parent := b.commitRunningRun("parent")
+	b.commitOwnershipEnd(b.childEnd(b.commitRunningChild(parent, "charge")))
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), parent.UUID) // the parent's lease has expired; the claimed history shows that the child has ended
 	parent.Epoch = epochAt(2)
-	b.commitRun(b.park(parent, b.in(50*time.Hour)))
-	if got := b.row(parent.UUID); !got.WakeAt.Equal(b.in(50 * time.Hour)) {
+	b.commitOwnershipEnd(b.park(parent, b.afterStart(50*time.Hour)))
+	if got := b.row(parent.UUID); !got.WakeAt.Equal(b.afterStart(50 * time.Hour)) {
 		b.Errorf("parked: wakes at %s, want as given: what woke it came before the claim", show(got.WakeAt))
 	}
 }
 
-func childLeaves(b *bed) {
+func childLeaves(b *fixture) {
 	for what, leave := range map[string]func(parent store.Run){
-		"paused":    func(p store.Run) { b.commitRun(b.park(p, time.Time{})); b.ordered(store.VerbPause, p.UUID) },
-		"completed": func(p store.Run) { b.commitRun(b.finish(p.UUID, epochAt(1))) },
+		"paused": func(p store.Run) {
+			b.commitOwnershipEnd(b.park(p, time.Time{}))
+			b.controlExistingRuns(store.VerbPause, p.UUID)
+		},
+		"completed": func(p store.Run) { b.commitOwnershipEnd(b.newCompletion(p.UUID, epochAt(1))) },
 		"pending": func(p store.Run) {
-			b.commitRun(store.OwnershipEnd{UUID: p.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
+			b.commitOwnershipEnd(store.OwnershipEnd{UUID: p.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.afterStart(90 * time.Hour)})
 		},
 	} {
-		parent := b.started("")
-		child := b.begotten(parent, "charge")
+		parent := b.commitRunningRun("")
+		child := b.commitRunningChild(parent, "charge")
 		leave(parent)
 		before := b.row(parent.UUID)
-		wantOutcome(b, "the end of a child of a parent that is "+what, b.commitRun(b.childEnd(child)).Outcome, store.Written)
+		wantOutcome(b, "the end of a child of a parent that is "+what, b.commitOwnershipEnd(b.childEnd(child)).Outcome, store.Written)
 		wantRun(b, "the parent, "+what, b.row(parent.UUID), before)
 	}
-	orphan := b.started("orphan")
+	orphan := b.commitRunningRun("orphan")
 	end := b.childEnd(orphan)
 	end.Parent = owner(uuid.New())
-	wantOutcome(b, "the end of a child whose parent was removed", b.commitRun(end).Outcome, store.Written)
+	wantOutcome(b, "the end of a child whose parent was removed", b.commitOwnershipEnd(end).Outcome, store.Written)
 }
 
-func childFenced(b *bed) {
-	parent := b.started("parent")
-	child := b.left(parent, "charge")
+func childFenced(b *fixture) {
+	parent := b.commitRunningRun("parent")
+	child := b.commitPendingChild(parent, "charge")
 	b.claimOne(b.query(b.now), child.UUID)
-	b.commitRun(b.park(parent, time.Time{}))
+	b.commitOwnershipEnd(b.park(parent, time.Time{}))
 	before := b.row(parent.UUID)
-	b.claimOne(b.query(b.in(2*time.Hour)), child.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), child.UUID)
 	child.Epoch = epochAt(1)
-	wantOutcome(b, "the end by a superseded owner", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
+	wantOutcome(b, "the end by a superseded owner", b.commitOwnershipEnd(b.childEnd(child)).Outcome, store.Fenced)
 	wantRun(b, "the parent", b.row(parent.UUID), before)
 }
 
 // raceChildEnd parks a parent while its child ends. Whichever is first, the parent is claimable
 // afterwards.
-func raceChildEnd(b *bed, s store.Store) {
+func raceChildEnd(b *fixture, s store.Store) {
 	other := b.through(s)
 	for range testsize.Of(60, 20) {
-		parent := b.started("")
-		child := b.begotten(parent, "charge")
+		parent := b.commitRunningRun("")
+		child := b.commitRunningChild(parent, "charge")
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
@@ -356,7 +359,7 @@ func raceChildEnd(b *bed, s store.Store) {
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		wantOutcome(b, "the end", end.Outcome, store.Written)
-		b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
-		b.commitRun(b.finish(parent.UUID, epochAt(2)))
+		b.claimOne(b.query(b.afterStart(time.Minute)), parent.UUID)
+		b.commitOwnershipEnd(b.newCompletion(parent.UUID, epochAt(2)))
 	}
 }

@@ -29,9 +29,9 @@ var claims = []test{
 	{"a claim forgets why the run was given back", claimReason},
 }
 
-func claimWhole(b *bed) {
-	r := b.running("order-42")
-	r.Version, r.Trace, r.Deadline = "v1", "trace", b.in(24*time.Hour)
+func claimWhole(b *fixture) {
+	r := b.newRunningRun("order-42")
+	r.Version, r.Trace, r.Deadline = "v1", "trace", b.afterStart(24*time.Hour)
 	b.commitStart(r)
 	var history []store.Step
 	for _, name := range []string{"é", "b", "a b", "a", "B", "a0", "A"} {
@@ -42,8 +42,8 @@ func claimWhole(b *bed) {
 		history = append(history, s)
 		b.commitStep(s, false)
 	}
-	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)})
-	q := b.query(b.in(time.Minute))
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.afterStart(time.Minute)})
+	q := b.query(b.afterStart(time.Minute))
 	got := b.claimOne(q, r.UUID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
 	wantRun(b, "the run claimed", got.Run, r)
@@ -53,26 +53,26 @@ func claimWhole(b *bed) {
 	wantOutcome(b, "a step of the new owner", b.commitStep(b.completed(r.UUID, epochAt(2), "next"), false).Outcome, store.Written)
 }
 
-func claimDue(b *bed) {
-	b.queued("later", b.now.Add(time.Microsecond))
-	first := b.queued("now", b.now)
+func claimDue(b *fixture) {
+	b.commitPendingRun("later", b.now.Add(time.Microsecond))
+	first := b.commitPendingRun("now", b.now)
 	q := b.query(b.now)
 	got := b.claimOne(q, first.UUID)
 	first.Status, first.Epoch, first.Owner, first.WakeAt, first.StartedAt = store.Running, epochAt(1), owner(q.Worker), q.LeaseUntil, b.now
 	wantRun(b, "the run claimed, started at its first claim", got.Run, first)
 	wantSteps(b, "its history", got.History)
 	if again := b.claim(b.query(b.now)); len(again.Runs) != 0 {
-		b.Errorf("claimed again: %v", ids(again.Runs))
+		b.Errorf("claimed again: %v", describeClaims(again.Runs))
 	}
 }
 
-func claimOldest(b *bed) {
+func claimOldest(b *fixture) {
 	var all []store.Run
 	for _, i := range []int{7, 2, 9, 0, 5, 1, 8, 3, 6, 4} {
-		all = append(all, b.queued(fmt.Sprint("order-", i), b.in(time.Duration(i)*time.Second)))
+		all = append(all, b.commitPendingRun(fmt.Sprint("order-", i), b.afterStart(time.Duration(i)*time.Second)))
 	}
 	slices.SortFunc(all, func(l, r store.Run) int { return l.WakeAt.Compare(r.WakeAt) })
-	q := b.query(b.in(time.Minute))
+	q := b.query(b.afterStart(time.Minute))
 	for q.Limit = 1; len(all) > 0; q.Limit++ {
 		n := min(q.Limit, len(all))
 		got := b.claim(q)
@@ -87,17 +87,17 @@ func claimOldest(b *bed) {
 			delete(want, c.Run.UUID)
 		}
 		if len(got.Runs) != n || len(want) != 0 {
-			b.Fatalf("limit %d: got %v, want %d, with %v", q.Limit, ids(got.Runs), n, want)
+			b.Fatalf("limit %d: got %v, want %d, with %v", q.Limit, describeClaims(got.Runs), n, want)
 		}
 		all = all[n:]
 	}
 }
 
 // inLane commits and returns a pending run of a queue, workflow and priority. Its name begins with these.
-func (b *bed) inLane(queue, workflow string, priority int16, wakeAt time.Time) store.Run {
+func (b *fixture) inLane(queue, workflow string, priority int16, wakeAt time.Time) store.Run {
 	b.Helper()
 	id, name := store.NewRootIdentity(fmt.Sprintf("%s%s%+d %s", queue, workflow, priority, uuid.New()))
-	r := b.pending("", wakeAt)
+	r := b.newPendingRun("", wakeAt)
 	r.UUID, r.Name, r.Queue, r.Workflow, r.Priority = id, name, queue, workflow, priority
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
 	return r
@@ -113,7 +113,7 @@ func lanesOf(runs []store.ClaimedRun) (lanes []string) {
 	return lanes
 }
 
-func claimServed(b *bed) {
+func claimServed(b *fixture) {
 	for _, queue := range []string{"a", "b", "c"} {
 		for _, workflow := range []string{"x", "y", "z"} {
 			b.inLane(queue, workflow, 0, b.now)
@@ -137,16 +137,16 @@ func claimServed(b *bed) {
 
 // claimAnyQueue checks that a run whose queue the code does not name any more is claimed, and is expired and
 // found like any other run.
-func claimAnyQueue(b *bed) {
+func claimAnyQueue(b *fixture) {
 	r := b.inLane("the queue of last year", "flow", 0, b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.UUID)
 	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}) {
 		b.Errorf("the leases of the claim: got %v, want the run's", got)
 	}
-	later := b.query(b.in(time.Minute))
-	later.LeaseUntil = b.in(24 * time.Hour)
-	if n := b.expire(later, q.Worker); n != 1 {
+	later := b.query(b.afterStart(time.Minute))
+	later.LeaseUntil = b.afterStart(24 * time.Hour)
+	if n := b.endLeases(later, q.Worker); n != 1 {
 		b.Errorf("expired %d runs, want 1", n)
 	}
 	if got := b.claimOne(later, r.UUID).Run; got.Epoch != epochAt(2) {
@@ -154,20 +154,20 @@ func claimAnyQueue(b *bed) {
 	}
 }
 
-func claimPriorities(b *bed) {
+func claimPriorities(b *fixture) {
 	batch := &store.Batch{}
 	for i := range 500 {
-		r := b.pending("", b.in(-time.Hour))
+		r := b.newPendingRun("", b.afterStart(-time.Hour))
 		r.Queue = fmt.Sprint("queue-", i%5)
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
 	b.commit(batch)
 	for priority := int16(-2); priority <= 2; priority++ {
-		b.inLane("p", "flow", priority, b.in(time.Duration(priority)*time.Second))
-		b.inLane("q", "flow", priority, b.in(-time.Minute))
+		b.inLane("p", "flow", priority, b.afterStart(time.Duration(priority)*time.Second))
+		b.inLane("q", "flow", priority, b.afterStart(-time.Minute))
 	}
-	b.inLane("not due", "flow", 2, b.in(time.Hour))
-	q := b.query(b.in(time.Minute))
+	b.inLane("not due", "flow", 2, b.afterStart(time.Hour))
+	q := b.query(b.afterStart(time.Minute))
 	q.Limit = 2
 	for _, want := range [][]string{{"pflow+2", "qflow+2"}, {"pflow+1", "qflow+1"}} {
 		if got := lanesOf(b.claim(q).Runs); !slices.Equal(got, want) {
@@ -188,7 +188,7 @@ func claimPriorities(b *bed) {
 	}
 }
 
-func claimNewPriority(b *bed) {
+func claimNewPriority(b *fixture) {
 	q := b.query(b.now)
 	q.Limit = 1
 	for priority := int16(-2); priority <= 2; priority++ {
@@ -203,15 +203,15 @@ func claimNewPriority(b *bed) {
 }
 
 // claimTurns checks that a lane with many due runs never starves another lane of its priority.
-func claimTurns(b *bed) {
+func claimTurns(b *fixture) {
 	batch := &store.Batch{}
 	for range 500 {
-		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.pending("", b.now)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.newPendingRun("", b.now)})
 	}
-	quiet := b.pending("quiet", b.in(time.Second)) // the quiet run is due later than the others
+	quiet := b.newPendingRun("quiet", b.afterStart(time.Second)) // the quiet run is due later than the others
 	quiet.Workflow = "quiet"
 	b.commit(&store.Batch{Starts: append(batch.Starts, &store.StartWrite{Run: quiet})})
-	q := b.query(b.in(time.Minute))
+	q := b.query(b.afterStart(time.Minute))
 	q.Filter, q.Limit = store.NewClaimFilter([]string{"flow", "quiet"}, nil), 5
 	for range 101 {
 		for _, c := range b.claim(q).Runs {
@@ -223,14 +223,14 @@ func claimTurns(b *bed) {
 	b.Error("501 runs were due, 505 claimed, and the one of the quiet workflow was not among them")
 }
 
-func claimExpired(b *bed) {
-	r := b.queued("", b.now)
+func claimExpired(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	first := b.query(b.now)
 	b.claimOne(first, r.UUID)
 	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
 	at := first.LeaseUntil
 	if early := b.claim(b.query(at.Add(-time.Microsecond))); len(early.Runs) != 0 {
-		b.Errorf("claimed a microsecond before the lease ended: %v", ids(early.Runs))
+		b.Errorf("claimed a microsecond before the lease ended: %v", describeClaims(early.Runs))
 	}
 	second := b.query(at)
 	got := b.claimOne(second, r.UUID)
@@ -238,10 +238,10 @@ func claimExpired(b *bed) {
 	wantRun(b, "the run taken over", got.Run, r)
 	wantSteps(b, "its history", got.History, b.completed(r.UUID, epochAt(1), "charge"))
 	wantOutcome(b, "a step of the old owner", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the old owner", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the old owner", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Fenced)
 }
 
-func claimNext(b *bed) {
+func claimNext(b *fixture) {
 	wantNext := func(what string, got, want time.Time) {
 		b.Helper()
 		if !got.Equal(want) {
@@ -249,40 +249,40 @@ func claimNext(b *bed) {
 		}
 	}
 	q := b.query(b.now)
-	q.LeaseUntil = b.in(100 * time.Hour)
+	q.LeaseUntil = b.afterStart(100 * time.Hour)
 	wantNext("nothing", b.claim(q).NextDue, time.Time{})
-	foreign := b.pending("foreign", b.in(time.Minute))
+	foreign := b.newPendingRun("foreign", b.afterStart(time.Minute))
 	foreign.Workflow = "other"
 	b.commitStart(foreign)
 	wantNext("only another workflow's", b.claim(q).NextDue, time.Time{})
-	b.queued("second", b.in(2*time.Hour))
-	first := b.queued("first", b.in(time.Hour))
+	b.commitPendingRun("second", b.afterStart(2*time.Hour))
+	first := b.commitPendingRun("first", b.afterStart(time.Hour))
 	wantNext("two ahead", b.claim(q).NextDue, first.WakeAt)
-	b.queued("due", b.now)
+	b.commitPendingRun("due", b.now)
 	got := b.claim(q)
 	if len(got.Runs) != 1 {
-		b.Fatalf("claimed %v, want the one due", ids(got.Runs))
+		b.Fatalf("claimed %v, want the one due", describeClaims(got.Runs))
 	}
 	wantNext("one due, two ahead", got.NextDue, first.WakeAt)
 	q.Filter = store.NewClaimFilter([]string{"flow", "other"}, nil)
 	wantNext("the other workflow too", b.claim(q).NextDue, foreign.WakeAt)
-	b.queued("due too", b.now)
-	b.queued("left for the limit", b.now)
+	b.commitPendingRun("due too", b.now)
+	b.commitPendingRun("left for the limit", b.now)
 	q.Limit = 1
 	wantNext("what is due and left for the limit is not ahead", b.claim(q).NextDue, foreign.WakeAt)
 }
 
-func claimHistories(b *bed) {
+func claimHistories(b *fixture) {
 	want := make(map[uuid.UUID][]store.Step)
 	for i := range 20 {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		for j := range i {
 			s := b.completed(r.UUID, epochAt(1), fmt.Sprintf("step-%02d", j))
 			s.Output = []byte(r.UUID.String())
 			want[r.UUID] = append(want[r.UUID], s)
 			b.commitStep(s, false)
 		}
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	}
 	got := b.claim(b.query(b.now))
 	if len(got.Runs) != 20 {
@@ -294,9 +294,9 @@ func claimHistories(b *bed) {
 }
 
 // Each claimed run has one of the owners, who gets at most as many runs as it occurs among them.
-func claimTogether(b *bed) {
+func claimTogether(b *fixture) {
 	for range 5 {
-		b.queued("", b.now)
+		b.commitPendingRun("", b.now)
 	}
 	one, two := uuid.New(), uuid.New()
 	q := b.query(b.now)
@@ -311,7 +311,7 @@ func claimTogether(b *bed) {
 	}
 	for id, want := range owned {
 		q.Worker = id
-		leases, err := b.s.LeasesOfClaim(b.ctx, q)
+		leases, err := b.store.LeasesOfClaim(b.ctx, q)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -324,19 +324,19 @@ func claimTogether(b *bed) {
 			b.Errorf("%s has leases of %v, want %v", id, got, want)
 		}
 	}
-	if n := b.expire(b.query(b.now), one); n != 2 {
+	if n := b.endLeases(b.query(b.now), one); n != 2 {
 		b.Errorf("the leases of %d runs were ended, want those of %s", n, one)
 	}
 	q.Owners, q.Limit = []uuid.UUID{two, two, two, two, two, one}, 6
 	if got := b.claim(q).Runs; len(got) != 4 || slices.ContainsFunc(got, func(c store.ClaimedRun) bool { return c.Run.Owner.UUID != two && c.Run.Owner.UUID != one }) {
-		b.Errorf("claimed %v, want the other two and those of %s", ids(got), one)
+		b.Errorf("claimed %v, want the other two and those of %s", describeClaims(got), one)
 	}
 }
 
 func compareUUIDs(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) }
 
-func claimNothing(b *bed) {
-	b.queued("", b.now)
+func claimNothing(b *fixture) {
+	b.commitPendingRun("", b.now)
 	for name, change := range map[string]func(*store.ClaimQuery){
 		"nothing served":   func(q *store.ClaimQuery) { q.Filter = nil },
 		"no workflow":      func(q *store.ClaimQuery) { q.Filter = store.NewClaimFilter(nil, []string{"queue"}) },
@@ -347,14 +347,14 @@ func claimNothing(b *bed) {
 		q := b.query(b.now)
 		change(&q)
 		if got := b.claim(q); len(got.Runs) != 0 {
-			b.Errorf("%s: claimed %v", name, ids(got.Runs))
+			b.Errorf("%s: claimed %v", name, describeClaims(got.Runs))
 		}
 	}
 }
 
-func claimReason(b *bed) {
-	r := b.started("")
-	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
+func claimReason(b *fixture) {
+	r := b.commitRunningRun("")
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
 	if got := b.row(r.UUID).Reason; got != "put off" {
 		b.Errorf("reason given back with: got %q, want %q", got, "put off")
 	}

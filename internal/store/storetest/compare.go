@@ -38,7 +38,7 @@ func wantState(t testing.TB, what string, got, want store.RunState) {
 func wantSteps(t testing.TB, what string, got []store.Step, want ...store.Step) {
 	t.Helper()
 	for i := range min(len(got), len(want)) {
-		wantFields(t, fmt.Sprintf("%s: checkpoint %d, %s", what, i, short(want[i].Name)), got[i], want[i])
+		wantFields(t, fmt.Sprintf("%s: checkpoint %d, %s", what, i, quoteName(want[i].Name)), got[i], want[i])
 	}
 	if len(got) != len(want) {
 		t.Errorf("%s: got %d checkpoints, want %d", what, len(got), len(want))
@@ -88,7 +88,7 @@ func show(v any) string {
 		}
 		return fmt.Sprintf("%d bytes %.80q", len(v), v)
 	case string:
-		return short(v)
+		return quoteName(v)
 	case time.Time:
 		if v.IsZero() {
 			return "no time"
@@ -103,15 +103,15 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// short quotes a name. It cuts a name of more than 80 bytes after its first 40.
-func short(name string) string {
+// quoteName quotes a name. It cuts a name of more than 80 bytes after its first 40.
+func quoteName(name string) string {
 	if len(name) > 80 {
 		return fmt.Sprintf("%q... (%d bytes)", name[:40], len(name))
 	}
 	return fmt.Sprintf("%q", name)
 }
 
-func ids(claimed []store.ClaimedRun) []string {
+func describeClaims(claimed []store.ClaimedRun) []string {
 	all := make([]string, len(claimed))
 	for i, c := range claimed {
 		all[i] = fmt.Sprintf("%s (%s)", c.Run.Name, c.Run.Status)

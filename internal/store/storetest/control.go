@@ -26,18 +26,18 @@ var controls = []test{
 	{"a renewal extends what is asked to leave", controlRenew},
 }
 
-// asked contains, for each verb, the control bits that the verb sets on a run that it names.
-var asked = map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested}
+// bitsSetByVerb contains, for each verb, the control bits that the verb sets on a run that it names.
+var bitsSetByVerb = map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested}
 
-func controlStep(b *bed) {
-	for verb, bit := range asked {
-		r := b.started("")
-		b.commitStep(b.began(r.UUID, epochAt(1), 1, "begun"), false)
+func controlStep(b *fixture) {
+	for verb, bit := range bitsSetByVerb {
+		r := b.commitRunningRun("")
+		b.commitStep(b.startedMarker(r.UUID, epochAt(1), 1, "begun"), false)
 		recorded := b.completed(r.UUID, epochAt(1), "recorded")
 		wantState(b, "nothing asked", b.commitStep(recorded, false).RunState, store.RunState{})
-		b.ordered(verb, r.UUID)
+		b.controlExistingRuns(verb, r.UUID)
 		for i, s := range []store.Step{
-			b.completed(r.UUID, epochAt(1), "begun"), b.completed(r.UUID, epochAt(1), "new"), b.began(r.UUID, epochAt(1), 1, "marker"), b.backoff(r.UUID, epochAt(1), 1, "backoff"),
+			b.completed(r.UUID, epochAt(1), "begun"), b.completed(r.UUID, epochAt(1), "new"), b.startedMarker(r.UUID, epochAt(1), 1, "marker"), b.backoff(r.UUID, epochAt(1), 1, "backoff"),
 		} {
 			what := fmt.Sprintf("verb %d, %s", verb, s.Name)
 			w := b.commitStep(s, i == 0)
@@ -52,7 +52,7 @@ func controlStep(b *bed) {
 		wantRecorded(b, "a second writer", w.Recorded, recorded)
 		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.UUID, epochAt(2), "late"), false).Outcome, store.Fenced)
 		batch := &store.Batch{}
-		bystander := b.started("")
+		bystander := b.commitRunningRun("")
 		for i := range 20 {
 			of := []uuid.UUID{r.UUID, bystander.UUID}[i%2]
 			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(of, epochAt(1), fmt.Sprint("many-", i))})
@@ -67,14 +67,14 @@ func controlStep(b *bed) {
 	}
 }
 
-func controlFinish(b *bed) {
-	r := b.started("")
-	b.ordered(store.VerbCancel, r.UUID)
+func controlFinish(b *fixture) {
+	r := b.commitRunningRun("")
+	b.controlExistingRuns(store.VerbCancel, r.UUID)
 	before := b.row(r.UUID)
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Expired} {
-		w := b.finish(r.UUID, epochAt(1))
+		w := b.newCompletion(r.UUID, epochAt(1))
 		w.Status = status
-		got := b.commitRun(w)
+		got := b.commitOwnershipEnd(w)
 		wantOutcome(b, status.String(), got.Outcome, store.Fenced)
 		wantState(b, status.String(), got.RunState, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested})
 	}
@@ -82,31 +82,31 @@ func controlFinish(b *bed) {
 	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.UUID, epochAt(1), "undo"), false).Outcome, store.Written)
 	end := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
 	for _, when := range []string{"first", "replayed"} {
-		wantOutcome(b, "cancelled, "+when, b.commitRun(end).Outcome, store.Written)
+		wantOutcome(b, "cancelled, "+when, b.commitOwnershipEnd(end).Outcome, store.Written)
 	}
 	want := before
 	want.Status, want.Owner, want.WakeAt, want.Error, want.EndedAt = store.Cancelled, uuid.NullUUID{}, time.Time{}, end.Error, end.EndedAt
 	got := b.row(r.UUID)
 	want.Reason = got.Reason
 	wantRun(b, "the run, cancelled", got, want)
-	child := b.begotten(b.started(""), "charge")
+	child := b.commitRunningChild(b.commitRunningRun(""), "charge")
 	parent := child.Parent.UUID
-	b.commitRun(b.park(store.Run{UUID: parent, Epoch: epochAt(1)}, time.Time{}))
-	b.ordered(store.VerbCancel, child.UUID)
-	wantOutcome(b, "a child's end", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
+	b.commitOwnershipEnd(b.park(store.Run{UUID: parent, Epoch: epochAt(1)}, time.Time{}))
+	b.controlExistingRuns(store.VerbCancel, child.UUID)
+	wantOutcome(b, "a child's end", b.commitOwnershipEnd(b.childEnd(child)).Outcome, store.Fenced)
 	if got := b.row(parent); got.Status != store.Waiting || !got.WakeAt.IsZero() {
 		b.Errorf("a fenced end woke the parent: %s, wakes at %s", got.Status, show(got.WakeAt))
 	}
 }
 
-func controlPausedEnd(b *bed) {
+func controlPausedEnd(b *fixture) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		r := b.started("")
-		b.ordered(store.VerbPause, r.UUID)
-		w := b.finish(r.UUID, epochAt(1))
+		r := b.commitRunningRun("")
+		b.controlExistingRuns(store.VerbPause, r.UUID)
+		w := b.newCompletion(r.UUID, epochAt(1))
 		w.Status = status
 		for _, when := range []string{"first", "replayed"} {
-			wantOutcome(b, status.String()+", "+when, b.commitRun(w).Outcome, store.Written)
+			wantOutcome(b, status.String()+", "+when, b.commitOwnershipEnd(w).Outcome, store.Written)
 		}
 		if got := b.row(r.UUID); got.Status != status || got.Owner.Valid || !got.WakeAt.IsZero() {
 			b.Errorf("got %s, owner %s, wake %s, want %s without either", got.Status, show(got.Owner), show(got.WakeAt), status)
@@ -114,71 +114,71 @@ func controlPausedEnd(b *bed) {
 	}
 }
 
-func controlPark(b *bed) {
+func controlPark(b *fixture) {
 	for _, w := range []store.OwnershipEnd{
-		{Status: store.Waiting, WakeAt: b.in(time.Minute)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.now},
+		{Status: store.Waiting, WakeAt: b.afterStart(time.Minute)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.now},
 	} {
-		r := b.started("")
-		child := b.begotten(r, "charge")
-		b.ordered(store.VerbPause, r.UUID)
-		b.sent(r.UUID, "paid", 0) // a wake-up does not undo the pause
+		r := b.commitRunningRun("")
+		child := b.commitRunningChild(r, "charge")
+		b.controlExistingRuns(store.VerbPause, r.UUID)
+		b.commitNewSignal(r.UUID, "paid", 0) // a wake-up does not undo the pause
 		for id, bits := range map[uuid.UUID]store.ControlBits{r.UUID: store.PausedItself, child.UUID: store.PausedByAncestor} {
 			want := b.row(id)
 			w.UUID, w.Epoch = id, epochAt(1)
-			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
+			wantOutcome(b, w.Status.String(), b.commitOwnershipEnd(w).Outcome, store.Written)
 			want.Status, want.Control, want.Owner, want.WakeAt = store.Paused, bits, uuid.NullUUID{}, time.Time{}
 			wantRun(b, w.Status.String()+" when asked to pause", b.row(id), want)
 		}
 	}
-	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
-		b.Errorf("paused: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.NextDue))
+	if got := b.claim(b.query(b.afterStart(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
+		b.Errorf("paused: claimed %v, next %s, want nothing, ever", describeClaims(got.Runs), show(got.NextDue))
 	}
 }
 
-func controlCancelledPark(b *bed) {
+func controlCancelledPark(b *fixture) {
 	for _, w := range []store.OwnershipEnd{
-		{Status: store.Waiting, WakeAt: b.in(90 * time.Hour)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.in(time.Second)},
+		{Status: store.Waiting, WakeAt: b.afterStart(90 * time.Hour)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.afterStart(time.Second)},
 	} {
 		for _, paused := range []bool{false, true} {
-			r := b.started("")
+			r := b.commitRunningRun("")
 			if paused {
-				b.ordered(store.VerbPause, r.UUID)
+				b.controlExistingRuns(store.VerbPause, r.UUID)
 			}
-			b.ordered(store.VerbCancel, r.UUID)
-			w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.in(time.Second)
-			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
+			b.controlExistingRuns(store.VerbCancel, r.UUID)
+			w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.afterStart(time.Second)
+			wantOutcome(b, w.Status.String(), b.commitOwnershipEnd(w).Outcome, store.Written)
 			got := b.row(r.UUID)
 			if got.Status != store.Pending || got.Control != store.CancelRequested || got.Owner.Valid || !got.WakeAt.Equal(w.Now) {
 				b.Errorf("%s when to be cancelled: got %s with %d, owner %s, wake %s, want pending with %d, NULL, %s",
 					w.Status, got.Status, got.Control, show(got.Owner), show(got.WakeAt), store.CancelRequested, show(w.Now))
 			}
-			b.commitRun(w) // the outcome of the repeated write does not matter
+			b.commitOwnershipEnd(w) // the outcome of the repeated write does not matter
 			wantRun(b, w.Status.String()+", replayed", b.row(r.UUID), got)
 			claimed := b.claimOne(b.query(w.Now), r.UUID).Run
 			if claimed.Control != store.CancelRequested || claimed.Epoch != epochAt(2) {
 				b.Errorf("claimed with %d at epoch %s, want %d at 2", claimed.Control, claimed.Epoch, store.CancelRequested)
 			}
-			wantOutcome(b, "its end", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
+			wantOutcome(b, "its end", b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 		}
 	}
 }
 
-func controlResumedPark(b *bed) {
-	r := b.started("")
-	b.ordered(store.VerbPause, r.UUID)
-	b.ordered(store.VerbResume, r.UUID)
-	park := b.park(r, b.in(time.Hour))
-	wantOutcome(b, "the park", b.commitRun(park).Outcome, store.Written)
+func controlResumedPark(b *fixture) {
+	r := b.commitRunningRun("")
+	b.controlExistingRuns(store.VerbPause, r.UUID)
+	b.controlExistingRuns(store.VerbResume, r.UUID)
+	park := b.park(r, b.afterStart(time.Hour))
+	wantOutcome(b, "the park", b.commitOwnershipEnd(park).Outcome, store.Written)
 	if got := b.row(r.UUID); got.Status != store.Waiting || got.Control != 0 || !got.WakeAt.Equal(park.WakeAt) && !got.WakeAt.Equal(park.Now) {
 		b.Errorf("got %s with %d, wake %s, want waiting without, as given", got.Status, got.Control, show(got.WakeAt))
 	}
 }
 
-func controlClaim(b *bed) {
-	r := b.started("")
+func controlClaim(b *fixture) {
+	r := b.commitRunningRun("")
 	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
-	b.commitRun(b.park(r, time.Time{}))
-	o := b.ordered(store.VerbCancel, r.UUID)
+	b.commitOwnershipEnd(b.park(r, time.Time{}))
+	o := b.controlExistingRuns(store.VerbCancel, r.UUID)
 	q := b.query(o.Now)
 	got := b.claimOne(q, r.UUID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
@@ -188,8 +188,8 @@ func controlClaim(b *bed) {
 	wantSteps(b, "its history", got.History, b.completed(r.UUID, epochAt(1), "charge"))
 }
 
-// wantSetAside checks that a claim pauses a run whose pause was requested and whose owner is gone.
-func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
+// wantPausedByClaim checks that a claim pauses a run whose pause was requested and whose owner is gone.
+func (b *fixture) wantPausedByClaim(q store.ClaimQuery, before store.Run) {
 	b.Helper()
 	for _, c := range b.claim(q).Runs { // the claim may return the run as paused
 		if c.Run.UUID == before.UUID && c.Run.Status != store.Paused {
@@ -199,62 +199,62 @@ func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
 	want, got := before, b.row(before.UUID)
 	want.Status, want.Owner, want.WakeAt, want.Crashes = store.Paused, uuid.NullUUID{}, time.Time{}, got.Crashes
 	wantRun(b, "its row", got, want)
-	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 {
-		b.Errorf("claimed when it was paused: %v", ids(got.Runs))
+	if got := b.claim(b.query(b.afterStart(1000 * time.Hour))); len(got.Runs) != 0 {
+		b.Errorf("claimed when it was paused: %v", describeClaims(got.Runs))
 	}
-	b.ordered(store.VerbResume, before.UUID)
-	if got := b.claimOne(b.query(b.in(time.Minute)), before.UUID).Run; got.Status != store.Running || got.Epoch != before.Epoch.Next(nonce) {
+	b.controlExistingRuns(store.VerbResume, before.UUID)
+	if got := b.claimOne(b.query(b.afterStart(time.Minute)), before.UUID).Run; got.Status != store.Running || got.Epoch != before.Epoch.Next(nonce) {
 		b.Errorf("resumed and claimed: %s at epoch %s, want running at %s", got.Status, got.Epoch, before.Epoch.Next(nonce))
 	}
 }
 
-func controlDead(b *bed) {
-	r := b.queued("", b.now)
+func controlDead(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.UUID)
-	b.ordered(store.VerbPause, r.UUID)
+	b.controlExistingRuns(store.VerbPause, r.UUID)
 	before := b.row(r.UUID)
 	if !before.WakeAt.Equal(q.LeaseUntil) {
 		b.Errorf("asked to pause, its lease ends at %s, want %s", show(before.WakeAt), show(q.LeaseUntil))
 	}
 	next := b.query(q.LeaseUntil)
 	next.MaxCrashes = 1 // the reason of the pause is the request, not the number of crashes
-	b.wantSetAside(next, before)
+	b.wantPausedByClaim(next, before)
 }
 
-func controlDeadChild(b *bed) {
-	parent := b.started("parent")
-	child := b.begotten(parent, "charge")
-	b.ordered(store.VerbPause, parent.UUID)
-	b.claim(b.query(b.in(2 * time.Hour)))
+func controlDeadChild(b *fixture) {
+	parent := b.commitRunningRun("parent")
+	child := b.commitRunningChild(parent, "charge")
+	b.controlExistingRuns(store.VerbPause, parent.UUID)
+	b.claim(b.query(b.afterStart(2 * time.Hour)))
 	b.wantBits("the parent", parent.UUID, store.Paused, store.PausedItself)
 	b.wantBits("the child", child.UUID, store.Paused, store.PausedByAncestor)
-	b.ordered(store.VerbResume, parent.UUID)
-	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 2 {
-		b.Errorf("resumed: claimed %v, want both", ids(got.Runs))
+	b.controlExistingRuns(store.VerbResume, parent.UUID)
+	if got := b.claim(b.query(b.afterStart(time.Minute))); len(got.Runs) != 2 {
+		b.Errorf("resumed: claimed %v, want both", describeClaims(got.Runs))
 	}
 }
 
-func controlExpired(b *bed) {
+func controlExpired(b *fixture) {
 	dead := uuid.New()
 	r := b.owned(dead, "dead's")
-	b.ordered(store.VerbPause, r.UUID)
+	b.controlExistingRuns(store.VerbPause, r.UUID)
 	q := b.query(b.now)
-	if n := b.expire(q, dead); n != 1 {
+	if n := b.endLeases(q, dead); n != 1 {
 		b.Errorf("freed %d runs, want 1", n)
 	}
-	b.wantSetAside(q, b.row(r.UUID))
+	b.wantPausedByClaim(q, b.row(r.UUID))
 }
 
-// crashed returns a run at epoch 1 that was paused because of its crashes. Unless the verb is zero,
+// commitPausedAfterCrash returns a run at epoch 1 that was paused because of its crashes. Unless the verb is zero,
 // the run was controlled with it before the crash.
-func (b *bed) crashed(verb store.Verb) store.Run {
+func (b *fixture) commitPausedAfterCrash(verb store.Verb) store.Run {
 	b.Helper()
-	r := b.queued("", b.now)
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.UUID)
 	if verb != 0 {
-		b.ordered(verb, r.UUID)
+		b.controlExistingRuns(verb, r.UUID)
 	}
 	q.Now, q.MaxCrashes = q.LeaseUntil, 1
 	if got := b.claimOne(q, r.UUID).Run; got.Status != store.Paused {
@@ -263,13 +263,13 @@ func (b *bed) crashed(verb store.Verb) store.Run {
 	return b.row(r.UUID)
 }
 
-func controlCrash(b *bed) {
-	r := b.crashed(0)
+func controlCrash(b *fixture) {
+	r := b.commitPausedAfterCrash(0)
 	if r.Control != store.PausedItself || r.Reason == "" || r.Crashes != 1 || r.PausedBy != "" {
 		b.Errorf("paused for its crashes with %d, %q, by %q, %d crashes, want %d, a reason, nobody, 1",
 			r.Control, r.Reason, r.PausedBy, r.Crashes, store.PausedItself)
 	}
-	o := b.ordered(store.VerbResume, r.UUID)
+	o := b.controlExistingRuns(store.VerbResume, r.UUID)
 	want := r
 	want.Status, want.Control, want.Crashes, want.Reason, want.WakeAt, want.PausedAt = store.Pending, 0, 0, "", o.Now, time.Time{}
 	wantRun(b, "resumed", b.row(r.UUID), want)
@@ -282,33 +282,33 @@ func controlCrash(b *bed) {
 
 // controlCrashCancelled checks that a run whose compensations crash is paused too. After it is
 // resumed, it continues to end.
-func controlCrashCancelled(b *bed) {
-	r := b.crashed(store.VerbCancel)
+func controlCrashCancelled(b *fixture) {
+	r := b.commitPausedAfterCrash(store.VerbCancel)
 	if r.Control != store.PausedItself|store.CancelRequested {
 		b.Errorf("paused for its crashes with %d, want %d", r.Control, store.PausedItself|store.CancelRequested)
 	}
-	b.ordered(store.VerbResume, r.UUID)
-	got := b.claimOne(b.query(b.in(time.Minute)), r.UUID).Run
+	b.controlExistingRuns(store.VerbResume, r.UUID)
+	got := b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID).Run
 	if got.Control != store.CancelRequested {
 		b.Errorf("resumed and claimed with %d, want %d", got.Control, store.CancelRequested)
 	}
-	wantOutcome(b, "completed", b.commitRun(b.finish(r.UUID, got.Epoch)).Outcome, store.Fenced)
+	wantOutcome(b, "completed", b.commitOwnershipEnd(b.newCompletion(r.UUID, got.Epoch)).Outcome, store.Fenced)
 }
 
-func controlSetAside(b *bed) {
-	r := b.started("")
-	wantOutcome(b, "set aside", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
-	b.ordered(store.VerbResume, r.UUID)
+func controlSetAside(b *fixture) {
+	r := b.commitRunningRun("")
+	wantOutcome(b, "set aside", b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
+	b.controlExistingRuns(store.VerbResume, r.UUID)
 	if got := b.row(r.UUID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
 		b.Errorf("resumed: %s with %d, reason %q, want pending without", got.Status, got.Control, got.Reason)
 	}
-	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+	b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 }
 
-func controlRenew(b *bed) {
-	for verb := range asked {
-		r := b.started("")
-		b.ordered(verb, r.UUID)
+func controlRenew(b *fixture) {
+	for verb := range bitsSetByVerb {
+		r := b.commitRunningRun("")
+		b.controlExistingRuns(verb, r.UUID)
 		want := b.row(r.UUID)
 		h := b.heartbeat(store.Lease{Run: r.UUID, Epoch: epochAt(1)})
 		wantUUIDs(b, "lost", b.renew(h).Lost, nil)

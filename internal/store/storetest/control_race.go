@@ -11,72 +11,72 @@ import (
 )
 
 var controlRaces = []test{
-	{"a cancel against starts of children", func(b *bed) { raceOrphans(b, b.s) }},
-	{"a cancel against the end", func(b *bed) { raceCancelFinish(b, b.s) }},
-	{"a cancel against a claim", func(b *bed) { raceCancelClaim(b, b.s) }},
-	{"a pause against a park and a resume", func(b *bed) { racePausePark(b, b.s) }},
-	{"orders of overlapping trees", func(b *bed) { raceOverlap(b, b.s) }},
+	{"a cancel against starts of children", func(b *fixture) { raceOrphans(b, b.store) }},
+	{"a cancel against the end", func(b *fixture) { raceCancelFinish(b, b.store) }},
+	{"a cancel against a claim", func(b *fixture) { raceCancelClaim(b, b.store) }},
+	{"a pause against a park and a resume", func(b *fixture) { racePausePark(b, b.store) }},
+	{"orders of overlapping trees", func(b *fixture) { raceOverlap(b, b.store) }},
 }
 
 // pairNews checks that a worker gets a hint when another handle controls or wakes one of its runs.
-func pairNews(b *bed, s store.Store) {
+func pairNews(b *fixture, s store.Store) {
 	other := b.through(s)
-	a := b.attend(b.worker)
-	b.established(a, other)
+	a := b.startListening(b.worker)
+	b.awaitListening(a, other)
 	for what, ask := range map[string]func(r store.Run){
-		"a pause":       func(r store.Run) { other.ordered(store.VerbPause, r.UUID) },
-		"a cancel":      func(r store.Run) { other.ordered(store.VerbCancel, r.UUID) },
-		"a signal":      func(r store.Run) { other.sent(r.UUID, "paid", 0) },
-		"a child's end": func(r store.Run) { other.commitRun(other.childEnd(other.begotten(r, "charge"))) },
+		"a pause":       func(r store.Run) { other.controlExistingRuns(store.VerbPause, r.UUID) },
+		"a cancel":      func(r store.Run) { other.controlExistingRuns(store.VerbCancel, r.UUID) },
+		"a signal":      func(r store.Run) { other.commitNewSignal(r.UUID, "paid", 0) },
+		"a child's end": func(r store.Run) { other.commitOwnershipEnd(other.childEnd(other.commitRunningChild(r, "charge"))) },
 	} {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		select {
-		case <-a.news:
+		case <-a.notificationHints:
 		default:
 		}
 		ask(r)
 		select {
-		case <-a.news:
+		case <-a.notificationHints:
 		case <-b.ctx.Done():
 			b.Fatalf("no hint of %s", what)
 		}
-		for got := b.news(b.worker, r.UUID); len(got.Requests)+len(got.Woken) == 0; got = b.news(b.worker, r.UUID) {
+		for got := b.notifications(b.worker, r.UUID); len(got.Requests)+len(got.Woken) == 0; got = b.notifications(b.worker, r.UUID) {
 			select { // the hint may be for an earlier change
-			case <-a.news:
+			case <-a.notificationHints:
 			case <-b.ctx.Done():
 				b.Fatalf("no news of %s", what)
 			}
 		}
 	}
-	waiting := b.started("") // a parked run that another handle wakes is claimable
-	b.commitRun(b.park(waiting, time.Time{}))
-	b.quiet(a)
-	other.sent(waiting.UUID, "paid", 0)
+	waiting := b.commitRunningRun("") // a parked run that another handle wakes is claimable
+	b.commitOwnershipEnd(b.park(waiting, time.Time{}))
+	b.dropBufferedHint(a)
+	other.commitNewSignal(waiting.UUID, "paid", 0)
 	b.wantHint(a, "a run that a signal woke")
-	paused := b.queued("", b.in(1000*time.Hour))
-	b.ordered(store.VerbPause, paused.UUID)
-	b.quiet(a)
-	other.ordered(store.VerbResume, paused.UUID)
+	paused := b.commitPendingRun("", b.afterStart(1000*time.Hour))
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	b.dropBufferedHint(a)
+	other.controlExistingRuns(store.VerbResume, paused.UUID)
 	b.wantHint(a, "a run that was resumed")
 }
 
 // raceOrphans cancels a tree while children are started at every depth of it through another
 // handle. When the cancel has returned, every run of the tree is cancelled, or its cancel is
 // requested.
-func raceOrphans(b *bed, s store.Store) {
+func raceOrphans(b *fixture, s store.Store) {
 	other := b.through(s)
 	for round := range testsize.Of(15, 4) {
 		chain := b.chain(5)
 		b.together(len(chain)+1, func(i int) error {
 			if i == len(chain) {
-				return b.s.Control(b.ctx, b.newOrder(store.VerbCancel, chain[0].UUID))
+				return b.store.Control(b.ctx, b.newControlRequest(store.VerbCancel, chain[0].UUID))
 			}
 			parent := chain[i]
 			for k := range 40 {
-				child := b.running("")
+				child := b.newRunningRun("")
 				child.UUID, child.Parent, child.Name = store.NewChildUUID(parent.UUID), owner(parent.UUID), fmt.Sprint("started-", k)
 				if k%2 == 0 {
-					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, b.in(1000*time.Hour)
+					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, b.afterStart(1000*time.Hour)
 				}
 				w := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}
 				if err := other.deliver(&store.Batch{Starts: []*store.StartWrite{w}}); err != nil {
@@ -101,14 +101,14 @@ func raceOrphans(b *bed, s store.Store) {
 
 // raceCancelFinish cancels a run while it completes. Whichever is first decides how the run ends,
 // and the results of both calls say so.
-func raceCancelFinish(b *bed, s store.Store) {
+func raceCancelFinish(b *fixture, s store.Store) {
 	other := b.through(s)
 	for round := range testsize.Of(100, 25) {
-		r := b.started("")
-		end, o := b.finish(r.UUID, epochAt(1)), b.newOrder(store.VerbCancel, r.UUID)
+		r := b.commitRunningRun("")
+		end, o := b.newCompletion(r.UUID, epochAt(1)), b.newControlRequest(store.VerbCancel, r.UUID)
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Control(b.ctx, o)
+				return b.store.Control(b.ctx, o)
 			}
 			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 		})
@@ -123,12 +123,12 @@ func raceCancelFinish(b *bed, s store.Store) {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel returned %+v, the end %+v", round, got.Status, got.Control, result, end.RunState)
 			}
 			stop := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
-			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)
-			wantOutcome(b, "the end once more", b.commitRun(end).Outcome, store.Fenced)
+			wantOutcome(b, "the cancelled end", b.commitOwnershipEnd(stop).Outcome, store.Written)
+			wantOutcome(b, "the end once more", b.commitOwnershipEnd(end).Outcome, store.Fenced)
 		default:
 			b.Errorf("round %d: the end returned %s", round, outcomeWords[end.Outcome])
 		}
-		b.order(o)
+		b.controlRuns(o)
 		if after := b.row(r.UUID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.IsTerminal() {
 			b.Errorf("round %d: after a second cancel it is %s", round, after.Status)
 		}
@@ -137,17 +137,17 @@ func raceCancelFinish(b *bed, s store.Store) {
 
 // raceCancelClaim cancels a run while it is claimed. Either the run never starts, or its owner is
 // notified.
-func raceCancelClaim(b *bed, s store.Store) {
+func raceCancelClaim(b *fixture, s store.Store) {
 	other := b.through(s)
 	for round := range testsize.Of(60, 20) {
-		r := b.queued("", b.now)
-		q, o := b.query(b.now), b.newOrder(store.VerbCancel, r.UUID)
+		r := b.commitPendingRun("", b.now)
+		q, o := b.query(b.now), b.newControlRequest(store.VerbCancel, r.UUID)
 		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Control(b.ctx, o)
+				return b.store.Control(b.ctx, o)
 			}
-			got, err := other.s.Claim(b.ctx, q)
+			got, err := other.store.Claim(b.ctx, q)
 			claimed = got.Runs
 			return err
 		})
@@ -161,37 +161,37 @@ func raceCancelClaim(b *bed, s store.Store) {
 		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].Requested != 1 {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel returned %+v", round, got.Status, got.Control, o.Results[0])
 		}
-		news := b.news(q.Worker, r.UUID)
-		b.wantNews("its owner's", news, []store.PendingControl{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
+		news := b.notifications(q.Worker, r.UUID)
+		b.wantNotifications("its owner's", news, []store.PendingControl{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
 	}
 }
 
 // racePausePark pauses a run while it parks, and then resumes it. The run is paused in between, and
 // claimable in the end.
-func racePausePark(b *bed, s store.Store) {
+func racePausePark(b *fixture, s store.Store) {
 	other := b.through(s)
 	for round := range testsize.Of(60, 20) {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		park := b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Control(b.ctx, b.newOrder(store.VerbPause, r.UUID))
+				return b.store.Control(b.ctx, b.newControlRequest(store.VerbPause, r.UUID))
 			}
 			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&park}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		b.wantBits(fmt.Sprint("paused, round ", round), r.UUID, store.Paused, store.PausedItself)
-		b.ordered(store.VerbResume, r.UUID)
-		b.claimOne(b.query(b.in(time.Minute)), r.UUID)
-		b.commitRun(b.finish(r.UUID, epochAt(2)))
+		b.controlExistingRuns(store.VerbResume, r.UUID)
+		b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(2)))
 	}
 }
 
 // raceOverlap controls overlapping parts of one tree, from its top and from its bottom, while runs
 // of the tree start and end. Nothing may fail, and a cancelled run stays cancelled.
-func raceOverlap(b *bed, s store.Store) {
-	handles := []*bed{b, b.through(s)}
+func raceOverlap(b *fixture, s store.Store) {
+	handles := []*fixture{b, b.through(s)}
 	for range testsize.Of(4, 2) {
 		chain := b.chain(6)
 		b.together(8, func(i int) error {
@@ -201,16 +201,16 @@ func raceOverlap(b *bed, s store.Store) {
 				switch {
 				case i < 3:
 					verb := []store.Verb{store.VerbPause, store.VerbResume}[k%2]
-					if err := on.s.Control(b.ctx, on.newOrder(verb, chain[i].UUID, chain[5-i].UUID)); err != nil {
+					if err := on.store.Control(b.ctx, on.newControlRequest(verb, chain[i].UUID, chain[5-i].UUID)); err != nil {
 						return fmt.Errorf("verb %d: %w", verb, err)
 					}
 				case i == 3 && k == 6:
-					if err := on.s.Control(b.ctx, on.newOrder(store.VerbCancel, chain[2].UUID)); err != nil {
+					if err := on.store.Control(b.ctx, on.newControlRequest(store.VerbCancel, chain[2].UUID)); err != nil {
 						return fmt.Errorf("cancel: %w", err)
 					}
 				case i < 6:
 					child := on.child(r, fmt.Sprint("child ", i, k))
-					child.WakeAt = b.in(1000 * time.Hour)
+					child.WakeAt = b.afterStart(1000 * time.Hour)
 					if err := on.deliver(&store.Batch{Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}}); err != nil {
 						return fmt.Errorf("start: %w", err)
 					}
@@ -224,12 +224,12 @@ func raceOverlap(b *bed, s store.Store) {
 			}
 			return nil
 		})
-		b.ordered(store.VerbResume, chain[0].UUID, chain[1].UUID, chain[2].UUID, chain[3].UUID, chain[4].UUID, chain[5].UUID)
+		b.controlExistingRuns(store.VerbResume, chain[0].UUID, chain[1].UUID, chain[2].UUID, chain[3].UUID, chain[4].UUID, chain[5].UUID)
 		doomed := map[uuid.UUID]bool{chain[2].UUID: true} // and its descendants
 		for _, r := range b.tree(chain[0].UUID) {
 			doomed[r.UUID] = doomed[r.UUID] || doomed[r.Parent.UUID]
 			if doomed[r.UUID] != (r.Control&store.CancelRequested != 0) || r.Control&store.PausedMask != 0 {
-				b.Errorf("%s is %s with %d, beneath the cancelled one: %v", short(r.Name), r.Status, r.Control, doomed[r.UUID])
+				b.Errorf("%s is %s with %d, beneath the cancelled one: %v", quoteName(r.Name), r.Status, r.Control, doomed[r.UUID])
 			}
 		}
 	}

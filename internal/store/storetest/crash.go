@@ -15,8 +15,8 @@ var crashes = []test{
 	{"a bound of one", crashOne},
 }
 
-func crashBound(b *bed) {
-	r := b.queued("", b.now)
+func crashBound(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 3
 	for crash := range int16(3) {
@@ -25,7 +25,7 @@ func crashBound(b *bed) {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", crash, got.Run.Status, got.Run.Crashes, crash)
 		}
 		if crash == 0 {
-			b.commitStep(b.began(r.UUID, epochAt(1), 1, "deadly"), false)
+			b.commitStep(b.startedMarker(r.UUID, epochAt(1), 1, "deadly"), false)
 		}
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	}
@@ -39,13 +39,13 @@ func crashBound(b *bed) {
 	wantRun(b, "its row", b.row(r.UUID), run)
 	q.Now = q.Now.Add(1000 * time.Hour)
 	if again := b.claim(q); len(again.Runs) != 0 {
-		b.Errorf("claimed after it was paused: %v", ids(again.Runs))
+		b.Errorf("claimed after it was paused: %v", describeClaims(again.Runs))
 	}
-	wantOutcome(b, "a late finish of the last owner", b.commitRun(b.finish(r.UUID, epochAt(3))).Outcome, store.Fenced)
+	wantOutcome(b, "a late finish of the last owner", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(3))).Outcome, store.Fenced)
 }
 
-func crashProgress(b *bed) {
-	r := b.queued("", b.now)
+func crashProgress(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 2
 	for i, name := range []string{"a", "b", "c", "d"} {
@@ -67,14 +67,14 @@ func crashProgress(b *bed) {
 	}
 }
 
-func crashMarker(b *bed) {
-	r := b.queued("", b.now)
+func crashMarker(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 2
 	for i := range 2 {
 		got := b.claimOne(q, r.UUID)
-		b.commitStep(b.began(r.UUID, got.Run.Epoch, int32(i+1), "deadly"), i > 0)
-		b.commitStep(b.began(r.UUID, got.Run.Epoch, 1, string(rune('a'+i))), false)
+		b.commitStep(b.startedMarker(r.UUID, got.Run.Epoch, int32(i+1), "deadly"), i > 0)
+		b.commitStep(b.startedMarker(r.UUID, got.Run.Epoch, 1, string(rune('a'+i))), false)
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	}
 	if got := b.claimOne(q, r.UUID); got.Run.Status != store.Paused {
@@ -82,8 +82,8 @@ func crashMarker(b *bed) {
 	}
 }
 
-func crashOrderly(b *bed) {
-	r := b.queued("", b.now)
+func crashOrderly(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 1
 	for i, status := range []store.Status{store.Waiting, store.Pending, store.Waiting, store.Pending} {
@@ -91,12 +91,12 @@ func crashOrderly(b *bed) {
 		if got.Run.Status != store.Running || got.Run.Crashes != 0 {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with none", i, got.Run.Status, got.Run.Crashes)
 		}
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
 	}
 }
 
-func crashUnbounded(b *bed) {
-	r := b.queued("", b.now)
+func crashUnbounded(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	for i := range int16(12) {
 		if got := b.claimOne(q, r.UUID); got.Run.Status != store.Running || got.Run.Crashes != i {
@@ -106,8 +106,8 @@ func crashUnbounded(b *bed) {
 	}
 }
 
-func crashOne(b *bed) {
-	r := b.queued("", b.now)
+func crashOne(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 1
 	b.claimOne(q, r.UUID)

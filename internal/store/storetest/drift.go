@@ -23,28 +23,28 @@ var drifts = []test{
 	{"a version that diverged does not claim the run again while others live", driftNotClaimedAgain},
 }
 
-// diverge holds a run for drift.
-func (b *bed) diverge(run uuid.UUID, epoch store.Epoch, version string) *store.OwnershipEnd {
+// holdForDrift holds a run for drift.
+func (b *fixture) holdForDrift(run uuid.UUID, epoch store.Epoch, version string) *store.OwnershipEnd {
 	b.Helper()
-	return b.commitRun(store.OwnershipEnd{
-		UUID: run, Epoch: epoch, Status: store.Pending, Now: b.in(time.Minute), Held: true, Reason: "it is renamed", MaxCrashes: 3,
-		Divergence: &store.Divergence{Version: version, At: b.in(time.Minute), Call: "a/b", Detail: "renamed by " + version},
+	return b.commitOwnershipEnd(store.OwnershipEnd{
+		UUID: run, Epoch: epoch, Status: store.Pending, Now: b.afterStart(time.Minute), HoldsRun: true, Reason: "it is renamed", MaxCrashes: 3,
+		Divergence: &store.Divergence{Version: version, At: b.afterStart(time.Minute), Call: "a/b", Detail: "renamed by " + version},
 	})
 }
 
-func (b *bed) divergences(run uuid.UUID) []store.Divergence {
+func (b *fixture) divergences(run uuid.UUID) []store.Divergence {
 	b.Helper()
-	all, err := b.s.Divergences(b.ctx, run)
+	all, err := b.store.Divergences(b.ctx, run)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return all
 }
 
-// heldRuns returns which of the runs a version may claim.
-func (b *bed) heldRuns(version string, of ...uuid.UUID) []uuid.UUID {
+// heldRunsAmong returns which of the runs a version may claim.
+func (b *fixture) heldRunsAmong(version string, of ...uuid.UUID) []uuid.UUID {
 	b.Helper()
-	all, err := b.s.HeldRuns(b.ctx, version, b.query(b.now).Filter, uuid.Nil, 1000)
+	all, err := b.store.HeldRuns(b.ctx, version, b.query(b.now).Filter, uuid.Nil, 1000)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -54,35 +54,35 @@ func (b *bed) heldRuns(version string, of ...uuid.UUID) []uuid.UUID {
 	return slices.DeleteFunc(all, func(id uuid.UUID) bool { return !slices.Contains(of, id) })
 }
 
-func (b *bed) claimHeld(run uuid.UUID) *store.Run {
+func (b *fixture) claimHeld(run uuid.UUID) *store.Run {
 	b.Helper()
-	return b.claimHeldBy(b.query(b.in(2*time.Minute)), run)
+	return b.claimHeldBy(b.query(b.afterStart(2*time.Minute)), run)
 }
 
-func (b *bed) claimHeldBy(q store.ClaimQuery, run uuid.UUID) *store.Run {
+func (b *fixture) claimHeldBy(q store.ClaimQuery, run uuid.UUID) *store.Run {
 	b.Helper()
 	before := b.row(run)
-	row, err := b.s.ClaimHeld(b.ctx, &before, store.DivergedOn(b.divergences(run)), q)
+	row, err := b.store.ClaimHeld(b.ctx, &before, store.DivergedOn(b.divergences(run)), q)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return row
 }
 
-func driftHolds(b *bed) {
-	r := b.started("")
-	w := b.diverge(r.UUID, r.Epoch, "v2")
+func driftHolds(b *fixture) {
+	r := b.commitRunningRun("")
+	w := b.holdForDrift(r.UUID, r.Epoch, "v2")
 	wantOutcome(b, "the hold", w.Outcome, store.Written)
 	row := b.row(r.UUID)
 	if row.Status != store.Paused || row.Control != store.HeldForDrift || row.Reason != "it is renamed" || row.Owner.Valid || !row.WakeAt.IsZero() ||
-		row.Crashes != 0 || !row.PausedAt.Equal(b.in(time.Minute)) || w.RunState != stateOf(row) {
+		row.Crashes != 0 || !row.PausedAt.Equal(b.afterStart(time.Minute)) || w.RunState != stateOf(row) {
 		b.Errorf("got %+v, state %+v", row, w.RunState)
 	}
-	want := []store.Divergence{{Version: "v2", At: b.in(time.Minute), Call: "a/b", Detail: "renamed by v2"}}
+	want := []store.Divergence{{Version: "v2", At: b.afterStart(time.Minute), Call: "a/b", Detail: "renamed by v2"}}
 	if got := b.divergences(r.UUID); !slices.EqualFunc(got, want, sameDivergence) {
 		b.Errorf("got %+v", got)
 	}
-	q := b.query(b.in(time.Hour))
+	q := b.query(b.afterStart(time.Hour))
 	if got := b.claim(q); len(got.Runs) != 0 {
 		b.Error("a claim took it")
 	}
@@ -94,45 +94,45 @@ func sameDivergence(l, r store.Divergence) bool {
 	return same && l == r
 }
 
-func driftRepeated(b *bed) {
-	r := b.started("")
-	b.diverge(r.UUID, r.Epoch, "v2")
+func driftRepeated(b *fixture) {
+	r := b.commitRunningRun("")
+	b.holdForDrift(r.UUID, r.Epoch, "v2")
 	again := b.claimHeld(r.UUID)
 	if again == nil || again.Status != store.Running {
 		b.Fatalf("got %+v", again)
 	}
-	wantOutcome(b, "the second hold", b.diverge(r.UUID, again.Epoch, "v2").Outcome, store.Written)
+	wantOutcome(b, "the second hold", b.holdForDrift(r.UUID, again.Epoch, "v2").Outcome, store.Written)
 	third := b.claimHeld(r.UUID)
-	wantOutcome(b, "the third hold", b.diverge(r.UUID, third.Epoch, "v1").Outcome, store.Written)
+	wantOutcome(b, "the third hold", b.holdForDrift(r.UUID, third.Epoch, "v1").Outcome, store.Written)
 	if got := b.divergences(r.UUID); len(got) != 2 || got[0].Version != "v1" || got[1].Version != "v2" {
 		b.Errorf("got %+v", got)
 	}
 }
 
-func driftFenced(b *bed) {
-	r := b.started("")
-	late := b.diverge(r.UUID, r.Epoch.Next(7), "v2")
+func driftFenced(b *fixture) {
+	r := b.commitRunningRun("")
+	late := b.holdForDrift(r.UUID, r.Epoch.Next(7), "v2")
 	wantOutcome(b, "a hold of another epoch", late.Outcome, store.Fenced)
 	if got := b.divergences(r.UUID); len(got) != 0 {
 		b.Errorf("it was recorded: %+v", got)
 	}
-	b.diverge(r.UUID, r.Epoch, "v2")
-	wantOutcome(b, "the same hold again", b.diverge(r.UUID, r.Epoch, "v2").Outcome, store.Written)
+	b.holdForDrift(r.UUID, r.Epoch, "v2")
+	wantOutcome(b, "the same hold again", b.holdForDrift(r.UUID, r.Epoch, "v2").Outcome, store.Written)
 }
 
-func driftWithControl(b *bed) {
-	paused, cancelled := b.started(""), b.started("")
-	b.ordered(store.VerbPause, paused.UUID)
-	b.ordered(store.VerbCancel, cancelled.UUID)
-	b.diverge(paused.UUID, paused.Epoch, "v2")
-	b.diverge(cancelled.UUID, cancelled.Epoch, "v2")
+func driftWithControl(b *fixture) {
+	paused, cancelled := b.commitRunningRun(""), b.commitRunningRun("")
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	b.controlExistingRuns(store.VerbCancel, cancelled.UUID)
+	b.holdForDrift(paused.UUID, paused.Epoch, "v2")
+	b.holdForDrift(cancelled.UUID, cancelled.Epoch, "v2")
 	if row := b.row(paused.UUID); row.Status != store.Paused || row.Control != store.PausedItself|store.HeldForDrift {
 		b.Errorf("paused: %+v", row)
 	}
 	if row := b.row(cancelled.UUID); row.Status != store.Paused || row.Control != store.CancelRequested|store.HeldForDrift {
 		b.Errorf("cancelled: %+v", row)
 	}
-	if got := b.heldRuns("v1", paused.UUID, cancelled.UUID); !slices.Equal(got, []uuid.UUID{cancelled.UUID}) {
+	if got := b.heldRunsAmong("v1", paused.UUID, cancelled.UUID); !slices.Equal(got, []uuid.UUID{cancelled.UUID}) {
 		b.Errorf("held: %v", got)
 	}
 	if row := b.claimHeld(paused.UUID); row != nil {
@@ -143,25 +143,25 @@ func driftWithControl(b *bed) {
 	}
 }
 
-func driftResumed(b *bed) {
-	r := b.started("")
-	b.diverge(r.UUID, r.Epoch, "v2")
-	b.ordered(store.VerbPause, r.UUID)
+func driftResumed(b *fixture) {
+	r := b.commitRunningRun("")
+	b.holdForDrift(r.UUID, r.Epoch, "v2")
+	b.controlExistingRuns(store.VerbPause, r.UUID)
 	if row := b.row(r.UUID); row.Status != store.Paused || row.Control != store.PausedItself|store.HeldForDrift {
 		b.Errorf("paused: %+v", row)
 	}
-	b.ordered(store.VerbResume, r.UUID)
+	b.controlExistingRuns(store.VerbResume, r.UUID)
 	if row := b.row(r.UUID); row.Status != store.Pending || row.Control != 0 || row.WakeAt.IsZero() || row.Reason != "" {
 		b.Errorf("resumed: %+v", row)
 	}
 }
 
-func driftBelowParent(b *bed) {
-	parent := b.started("")
+func driftBelowParent(b *fixture) {
+	parent := b.commitRunningRun("")
 	child := b.childOf(parent, "kid")
-	b.ordered(store.VerbPause, parent.UUID)
-	b.diverge(child.UUID, child.Epoch, "v2")
-	b.ordered(store.VerbResume, parent.UUID)
+	b.controlExistingRuns(store.VerbPause, parent.UUID)
+	b.holdForDrift(child.UUID, child.Epoch, "v2")
+	b.controlExistingRuns(store.VerbResume, parent.UUID)
 	if row := b.row(child.UUID); row.Status != store.Paused || row.Control != store.HeldForDrift {
 		b.Errorf("got %+v", row)
 	}
@@ -170,14 +170,14 @@ func driftBelowParent(b *bed) {
 	}
 }
 
-func driftClaimed(b *bed) {
-	r, own := b.started(""), b.started("")
-	b.diverge(r.UUID, r.Epoch, "v2")
-	b.diverge(own.UUID, own.Epoch, "v1")
-	if got := b.heldRuns("v1", r.UUID, own.UUID); !slices.Equal(got, []uuid.UUID{r.UUID}) {
+func driftClaimed(b *fixture) {
+	r, own := b.commitRunningRun(""), b.commitRunningRun("")
+	b.holdForDrift(r.UUID, r.Epoch, "v2")
+	b.holdForDrift(own.UUID, own.Epoch, "v1")
+	if got := b.heldRunsAmong("v1", r.UUID, own.UUID); !slices.Equal(got, []uuid.UUID{r.UUID}) {
 		b.Errorf("got %v", got)
 	}
-	q := b.query(b.in(2 * time.Minute))
+	q := b.query(b.afterStart(2 * time.Minute))
 	row := b.claimHeldBy(q, r.UUID)
 	if row == nil || row.Status != store.Running || row.Epoch.Count != r.Epoch.Count+1 || row.Epoch.Nonce != q.Nonce || row.Owner.UUID != q.Worker || row.Reason != "" ||
 		row.Control != 0 || !row.WakeAt.Equal(q.LeaseUntil) || !row.PausedAt.IsZero() {
@@ -186,23 +186,23 @@ func driftClaimed(b *bed) {
 	if again := b.claimHeld(r.UUID); again != nil {
 		b.Errorf("claimed twice: %+v", again)
 	}
-	if got := b.heldRuns("v1", r.UUID); len(got) != 0 {
+	if got := b.heldRunsAmong("v1", r.UUID); len(got) != 0 {
 		b.Errorf("still held: %v", got)
 	}
 	filter := store.NewClaimFilter([]string{"another"}, nil)
-	if got, err := b.s.HeldRuns(b.ctx, "v3", filter, uuid.Nil, 10); err != nil || len(got) != 0 {
+	if got, err := b.store.HeldRuns(b.ctx, "v3", filter, uuid.Nil, 10); err != nil || len(got) != 0 {
 		b.Errorf("another workflow: %v, %v", got, err)
 	}
 }
 
-func driftInQueue(b *bed) {
-	r := b.started("")
-	r2 := b.running("")
+func driftInQueue(b *fixture) {
+	r := b.commitRunningRun("")
+	r2 := b.newRunningRun("")
 	r2.Admission = store.AdmissionGranted
 	b.commitStart(r2)
-	b.diverge(r2.UUID, r2.Epoch, "v2")
+	b.holdForDrift(r2.UUID, r2.Epoch, "v2")
 	row := b.claimHeld(r2.UUID)
-	if row == nil || row.Status != store.Pending || row.Owner.Valid || row.Epoch != r2.Epoch || row.Control != 0 || !row.WakeAt.Equal(b.in(2*time.Minute)) {
+	if row == nil || row.Status != store.Pending || row.Owner.Valid || row.Epoch != r2.Epoch || row.Control != 0 || !row.WakeAt.Equal(b.afterStart(2*time.Minute)) {
 		b.Errorf("got %+v", row)
 	}
 	if row := b.claimHeld(r.UUID); row != nil {
@@ -210,14 +210,14 @@ func driftInQueue(b *bed) {
 	}
 }
 
-func driftDeleted(b *bed) {
-	held, running, over := b.started(""), b.started(""), b.started("")
+func driftDeleted(b *fixture) {
+	held, running, over := b.commitRunningRun(""), b.commitRunningRun(""), b.commitRunningRun("")
 	for _, r := range []store.Run{held, running, over} {
-		b.diverge(r.UUID, r.Epoch, "v2")
+		b.holdForDrift(r.UUID, r.Epoch, "v2")
 	}
 	b.claimHeld(running.UUID)
-	b.ordered(store.VerbResume, over.UUID)
-	if err := b.s.DeleteDivergences(b.ctx); err != nil {
+	b.controlExistingRuns(store.VerbResume, over.UUID)
+	if err := b.store.DeleteDivergences(b.ctx); err != nil {
 		b.Fatal(err)
 	}
 	if h, r, o := b.divergences(held.UUID), b.divergences(running.UUID), b.divergences(over.UUID); len(h) != 1 || len(r) != 1 || len(o) != 0 {
@@ -227,74 +227,74 @@ func driftDeleted(b *bed) {
 
 // driftNotClaimedAgain checks claims of a run on which v2 has diverged and which v1 has continued: v2 does not claim it while a worker of
 // v1 or v3 lives. v3, which has not diverged on it, does.
-func driftNotClaimedAgain(b *bed) {
+func driftNotClaimedAgain(b *fixture) {
 	sees := func(own string, live ...string) *store.VersionClaimRules {
 		var known store.KnownVersions
 		for i, v := range live {
-			known.Sightings = append(known.Sightings, store.VersionSighting{Workflow: "flow", Version: v, FirstSeen: b.in(time.Duration(i) * time.Hour), LastSeen: b.in(10 * time.Hour)})
+			known.Sightings = append(known.Sightings, store.VersionSighting{Workflow: "flow", Version: v, FirstSeen: b.afterStart(time.Duration(i) * time.Hour), LastSeen: b.afterStart(10 * time.Hour)})
 		}
-		return store.NewVersionClaimRules(own, known, nil, b.in(10*time.Hour))
+		return store.NewVersionClaimRules(own, known, nil, b.afterStart(10*time.Hour))
 	}
 	claim := func(own string, live ...string) []store.ClaimedRun {
-		q := b.query(b.in(10 * time.Hour))
+		q := b.query(b.afterStart(10 * time.Hour))
 		q.Versions = sees(own, live...)
 		return b.claim(q).Runs
 	}
 	begin := func(name string) store.Run {
-		r := b.running(name)
+		r := b.newRunningRun(name)
 		r.Version = "v2"
 		b.commitStart(r)
-		b.diverge(r.UUID, r.Epoch, "v2")
-		q := b.query(b.in(2 * time.Minute))
+		b.holdForDrift(r.UUID, r.Epoch, "v2")
+		q := b.query(b.afterStart(2 * time.Minute))
 		q.Versions = sees("v1", "v1", "v2")
 		got := b.claimHeldBy(q, r.UUID)
 		if got == nil || got.Version != "v1" {
 			b.Fatalf("claimed %+v", got)
 		}
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, WakeAt: b.in(time.Hour), Now: b.in(3 * time.Minute)})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, WakeAt: b.afterStart(time.Hour), Now: b.afterStart(3 * time.Minute)})
 		return r
 	}
 	r := begin("again")
 	if got := claim("v2", "v1", "v2"); len(got) != 0 {
-		b.Errorf("v2 claimed %v while v1 lives", ids(got))
+		b.Errorf("v2 claimed %v while v1 lives", describeClaims(got))
 	}
 	if got := claim("v2", "v2", "v3"); len(got) != 0 {
-		b.Errorf("v2 claimed %v while v3 lives", ids(got))
+		b.Errorf("v2 claimed %v while v3 lives", describeClaims(got))
 	}
 	if got := b.divergences(r.UUID); len(got) != 1 || got[0].ContinuedBy != "v1" {
 		b.Errorf("the divergences are %+v", got)
 	}
-	if err := b.s.DeleteDivergences(b.ctx); err != nil || len(b.divergences(r.UUID)) != 1 {
+	if err := b.store.DeleteDivergences(b.ctx); err != nil || len(b.divergences(r.UUID)) != 1 {
 		b.Errorf("deleted: %v, %v", b.divergences(r.UUID), err)
 	}
 	got := claim("v3", "v1", "v2", "v3")
 	if len(got) != 1 || got[0].Run.UUID != r.UUID || got[0].Run.Version != "v3" {
-		b.Fatalf("v3 claimed %v", ids(got))
+		b.Fatalf("v3 claimed %v", describeClaims(got))
 	}
-	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got[0].Run.Epoch, Status: store.Pending, WakeAt: b.in(2 * time.Hour), Now: b.in(10 * time.Hour)})
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got[0].Run.Epoch, Status: store.Pending, WakeAt: b.afterStart(2 * time.Hour), Now: b.afterStart(10 * time.Hour)})
 	if got := claim("v2", "v2", "v1", "v3"); len(got) != 0 {
-		b.Errorf("v2 claimed %v after v3", ids(got))
+		b.Errorf("v2 claimed %v after v3", describeClaims(got))
 	}
 	if got = claim("v2", "v2"); len(got) != 1 || got[0].Run.UUID != r.UUID {
-		b.Fatalf("v2, which lives alone, claimed %v", ids(got))
+		b.Fatalf("v2, which lives alone, claimed %v", describeClaims(got))
 	}
-	b.diverge(r.UUID, got[0].Run.Epoch, "v2")
+	b.holdForDrift(r.UUID, got[0].Run.Epoch, "v2")
 	if all := b.divergences(r.UUID); len(all) != 1 || all[0].ContinuedBy != "" {
 		b.Errorf("held again: %+v", all)
 	}
-	if held := b.heldRuns("v1", r.UUID); len(held) != 1 {
+	if held := b.heldRunsAmong("v1", r.UUID); len(held) != 1 {
 		b.Errorf("held again: v1 finds %v", held)
 	}
 }
 
-func driftHistories(b *bed) {
-	first, second, none := b.started(""), b.started(""), b.started("")
+func driftHistories(b *fixture) {
+	first, second, none := b.commitRunningRun(""), b.commitRunningRun(""), b.commitRunningRun("")
 	for _, r := range []store.Run{first, second} {
 		for _, name := range []string{"b", "a"} {
 			b.commitStep(b.completed(r.UUID, r.Epoch, name), false)
 		}
 	}
-	got, err := b.s.Histories(b.ctx, []uuid.UUID{second.UUID, none.UUID, first.UUID})
+	got, err := b.store.Histories(b.ctx, []uuid.UUID{second.UUID, none.UUID, first.UUID})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,12 +21,12 @@ var events = []test{
 	{"a text that is no cursor", eventBadCursor},
 	{"the newest first", eventsBackwards},
 	{"nothing of a commit that failed", eventFailed},
-	{"of commits at the same time", func(b *bed) { raceEvents(b, b.s) }},
+	{"of commits at the same time", func(b *fixture) { raceEvents(b, b.store) }},
 }
 
-func (b *bed) events(after string, limit int) []store.Event {
+func (b *fixture) events(after string, limit int) []store.Event {
 	b.Helper()
-	got, err := b.s.Events(b.ctx, after, limit)
+	got, err := b.store.Events(b.ctx, after, limit)
 	if err != nil {
 		b.Fatalf("Events after %q: %v", after, err)
 	}
@@ -38,7 +38,7 @@ func (b *bed) events(after string, limit int) []store.Event {
 
 // tail reads events until the end of the last run, which Events may return a moment after its
 // commit.
-func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
+func (b *fixture) tail(last uuid.UUID, limit int) (all []store.Event) {
 	b.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -62,10 +62,10 @@ func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
 
 // wantEvents ends one more run, reads all events before that end, and compares them with want. Each
 // string of want is a run's name, a space and the type.
-func (b *bed) wantEvents(want ...string) {
+func (b *fixture) wantEvents(want ...string) {
 	b.Helper()
-	last := b.started("the last run")
-	b.commitRun(b.finish(last.UUID, epochAt(1)))
+	last := b.commitRunningRun("the last run")
+	b.commitOwnershipEnd(b.newCompletion(last.UUID, epochAt(1)))
 	var got []string
 	for _, e := range b.tail(last.UUID, 3) {
 		if e.Cursor == "" || e.At.IsZero() || e.Workflow != "flow" {
@@ -85,87 +85,87 @@ var eventWords = map[store.EventType]string{
 	store.EventMovedToQueue: "moved", store.EventPriorityChanged: "priority changed", store.EventRepaired: "repaired", store.EventContinued: "continued", store.EventVersionChanged: "version changed", store.EventDeleted: "deleted",
 }
 
-func eventNone(b *bed) {
+func eventNone(b *fixture) {
 	if got := b.events("", 10); len(got) != 0 {
 		b.Errorf("an empty database has %d events", len(got))
 	}
-	r := b.started("r")
+	r := b.commitRunningRun("r")
 	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
-	b.sent(r.UUID, "paid", 0)
-	b.commitRun(b.park(r, b.now))
-	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
-	b.ordered(store.VerbPause, r.UUID) // the run has not paused yet, so there is no event
-	b.ordered(store.VerbResume, r.UUID)
-	b.ordered(store.VerbCancel, r.UUID)
+	b.commitNewSignal(r.UUID, "paid", 0)
+	b.commitOwnershipEnd(b.park(r, b.now))
+	b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
+	b.controlExistingRuns(store.VerbPause, r.UUID) // the run has not paused yet, so there is no event
+	b.controlExistingRuns(store.VerbResume, r.UUID)
+	b.controlExistingRuns(store.VerbCancel, r.UUID)
 	b.wantEvents()
 }
 
-func eventTypes(b *bed) {
+func eventTypes(b *fixture) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		r := b.started("end " + status.String())
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		r := b.commitRunningRun("end " + status.String())
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 	}
-	paused := b.started("park")
-	b.ordered(store.VerbPause, paused.UUID)
-	b.commitRun(b.park(paused, time.Time{}))
-	lost := b.queued("claim", b.now)
+	paused := b.commitRunningRun("park")
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	b.commitOwnershipEnd(b.park(paused, time.Time{}))
+	lost := b.commitPendingRun("claim", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, lost.UUID)
 	b.claimOne(b.query(q.LeaseUntil), lost.UUID)
-	aside := b.started("aside")
-	b.commitRun(store.OwnershipEnd{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
+	aside := b.commitRunningRun("aside")
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
 	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "end expired expired", "park paused", "claim lease lost", "aside paused")
 }
 
-func eventOnce(b *bed) {
-	r := b.started("r")
-	end := b.finish(r.UUID, epochAt(1))
+func eventOnce(b *fixture) {
+	r := b.commitRunningRun("r")
+	end := b.newCompletion(r.UUID, epochAt(1))
 	for range 3 {
-		b.commitRun(end)
+		b.commitOwnershipEnd(end)
 	}
 	other := end
 	other.Output = []byte(`"other"`)
-	wantOutcome(b, "another end", b.commitRun(other).Outcome, store.Fenced)
-	p := b.queued("p", b.now)
+	wantOutcome(b, "another end", b.commitOwnershipEnd(other).Outcome, store.Fenced)
+	p := b.commitPendingRun("p", b.now)
 	for range 3 {
-		b.ordered(store.VerbPause, p.UUID)
+		b.controlExistingRuns(store.VerbPause, p.UUID)
 	}
-	c := b.queued("c", b.now)
+	c := b.commitPendingRun("c", b.now)
 	for range 3 {
-		b.ordered(store.VerbCancel, c.UUID)
+		b.controlExistingRuns(store.VerbCancel, c.UUID)
 	}
 	b.wantEvents("r completed", "p paused", "c cancelled")
 }
 
-func eventOrders(b *bed) {
-	root := b.started("root")
-	child := b.left(root, "child")
-	b.ordered(store.VerbPause, root.UUID)
-	b.ordered(store.VerbResume, root.UUID)
-	b.ordered(store.VerbPause, root.UUID)
-	b.ordered(store.VerbPause, child.UUID) // the child is paused already
-	b.ordered(store.VerbResume, root.UUID) // the child stays paused
-	b.ordered(store.VerbPause, root.UUID)
-	b.commitRun(b.park(root, time.Time{}))
-	b.ordered(store.VerbCancel, child.UUID)
-	b.ordered(store.VerbCancel, root.UUID) // the root was executed, so its cancel is only requested
+func eventOrders(b *fixture) {
+	root := b.commitRunningRun("root")
+	child := b.commitPendingChild(root, "child")
+	b.controlExistingRuns(store.VerbPause, root.UUID)
+	b.controlExistingRuns(store.VerbResume, root.UUID)
+	b.controlExistingRuns(store.VerbPause, root.UUID)
+	b.controlExistingRuns(store.VerbPause, child.UUID) // the child is paused already
+	b.controlExistingRuns(store.VerbResume, root.UUID) // the child stays paused
+	b.controlExistingRuns(store.VerbPause, root.UUID)
+	b.commitOwnershipEnd(b.park(root, time.Time{}))
+	b.controlExistingRuns(store.VerbCancel, child.UUID)
+	b.controlExistingRuns(store.VerbCancel, root.UUID) // the root was executed, so its cancel is only requested
 	b.wantEvents("child paused", "child paused", "root paused", "child cancelled")
 }
 
-func eventCursor(b *bed) {
+func eventCursor(b *fixture) {
 	var want []uuid.UUID
 	for range 20 {
 		batch := &store.Batch{}
 		for range 5 {
-			r := b.started("")
-			end := b.finish(r.UUID, epochAt(1))
+			r := b.commitRunningRun("")
+			end := b.newCompletion(r.UUID, epochAt(1))
 			batch.OwnershipEnds = append(batch.OwnershipEnds, &end)
 			want = append(want, r.UUID)
 		}
 		b.commit(batch)
 	}
-	last := b.started("")
-	b.commitRun(b.finish(last.UUID, epochAt(1)))
+	last := b.commitRunningRun("")
+	b.commitOwnershipEnd(b.newCompletion(last.UUID, epochAt(1)))
 	all := b.tail(last.UUID, 100)
 	var got []uuid.UUID
 	for _, e := range all[:len(all)-1] {
@@ -188,12 +188,12 @@ func eventCursor(b *bed) {
 	}
 }
 
-func eventBadCursor(b *bed) {
-	r := b.started("")
-	b.commitRun(b.finish(r.UUID, epochAt(1)))
+func eventBadCursor(b *fixture) {
+	r := b.commitRunningRun("")
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 	good := b.tail(r.UUID, 10)[0].Cursor
 	for _, text := range []string{"x", "-1", " ", "1.5", "9999999999999999999999", good + "x", " " + good, "'; DROP TABLE event;", "\x00", "\xff", "NULL"} {
-		if got, err := b.s.Events(b.ctx, text, 10); !errors.Is(err, store.ErrBadData) {
+		if got, err := b.store.Events(b.ctx, text, 10); !errors.Is(err, store.ErrBadData) {
 			b.Errorf("events after %q: got %d events, %v, want ErrBadData", text, len(got), err)
 		}
 	}
@@ -202,11 +202,11 @@ func eventBadCursor(b *bed) {
 	}
 }
 
-func eventFailed(b *bed) {
-	r := b.started("r")
-	end := b.finish(r.UUID, epochAt(1))
-	bad := &store.StartWrite{Run: b.running("\x00")}
-	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.StartWrite{bad}, OwnershipEnds: []*store.OwnershipEnd{&end}}); err == nil {
+func eventFailed(b *fixture) {
+	r := b.commitRunningRun("r")
+	end := b.newCompletion(r.UUID, epochAt(1))
+	bad := &store.StartWrite{Run: b.newRunningRun("\x00")}
+	if err := b.store.Commit(b.ctx, &store.Batch{Starts: []*store.StartWrite{bad}, OwnershipEnds: []*store.OwnershipEnd{&end}}); err == nil {
 		return // the database can hold such a name
 	}
 	b.wantEvents()
@@ -214,16 +214,16 @@ func eventFailed(b *bed) {
 
 // raceEvents ends runs through both handles while a reader reads the events. The reader receives
 // the end of each run exactly once.
-func raceEvents(b *bed, s store.Store) {
+func raceEvents(b *fixture, s store.Store) {
 	const writers, each = 8, 15
-	handles := []*bed{b, b.through(s)}
+	handles := []*fixture{b, b.through(s)}
 	var runs [writers][]store.Run
 	for i := range runs {
 		for range each {
-			runs[i] = append(runs[i], b.started(""))
+			runs[i] = append(runs[i], b.commitRunningRun(""))
 		}
 	}
-	last := b.started("last")
+	last := b.commitRunningRun("last")
 	var ended atomic.Int32
 	var told []store.Event
 	b.together(writers+1, func(i int) error {
@@ -232,7 +232,7 @@ func raceEvents(b *bed, s store.Store) {
 			return nil
 		}
 		for _, r := range runs[i] {
-			end := b.finish(r.UUID, epochAt(1))
+			end := b.newCompletion(r.UUID, epochAt(1))
 			if err := handles[i%2].deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}}); err != nil {
 				return err
 			}
@@ -240,7 +240,7 @@ func raceEvents(b *bed, s store.Store) {
 		if ended.Add(1) < writers {
 			return nil
 		}
-		end := b.finish(last.UUID, epochAt(1))
+		end := b.newCompletion(last.UUID, epochAt(1))
 		return b.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 	})
 	var got, want []uuid.UUID
@@ -256,11 +256,11 @@ func raceEvents(b *bed, s store.Store) {
 }
 
 // eventsBackwards reads all events from the newest on, in pages, and gets those of Events in the opposite order.
-func eventsBackwards(b *bed) {
+func eventsBackwards(b *fixture) {
 	var last uuid.UUID
 	for range 7 {
-		r := b.started("")
-		b.commitRun(b.finish(r.UUID, epochAt(1)))
+		r := b.commitRunningRun("")
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 		last = r.UUID
 	}
 	want := b.tail(last, 100)
@@ -268,7 +268,7 @@ func eventsBackwards(b *bed) {
 	for _, limit := range []int{1, 3, 100} {
 		var got []store.Event
 		for before := ""; ; {
-			page, err := b.s.EventsBefore(b.ctx, before, limit)
+			page, err := b.store.EventsBefore(b.ctx, before, limit)
 			if err != nil || len(page) > limit {
 				b.Fatalf("EventsBefore %q: %d events, %v", before, len(page), err)
 			}
@@ -281,10 +281,10 @@ func eventsBackwards(b *bed) {
 			b.Errorf("in pages of %d: %+v, want %+v", limit, got, want)
 		}
 	}
-	if _, err := b.s.EventsBefore(b.ctx, "no cursor", 1); !errors.Is(err, store.ErrBadData) {
+	if _, err := b.store.EventsBefore(b.ctx, "no cursor", 1); !errors.Is(err, store.ErrBadData) {
 		b.Errorf("a text that is no cursor: %v", err)
 	}
-	if page, err := b.s.EventsBefore(b.ctx, "", 0); err != nil || len(page) > 0 {
+	if page, err := b.store.EventsBefore(b.ctx, "", 0); err != nil || len(page) > 0 {
 		b.Errorf("no event: %v, %v", page, err)
 	}
 }

@@ -26,17 +26,17 @@ var folds = []test{
 var foldKey = store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldSingleton}
 
 // fold makes a change with the given plan, which must succeed.
-func (b *bed) fold(key store.FoldKey, plan func(store.FoldState) *store.FoldWrite) *store.FoldChange {
+func (b *fixture) fold(key store.FoldKey, plan func(store.FoldState) *store.FoldWrite) *store.FoldChangeRequest {
 	b.Helper()
-	c := &store.FoldChange{Key: key, Plan: plan}
-	if err := b.s.ChangeFold(b.ctx, c); err != nil {
+	c := &store.FoldChangeRequest{Key: key, Plan: plan}
+	if err := b.store.ChangeFold(b.ctx, c); err != nil {
 		b.Fatalf("ChangeFold: %v", err)
 	}
 	return c
 }
 
 // setFold writes a row.
-func (b *bed) setFold(row store.Fold) {
+func (b *fixture) setFold(row store.Fold) {
 	b.Helper()
 	if row.State == nil {
 		row.State = []byte(`{}`)
@@ -45,7 +45,7 @@ func (b *bed) setFold(row store.Fold) {
 }
 
 // foldRow returns the row, or nil.
-func (b *bed) foldRow(key store.FoldKey) (row *store.Fold) {
+func (b *fixture) foldRow(key store.FoldKey) (row *store.Fold) {
 	b.Helper()
 	b.fold(key, func(s store.FoldState) *store.FoldWrite {
 		row = s.Row
@@ -54,19 +54,19 @@ func (b *bed) foldRow(key store.FoldKey) (row *store.Fold) {
 	return row
 }
 
-func foldKept(b *bed) {
+func foldKept(b *fixture) {
 	if row := b.foldRow(foldKey); row != nil {
 		b.Errorf("an unknown key has %+v", row)
 	}
 	rows := []store.Fold{
 		{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, CheckAt: b.in(time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, CheckAt: b.in(-time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldThrottle}, CheckAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, CheckAt: b.afterStart(time.Hour), State: []byte(`{}`)},
+		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, CheckAt: b.afterStart(-time.Hour), State: []byte(`{}`)},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldThrottle}, CheckAt: b.afterStart(1), State: []byte(`{}`), Input: []byte(`0`)},
 	}
-	rows[3].CheckAt = b.in(time.Microsecond)
+	rows[3].CheckAt = b.afterStart(time.Microsecond)
 	for _, row := range rows {
-		b.setFold(store.Fold{FoldKey: row.FoldKey, CheckAt: b.in(time.Minute), State: []byte(`{"first":1}`)})
+		b.setFold(store.Fold{FoldKey: row.FoldKey, CheckAt: b.afterStart(time.Minute), State: []byte(`{"first":1}`)})
 		b.setFold(row)
 	}
 	for _, row := range rows {
@@ -76,10 +76,10 @@ func foldKept(b *bed) {
 	}
 	waits := rows[0]
 	waits.Input = nil
-	if got, err := b.s.FoldOfWaitingRun(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
+	if got, err := b.store.FoldOfWaitingRun(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
 		b.Errorf("what a run waits for is %+v, %v, want %+v", got, err, waits)
 	}
-	if got, err := b.s.FoldOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
+	if got, err := b.store.FoldOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
 		b.Errorf("a run that does not wait has %+v, %v", got, err)
 	}
 	b.fold(foldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Delete: true} })
@@ -89,15 +89,15 @@ func foldKept(b *bed) {
 	if row := b.foldRow(rows[1].FoldKey); row == nil {
 		b.Error("the row of the same key with another kind is gone")
 	}
-	skips := &store.FoldChange{Key: foldKey, SkipLocked: true, Plan: func(store.FoldState) *store.FoldWrite { panic("there is nothing to plan") }}
-	if err := b.s.ChangeFold(b.ctx, skips); err != nil || skips.Written != nil {
+	skips := &store.FoldChangeRequest{Key: foldKey, SkipLocked: true, Plan: func(store.FoldState) *store.FoldWrite { panic("there is nothing to plan") }}
+	if err := b.store.ChangeFold(b.ctx, skips); err != nil || skips.AppliedWrite != nil {
 		b.Errorf("a look at a row that is gone: %+v, %v", skips, err)
 	}
 }
 
-func foldDue(b *bed) {
+func foldDue(b *fixture) {
 	due := func() ([]string, time.Time) {
-		keys, next, err := b.s.DueFolds(b.ctx, b.now, 10)
+		keys, next, err := b.store.DueFolds(b.ctx, b.now, 10)
 		if err != nil {
 			b.Fatalf("DueFolds: %v", err)
 		}
@@ -111,37 +111,37 @@ func foldDue(b *bed) {
 	if keys, next := due(); len(keys) != 0 || !next.IsZero() {
 		b.Errorf("an empty database: %q, %v", keys, next)
 	}
-	live, ended := b.started("live"), b.started("ended")
-	b.commitRun(b.finish(ended.UUID, epochAt(1)))
+	live, ended := b.commitRunningRun("live"), b.commitRunningRun("ended")
+	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
 	for name, row := range map[string]store.Fold{
-		"past": {CheckAt: b.in(-time.Hour)}, "now": {CheckAt: b.now}, "later": {CheckAt: b.in(time.Minute)}, "much later": {CheckAt: b.in(time.Hour)},
-		"waits": {CheckAt: b.in(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.in(time.Hour), AfterRun: owner(ended.UUID)},
-		"run is gone": {CheckAt: b.in(time.Hour), AfterRun: owner(uuid.New())},
+		"past": {CheckAt: b.afterStart(-time.Hour)}, "now": {CheckAt: b.now}, "later": {CheckAt: b.afterStart(time.Minute)}, "much later": {CheckAt: b.afterStart(time.Hour)},
+		"waits": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(ended.UUID)},
+		"run is gone": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(uuid.New())},
 	} {
 		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldThrottle}
 		b.setFold(row)
 	}
 	keys, next := due()
-	if want := []string{"flow now throttle", "flow past throttle", "flow run is gone throttle", "flow waits no longer throttle"}; !slices.Equal(keys, want) || !next.Equal(b.in(time.Minute)) {
+	if want := []string{"flow now throttle", "flow past throttle", "flow run is gone throttle", "flow waits no longer throttle"}; !slices.Equal(keys, want) || !next.Equal(b.afterStart(time.Minute)) {
 		b.Errorf("due are %q, and next %v; want %q, in a minute", keys, next.Sub(b.now), want)
 	}
 }
 
 // foldRace lets several callers change a row that does not exist yet, and start a run if they are the first.
-func foldRace(b *bed) {
+func foldRace(b *fixture) {
 	var all sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range cap(errs) {
 		all.Go(func() {
 			var err error
 			for range 100 { // a store returns ErrLocked soon, and the engine retries
-				err = b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+				err = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 					w := &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"n":"x"}`)}}
 					if s.Row != nil {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
 						return w
 					}
-					w.Start = &store.StartWrite{Run: b.pending(fmt.Sprint("run ", i), b.now)}
+					w.Start = &store.StartWrite{Run: b.newPendingRun(fmt.Sprint("run ", i), b.now)}
 					return w
 				}})
 				if !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrUnavailable) {
@@ -166,12 +166,12 @@ func foldRace(b *bed) {
 	}
 }
 
-func foldAtomic(b *bed) {
+func foldAtomic(b *fixture) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
-	err := b.s.ChangeFold(ctx, &store.FoldChange{Key: foldKey, Plan: func(store.FoldState) *store.FoldWrite {
+	err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(store.FoldState) *store.FoldWrite {
 		cancel() // as a process that dies
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.pending("a", b.now)}}
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
@@ -181,23 +181,23 @@ func foldAtomic(b *bed) {
 	}
 }
 
-func foldSeen(b *bed) {
-	live, deadline := b.pending("live", b.now), b.in(time.Hour)
+func foldSeen(b *fixture) {
+	live, deadline := b.newPendingRun("live", b.now), b.afterStart(time.Hour)
 	live.Deadline, live.Priority = deadline, 2
 	b.commitStart(live)
-	child := b.started("parent")
+	child := b.commitRunningRun("parent")
 	b.setFold(store.Fold{FoldKey: foldKey, CheckAt: b.now})
 	gone := uuid.New()
 	var got store.FoldState
 	for _, name := range []string{"", "live", "none", live.UUID.String()} {
-		c := &store.FoldChange{
-			Key: foldKey, Name: name, Runs: func(*store.Fold) []uuid.UUID { return []uuid.UUID{live.UUID, gone, child.UUID} },
+		c := &store.FoldChangeRequest{
+			Key: foldKey, Name: name, RunsToRead: func(*store.Fold) []uuid.UUID { return []uuid.UUID{live.UUID, gone, child.UUID} },
 			Plan: func(s store.FoldState) *store.FoldWrite {
 				got = s
 				return nil
 			},
 		}
-		if err := b.s.ChangeFold(b.ctx, c); err != nil {
+		if err := b.store.ChangeFold(b.ctx, c); err != nil {
 			b.Fatal(err)
 		}
 		if named := got.RunWithName != nil; named != (name == "live") {
@@ -214,9 +214,9 @@ func foldSeen(b *bed) {
 }
 
 // unreleased commits a run that waits under the key.
-func (b *bed) unreleased(name string) store.Run {
+func (b *fixture) unreleased(name string) store.Run {
 	b.Helper()
-	r := b.pending(name, time.Time{})
+	r := b.newPendingRun(name, time.Time{})
 	r.Unreleased = true
 	b.fold(foldKey, func(store.FoldState) *store.FoldWrite {
 		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
@@ -224,21 +224,21 @@ func (b *bed) unreleased(name string) store.Run {
 	return r
 }
 
-func (b *bed) releaseFold(r store.Run, input []byte) error {
-	return b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+func (b *fixture) releaseFold(r store.Run, input []byte) error {
+	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
 			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
-			WakeAt: b.in(time.Minute), Deadline: b.in(time.Hour), Input: input,
+			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Input: input,
 		}}
 	}})
 }
 
-func foldReleased(b *bed) {
+func foldReleased(b *fixture) {
 	r, paused := b.unreleased("waits"), b.unreleased("is paused")
-	b.ordered(store.VerbPause, r.UUID)
-	b.ordered(store.VerbResume, r.UUID)
-	b.ordered(store.VerbPause, paused.UUID)
-	if got := b.claim(b.query(b.in(time.Hour))); len(got.Runs) != 0 {
+	b.controlExistingRuns(store.VerbPause, r.UUID)
+	b.controlExistingRuns(store.VerbResume, r.UUID)
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	if got := b.claim(b.query(b.afterStart(time.Hour))); len(got.Runs) != 0 {
 		b.Errorf("a run that waits was claimed: %+v", got.Runs)
 	}
 	for run, input := range map[*store.Run][]byte{&r: nil, &paused: []byte(`"newer"`)} {
@@ -249,25 +249,25 @@ func foldReleased(b *bed) {
 	if got := b.claim(b.query(b.now)); len(got.Runs) != 0 {
 		b.Errorf("a run that is due in a minute was claimed: %+v", got.Runs)
 	}
-	got := b.claim(b.query(b.in(time.Minute)))
-	if len(got.Runs) != 1 || got.Runs[0].Run.UUID != r.UUID || string(got.Runs[0].Run.Input) != "{}" || !got.Runs[0].Run.Deadline.Equal(b.in(time.Hour)) {
+	got := b.claim(b.query(b.afterStart(time.Minute)))
+	if len(got.Runs) != 1 || got.Runs[0].Run.UUID != r.UUID || string(got.Runs[0].Run.Input) != "{}" || !got.Runs[0].Run.Deadline.Equal(b.afterStart(time.Hour)) {
 		b.Errorf("claimed: %+v", got.Runs)
 	}
-	b.ordered(store.VerbResume, paused.UUID)
-	got = b.claim(b.query(b.in(time.Minute)))
+	b.controlExistingRuns(store.VerbResume, paused.UUID)
+	got = b.claim(b.query(b.afterStart(time.Minute)))
 	if len(got.Runs) != 1 || got.Runs[0].Run.UUID != paused.UUID || string(got.Runs[0].Run.Input) != `"newer"` {
 		b.Errorf("claimed after the resume: %+v", got.Runs)
 	}
 }
 
-func foldGone(b *bed) {
-	begun, cancelled := b.started("begun"), b.unreleased("cancelled")
-	b.ordered(store.VerbCancel, cancelled.UUID)
+func foldGone(b *fixture) {
+	begun, cancelled := b.commitRunningRun("begun"), b.unreleased("cancelled")
+	b.controlExistingRuns(store.VerbCancel, cancelled.UUID)
 	for _, r := range []store.Run{begun, cancelled} {
 		before := b.get(r.UUID.String())[0]
 		ctx, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond)
 		plans := 0
-		err := b.s.ChangeFold(ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+		err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 			if plans++; plans > 1 {
 				return nil // the plan sees by now why
 			}

@@ -19,9 +19,9 @@ var forks = []test{
 }
 
 // forkOf returns the fork of a run under a name, with the given completed steps.
-func (b *bed) forkOf(source store.Run, name string, steps ...string) *store.Fork {
+func (b *fixture) forkOf(source store.Run, name string, steps ...string) *store.Fork {
 	b.Helper()
-	f := &store.Fork{Start: &store.StartWrite{Run: b.pending(name, b.now)}, Source: source.UUID, Actor: "ada", Reason: "to look"}
+	f := &store.Fork{Start: &store.StartWrite{Run: b.newPendingRun(name, b.now)}, Source: source.UUID, Actor: "ada", Reason: "to look"}
 	f.Start.Run.Epoch = epochAt(1)
 	slices.Sort(steps)
 	for i, step := range steps {
@@ -33,10 +33,10 @@ func (b *bed) forkOf(source store.Run, name string, steps ...string) *store.Fork
 }
 
 // forked makes the fork, and tries it again while others hold rows.
-func (b *bed) forked(f *store.Fork) store.Outcome {
+func (b *fixture) forked(f *store.Fork) store.Outcome {
 	b.Helper()
 	for {
-		err := b.s.Fork(b.ctx, f)
+		err := b.store.Fork(b.ctx, f)
 		if err == nil {
 			return f.Start.Outcome
 		}
@@ -46,10 +46,10 @@ func (b *bed) forked(f *store.Fork) store.Outcome {
 	}
 }
 
-func forkCreates(b *bed) {
+func forkCreates(b *fixture) {
 	source := b.failedRun("first")
 	f := b.forkOf(source, "copy", "first", "second")
-	f.Start.Run.Deadline = b.in(time.Hour)
+	f.Start.Run.Deadline = b.afterStart(time.Hour)
 	f.Start.Tags = []store.Tag{{Key: "team", Value: "a"}}
 	f.Steps[1].Output = []byte{}
 	before := b.row(source.UUID)
@@ -60,11 +60,11 @@ func forkCreates(b *bed) {
 	b.wantNames("of the forked run", b.history(source.UUID), "fails", "first")
 	id := f.Start.Run.UUID
 	got := b.row(id)
-	if got.Name != "copy" || got.Status != store.Pending || got.Epoch != epochAt(1) || !got.Deadline.Equal(b.in(time.Hour)) || got.Parent.Valid {
+	if got.Name != "copy" || got.Status != store.Pending || got.Epoch != epochAt(1) || !got.Deadline.Equal(b.afterStart(time.Hour)) || got.Parent.Valid {
 		b.Errorf("the run is %+v", got)
 	}
 	wantSteps(b, "its history", b.history(id), f.Steps...)
-	o, err := b.s.RunProgress(b.ctx, id, b.now)
+	o, err := b.store.RunProgress(b.ctx, id, b.now)
 	if err != nil || len(o.Tags) != 1 {
 		b.Errorf("its tags are %+v, %v", o.Tags, err)
 	}
@@ -73,24 +73,24 @@ func forkCreates(b *bed) {
 	if e := all[len(all)-1]; e.Type != store.EventRepaired || e.Run != id || e.Actor != "ada" || e.Reason != "to look" || e.Old != source.UUID.String() || e.New != "" {
 		b.Errorf("the events are %+v", all)
 	}
-	c := b.claimOne(b.query(b.in(time.Minute)), id)
+	c := b.claimOne(b.query(b.afterStart(time.Minute)), id)
 	b.wantNames("claimed", c.History, "first", "second")
 	wantOutcome(b, "a further step", b.commitStep(b.completed(id, c.Run.Epoch, "third"), false).Outcome, store.Written)
-	wantOutcome(b, "the end", b.commitRun(b.finish(id, c.Run.Epoch)).Outcome, store.Written)
+	wantOutcome(b, "the end", b.commitOwnershipEnd(b.newCompletion(id, c.Run.Epoch)).Outcome, store.Written)
 }
 
-func forkRepeated(b *bed) {
+func forkRepeated(b *fixture) {
 	source := b.failedRun("first")
 	f := b.forkOf(source, "copy", "first")
 	wantOutcome(b, "the fork", b.forked(f), store.Written)
-	c := b.claimOne(b.query(b.in(time.Minute)), f.Start.Run.UUID)
+	c := b.claimOne(b.query(b.afterStart(time.Minute)), f.Start.Run.UUID)
 	b.commitStep(b.completed(f.Start.Run.UUID, c.Run.Epoch, "second"), false)
 	wantOutcome(b, "the fork again", b.forked(f), store.Written)
 	b.wantNames("the run", b.history(f.Start.Run.UUID), "first", "second")
 	b.wantEvents(source.Name+" failed", "copy repaired")
 }
 
-func forkNameTaken(b *bed) {
+func forkNameTaken(b *fixture) {
 	source := b.failedRun("first")
 	f := b.forkOf(source, source.Name, "first", "second")
 	wantOutcome(b, "the fork", b.forked(f), store.Adopted)
@@ -101,12 +101,12 @@ func forkNameTaken(b *bed) {
 	b.wantEvents(source.Name + " failed")
 }
 
-func forkInQueue(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
+func forkInQueue(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
 	first := q.start("")
-	q.begins("at first", q.in(time.Second), first)
+	q.wantBegun("at first", q.afterStart(time.Second), first)
 	f := b.forkOf(q.row(first), "copy", "first")
-	w := q.arriving("copy", boundedQueue, "")
+	w := q.newQueuedStart("copy", boundedQueue, "")
 	w.Run.Epoch = epochAt(1)
 	f.Start = w
 	for i := range f.Steps {
@@ -114,15 +114,15 @@ func forkInQueue(b *bed) {
 	}
 	wantOutcome(b, "the fork", b.forked(f), store.Written)
 	q.runs = append(q.runs, w.Run.UUID)
-	q.begins("while the forked run executes", q.in(time.Second))
+	q.wantBegun("while the forked run executes", q.afterStart(time.Second))
 	q.wantState("the fork", w.Run.UUID, store.PlaceInLine, store.AdmissionInLine)
-	q.ends(first)
-	q.begins("when it has ended", q.in(time.Second), w.Run.UUID)
-	q.ends(w.Run.UUID)
-	q.admit(q.in(time.Second))
+	q.finishRuns(first)
+	q.wantBegun("when it has ended", q.afterStart(time.Second), w.Run.UUID)
+	q.finishRuns(w.Run.UUID)
+	q.admitAll(q.afterStart(time.Second))
 }
 
-func forkTwice(b *bed) {
+func forkTwice(b *fixture) {
 	source := b.failedRun("first")
 	for round := range repairRounds {
 		name := "copy-" + string(rune('a'+round))

@@ -17,42 +17,42 @@ var guards = []test{
 	{"only a run that is IsOwnedAt the epoch takes writes", guardOwned},
 }
 
-// ends are the writes that end an ownership, one for each status.
-func (b *bed) ends(run uuid.UUID, epoch store.Epoch) []store.OwnershipEnd {
+// newOwnershipEnds are the writes that end an ownership, one for each status.
+func (b *fixture) newOwnershipEnds(run uuid.UUID, epoch store.Epoch) []store.OwnershipEnd {
 	all := []store.OwnershipEnd{
 		{Status: store.Pending, WakeAt: b.now},
-		{Status: store.Waiting, WakeAt: b.in(time.Hour)},
+		{Status: store.Waiting, WakeAt: b.afterStart(time.Hour)},
 		{Status: store.Paused, Reason: "by hand"},
-		{Status: store.Pending, Held: true, Reason: "rejected"},
-		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(time.Second)},
-		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.in(time.Second)},
-		{Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.in(time.Second)},
-		{Status: store.Expired, Error: []byte(`"late"`), EndedAt: b.in(time.Second)},
+		{Status: store.Pending, HoldsRun: true, Reason: "rejected"},
+		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.afterStart(time.Second)},
+		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.afterStart(time.Second)},
+		{Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.afterStart(time.Second)},
+		{Status: store.Expired, Error: []byte(`"late"`), EndedAt: b.afterStart(time.Second)},
 	}
 	for i := range all {
-		all[i].UUID, all[i].Epoch, all[i].Now = run, epoch, b.in(time.Second)
+		all[i].UUID, all[i].Epoch, all[i].Now = run, epoch, b.afterStart(time.Second)
 	}
 	return all
 }
 
 // guardCancel commits each end alone, and in one batch with the park of another run, because a store may
 // have another statement for that.
-func guardCancel(b *bed) {
+func guardCancel(b *fixture) {
 	for _, verb := range []store.Verb{0, store.VerbPause, store.VerbCancel} {
-		for i := range b.ends(uuid.UUID{}, epochAt(1)) {
+		for i := range b.newOwnershipEnds(uuid.UUID{}, epochAt(1)) {
 			for _, beside := range []bool{false, true} {
-				r := b.started("")
+				r := b.commitRunningRun("")
 				if verb != 0 {
-					b.ordered(verb, r.UUID)
+					b.controlExistingRuns(verb, r.UUID)
 				}
 				before := b.row(r.UUID)
-				w := b.ends(r.UUID, epochAt(1))[i]
+				w := b.newOwnershipEnds(r.UUID, epochAt(1))[i]
 				batch := &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}}
 				if beside {
-					batch.OwnershipEnds = append(batch.OwnershipEnds, &store.OwnershipEnd{UUID: b.started("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
+					batch.OwnershipEnds = append(batch.OwnershipEnds, &store.OwnershipEnd{UUID: b.commitRunningRun("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
 				}
 				b.commit(batch)
-				what := fmt.Sprintf("%s, held %t, after verb %d, beside a park %t", w.Status, w.Held, verb, beside)
+				what := fmt.Sprintf("%s, held %t, after verb %d, beside a park %t", w.Status, w.HoldsRun, verb, beside)
 				after := b.row(r.UUID)
 				if w.CancelForbidsEnd(before.Control) {
 					wantOutcome(b, what, w.Outcome, store.Fenced)
@@ -69,15 +69,15 @@ func guardCancel(b *bed) {
 }
 
 // guardEnded tries every write of a worker and every control request on a run with each terminal status.
-func guardEnded(b *bed) {
-	for i, end := range b.ends(uuid.UUID{}, epochAt(1)) {
+func guardEnded(b *fixture) {
+	for i, end := range b.newOwnershipEnds(uuid.UUID{}, epochAt(1)) {
 		if !end.Status.IsTerminal() {
 			continue
 		}
-		r := b.started("")
-		end = b.ends(r.UUID, epochAt(1))[i]
-		b.commitStep(b.began(r.UUID, epochAt(1), 1, "begun"), false)
-		b.commitRun(end)
+		r := b.commitRunningRun("")
+		end = b.newOwnershipEnds(r.UUID, epochAt(1))[i]
+		b.commitStep(b.startedMarker(r.UUID, epochAt(1), 1, "begun"), false)
+		b.commitOwnershipEnd(end)
 		row, history := b.row(r.UUID), b.history(r.UUID)
 		what := "a run that is " + end.Status.String()
 
@@ -91,21 +91,21 @@ func guardEnded(b *bed) {
 			"a child":        {Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}},
 			"a signal to it": {Signals: []*store.SignalWrite{{Run: r.UUID, ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: b.now}}},
 		}
-		for _, w := range b.ends(r.UUID, epochAt(1)) {
+		for _, w := range b.newOwnershipEnds(r.UUID, epochAt(1)) {
 			if w.Status != end.Status {
-				batches[fmt.Sprintf("%s, held %t", w.Status, w.Held)] = &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}}
+				batches[fmt.Sprintf("%s, held %t", w.Status, w.HoldsRun)] = &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&w}}
 			}
 		}
 		for name, batch := range batches {
 			b.commit(batch)
-			for _, got := range outcomes(batch) {
+			for _, got := range allOutcomes(batch) {
 				wantOutcome(b, name+" of "+what, got, store.Fenced)
 			}
 		}
 		for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
-			b.ordered(verb, r.UUID)
+			b.controlExistingRuns(verb, r.UUID)
 		}
-		for _, claimed := range b.claim(b.query(b.in(1000 * time.Hour))).Runs {
+		for _, claimed := range b.claim(b.query(b.afterStart(1000 * time.Hour))).Runs {
 			b.Errorf("%s: claimed %s", what, claimed.Run.UUID)
 		}
 		pulse := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epochAt(1)}))
@@ -118,12 +118,12 @@ func guardEnded(b *bed) {
 }
 
 // guardOwned tries the writes of an owner in every state that is not terminal, at each epoch.
-func guardOwned(b *bed) {
+func guardOwned(b *fixture) {
 	for _, status := range []store.Status{store.Pending, store.Running, store.Waiting, store.Paused} {
 		for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(2), {Count: 1, Nonce: nonce + 1}} {
-			r := b.started("")
+			r := b.commitRunningRun("")
 			if status != store.Running {
-				b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
+				b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 			}
 			before := b.row(r.UUID)
 			state := store.RunState{Found: true, Status: before.Status, Epoch: before.Epoch, Control: before.Control}
@@ -131,22 +131,22 @@ func guardOwned(b *bed) {
 			if state.IsOwnedAt(epoch) {
 				want = store.Written
 			}
-			end := b.finish(r.UUID, epoch)
+			end := b.newCompletion(r.UUID, epoch)
 			for name, batch := range map[string]*store.Batch{
 				"a step":    {Steps: []*store.StepWrite{{Step: b.completed(r.UUID, epoch, "step")}}},
 				"a receive": {Receives: []*store.ReceiveWrite{{Step: b.completed(r.UUID, epoch, "receive"), Signal: "go"}}},
 				"a child":   {Starts: []*store.StartWrite{{Run: b.child(r, "kid"), ParentEpoch: epoch}}},
 			} {
 				b.commit(batch)
-				wantOutcome(b, fmt.Sprintf("%s at %s of a run that is %s", name, epoch, status), outcomes(batch)[0], want)
+				wantOutcome(b, fmt.Sprintf("%s at %s of a run that is %s", name, epoch, status), allOutcomes(batch)[0], want)
 			}
-			wantOutcome(b, fmt.Sprintf("the end at %s of a run that is %s", epoch, status), b.commitRun(end).Outcome, want)
+			wantOutcome(b, fmt.Sprintf("the end at %s of a run that is %s", epoch, status), b.commitOwnershipEnd(end).Outcome, want)
 		}
 	}
 }
 
-// outcomes returns the outcomes of all items of a batch.
-func outcomes(batch *store.Batch) (all []store.Outcome) {
+// allOutcomes returns the outcomes of all items of a batch.
+func allOutcomes(batch *store.Batch) (all []store.Outcome) {
 	for _, w := range batch.Starts {
 		all = append(all, w.Outcome)
 	}

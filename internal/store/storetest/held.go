@@ -25,14 +25,14 @@ const rejected = "write the checkpoint of step \"a\": permission denied"
 
 // hold releases a run as a run whose writes the database rejects. most is the MaxCrashes of the
 // write.
-func (b *bed) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.OwnershipEnd {
+func (b *fixture) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.OwnershipEnd {
 	b.Helper()
-	return b.commitRun(store.OwnershipEnd{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
+	return b.commitOwnershipEnd(store.OwnershipEnd{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, HoldsRun: true, Reason: rejected, MaxCrashes: most})
 }
 
-func holdBound(b *bed) {
+func holdBound(b *fixture) {
 	const most = 7
-	r := b.queued("", b.now)
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = most
 	for i, away := range []time.Duration{1, 4, 16, 64, 256, 300} {
@@ -64,8 +64,8 @@ func holdBound(b *bed) {
 	}
 }
 
-func holdProgress(b *bed) {
-	r := b.queued("", b.now)
+func holdProgress(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	for i, name := range []string{"a", "b", "c"} {
 		got := b.claimOne(q, r.UUID)
@@ -80,8 +80,8 @@ func holdProgress(b *bed) {
 	}
 }
 
-func holdAndLoss(b *bed) {
-	r := b.queued("", b.now)
+func holdAndLoss(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 3
 	b.hold(r.UUID, b.claimOne(q, r.UUID).Run.Epoch, q.Now, 3)
@@ -99,8 +99,8 @@ func holdAndLoss(b *bed) {
 	}
 }
 
-func holdReason(b *bed) {
-	r := b.queued("", b.now)
+func holdReason(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	b.hold(r.UUID, b.claimOne(q, r.UUID).Run.Epoch, q.Now, 0)
 	again := func() store.Run {
@@ -112,7 +112,7 @@ func holdReason(b *bed) {
 	if row := b.row(r.UUID); got.Reason != rejected || row.Reason != rejected {
 		b.Errorf("claimed again, its reason is %q, and %q in the row", got.Reason, row.Reason)
 	}
-	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
 	if row := b.row(r.UUID); row.Reason != rejected {
 		b.Errorf("given back, its reason is %q", row.Reason)
 	}
@@ -123,15 +123,15 @@ func holdReason(b *bed) {
 	}
 	b.hold(r.UUID, got.Epoch, q.Now, 0)
 	got = again()
-	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
 	if row := b.row(r.UUID); row.Reason != "" {
 		b.Errorf("parked, its reason is %q", row.Reason)
 	}
 }
 
-func holdPaused(b *bed) {
-	r := b.started("")
-	b.ordered(store.VerbPause, r.UUID)
+func holdPaused(b *fixture) {
+	r := b.commitRunningRun("")
+	b.controlExistingRuns(store.VerbPause, r.UUID)
 	before := b.row(r.UUID).Reason
 	w := b.hold(r.UUID, epochAt(1), b.now, 1)
 	want := before
@@ -143,24 +143,24 @@ func holdPaused(b *bed) {
 	}
 }
 
-func holdCancelled(b *bed) {
-	r := b.started("")
+func holdCancelled(b *fixture) {
+	r := b.commitRunningRun("")
 	b.commitStep(b.completed(r.UUID, epochAt(1), "a"), false)
-	b.ordered(store.VerbCancel, r.UUID)
+	b.controlExistingRuns(store.VerbCancel, r.UUID)
 	b.hold(r.UUID, epochAt(1), b.now, 0)
 	if row := b.row(r.UUID); row.Status != store.Pending || row.Control&store.CancelRequested == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
 		b.Errorf("got %s, control %d, wake %s", row.Status, row.Control, show(row.WakeAt))
 	}
 }
 
-func holdUncounted(b *bed) {
-	r := b.queued("", b.now)
+func holdUncounted(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	for range 3 {
 		got := b.claimOne(q, r.UUID)
-		b.ordered(store.VerbCancel, r.UUID)
-		w := b.commitRun(store.OwnershipEnd{
-			UUID: r.UUID, Epoch: got.Run.Epoch, Status: store.Pending, Now: q.Now, Held: true, Reason: "the key is missing", MaxCrashes: 1, Uncounted: true,
+		b.controlExistingRuns(store.VerbCancel, r.UUID)
+		w := b.commitOwnershipEnd(store.OwnershipEnd{
+			UUID: r.UUID, Epoch: got.Run.Epoch, Status: store.Pending, Now: q.Now, HoldsRun: true, Reason: "the key is missing", MaxCrashes: 1, Uncounted: true,
 		})
 		wantOutcome(b, "the release", w.Outcome, store.Written)
 		row, at := b.row(r.UUID), q.Now.Add(store.UncountedHoldDelay)
@@ -172,8 +172,8 @@ func holdUncounted(b *bed) {
 	}
 }
 
-func holdFenced(b *bed) {
-	r := b.started("")
+func holdFenced(b *fixture) {
+	r := b.commitRunningRun("")
 	wantOutcome(b, "another epoch's hold", b.hold(r.UUID, epochAt(2), b.now, 0).Outcome, store.Fenced)
 	for range 2 {
 		wantOutcome(b, "the hold, and its replay", b.hold(r.UUID, epochAt(1), b.now, 1).Outcome, store.Written)
@@ -183,10 +183,10 @@ func holdFenced(b *bed) {
 	}
 }
 
-func holdWithStep(b *bed) {
-	r := b.started("")
+func holdWithStep(b *fixture) {
+	r := b.commitRunningRun("")
 	step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "a")}
-	hold := &store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
+	hold := &store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, HoldsRun: true, Reason: rejected}
 	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, OwnershipEnds: []*store.OwnershipEnd{hold}})
 	wantOutcome(b, "the step", step.Outcome, store.Written)
 	wantOutcome(b, "the hold", hold.Outcome, store.Written)
@@ -195,7 +195,7 @@ func holdWithStep(b *bed) {
 
 // holdDeadline checks that a deadline shortens a hold, unless the deadline had already passed: the
 // run has then handled its deadline before it was held.
-func holdDeadline(b *bed) {
+func holdDeadline(b *fixture) {
 	for _, c := range []struct {
 		name                   string
 		deadline, then, wanted time.Duration // then is another deadline, which is set while the run is held
@@ -206,16 +206,16 @@ func holdDeadline(b *bed) {
 		{"a deadline that comes while it is held", 0, 300 * time.Millisecond, 300 * time.Millisecond},
 		{"a later one", 300 * time.Millisecond, time.Minute, 300 * time.Millisecond},
 	} {
-		r := b.queued("", b.now)
+		r := b.commitPendingRun("", b.now)
 		got := b.claimOne(b.query(b.now), r.UUID)
 		if c.deadline != 0 {
-			wantOutcome(b, c.name, b.setDeadline(r.UUID, b.in(c.deadline)).Outcome, store.Written)
+			wantOutcome(b, c.name, b.setDeadline(r.UUID, b.afterStart(c.deadline)).Outcome, store.Written)
 		}
 		b.hold(r.UUID, got.Run.Epoch, b.now, 0)
 		if c.then != 0 {
-			wantOutcome(b, c.name, b.setDeadline(r.UUID, b.in(c.then)).Outcome, store.Written)
+			wantOutcome(b, c.name, b.setDeadline(r.UUID, b.afterStart(c.then)).Outcome, store.Written)
 		}
-		if row := b.row(r.UUID); !row.WakeAt.Equal(b.in(c.wanted)) {
+		if row := b.row(r.UUID); !row.WakeAt.Equal(b.afterStart(c.wanted)) {
 			b.Errorf("%s: it comes back %v later, want %v", c.name, row.WakeAt.Sub(b.now), c.wanted)
 		}
 	}

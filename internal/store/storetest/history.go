@@ -21,9 +21,9 @@ var histories = []test{
 }
 
 // long commits a run with one checkpoint of each given size in bytes, and returns its history.
-func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step) {
+func (b *fixture) long(name string, sizes ...int) (r store.Run, history []store.Step) {
 	b.Helper()
-	r = b.started(name)
+	r = b.commitRunningRun(name)
 	batch := &store.Batch{}
 	for i, size := range sizes {
 		s := b.completed(r.UUID, r.Epoch, fmt.Sprintf("s%03d", i))
@@ -38,26 +38,26 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 	return r, history
 }
 
-// rest reads the parts of a history that the claim left out. It returns the whole history and the
+// readWholeHistory reads the parts of a history that the claim left out. It returns the whole history and the
 // number of parts.
-func (b *bed) rest(c store.ClaimedRun, most int) (steps []store.Step, parts int) {
+func (b *fixture) readWholeHistory(c store.ClaimedRun, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
 	for rest := c.UnreadHistory; rest.Exists; parts++ {
-		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.UUID, rest.FirstName, most)
+		got, next, err := b.store.HistoryFrom(b.ctx, c.Run.UUID, rest.FirstStepName, most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
-		if len(got) == 0 || got[0].Name != rest.FirstName {
-			b.Fatalf("HistoryFrom %q: got %d checkpoints, want those from there", rest.FirstName, len(got))
+		if len(got) == 0 || got[0].Name != rest.FirstStepName {
+			b.Fatalf("HistoryFrom %q: got %d checkpoints, want those from there", rest.FirstStepName, len(got))
 		}
 		steps, rest = append(steps, got...), next
 	}
 	return steps, parts
 }
 
-func historyParts(b *bed) {
-	r := b.started("")
+func historyParts(b *fixture) {
+	r := b.commitRunningRun("")
 	var want []store.Step
 	batch := &store.Batch{}
 	for i, name := range oddNames() {
@@ -70,7 +70,7 @@ func historyParts(b *bed) {
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
 		all := store.ClaimedRun{Run: r, UnreadHistory: store.UnreadHistory{Exists: true}}
-		got, parts := b.rest(all, most)
+		got, parts := b.readWholeHistory(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
 			b.Errorf("%d checkpoints were read in %d parts of %d bytes", len(want), parts, most)
@@ -78,8 +78,8 @@ func historyParts(b *bed) {
 	}
 }
 
-func historyOutline(b *bed) {
-	r := b.started("")
+func historyOutline(b *fixture) {
+	r := b.commitRunningRun("")
 	batch := &store.Batch{}
 	var want []store.Step
 	for i, kind := range []store.Kind{store.KindGraph, store.KindStep, store.KindChoice, store.KindRenewal, store.KindMap, store.KindChild} {
@@ -95,14 +95,14 @@ func historyOutline(b *bed) {
 	batch.Steps = append(batch.Steps, &store.StepWrite{Step: failed})
 	failed.Error, failed.Failures = nil, nil
 	b.commit(batch)
-	got, err := b.s.HistoryOutline(b.ctx, r.UUID)
+	got, err := b.store.HistoryOutline(b.ctx, r.UUID)
 	if err != nil {
 		b.Fatal(err)
 	}
 	wantSteps(b, "the outline", got, append(want, failed)...)
 }
 
-func historyCheckpoints(b *bed) {
+func historyCheckpoints(b *fixture) {
 	r, all := b.long("", 20, 19, 21, 0, 5)
 	for _, c := range []struct {
 		names []string
@@ -114,7 +114,7 @@ func historyCheckpoints(b *bed) {
 		{[]string{"s001"}, -1, []int{1}},
 		{nil, 20, nil},
 	} {
-		got, err := b.s.Checkpoints(b.ctx, r.UUID, c.names, c.most)
+		got, err := b.store.Checkpoints(b.ctx, r.UUID, c.names, c.most)
 		if err != nil || len(got) != len(c.want) {
 			b.Fatalf("%q: %d checkpoints, %v", c.names, len(got), err)
 		}
@@ -131,7 +131,7 @@ func historyCheckpoints(b *bed) {
 	}
 }
 
-func historyBounded(b *bed) {
+func historyBounded(b *fixture) {
 	r, want := b.long("", 2000, 3000, 1000, 900_000, 10, 10)
 	for _, c := range []struct {
 		from    int
@@ -149,14 +149,14 @@ func historyBounded(b *bed) {
 		{2, 10_000, 1},
 		{5, 1, 1},
 	} {
-		got, rest, err := b.s.HistoryFrom(b.ctx, r.UUID, want[c.from].Name, c.most)
+		got, rest, err := b.store.HistoryFrom(b.ctx, r.UUID, want[c.from].Name, c.most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
 		wantSteps(b, fmt.Sprintf("from %d, %d bytes", c.from, c.most), got, want[c.from:c.from+c.n]...)
 		next := store.UnreadHistory{}
 		if end := c.from + c.n; end < len(want) {
-			next = store.UnreadHistory{Exists: true, FirstName: want[end].Name}
+			next = store.UnreadHistory{Exists: true, FirstStepName: want[end].Name}
 		}
 		if rest != next {
 			b.Errorf("from %d, %d bytes: the rest is %+v, want %+v", c.from, c.most, rest, next)
@@ -164,18 +164,18 @@ func historyBounded(b *bed) {
 	}
 }
 
-func historyNone(b *bed) {
+func historyNone(b *fixture) {
 	id, _ := store.NewRootIdentity("")
-	for _, id := range []store.UUID{id, b.started("").UUID} {
-		if got, rest, err := b.s.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.Exists {
+	for _, id := range []store.UUID{id, b.commitRunningRun("").UUID} {
+		if got, rest, err := b.store.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.Exists {
 			b.Errorf("got %v, %+v, %v, want nothing", got, rest, err)
 		}
 	}
 }
 
-// wantWhole compares claimed histories, including their rests, with the recorded ones. The
+// wantWholeHistories compares claimed histories, including their rests, with the recorded ones. The
 // histories of the runs in short must be complete in the claim.
-func (b *bed) wantWhole(claims store.ClaimResult, want map[store.UUID][]store.Step, short ...store.UUID) {
+func (b *fixture) wantWholeHistories(claims store.ClaimResult, want map[store.UUID][]store.Step, short ...store.UUID) {
 	b.Helper()
 	if len(claims.Runs) != len(want) {
 		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))
@@ -184,12 +184,12 @@ func (b *bed) wantWhole(claims store.ClaimResult, want map[store.UUID][]store.St
 		if c.UnreadHistory.Exists && slices.Contains(short, c.Run.UUID) {
 			b.Errorf("a short history has a rest: %+v", c.UnreadHistory)
 		}
-		got, _ := b.rest(c, 1<<20)
+		got, _ := b.readWholeHistory(c, 1<<20)
 		wantSteps(b, "the history of "+c.Run.Name, got, want[c.Run.UUID]...)
 	}
 }
 
-func historyClaimed(b *bed) {
+func historyClaimed(b *fixture) {
 	want := make(map[store.UUID][]store.Step)
 	var short []store.UUID
 	for i, sizes := range [][]int{{10, 10}, {5_000_000}, {}, {10, 10, 2_000_000, 10}, {300_000, 300_000, 300_000, 300_000, 300_000, 300_000}, {100_000}} {
@@ -198,12 +198,12 @@ func historyClaimed(b *bed) {
 		if len(sizes) == 0 || sizes[len(sizes)-1] == 10 && len(sizes) == 2 || sizes[0] == 100_000 {
 			short = append(short, r.UUID)
 		}
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
 	}
-	b.wantWhole(b.claim(b.query(b.now)), want, short...)
+	b.wantWholeHistories(b.claim(b.query(b.now)), want, short...)
 }
 
-func historyTakenOver(b *bed) {
+func historyTakenOver(b *fixture) {
 	want := make(map[store.UUID][]store.Step)
 	var short []store.UUID
 	for i, sizes := range [][]int{{10, 10}, {3_000_000, 3_000_000}, {}} {
@@ -213,5 +213,5 @@ func historyTakenOver(b *bed) {
 			short = append(short, r.UUID)
 		}
 	}
-	b.wantWhole(b.claim(b.query(b.in(2*time.Hour))), want, short...)
+	b.wantWholeHistories(b.claim(b.query(b.afterStart(2*time.Hour))), want, short...)
 }

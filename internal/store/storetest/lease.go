@@ -17,22 +17,22 @@ var leases = []test{
 	{"the pulse is the database's clock", leasePulse},
 }
 
-func (b *bed) heartbeat(leases ...store.Lease) store.Heartbeat {
+func (b *fixture) heartbeat(leases ...store.Lease) store.Heartbeat {
 	return store.Heartbeat{
 		Worker: store.Worker{ID: b.worker, Name: "host-1", Version: "v1", Capacity: 100, Active: int32(len(leases)), StartedAt: b.now},
-		Leases: leases, LeaseUntil: b.in(9 * time.Hour),
+		Leases: leases, LeaseUntil: b.afterStart(9 * time.Hour),
 	}
 }
 
-func leaseRenew(b *bed) {
-	held, finished, parked := b.started("held"), b.started("finished"), b.started("parked")
-	b.commitRun(b.finish(finished.UUID, epochAt(1)))
-	b.commitRun(store.OwnershipEnd{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
-	stolen := b.running("stolen")
+func leaseRenew(b *fixture) {
+	held, finished, parked := b.commitRunningRun("held"), b.commitRunningRun("finished"), b.commitRunningRun("parked")
+	b.commitOwnershipEnd(b.newCompletion(finished.UUID, epochAt(1)))
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.afterStart(2 * time.Hour)})
+	stolen := b.newRunningRun("stolen")
 	stolen.WakeAt = b.now
 	b.commitStart(stolen)
 	b.claimOne(b.query(b.now), stolen.UUID)
-	foreign := b.running("foreign")
+	foreign := b.newRunningRun("foreign")
 	foreign.Owner = owner(uuid.New())
 	b.commitStart(foreign)
 	before := []store.Run{b.row(finished.UUID), b.row(parked.UUID), b.row(stolen.UUID), b.row(foreign.UUID)}
@@ -54,10 +54,10 @@ func leaseRenew(b *bed) {
 	}
 }
 
-func leaseMany(b *bed) {
+func leaseMany(b *fixture) {
 	batch := &store.Batch{}
 	for range 300 {
-		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running("")})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.newRunningRun("")})
 	}
 	b.commit(batch)
 	h := b.heartbeat()
@@ -79,19 +79,19 @@ func leaseMany(b *bed) {
 	}
 }
 
-func leaseWorkers(b *bed) {
+func leaseWorkers(b *fixture) {
 	if got := b.workers(); len(got) != 0 {
 		b.Errorf("an empty database has workers: %v", got)
 	}
 	var want []store.Worker
 	for i, name := range []string{"third", "first", "it's the second; \U0001F680"} {
-		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, Active: int32(i), StartedAt: b.in(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), Schema: int16(i)}
-		w.HeartbeatAt = b.renew(store.Heartbeat{Worker: w, LeaseUntil: b.in(time.Hour)}).Now
-		w.DeadAt = b.in(time.Hour)
+		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, Active: int32(i), StartedAt: b.afterStart(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), Schema: int16(i)}
+		w.HeartbeatAt = b.renew(store.Heartbeat{Worker: w, LeaseUntil: b.afterStart(time.Hour)}).Now
+		w.DeadAt = b.afterStart(time.Hour)
 		want = append(want, w)
 	}
-	want[0].Active, want[0].Capacity, want[0].Schema, want[0].DeadAt = 5, 8, store.SchemaVersion, b.in(2*time.Hour)
-	want[0].HeartbeatAt = b.renew(store.Heartbeat{Worker: want[0], LeaseUntil: b.in(2 * time.Hour)}).Now
+	want[0].Active, want[0].Capacity, want[0].Schema, want[0].DeadAt = 5, 8, store.SchemaVersion, b.afterStart(2*time.Hour)
+	want[0].HeartbeatAt = b.renew(store.Heartbeat{Worker: want[0], LeaseUntil: b.afterStart(2 * time.Hour)}).Now
 	want = []store.Worker{want[1], want[2], want[0]}
 	got := b.workers()
 	if len(got) != len(want) {
@@ -107,14 +107,14 @@ func leaseWorkers(b *bed) {
 	}
 }
 
-func leaseQuiet(b *bed) {
+func leaseQuiet(b *fixture) {
 	h := b.heartbeat()
 	b.renew(h)
 	change := func(by string, resume, found bool) {
 		b.Helper()
-		c := store.WorkerQuiet{Worker: b.worker, Resume: resume, Now: b.now, By: by, Reason: "it's why"}
+		c := store.QuietWorkerRequest{Worker: b.worker, Resume: resume, Now: b.now, Actor: by, Reason: "it's why"}
 		for range 2 { // its reply may be lost
-			if got, err := b.s.QuietWorker(b.ctx, c); err != nil || got != found {
+			if got, err := b.store.QuietWorker(b.ctx, c); err != nil || got != found {
 				b.Errorf("QuietWorker by %s: %v, %v, want %v", by, got, err, found)
 			}
 		}
@@ -133,7 +133,7 @@ func leaseQuiet(b *bed) {
 	change("bob", false, true) // changes nothing
 	quiet := store.OperatorChange{Verb: store.OperatorQuiet, At: b.now, By: "ann", Reason: "it's why"}
 	check("quiet", b.renew(h), true, quiet)
-	if got, err := b.s.AreExecuted(b.ctx, []store.QueueWorkflow{{Queue: "q", Workflow: "w"}}); err != nil || got[0] {
+	if got, err := b.store.HaveLiveWorkers(b.ctx, []store.QueueWorkflow{{Queue: "q", Workflow: "w"}}); err != nil || got[0] {
 		b.Errorf("AreExecuted with a quiet worker: %v, %v", got, err)
 	}
 	change("bob", true, true)
@@ -141,7 +141,7 @@ func leaseQuiet(b *bed) {
 	check("resumed", b.renew(h), false, resumed)
 	own := b.query(b.now)
 	own.Worker = b.worker
-	if _, err := b.s.EndLeases(b.ctx, []uuid.UUID{b.worker}, own); err != nil {
+	if _, err := b.store.EndLeases(b.ctx, []uuid.UUID{b.worker}, own); err != nil {
 		b.Fatal(err)
 	}
 	change("eve", false, false) // it is not registered
@@ -151,7 +151,7 @@ func leaseQuiet(b *bed) {
 	check("registered already", b.renew(h), true, quiet)
 }
 
-func leasePulse(b *bed) {
+func leasePulse(b *fixture) {
 	for range 3 {
 		before := b.clock()
 		pulse := b.renew(b.heartbeat())
@@ -164,7 +164,7 @@ func leasePulse(b *bed) {
 }
 
 // wantUUIDs compares two sets of UUIDs.
-func wantUUIDs(b *bed, what string, got, want []uuid.UUID) {
+func wantUUIDs(b *fixture, what string, got, want []uuid.UUID) {
 	b.Helper()
 	order := func(l, r uuid.UUID) int { return slices.Compare(l[:], r[:]) }
 	got, want = slices.Clone(got), slices.Clone(want)

@@ -19,83 +19,83 @@ var contexts = []test{
 }
 
 // calls returns a call of every method that takes a context and does not wait for its end.
-func (b *bed) calls() map[string]func(context.Context) error {
+func (b *fixture) calls() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Commit": func(ctx context.Context) error {
-			return b.s.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{{Run: b.running("cancelled")}}})
+			return b.store.Commit(ctx, &store.Batch{Starts: []*store.StartWrite{{Run: b.newRunningRun("cancelled")}}})
 		},
 		"Claim": func(ctx context.Context) error {
-			_, err := b.s.Claim(ctx, b.query(b.now))
+			_, err := b.store.Claim(ctx, b.query(b.now))
 			return err
 		},
 		"Renew": func(ctx context.Context) error {
-			_, err := b.s.Renew(ctx, b.heartbeat())
+			_, err := b.store.Renew(ctx, b.heartbeat())
 			return err
 		},
 		"Expire": func(ctx context.Context) error {
-			_, err := b.s.EndLeases(ctx, []uuid.UUID{b.worker}, b.query(b.now))
+			_, err := b.store.EndLeases(ctx, []uuid.UUID{b.worker}, b.query(b.now))
 			return err
 		},
 		"Get": func(ctx context.Context) error {
-			_, err := b.s.Get(ctx, []store.RunRef{{UUIDOrName: "cancelled"}})
+			_, err := b.store.Get(ctx, []store.RunRef{{UUIDOrName: "cancelled"}})
 			return err
 		},
 		"History": func(ctx context.Context) error {
-			_, err := b.s.History(ctx, uuid.New())
+			_, err := b.store.History(ctx, uuid.New())
 			return err
 		},
 		"Order": func(ctx context.Context) error {
-			return b.s.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+			return b.store.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
-			_, err := b.s.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
+			_, err := b.store.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
 			return err
 		},
 		"Outline": func(ctx context.Context) error {
-			_, err := b.s.RunProgress(ctx, uuid.New(), b.now)
+			_, err := b.store.RunProgress(ctx, uuid.New(), b.now)
 			return err
 		},
 		"List": func(ctx context.Context) error {
-			_, err := b.s.List(ctx, store.Filter{}, uuid.UUID{}, 10)
+			_, err := b.store.List(ctx, store.Filter{}, uuid.UUID{}, 10)
 			return err
 		},
 		"Tree": func(ctx context.Context) error {
-			_, err := b.s.Tree(ctx, uuid.New())
+			_, err := b.store.Tree(ctx, uuid.New())
 			return err
 		},
 		"Counts": func(ctx context.Context) error {
-			_, err := b.s.Counts(ctx, uuid.New(), time.Now())
+			_, err := b.store.TreeCounts(ctx, uuid.New(), time.Now())
 			return err
 		},
 		"Tag": func(ctx context.Context) error {
-			_, err := b.s.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{})
+			_, err := b.store.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{})
 			return err
 		},
 		"Events": func(ctx context.Context) error {
-			_, err := b.s.Events(ctx, "", 10)
+			_, err := b.store.Events(ctx, "", 10)
 			return err
 		},
 		"Workers": func(ctx context.Context) error {
-			_, err := b.s.Workers(ctx)
+			_, err := b.store.Workers(ctx)
 			return err
 		},
 		"Overdue": func(ctx context.Context) error {
-			_, err := b.s.OverdueLanes(ctx, time.Now(), store.FirstLane, 10)
+			_, err := b.store.OverdueLanes(ctx, time.Now(), store.FirstLane, 10)
 			return err
 		},
 		"Executed": func(ctx context.Context) error {
-			_, err := b.s.AreExecuted(ctx, []store.QueueWorkflow{{Queue: "queue", Workflow: "flow"}})
+			_, err := b.store.HaveLiveWorkers(ctx, []store.QueueWorkflow{{Queue: "queue", Workflow: "flow"}})
 			return err
 		},
 		"Now": func(ctx context.Context) error {
-			_, err := b.s.Now(ctx)
+			_, err := b.store.Now(ctx)
 			return err
 		},
 	}
 }
 
-func contextCancelled(b *bed) {
-	r := b.queued("due", b.now)
+func contextCancelled(b *fixture) {
+	r := b.commitPendingRun("due", b.now)
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
 	for name, call := range b.calls() {
@@ -114,7 +114,7 @@ func contextCancelled(b *bed) {
 	}
 }
 
-func contextDeadline(b *bed) {
+func contextDeadline(b *fixture) {
 	ctx, cancel := context.WithDeadline(b.ctx, time.Unix(0, 0))
 	defer cancel()
 	for name, call := range b.calls() {
@@ -126,8 +126,8 @@ func contextDeadline(b *bed) {
 
 // contextRace checks that a commit is written completely or not at all, whenever its context is
 // cancelled, and that every item of the repeated commit has the outcome Written.
-func contextRace(b *bed) {
-	r := b.started("")
+func contextRace(b *fixture) {
+	r := b.commitRunningRun("")
 	for i := range 50 {
 		batch := &store.Batch{}
 		for range 100 {
@@ -135,9 +135,9 @@ func contextRace(b *bed) {
 		}
 		ctx, cancel := context.WithCancel(b.ctx)
 		done := make(chan error, 1)
-		go func() { done <- b.s.Commit(ctx, batch) }()
+		go func() { done <- b.store.Commit(ctx, batch) }()
 		for range i * 20 {
-			b.s.Name() // some work, so that the cancel happens at a different moment each time
+			b.store.Name() // some work, so that the cancel happens at a different moment each time
 		}
 		cancel()
 		err := <-done
@@ -154,8 +154,8 @@ func contextRace(b *bed) {
 	}
 }
 
-func contextClosed(b *bed) {
-	if err := b.s.Close(); err != nil {
+func contextClosed(b *fixture) {
+	if err := b.store.Close(); err != nil {
 		b.Fatalf("Close: %v", err)
 	}
 	for name, call := range b.calls() {
@@ -163,16 +163,16 @@ func contextClosed(b *bed) {
 			b.Errorf("%s of a closed store: got %v, want %v", name, err, store.ErrClosed)
 		}
 	}
-	if err := b.s.Listen(b.ctx, b.worker, func(store.WakeHint) {}); !errors.Is(err, store.ErrClosed) {
+	if err := b.store.Listen(b.ctx, b.worker, func(store.WakeHint) {}); !errors.Is(err, store.ErrClosed) {
 		b.Errorf("Attend of a closed store: got %v, want %v", err, store.ErrClosed)
 	}
-	if err := b.s.Close(); err != nil {
+	if err := b.store.Close(); err != nil {
 		b.Errorf("a second Close: %v", err)
 	}
 }
 
-func contextName(b *bed) {
-	if got := b.s.Name(); got != "postgres" && got != "sqlite" {
+func contextName(b *fixture) {
+	if got := b.store.Name(); got != "postgres" && got != "sqlite" {
 		b.Errorf("Name: got %q, want postgres or sqlite", got)
 	}
 }

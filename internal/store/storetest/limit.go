@@ -15,17 +15,17 @@ var limits = []test{
 	{"lines in which a step waits", waitingLines},
 }
 
-func limitBounds(b *bed) {
+func limitBounds(b *fixture) {
 	change := func(c store.LimitChangeRequest) {
 		b.Helper()
 		c.Name, c.Now = "l", b.now
-		if err := b.s.ChangeLimit(b.ctx, c); err != nil {
+		if err := b.store.ChangeLimit(b.ctx, c); err != nil {
 			b.Fatalf("ChangeLimit: %v", err)
 		}
 	}
 	want := func(what string, concurrent int, version string, set bool) {
 		b.Helper()
-		all, err := b.s.Limits(b.ctx, b.now)
+		all, err := b.store.Limits(b.ctx, b.now)
 		if err != nil || len(all) != 1 {
 			b.Fatalf("Limits: %v, %v", all, err)
 		}
@@ -45,61 +45,61 @@ func limitBounds(b *bed) {
 	declare("v1", 2)
 	want("an older version again", 3, "v2", false)
 	rate := store.LimitSettings{Concurrent: 7, Rate: 3, Period: time.Minute, Burst: 2}
-	change(store.LimitChangeRequest{Settings: rate, By: "ann", Reason: "slow provider"})
+	change(store.LimitChangeRequest{Settings: rate, Actor: "ann", Reason: "slow provider"})
 	declare("v3", 4)
 	want("an operator's", 7, "v3", true)
-	all, err := b.s.Limits(b.ctx, b.now)
+	all, err := b.store.Limits(b.ctx, b.now)
 	if l := all[0]; err != nil || l.LimitSettings != rate || *l.Set != rate || l.SetBy != "ann" || l.SetReason != "slow provider" ||
 		!l.SetAt.Equal(b.now) || l.Declared == nil || l.Declared.Concurrent != 4 {
 		b.Errorf("%+v, %v", l, err)
 	}
 	runs := b.runsNamed(3)
-	asks := []*store.PermitRequest{b.ask(runs[0], store.LimitSettings{Concurrent: 1}), b.ask(runs[1], store.LimitSettings{Concurrent: 1}), b.ask(runs[2], store.LimitSettings{Concurrent: 1})}
-	if n := b.asks(b.now, asks...); n != 2 {
+	asks := []*store.PermitRequest{b.newPermitRequest(runs[0], store.LimitSettings{Concurrent: 1}), b.newPermitRequest(runs[1], store.LimitSettings{Concurrent: 1}), b.newPermitRequest(runs[2], store.LimitSettings{Concurrent: 1})}
+	if n := b.requestPermits(b.now, asks...); n != 2 {
 		b.Errorf("%d of 3 were granted: the row says at most two at one moment", n)
 	}
-	if all, err = b.s.Limits(b.ctx, b.now); err != nil || all[0].Held != 2 || all[0].Waiting != 1 {
+	if all, err = b.store.Limits(b.ctx, b.now); err != nil || all[0].Held != 2 || all[0].Waiting != 1 {
 		b.Errorf("in use: %+v, %v, want 2 held and 1 waiting", all[0].LimitUse, err)
 	}
 	b.wantChange("set", all[0].LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
 	change(store.LimitChangeRequest{Declare: true, Version: "v4", Settings: store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7}})
 	for name, want := range map[string]bool{"l": true, "none": false} {
-		if found, err := b.s.ResetLimit(b.ctx, store.OperatorRequest{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
+		if found, err := b.store.ResetLimit(b.ctx, store.OperatorRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
 			b.Errorf("ResetLimit of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}
 	want("after a reset", 5, "v4", false)
-	all, err = b.s.Limits(b.ctx, b.now)
+	all, err = b.store.Limits(b.ctx, b.now)
 	if l := all[0]; err != nil || l.LimitSettings != *l.Declared || l.SetBy != "" || !l.SetAt.IsZero() {
 		b.Errorf("after a reset: %+v, %v", l, err)
 	}
-	b.wantChange("reset", all[0].LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.in(time.Minute), By: "bob", Reason: "over"})
+	b.wantChange("reset", all[0].LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.afterStart(time.Minute), By: "bob", Reason: "over"})
 	for _, want := range []bool{true, false} {
-		if found, err := b.s.DeleteLimit(b.ctx, "l"); err != nil || found != want {
+		if found, err := b.store.DeleteLimit(b.ctx, "l"); err != nil || found != want {
 			b.Errorf("DeleteLimit: %v, %v, want %v", found, err, want)
 		}
 	}
 }
 
-func waitingLines(b *bed) {
+func waitingLines(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	var want []store.LimitKey
 	for _, limit := range []string{"a", "b"} {
 		for _, key := range []string{"", "k", "z"} {
 			for range 3 {
-				a := b.ask(b.started(fmt.Sprint(limit, key, uuid.New())), one)
+				a := b.newPermitRequest(b.commitRunningRun(fmt.Sprint(limit, key, uuid.New())), one)
 				a.Limit, a.Key = limit, key
-				b.asks(b.now, a)
+				b.requestPermits(b.now, a)
 			}
 			want = append(want, store.LimitKey{Limit: limit, Key: key})
 		}
 	}
-	held := b.ask(b.started("held"), one)
+	held := b.newPermitRequest(b.commitRunningRun("held"), one)
 	held.Limit = "held"
-	b.asks(b.now, held)
+	b.requestPermits(b.now, held)
 	var got []store.LimitKey
 	for last := (store.LimitKey{}); ; {
-		some, err := b.s.LimitKeysWithWaiters(b.ctx, last, 4)
+		some, err := b.store.LimitKeysWithWaiters(b.ctx, last, 4)
 		if err != nil {
 			b.Fatalf("WaitingLines: %v", err)
 		}

@@ -23,9 +23,9 @@ var lists = []test{
 	{"every workflow and queue is found bytewise", listNames},
 }
 
-func (b *bed) list(f store.Filter, before uuid.UUID, limit int) []*store.Run {
+func (b *fixture) list(f store.Filter, before uuid.UUID, limit int) []*store.Run {
 	b.Helper()
-	got, err := b.s.List(b.ctx, f, before, limit)
+	got, err := b.store.List(b.ctx, f, before, limit)
 	if err != nil {
 		b.Fatalf("List: %v", err)
 	}
@@ -34,7 +34,7 @@ func (b *bed) list(f store.Filter, before uuid.UUID, limit int) []*store.Run {
 
 // wantList compares the runs that a filter finds, read in pages, with the chosen runs of all,
 // newest first.
-func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func(store.Run) bool) {
+func (b *fixture) wantList(what string, f store.Filter, all []store.Run, chosen func(store.Run) bool) {
 	b.Helper()
 	var want []store.Run
 	for _, r := range all {
@@ -57,7 +57,7 @@ func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func
 		}
 		for i := range min(len(got), len(want)) {
 			if got[i].UUID != want[i].UUID {
-				b.Errorf("%s, pages of %d: row %d is %s, want %s", what, limit, i, short(got[i].Name), short(want[i].Name))
+				b.Errorf("%s, pages of %d: row %d is %s, want %s", what, limit, i, quoteName(got[i].Name), quoteName(want[i].Name))
 				break
 			}
 		}
@@ -67,12 +67,12 @@ func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func
 	}
 }
 
-func listEmpty(b *bed) {
+func listEmpty(b *fixture) {
 	for _, f := range []store.Filter{
 		{},
 		{Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", Roots: true},
 		{Tag: store.Tag{Key: "team"}},
-		{Tag: store.Tag{Key: "team", Value: "red"}, CreatedAfter: b.now, CreatedBefore: b.in(time.Hour)},
+		{Tag: store.Tag{Key: "team", Value: "red"}, CreatedAfter: b.now, CreatedBefore: b.afterStart(time.Hour)},
 	} {
 		if got := b.list(f, uuid.UUID{}, 10); len(got) != 0 {
 			b.Errorf("%+v: got %d rows, want none", f, len(got))
@@ -80,11 +80,11 @@ func listEmpty(b *bed) {
 	}
 }
 
-func listPages(b *bed) {
+func listPages(b *fixture) {
 	var all []store.Run
 	batch := &store.Batch{}
 	for i := range 60 {
-		r := b.running(fmt.Sprint("order-", i)) // the runs are in many shards
+		r := b.newRunningRun(fmt.Sprint("order-", i)) // the runs are in many shards
 		all = append(all, r)
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
@@ -102,14 +102,14 @@ func listPages(b *bed) {
 // someOwner executes some of the runs that listed commits.
 var someOwner = uuid.MustParse("0199d0a0-0000-7000-8000-000000000007")
 
-// listed commits runs that differ in everything that a filter can test.
-func (b *bed) listed() (all []store.Run) {
+// commitDiverseRuns commits runs that differ in everything that a filter can test.
+func (b *fixture) commitDiverseRuns() (all []store.Run) {
 	b.Helper()
 	batch := &store.Batch{}
 	for i := range 48 {
-		r := b.running(fmt.Sprintf("%s-%d", []string{"order", "Order", "trip"}[i%3], i))
+		r := b.newRunningRun(fmt.Sprintf("%s-%d", []string{"order", "Order", "trip"}[i%3], i))
 		r.Workflow, r.Queue = []string{"flow", "other"}[i%2], []string{"queue", "slow", "fast"}[i/2%3]
-		r.CreatedAt, r.Version = b.in(time.Duration(i)*time.Second), []string{"v1", "", "v2", "v1"}[i%4]
+		r.CreatedAt, r.Version = b.afterStart(time.Duration(i)*time.Second), []string{"v1", "", "v2", "v1"}[i%4]
 		if i%7 < 3 {
 			r.Owner = owner(someOwner)
 		}
@@ -118,27 +118,27 @@ func (b *bed) listed() (all []store.Run) {
 	}
 	b.commit(batch)
 	for i := range all[:12] {
-		child := b.begotten(all[i], fmt.Sprint("order child ", i))
+		child := b.commitRunningChild(all[i], fmt.Sprint("order child ", i))
 		child.CreatedAt = b.now
 		all = append(all, child)
 	}
 	for i := range all {
 		switch i % 5 {
 		case 1:
-			b.commitRun(b.park(all[i], time.Time{}))
+			b.commitOwnershipEnd(b.park(all[i], time.Time{}))
 			all[i].Status, all[i].Owner = store.Waiting, uuid.NullUUID{}
 		case 2:
-			end := b.finish(all[i].UUID, epochAt(1))
-			end.EndedAt = b.in(time.Duration(i) * time.Minute)
-			b.commitRun(end)
+			end := b.newCompletion(all[i].UUID, epochAt(1))
+			end.EndedAt = b.afterStart(time.Duration(i) * time.Minute)
+			b.commitOwnershipEnd(end)
 			all[i].Status, all[i].EndedAt, all[i].Owner = store.Completed, end.EndedAt, uuid.NullUUID{}
 		}
 	}
 	return all
 }
 
-func listFilters(b *bed) {
-	all := b.listed()
+func listFilters(b *fixture) {
+	all := b.commitDiverseRuns()
 	for what, c := range map[string]struct {
 		filter store.Filter
 		chosen func(store.Run) bool
@@ -152,20 +152,20 @@ func listFilters(b *bed) {
 		"a prefix":       {store.Filter{NamePrefix: "order"}, func(r store.Run) bool { return strings.HasPrefix(r.Name, "order") }},
 		"a whole name":   {store.Filter{NamePrefix: "trip-2"}, func(r store.Run) bool { return strings.HasPrefix(r.Name, "trip-2") }},
 		"after, exclusively": {
-			store.Filter{CreatedAfter: b.in(20 * time.Second)}, func(r store.Run) bool { return r.CreatedAt.After(b.in(20 * time.Second)) },
+			store.Filter{CreatedAfter: b.afterStart(20 * time.Second)}, func(r store.Run) bool { return r.CreatedAt.After(b.afterStart(20 * time.Second)) },
 		},
 		"before, exclusively": {
-			store.Filter{CreatedBefore: b.in(20 * time.Second)}, func(r store.Run) bool { return r.CreatedAt.Before(b.in(20 * time.Second)) },
+			store.Filter{CreatedBefore: b.afterStart(20 * time.Second)}, func(r store.Run) bool { return r.CreatedAt.Before(b.afterStart(20 * time.Second)) },
 		},
 		"between": {
-			store.Filter{CreatedAfter: b.in(10 * time.Second), CreatedBefore: b.in(12 * time.Second)},
-			func(r store.Run) bool { return r.CreatedAt.Equal(b.in(11 * time.Second)) },
+			store.Filter{CreatedAfter: b.afterStart(10 * time.Second), CreatedBefore: b.afterStart(12 * time.Second)},
+			func(r store.Run) bool { return r.CreatedAt.Equal(b.afterStart(11 * time.Second)) },
 		},
 		"roots": {store.Filter{Roots: true}, func(r store.Run) bool { return !r.Parent.Valid }},
 		"everything": {
 			store.Filter{
 				Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", Roots: true,
-				CreatedAfter: b.now, CreatedBefore: b.in(time.Hour),
+				CreatedAfter: b.now, CreatedBefore: b.afterStart(time.Hour),
 			},
 			func(r store.Run) bool {
 				return r.Workflow == "flow" && r.Queue == "queue" && r.Status == store.Running && strings.HasPrefix(r.Name, "order") &&
@@ -177,8 +177,8 @@ func listFilters(b *bed) {
 	}
 }
 
-func listTags(b *bed) {
-	all := b.listed()
+func listTags(b *fixture) {
+	all := b.commitDiverseRuns()
 	has := make(map[uuid.UUID]map[string]string)
 	for i, r := range all {
 		tags := map[string]string{}
@@ -212,7 +212,7 @@ type condition struct {
 	kept func(r store.Run) bool
 }
 
-func (b *bed) conditions(all []store.Run, red map[uuid.UUID]bool) []condition {
+func (b *fixture) conditions(all []store.Run, red map[uuid.UUID]bool) []condition {
 	var some, parents []uuid.UUID
 	for i, r := range all {
 		if i%3 != 1 {
@@ -229,22 +229,22 @@ func (b *bed) conditions(all []store.Run, red map[uuid.UUID]bool) []condition {
 		{func(f *store.Filter) { f.Queue = "queue" }, func(r store.Run) bool { return r.Queue == "queue" }},
 		{func(f *store.Filter) { f.Statuses = []store.Status{store.Running} }, func(r store.Run) bool { return r.Status == store.Running }},
 		{func(f *store.Filter) { f.NamePrefix = "order" }, func(r store.Run) bool { return strings.HasPrefix(r.Name, "order") }},
-		{func(f *store.Filter) { f.CreatedAfter = b.in(9 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.After(b.in(9 * time.Second)) }},
-		{func(f *store.Filter) { f.CreatedBefore = b.in(30 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.Before(b.in(30 * time.Second)) }},
+		{func(f *store.Filter) { f.CreatedAfter = b.afterStart(9 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.After(b.afterStart(9 * time.Second)) }},
+		{func(f *store.Filter) { f.CreatedBefore = b.afterStart(30 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.Before(b.afterStart(30 * time.Second)) }},
 		{func(f *store.Filter) { f.Roots = true }, func(r store.Run) bool { return !r.Parent.Valid }},
 		{func(f *store.Filter) { f.Tag.Key = "team" }, tagged},
 		{func(f *store.Filter) { f.Tag = store.Tag{Key: "team", Value: "red"} }, tagged},
 		{func(f *store.Filter) { f.Version = "v1" }, func(r store.Run) bool { return r.Version == "v1" }},
 		{func(f *store.Filter) { f.Owner = someOwner }, func(r store.Run) bool { return r.Owner.UUID == someOwner }},
-		{func(f *store.Filter) { f.EndedAfter = b.in(7 * time.Minute) }, func(r store.Run) bool { return r.EndedAt.After(b.in(7 * time.Minute)) }},
-		{func(f *store.Filter) { f.EndedBefore = b.in(32 * time.Minute) }, func(r store.Run) bool { return !r.EndedAt.IsZero() && r.EndedAt.Before(b.in(32*time.Minute)) }},
+		{func(f *store.Filter) { f.EndedAfter = b.afterStart(7 * time.Minute) }, func(r store.Run) bool { return r.EndedAt.After(b.afterStart(7 * time.Minute)) }},
+		{func(f *store.Filter) { f.EndedBefore = b.afterStart(32 * time.Minute) }, func(r store.Run) bool { return !r.EndedAt.IsZero() && r.EndedAt.Before(b.afterStart(32*time.Minute)) }},
 		{func(f *store.Filter) { f.UUIDs = some }, func(r store.Run) bool { return slices.Contains(some, r.UUID) }},
 		{func(f *store.Filter) { f.Parents = parents }, func(r store.Run) bool { return r.Parent.Valid && slices.Contains(parents, r.Parent.UUID) }},
 	}
 }
 
-func listPairs(b *bed) {
-	all := b.listed()
+func listPairs(b *fixture) {
+	all := b.commitDiverseRuns()
 	red := make(map[uuid.UUID]bool)
 	for i, r := range all {
 		if i%4 != 3 {
@@ -265,7 +265,7 @@ func listPairs(b *bed) {
 				}
 			}
 			b.wantList(fmt.Sprintf("%+v", f), f, all, func(r store.Run) bool { return one.kept(r) && two.kept(r) })
-			if !f.HasIndex() {
+			if !f.UsesIndex() {
 				b.wantFound(f, all, func(r store.Run) bool { return one.kept(r) && two.kept(r) })
 			}
 			got := b.list(f, uuid.UUID{}, 1000)
@@ -283,13 +283,13 @@ func listPairs(b *bed) {
 }
 
 // wantFound searches in parts, and compares what it finds with the chosen runs of all.
-func (b *bed) wantFound(f store.Filter, all []store.Run, chosen func(store.Run) bool) {
+func (b *fixture) wantFound(f store.Filter, all []store.Run, chosen func(store.Run) bool) {
 	b.Helper()
 	for _, examine := range []int{1, 2, 1000} {
 		var found []uuid.UUID
 		parts := 0
 		for before := (uuid.UUID{}); parts == 0 || before != (uuid.UUID{}); parts++ {
-			some, reached, err := b.s.Search(b.ctx, f, before, examine)
+			some, reached, err := b.store.SearchRuns(b.ctx, f, before, examine)
 			if err != nil || parts > len(all) {
 				b.Fatalf("%+v, part %d: %v", f, parts, err)
 			}
@@ -300,7 +300,7 @@ func (b *bed) wantFound(f store.Filter, all []store.Run, chosen func(store.Run) 
 		}
 		for _, r := range all {
 			if slices.Contains(found, r.UUID) != chosen(r) {
-				b.Errorf("%+v: in %d parts run %s is found: %t", f, parts, short(r.Name), !chosen(r))
+				b.Errorf("%+v: in %d parts run %s is found: %t", f, parts, quoteName(r.Name), !chosen(r))
 			}
 		}
 		if examine == 1 && parts == 1 || examine == 1000 && parts > 1 {
@@ -309,14 +309,14 @@ func (b *bed) wantFound(f store.Filter, all []store.Run, chosen func(store.Run) 
 	}
 }
 
-func listPrefix(b *bed) {
+func listPrefix(b *fixture) {
 	var all []store.Run
 	batch := &store.Batch{}
 	for _, name := range append(oddNames(), "100%", "100 %", "a_b", "aXb", `a\b`, `a\%`, "ord*r", "ord?r", "[ord]er", "a\U0010ffffz", "\U0010ffff\U0010ffff") {
 		if name == "" || slices.ContainsFunc(all, func(r store.Run) bool { return r.Name == name }) {
 			continue
 		}
-		r := b.running(name)
+		r := b.newRunningRun(name)
 		all = append(all, r)
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
 	}
@@ -324,21 +324,21 @@ func listPrefix(b *bed) {
 	for _, prefix := range []string{
 		"%", "_", "a_", "a", "A", `a\`, "100%", "100", "ord*", "ord?", "[", "\u00e4", "a\u0308", "\U0001F468", " ", "\U0010ffff", "a\U0010ffff", "\uffff", all[len(all)-12].Name,
 	} {
-		b.wantList("prefix "+short(prefix), store.Filter{NamePrefix: prefix}, all, func(r store.Run) bool { return strings.HasPrefix(r.Name, prefix) })
+		b.wantList("prefix "+quoteName(prefix), store.Filter{NamePrefix: prefix}, all, func(r store.Run) bool { return strings.HasPrefix(r.Name, prefix) })
 	}
 }
 
-func listRows(b *bed) {
-	r := b.running("order-42")
-	r.Version, r.Trace, r.Deadline = "v1", "trace", b.in(24*time.Hour)
+func listRows(b *fixture) {
+	r := b.newRunningRun("order-42")
+	r.Version, r.Trace, r.Deadline = "v1", "trace", b.afterStart(24*time.Hour)
 	b.commitStart(r)
-	b.ordered(store.VerbPause, r.UUID)
-	child := b.running("charge")
-	failed := b.started("failed")
-	b.commitRun(store.OwnershipEnd{UUID: failed.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
-	completed := b.started("completed")
-	b.commitRun(b.finish(completed.UUID, epochAt(1)))
-	parent := b.started("parent")
+	b.controlExistingRuns(store.VerbPause, r.UUID)
+	child := b.newRunningRun("charge")
+	failed := b.commitRunningRun("failed")
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: failed.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
+	completed := b.commitRunningRun("completed")
+	b.commitOwnershipEnd(b.newCompletion(completed.UUID, epochAt(1)))
+	parent := b.commitRunningRun("parent")
 	child.UUID, child.Parent, child.Detached = store.NewChildUUID(parent.UUID), owner(parent.UUID), true
 	b.commitChild(child, epochAt(1))
 	for _, id := range []uuid.UUID{r.UUID, failed.UUID, completed.UUID, child.UUID} {
@@ -353,14 +353,14 @@ func listRows(b *bed) {
 	}
 }
 
-func listNames(b *bed) {
+func listNames(b *fixture) {
 	var all []store.Run
 	batch := &store.Batch{}
 	for _, name := range oddNames() {
 		if name == "" || len(name) > 1000 {
 			continue // an empty name is no filter; two long names are too long for one index entry
 		}
-		r := b.running("")
+		r := b.newRunningRun("")
 		r.Workflow, r.Queue = name, name
 		all = append(all, r)
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
@@ -369,7 +369,7 @@ func listNames(b *bed) {
 	for _, r := range all {
 		for _, f := range []store.Filter{{Workflow: r.Workflow}, {Queue: r.Queue}} {
 			if got := b.list(f, uuid.UUID{}, 10); len(got) != 1 || got[0].UUID != r.UUID {
-				b.Errorf("%s: got %d rows, want the one run", short(r.Workflow), len(got))
+				b.Errorf("%s: got %d rows, want the one run", quoteName(r.Workflow), len(got))
 			}
 		}
 	}

@@ -29,8 +29,8 @@ func oddNames() []string {
 	return append(all, string(long), string(long[:2047]), string(long[:2047])+" ")
 }
 
-func nameSteps(b *bed) {
-	r := b.started("")
+func nameSteps(b *fixture) {
+	r := b.commitRunningRun("")
 	batch := &store.Batch{}
 	var want []store.Step
 	for _, name := range oddNames() {
@@ -42,7 +42,7 @@ func nameSteps(b *bed) {
 	for _, when := range []string{"first", "replayed"} {
 		b.commit(batch)
 		for _, w := range batch.Steps {
-			wantOutcome(b, "step "+short(w.Step.Name)+", "+when, w.Outcome, store.Written)
+			wantOutcome(b, "step "+quoteName(w.Step.Name)+", "+when, w.Outcome, store.Written)
 		}
 	}
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
@@ -51,12 +51,12 @@ func nameSteps(b *bed) {
 		second := w.Step
 		second.Attempt = 2
 		got := b.commitStep(second, false)
-		wantOutcome(b, "second writer of "+short(second.Name), got.Outcome, store.Adopted)
-		wantRecorded(b, "second writer of "+short(second.Name), got.Recorded, w.Step)
+		wantOutcome(b, "second writer of "+quoteName(second.Name), got.Outcome, store.Adopted)
+		wantRecorded(b, "second writer of "+quoteName(second.Name), got.Recorded, w.Step)
 	}
 }
 
-func nameRoots(b *bed) {
+func nameRoots(b *fixture) {
 	batch := &store.Batch{}
 	var all []string
 	for _, name := range oddNames() {
@@ -64,26 +64,26 @@ func nameRoots(b *bed) {
 			continue // a root without a name gets its ID as name
 		}
 		all = append(all, name)
-		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(name)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.newRunningRun(name)})
 	}
 	b.commit(batch)
 	rows := b.get(all...)
 	for i, w := range batch.Starts {
-		wantOutcome(b, "start "+short(w.Run.Name), w.Outcome, store.Written)
+		wantOutcome(b, "start "+quoteName(w.Run.Name), w.Outcome, store.Written)
 		if rows[i] == nil {
-			b.Errorf("Get %s: not found", short(w.Run.Name))
+			b.Errorf("Get %s: not found", quoteName(w.Run.Name))
 			continue
 		}
-		wantRun(b, "Get "+short(w.Run.Name), *rows[i], w.Run)
-		again := b.commitStart(b.running(w.Run.Name))
-		wantOutcome(b, "second start of "+short(w.Run.Name), again.Outcome, store.Adopted)
+		wantRun(b, "Get "+quoteName(w.Run.Name), *rows[i], w.Run)
+		again := b.commitStart(b.newRunningRun(w.Run.Name))
+		wantOutcome(b, "second start of "+quoteName(w.Run.Name), again.Outcome, store.Adopted)
 		if again.Existing == nil || again.Existing.UUID != w.Run.UUID {
-			b.Errorf("second start of %s: got %v attached, want %s", short(w.Run.Name), again.Existing, w.Run.UUID)
+			b.Errorf("second start of %s: got %v attached, want %s", quoteName(w.Run.Name), again.Existing, w.Run.UUID)
 		}
 	}
 }
 
-func namePairs(b *bed) {
+func namePairs(b *fixture) {
 	var all []string
 	for _, name := range oddNames() {
 		if len(name) < 1000 { // two or more long names are too long for one index entry
@@ -91,7 +91,7 @@ func namePairs(b *bed) {
 		}
 	}
 	for i, name := range all {
-		r := b.pending("", b.now)
+		r := b.newPendingRun("", b.now)
 		r.Queue, r.Workflow = name, all[len(all)-1-i]
 		wantOutcome(b, "start", b.commitStart(r).Outcome, store.Written)
 	}
@@ -101,7 +101,7 @@ func namePairs(b *bed) {
 		q.Filter = store.NewClaimFilter([]string{workflow}, []string{name})
 		got := b.claim(q).Runs
 		if len(got) != 1 || got[0].Run.Queue != name || got[0].Run.Workflow != workflow {
-			b.Errorf("claim from queue %s, workflow %s: got %v, want the one run there", short(name), short(workflow), ids(got))
+			b.Errorf("claim from queue %s, workflow %s: got %v, want the one run there", quoteName(name), quoteName(workflow), describeClaims(got))
 		}
 	}
 }

@@ -25,24 +25,24 @@ var nonces = []test{
 	{"news of another nonce are not told", nonceNews},
 }
 
-// others returns epochs that have the same count as epochAt(count), but other nonces.
-func others(count int32) []store.Epoch {
+// epochsWithOtherNonces returns epochs that have the same count as epochAt(count), but other nonces.
+func epochsWithOtherNonces(count int32) []store.Epoch {
 	return []store.Epoch{{Count: count}, {Count: count, Nonce: nonce + 1}, {Count: count, Nonce: nonce - 1<<31}, {Count: count, Nonce: 1<<32 - 1}}
 }
 
-// twice returns a run that this case's worker owned from its start, and has claimed again since.
-func (b *bed) twice() store.Run {
+// commitRunClaimedTwice returns a run that this case's worker owned from its start, and has claimed again since.
+func (b *fixture) commitRunClaimedTwice() store.Run {
 	b.Helper()
-	r := b.started("")
-	q := b.query(b.in(2 * time.Hour))
+	r := b.commitRunningRun("")
+	q := b.query(b.afterStart(2 * time.Hour))
 	q.Worker = b.worker
 	return b.claimOne(q, r.UUID).Run
 }
 
-func nonceClaimed(b *bed) {
-	r := b.queued("", b.now)
+func nonceClaimed(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	for i, nonce := range []uint32{nonce, 0, 1, 1<<32 - 1, 1 << 31} {
-		q := b.query(b.in(2 * time.Hour * time.Duration(i)))
+		q := b.query(b.afterStart(2 * time.Hour * time.Duration(i)))
 		q.Nonce = nonce
 		want := store.Epoch{Count: int32(i + 1), Nonce: nonce}
 		if got := b.claimOne(q, r.UUID).Run.Epoch; got != want {
@@ -57,8 +57,8 @@ func nonceClaimed(b *bed) {
 	}
 }
 
-func nonceStarted(b *bed) {
-	first := b.started("a name")
+func nonceStarted(b *fixture) {
+	first := b.commitRunningRun("a name")
 	again := first
 	again.Epoch.Nonce++
 	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // the store takes it for a repeated call; writes at its epoch are fenced
@@ -67,13 +67,13 @@ func nonceStarted(b *bed) {
 	wantOutcome(b, "a step of the first start", b.commitStep(b.completed(first.UUID, first.Epoch, "first"), false).Outcome, store.Written)
 }
 
-func nonceStep(b *bed) {
-	r := b.twice()
-	marker, recorded := b.began(r.UUID, r.Epoch, 1, "marked"), b.completed(r.UUID, r.Epoch, "recorded")
+func nonceStep(b *fixture) {
+	r := b.commitRunClaimedTwice()
+	marker, recorded := b.startedMarker(r.UUID, r.Epoch, 1, "marked"), b.completed(r.UUID, r.Epoch, "recorded")
 	b.commitStep(marker, false)
 	b.commitStep(recorded, false)
 	want := store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}
-	for _, epoch := range others(2) {
+	for _, epoch := range epochsWithOtherNonces(2) {
 		batch := &store.Batch{}
 		for _, name := range []string{"new", "marked", "recorded", "another"} {
 			w := &store.StepWrite{Step: b.completed(r.UUID, epoch, name), RowExists: name == "marked"}
@@ -86,7 +86,7 @@ func nonceStep(b *bed) {
 				batch.Steps = append(batch.Steps, &again)
 			}
 		}
-		for _, s := range []store.Step{b.began(r.UUID, epoch, 1, "begun"), b.backoff(r.UUID, epoch, 1, "tried")} {
+		for _, s := range []store.Step{b.startedMarker(r.UUID, epoch, 1, "begun"), b.backoff(r.UUID, epoch, 1, "tried")} {
 			wantOutcome(b, "the step "+s.Name+" at epoch "+epoch.String(), b.commitStep(s, false).Outcome, store.Fenced)
 		}
 		b.commit(batch)
@@ -97,12 +97,12 @@ func nonceStep(b *bed) {
 	wantSteps(b, "history", b.history(r.UUID), marker, recorded)
 }
 
-func nonceStepWritten(b *bed) {
-	r := b.twice()
+func nonceStepWritten(b *fixture) {
+	r := b.commitRunClaimedTwice()
 	late := b.completed(r.UUID, r.Epoch, "late")
 	b.commitStep(late, false)
-	b.commitRun(b.finish(r.UUID, r.Epoch))
-	for _, epoch := range append(others(2), r.Epoch) {
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, r.Epoch))
+	for _, epoch := range append(epochsWithOtherNonces(2), r.Epoch) {
 		late.Epoch = epoch
 		want := store.Fenced
 		if epoch == r.Epoch { // a repeated call, whose first result was lost
@@ -112,18 +112,18 @@ func nonceStepWritten(b *bed) {
 	}
 }
 
-func nonceEnd(b *bed) {
-	r := b.twice()
+func nonceEnd(b *fixture) {
+	r := b.commitRunClaimedTwice()
 	before := b.row(r.UUID)
-	for _, epoch := range others(2) {
+	for _, epoch := range epochsWithOtherNonces(2) {
 		for what, w := range map[string]store.OwnershipEnd{
-			"a finish":  b.finish(r.UUID, epoch),
-			"a park":    {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour)},
+			"a finish":  b.newCompletion(r.UUID, epoch),
+			"a park":    {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.afterStart(time.Hour)},
 			"giving it": {UUID: r.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now},
 			"a pause":   {UUID: r.UUID, Epoch: epoch, Status: store.Paused, Reason: "broken"},
 		} {
 			what += " at epoch " + epoch.String()
-			w := b.commitRun(w)
+			w := b.commitOwnershipEnd(w)
 			wantOutcome(b, what, w.Outcome, store.Fenced)
 			wantState(b, what, w.RunState, store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch})
 		}
@@ -131,27 +131,27 @@ func nonceEnd(b *bed) {
 	wantRun(b, "the run", b.row(r.UUID), before)
 }
 
-func nonceEndWritten(b *bed) {
-	finished, paused := b.twice(), b.started("")
-	b.commitRun(b.finish(finished.UUID, finished.Epoch))
-	b.ordered(store.VerbPause, paused.UUID)
-	b.commitRun(store.OwnershipEnd{UUID: paused.UUID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
-	for _, epoch := range append(others(2), finished.Epoch) {
+func nonceEndWritten(b *fixture) {
+	finished, paused := b.commitRunClaimedTwice(), b.commitRunningRun("")
+	b.commitOwnershipEnd(b.newCompletion(finished.UUID, finished.Epoch))
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: paused.UUID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
+	for _, epoch := range append(epochsWithOtherNonces(2), finished.Epoch) {
 		want := store.Fenced
 		if epoch == finished.Epoch { // a repeated call, whose first result was lost
 			want = store.Written
 		}
-		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitRun(b.finish(finished.UUID, epoch)).Outcome, want)
+		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitOwnershipEnd(b.newCompletion(finished.UUID, epoch)).Outcome, want)
 		epoch.Count = 1
 		left := store.OwnershipEnd{UUID: paused.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now}
-		wantOutcome(b, "leaving what was paused at epoch "+epoch.String(), b.commitRun(left).Outcome, want)
+		wantOutcome(b, "leaving what was paused at epoch "+epoch.String(), b.commitOwnershipEnd(left).Outcome, want)
 	}
 }
 
-func nonceLease(b *bed) {
-	r := b.twice()
+func nonceLease(b *fixture) {
+	r := b.commitRunClaimedTwice()
 	before := b.row(r.UUID)
-	for _, epoch := range others(2) {
+	for _, epoch := range epochsWithOtherNonces(2) {
 		if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epoch})); !slices.Equal(got.Lost, []uuid.UUID{r.UUID}) {
 			b.Errorf("a lease of epoch %s: lost %v, want it lost", epoch, got.Lost)
 		}
@@ -162,12 +162,12 @@ func nonceLease(b *bed) {
 	}
 }
 
-func nonceChild(b *bed) {
-	parent := b.twice()
+func nonceChild(b *fixture) {
+	parent := b.commitRunClaimedTwice()
 	want := store.RunState{Found: true, Status: store.Running, Epoch: parent.Epoch}
 	adopted := b.child(parent, "adopted")
 	b.commitChild(adopted, parent.Epoch)
-	for _, epoch := range others(2) {
+	for _, epoch := range epochsWithOtherNonces(2) {
 		child := b.child(parent, "charge")
 		w := b.commitChild(child, epoch)
 		wantOutcome(b, "a child at epoch "+epoch.String(), w.Outcome, store.Fenced)
@@ -180,11 +180,11 @@ func nonceChild(b *bed) {
 	}
 }
 
-func nonceReceive(b *bed) {
-	r := b.twice()
+func nonceReceive(b *fixture) {
+	r := b.commitRunClaimedTwice()
 	owned := r.Epoch
-	message := b.sent(r.UUID, "paid", 0)
-	for _, r.Epoch = range others(2) {
+	message := b.commitNewSignal(r.UUID, "paid", 0)
+	for _, r.Epoch = range epochsWithOtherNonces(2) {
 		for _, w := range []*store.ReceiveWrite{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := "a receive at epoch " + r.Epoch.String()
 			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
@@ -193,25 +193,25 @@ func nonceReceive(b *bed) {
 	}
 	wantSteps(b, "history", b.history(r.UUID))
 	r.Epoch = owned
-	b.wantTaken("the owner's", b.commitReceive(b.receive(r, "wait", "paid")), message.Payload)
-	for _, r.Epoch = range others(2) {
+	b.wantSignalReceived("the owner's", b.commitReceive(b.receive(r, "wait", "paid")), message.Payload)
+	for _, r.Epoch = range epochsWithOtherNonces(2) {
 		wantOutcome(b, "what was received, at epoch "+r.Epoch.String(), b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
 	}
 }
 
-func nonceNews(b *bed) {
-	r := b.twice()
-	b.ordered(store.VerbPause, r.UUID)
-	b.sent(r.UUID, "paid", 0)
+func nonceNews(b *fixture) {
+	r := b.commitRunClaimedTwice()
+	b.controlExistingRuns(store.VerbPause, r.UUID)
+	b.commitNewSignal(r.UUID, "paid", 0)
 	told := func(epoch store.Epoch) store.Notifications {
-		got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{{Run: r.UUID, Epoch: epoch}})
+		got, err := b.store.Notifications(b.ctx, b.worker, []store.Lease{{Run: r.UUID, Epoch: epoch}})
 		if err != nil {
 			b.Fatalf("News: %v", err)
 		}
 		return got
 	}
-	for _, epoch := range others(2) {
-		b.wantNews("at epoch "+epoch.String(), told(epoch), nil)
+	for _, epoch := range epochsWithOtherNonces(2) {
+		b.wantNotifications("at epoch "+epoch.String(), told(epoch), nil)
 	}
-	b.wantNews("the owner's", told(r.Epoch), []store.PendingControl{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
+	b.wantNotifications("the owner's", told(r.Epoch), []store.PendingControl{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
 }

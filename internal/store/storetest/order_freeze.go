@@ -7,33 +7,33 @@ import (
 )
 
 // sleeping returns a paused run that waits for a time in each possible way, and its checkpoints.
-func (b *bed) sleeping() (r store.Run, want []store.Step) {
+func (b *fixture) sleeping() (r store.Run, want []store.Step) {
 	b.Helper()
-	r = b.running("")
-	r.Deadline = b.in(2 * time.Hour)
+	r = b.newRunningRun("")
+	r.Deadline = b.afterStart(2 * time.Hour)
 	b.commitStart(r)
 	sleep := b.completed(r.UUID, epochAt(1), "asleep")
-	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
+	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.afterStart(time.Hour)
 	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.UUID, epochAt(1), 1, "retry")
-	back.NextAt = b.in(time.Hour)
+	back.NextAt = b.afterStart(time.Hour)
 	retry := b.completed(r.UUID, epochAt(1), "\x1frenewal")
-	retry.Kind, retry.NextAt = store.KindRenewal, b.in(time.Hour)
+	retry.Kind, retry.NextAt = store.KindRenewal, b.afterStart(time.Hour)
 	want = []store.Step{retry, sleep, b.completed(r.UUID, epochAt(1), "done"), back, wait.Step}
 	b.commitReceive(wait)
 	for _, s := range want[:4] {
 		b.commitStep(s, false)
 	}
-	b.commitRun(b.park(r, b.in(time.Hour)))
+	b.commitOwnershipEnd(b.park(r, b.afterStart(time.Hour)))
 	wantSteps(b, "before the pause", b.history(r.UUID), want...)
 	return r, want
 }
 
-func orderFreeze(b *bed) {
+func orderFreeze(b *fixture) {
 	r, want := b.sleeping()
-	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
-	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), true
-	b.order(pause)
-	b.order(resume)
+	pause, resume := b.newControlRequest(store.VerbPause, r.UUID), b.newControlRequest(store.VerbResume, r.UUID)
+	pause.Now, resume.Now, resume.ShiftTimers = b.afterStart(20*time.Minute), b.afterStart(20*time.Minute+5*time.Hour), true
+	b.controlRuns(pause)
+	b.controlRuns(resume)
 	for i := range want {
 		if !want[i].NextAt.IsZero() {
 			want[i].NextAt = want[i].NextAt.Add(5 * time.Hour)
@@ -44,20 +44,20 @@ func orderFreeze(b *bed) {
 	}
 	wantSteps(b, "what is waited for, five hours later", b.history(r.UUID), want...)
 	got := b.row(r.UUID)
-	if !got.Deadline.Equal(b.in(7*time.Hour)) || !got.WakeAt.Equal(resume.Now) {
-		b.Errorf("deadline %s, wakes at %s, want %s, and at once", show(got.Deadline), show(got.WakeAt), show(b.in(7*time.Hour)))
+	if !got.Deadline.Equal(b.afterStart(7*time.Hour)) || !got.WakeAt.Equal(resume.Now) {
+		b.Errorf("deadline %s, wakes at %s, want %s, and at once", show(got.Deadline), show(got.WakeAt), show(b.afterStart(7*time.Hour)))
 	}
-	b.order(resume)
+	b.controlRuns(resume)
 	wantSteps(b, "the resume replayed", b.history(r.UUID), want...)
 	wantRun(b, "the resume replayed", b.row(r.UUID), got)
 }
 
-func orderNoFreeze(b *bed) {
+func orderNoFreeze(b *fixture) {
 	r, want := b.sleeping()
-	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
-	pause.Now, resume.Now = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour)
-	b.order(pause)
-	b.order(resume)
+	pause, resume := b.newControlRequest(store.VerbPause, r.UUID), b.newControlRequest(store.VerbResume, r.UUID)
+	pause.Now, resume.Now = b.afterStart(20*time.Minute), b.afterStart(20*time.Minute+5*time.Hour)
+	b.controlRuns(pause)
+	b.controlRuns(resume)
 	wantSteps(b, "what is waited for", b.history(r.UUID), want...)
 	if got := b.row(r.UUID); !got.Deadline.Equal(r.Deadline) {
 		b.Errorf("deadline %s, want %s", show(got.Deadline), show(r.Deadline))
@@ -66,18 +66,18 @@ func orderNoFreeze(b *bed) {
 
 // orderFreezeLate checks a run that learns of its pause after one of its sleeps has ended. The
 // resume does not shift that sleep, but all others.
-func orderFreezeLate(b *bed) {
-	r := b.running("")
+func orderFreezeLate(b *fixture) {
+	r := b.newRunningRun("")
 	b.commitStart(r)
 	sleep := func(name string, seq int32, until time.Duration) store.Step {
 		s := b.completed(r.UUID, epochAt(1), name)
-		s.Kind, s.Output, s.Seq, s.NextAt = store.KindSleep, nil, seq, b.in(until)
+		s.Kind, s.Output, s.Seq, s.NextAt = store.KindSleep, nil, seq, b.afterStart(until)
 		return s
 	}
 	later := b.completed(r.UUID, epochAt(1), "later")
-	later.Seq, later.StartedAt, later.EndedAt = 4, b.in(30*time.Minute), b.in(40*time.Minute)
+	later.Seq, later.StartedAt, later.EndedAt = 4, b.afterStart(30*time.Minute), b.afterStart(40*time.Minute)
 	undo := b.completed(r.UUID, epochAt(1), "undo")
-	undo.Kind, undo.Seq, undo.StartedAt, undo.EndedAt = store.KindCompensation, 6, b.in(50*time.Minute), b.in(50*time.Minute)
+	undo.Kind, undo.Seq, undo.StartedAt, undo.EndedAt = store.KindCompensation, 6, b.afterStart(50*time.Minute), b.afterStart(50*time.Minute)
 	want := []store.Step{
 		sleep("over", 2, 30*time.Minute), sleep("not over", 3, 30*time.Minute+time.Second), later,
 		sleep("begun later", 5, 30*time.Minute), undo,
@@ -85,11 +85,11 @@ func orderFreezeLate(b *bed) {
 	for _, s := range want {
 		b.commitStep(s, false)
 	}
-	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
-	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(80*time.Minute), true
-	b.order(pause)
-	b.commitRun(b.park(r, b.in(30*time.Minute)))
-	b.order(resume)
+	pause, resume := b.newControlRequest(store.VerbPause, r.UUID), b.newControlRequest(store.VerbResume, r.UUID)
+	pause.Now, resume.Now, resume.ShiftTimers = b.afterStart(20*time.Minute), b.afterStart(80*time.Minute), true
+	b.controlRuns(pause)
+	b.commitOwnershipEnd(b.park(r, b.afterStart(30*time.Minute)))
+	b.controlRuns(resume)
 	want[1].NextAt, want[3].NextAt = want[1].NextAt.Add(time.Hour), want[3].NextAt.Add(time.Hour)
 	wantSteps(b, "an hour later", b.history(r.UUID), want...)
 }

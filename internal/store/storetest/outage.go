@@ -20,9 +20,9 @@ var outages = []test{
 }
 
 // heldBy returns the leases that LeasesOfClaim finds for the claim, ordered by run.
-func (b *bed) heldBy(q store.ClaimQuery) []store.Lease {
+func (b *fixture) heldBy(q store.ClaimQuery) []store.Lease {
 	b.Helper()
-	leases, err := b.s.LeasesOfClaim(b.ctx, q)
+	leases, err := b.store.LeasesOfClaim(b.ctx, q)
 	if err != nil {
 		b.Fatalf("HeldBy: %v", err)
 	}
@@ -30,17 +30,17 @@ func (b *bed) heldBy(q store.ClaimQuery) []store.Lease {
 	return leases
 }
 
-func outageFound(b *bed) {
+func outageFound(b *fixture) {
 	q := b.query(b.now)
 	if got := b.heldBy(q); len(got) != 0 {
 		b.Errorf("before the claim: %v", got)
 	}
 	var want []store.Lease
 	for range 3 {
-		want = append(want, store.Lease{Run: b.queued("", b.now).UUID, Epoch: epochAt(1)})
+		want = append(want, store.Lease{Run: b.commitPendingRun("", b.now).UUID, Epoch: epochAt(1)})
 	}
 	slices.SortFunc(want, func(l, r store.Lease) int { return slices.Compare(l.Run[:], r.Run[:]) })
-	started := b.running("started by the worker")
+	started := b.newRunningRun("started by the worker")
 	started.Owner, started.WakeAt = owner(q.Worker), q.LeaseUntil
 	started.Epoch.Nonce++
 	b.commitStart(started)
@@ -61,25 +61,25 @@ func outageFound(b *bed) {
 	}
 }
 
-func outageMoved(b *bed) {
+func outageMoved(b *fixture) {
 	q := b.query(b.now)
 	q.Worker = b.worker
-	kept, renewed, ended, left := b.queued("", b.now), b.queued("", b.now), b.queued("", b.now), b.queued("", b.now)
+	kept, renewed, ended, left := b.commitPendingRun("", b.now), b.commitPendingRun("", b.now), b.commitPendingRun("", b.now), b.commitPendingRun("", b.now)
 	b.claim(q)
 	b.renew(b.heartbeat(store.Lease{Run: renewed.UUID, Epoch: epochAt(1)}))
-	b.commitRun(b.finish(ended.UUID, epochAt(1)))
-	b.commitRun(store.OwnershipEnd{UUID: left.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(50 * time.Minute)})
+	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: left.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.afterStart(50 * time.Minute)})
 	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: kept.UUID, Epoch: epochAt(1)}}) {
 		b.Errorf("got %v, want the run that is as the claim left it", got)
 	}
-	b.commitRun(store.OwnershipEnd{UUID: kept.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Minute)})
-	if got := b.claimOne(b.query(b.in(30*time.Minute)), kept.UUID).Run; got.Crashes != 0 {
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: kept.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.afterStart(time.Minute)})
+	if got := b.claimOne(b.query(b.afterStart(30*time.Minute)), kept.UUID).Run; got.Crashes != 0 {
 		b.Errorf("given back and claimed: %d crashes, want none", got.Crashes)
 	}
 }
 
-func outageExcused(b *bed) {
-	from, until := b.in(time.Hour), b.in(2*time.Hour)
+func outageExcused(b *fixture) {
+	from, until := b.afterStart(time.Hour), b.afterStart(2*time.Hour)
 	for what, c := range map[string]struct {
 		end     time.Time
 		crashes int16
@@ -90,10 +90,10 @@ func outageExcused(b *bed) {
 		"after the outage":     {until.Add(time.Microsecond), 1},
 		"long before, and due": {b.now, 1},
 	} {
-		r := b.running(what)
+		r := b.newRunningRun(what)
 		r.WakeAt = c.end
 		b.commitStart(r)
-		q := b.query(b.in(3 * time.Hour))
+		q := b.query(b.afterStart(3 * time.Hour))
 		q.OutageFrom, q.OutageUntil, q.MaxCrashes = from, until, 2
 		if got := b.claimOne(q, r.UUID).Run; got.Crashes != c.crashes || got.Status != store.Running {
 			b.Errorf("%s: %s with %d crashes, want running with %d", what, got.Status, got.Crashes, c.crashes)
@@ -101,37 +101,37 @@ func outageExcused(b *bed) {
 		if got := b.row(r.UUID).Crashes; got != c.crashes {
 			b.Errorf("%s: %d crashes in its row, want %d", what, got, c.crashes)
 		}
-		b.commitRun(b.finish(r.UUID, epochAt(2)))
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(2)))
 	}
 }
 
-func outageNeverPauses(b *bed) {
-	r := b.started("")
+func outageNeverPauses(b *fixture) {
+	r := b.commitRunningRun("")
 	for i := range 5 {
-		q := b.query(b.in(time.Hour * time.Duration(2*i+2)))
+		q := b.query(b.afterStart(time.Hour * time.Duration(2*i+2)))
 		q.MaxCrashes, q.OutageFrom, q.OutageUntil = 1, b.now, q.Now
 		if got := b.claimOne(q, r.UUID).Run; got.Status != store.Running || got.Crashes != 0 {
 			b.Fatalf("claim %d in the outage: %s with %d crashes, want running with none", i, got.Status, got.Crashes)
 		}
 	}
-	q := b.query(b.in(100 * time.Hour))
+	q := b.query(b.afterStart(100 * time.Hour))
 	q.MaxCrashes = 1
 	if got := b.claimOne(q, r.UUID).Run; got.Status != store.Paused {
 		b.Errorf("a claim without an outage: %s, want paused", got.Status)
 	}
 }
 
-func outageSuspect(b *bed) {
-	r := b.started("")
+func outageSuspect(b *fixture) {
+	r := b.commitRunningRun("")
 	for i, crashes := range []int16{1, 2} {
-		if got := b.claimOne(b.query(b.in(time.Hour*time.Duration(2*i+2))), r.UUID).Run.Crashes; got != crashes {
+		if got := b.claimOne(b.query(b.afterStart(time.Hour*time.Duration(2*i+2))), r.UUID).Run.Crashes; got != crashes {
 			b.Fatalf("%d crashes, want %d", got, crashes)
 		}
 	}
-	q := b.query(b.in(6 * time.Hour))
+	q := b.query(b.afterStart(6 * time.Hour))
 	q.OutageFrom, q.OutageUntil, q.MaxSuspects = b.now, q.Now, 0
 	if got := b.claim(q); len(got.Runs) != 0 {
-		b.Errorf("a suspect was claimed as none: %v", ids(got.Runs))
+		b.Errorf("a suspect was claimed as none: %v", describeClaims(got.Runs))
 	}
 	q.MaxSuspects = 1
 	if got := b.claimOne(q, r.UUID).Run.Crashes; got != 2 {

@@ -15,41 +15,41 @@ var outlines = []test{
 	{"another run's, and no run's", outlineNone},
 }
 
-func (b *bed) outline(run uuid.UUID, now time.Time) store.RunProgress {
+func (b *fixture) outline(run uuid.UUID, now time.Time) store.RunProgress {
 	b.Helper()
-	got, err := b.s.RunProgress(b.ctx, run, now)
+	got, err := b.store.RunProgress(b.ctx, run, now)
 	if err != nil {
 		b.Fatalf("Outline: %v", err)
 	}
 	return got
 }
 
-func outlineOpen(b *bed) {
-	r := b.started("")
+func outlineOpen(b *fixture) {
+	r := b.commitRunningRun("")
 	sleep := b.completed(r.UUID, epochAt(1), "asleep")
-	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
+	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.afterStart(time.Hour)
 	over := sleep
-	over.Name, over.NextAt = "over", b.in(time.Minute)
+	over.Name, over.NextAt = "over", b.afterStart(time.Minute)
 	failed := b.completed(r.UUID, epochAt(1), "failed")
 	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
 	wait := b.receive(r, "wait", "paid")
-	child := b.awaited(r, b.left(r, "charge"))
-	began, back := b.began(r.UUID, epochAt(1), 1, "began"), b.backoff(r.UUID, epochAt(1), 3, "backoff")
+	child := b.openChildStep(r, b.commitPendingChild(r, "charge"))
+	began, back := b.startedMarker(r.UUID, epochAt(1), 1, "began"), b.backoff(r.UUID, epochAt(1), 3, "backoff")
 	b.commitReceive(wait)
 	for _, s := range []store.Step{sleep, over, failed, child, began, back, b.completed(r.UUID, epochAt(1), "done")} {
 		b.commitStep(s, false)
 	}
-	wantSteps(b, "open", b.outline(r.UUID, b.in(10*time.Minute)).OpenCalls, sleep, back, began, child, wait.Step)
-	wantSteps(b, "open an hour later", b.outline(r.UUID, b.in(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
-	b.commitRun(b.park(r, time.Time{}))
-	wantSteps(b, "open while nobody executes it", b.outline(r.UUID, b.in(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
+	wantSteps(b, "open", b.outline(r.UUID, b.afterStart(10*time.Minute)).OpenCalls, sleep, back, began, child, wait.Step)
+	wantSteps(b, "open an hour later", b.outline(r.UUID, b.afterStart(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
+	b.commitOwnershipEnd(b.park(r, time.Time{}))
+	wantSteps(b, "open while nobody executes it", b.outline(r.UUID, b.afterStart(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
 }
 
 // inside separates the name of a scope from the name of a call in it.
 const inside = "\x1f"
 
-func outlineMaps(b *bed) {
-	r := b.started("")
+func outlineMaps(b *fixture) {
+	r := b.commitRunningRun("")
 	want := make(map[string]int)
 	for name, size := range map[string]int{"resize": 5, "resize2": 2, "empty": 0, "it's 100%_": 3, "rés": 2, "branch" + inside + "resize": 4} {
 		m := b.completed(r.UUID, epochAt(1), name)
@@ -75,18 +75,18 @@ func outlineMaps(b *bed) {
 	for _, m := range got {
 		done, ok := want[m.Step.Name]
 		if !ok || m.Done != done || m.Step.Name < last {
-			b.Errorf("map %s: %d done, want %d, in the order of names", short(m.Step.Name), m.Done, done)
+			b.Errorf("map %s: %d done, want %d, in the order of names", quoteName(m.Step.Name), m.Done, done)
 		}
 		last = m.Step.Name
-		b.wantRow("map "+short(m.Step.Name), m.Step)
+		b.wantRow("map "+quoteName(m.Step.Name), m.Step)
 	}
 	if len(got) != len(want) {
 		b.Errorf("got %d maps, want %d", len(got), len(want))
 	}
 }
 
-func outlineNone(b *bed) {
-	one, two := b.started("one"), b.started("two")
+func outlineNone(b *fixture) {
+	one, two := b.commitRunningRun("one"), b.commitRunningRun("two")
 	b.commitReceive(b.receive(two, "wait", "paid"))
 	b.tag(two.UUID, store.Tag{Key: "team", Value: "red"})
 	for _, id := range []uuid.UUID{one.UUID, uuid.New()} {

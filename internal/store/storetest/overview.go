@@ -21,22 +21,22 @@ var overviews = []test{
 }
 
 // failed starts a run and ends it with the status and the failure, ended at the given number of seconds.
-func (b *bed) failed(name string, status store.Status, key store.FailureKey, seconds int) store.Run {
+func (b *fixture) failed(name string, status store.Status, key store.FailureKey, seconds int) store.Run {
 	b.Helper()
-	r := b.running(name)
+	r := b.newRunningRun(name)
 	r.Workflow = key.Workflow
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
-	w := b.finish(r.UUID, epochAt(1))
+	w := b.newCompletion(r.UUID, epochAt(1))
 	w.Status, w.Output, w.Error = status, nil, []byte(`{"message":"`+name+`"}`)
-	w.EndedAt, w.FailedStep, w.FailedType = b.in(time.Duration(seconds)*time.Second), key.Step, key.Type
-	b.commitRun(w)
+	w.EndedAt, w.FailedStep, w.FailedType = b.afterStart(time.Duration(seconds)*time.Second), key.Step, key.Type
+	b.commitOwnershipEnd(w)
 	r.Status, r.EndedAt = status, w.EndedAt
 	return r
 }
 
-func (b *bed) failures(f store.Filter, examine, limit int) []store.FailureGroup {
+func (b *fixture) failures(f store.Filter, examine, limit int) []store.FailureGroup {
 	b.Helper()
-	got, err := b.s.Failures(b.ctx, f, examine, limit)
+	got, err := b.store.Failures(b.ctx, f, examine, limit)
 	if err != nil {
 		b.Fatalf("Failures: %v", err)
 	}
@@ -44,7 +44,7 @@ func (b *bed) failures(f store.Filter, examine, limit int) []store.FailureGroup 
 }
 
 // wantGroups compares the keys and the numbers of groups.
-func (b *bed) wantGroups(what string, got []store.FailureGroup, want ...string) {
+func (b *fixture) wantGroups(what string, got []store.FailureGroup, want ...string) {
 	b.Helper()
 	var texts []string
 	for _, g := range got {
@@ -59,7 +59,7 @@ func (b *bed) wantGroups(what string, got []store.FailureGroup, want ...string) 
 	}
 }
 
-func failureGroups(b *bed) {
+func failureGroups(b *fixture) {
 	b.wantGroups("an empty database", b.failures(store.Filter{}, 10, 10))
 	key := store.FailureKey{Workflow: "flow", Step: "charge", Type: "*card.Error"}
 	b.failed("second", store.Failed, key, 2)
@@ -76,7 +76,7 @@ func failureGroups(b *bed) {
 		return
 	}
 	g := got[2]
-	if !g.First.Equal(b.in(time.Second)) || !g.Last.Equal(b.in(9*time.Second)) {
+	if !g.First.Equal(b.afterStart(time.Second)) || !g.Last.Equal(b.afterStart(9*time.Second)) {
 		b.Errorf("the runs ended from %v to %v", g.First, g.Last)
 	}
 	if n := g.Newest; n.UUID != last.UUID || n.Name != "last" || n.Workflow != "flow" || n.Status != store.Expired || n.Parent.Valid || string(n.Error) != `{"message":"last"}` {
@@ -87,13 +87,13 @@ func failureGroups(b *bed) {
 	b.wantGroups("no such workflow", b.failures(store.Filter{Workflow: "flo"}, 10, 10))
 	b.wantGroups("a status", b.failures(store.Filter{Statuses: []store.Status{store.Expired}}, 10, 10), "flow/charge/*card.Error 1")
 	b.wantGroups("a prefix", b.failures(store.Filter{NamePrefix: "a"}, 10, 10), "flow//*card.Error 1")
-	b.wantGroups("after", b.failures(store.Filter{CreatedAfter: b.in(time.Hour)}, 10, 10))
+	b.wantGroups("after", b.failures(store.Filter{CreatedAfter: b.afterStart(time.Hour)}, 10, 10))
 	b.tag(last.UUID, store.Tag{Key: "team.owner", Value: "red"})
 	b.wantGroups("a tag", b.failures(store.Filter{Tag: store.Tag{Key: "team.owner"}}, 10, 10), "flow/charge/*card.Error 1")
 	b.wantGroups("another value", b.failures(store.Filter{Tag: store.Tag{Key: "team.owner", Value: "blue"}}, 10, 10))
 }
 
-func failureLists(b *bed) {
+func failureLists(b *fixture) {
 	keys := []store.FailureKey{
 		{Workflow: "flow", Step: "charge", Type: "*card.Error"},
 		{Workflow: "flow", Step: "charge", Type: "x"},
@@ -110,13 +110,13 @@ func failureLists(b *bed) {
 		}
 		all = append(all, r)
 	}
-	all = append(all, b.started("live"))
-	paused := b.started("paused")
-	b.commitRun(b.park(paused, time.Time{}))
-	b.ordered(store.VerbPause, paused.UUID)
+	all = append(all, b.commitRunningRun("live"))
+	paused := b.commitRunningRun("paused")
+	b.commitOwnershipEnd(b.park(paused, time.Time{}))
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
 	paused.Status = store.Paused
-	waiting := b.started("waiting")
-	b.commitRun(b.park(waiting, time.Time{}))
+	waiting := b.commitRunningRun("waiting")
+	b.commitOwnershipEnd(b.park(waiting, time.Time{}))
 	waiting.Status = store.Waiting
 	all = append(all, paused, waiting)
 	for _, key := range keys {
@@ -134,7 +134,7 @@ func failureLists(b *bed) {
 	b.wantList("a failure and another tag", store.Filter{Failure: keys[0], Tag: store.Tag{Key: "team", Value: "blue"}}, all, func(store.Run) bool { return false })
 }
 
-func failureBound(b *bed) {
+func failureBound(b *fixture) {
 	key := store.FailureKey{Workflow: "flow", Type: "x"}
 	for i := range 5 {
 		b.failed(fmt.Sprint("order-", i), store.Failed, key, i)
@@ -145,37 +145,37 @@ func failureBound(b *bed) {
 	b.wantGroups("none of those examined", b.failures(store.Filter{NamePrefix: "order-0"}, 2, 10))
 }
 
-func failureRepaired(b *bed) {
+func failureRepaired(b *fixture) {
 	key := store.FailureKey{Workflow: "flow", Step: "charge", Type: "x"}
 	r := b.failed("order", store.Failed, key, 1)
-	b.repaired(b.repairOf(b.row(r.UUID), 1))
+	b.wantRepaired(b.repairOf(b.row(r.UUID), 1))
 	b.wantGroups("repaired", b.failures(store.Filter{}, 10, 10))
 	b.wantList("repaired", store.Filter{Failure: key}, []store.Run{r}, func(store.Run) bool { return false })
 }
 
-func (b *bed) wantStatuses(most int, want ...store.StatusCount) {
+func (b *fixture) wantStatuses(most int, want ...store.StatusCount) {
 	b.Helper()
-	got, err := b.s.StatusCounts(b.ctx, b.now, most)
+	got, err := b.store.StatusCounts(b.ctx, b.now, most)
 	if err != nil || !slices.Equal(got, want) {
 		b.Errorf("runs by status, up to %d: got %v, %v, want %v", most, got, err, want)
 	}
 }
 
-func statusCounts(b *bed) {
+func statusCounts(b *fixture) {
 	b.wantStatuses(10)
-	b.commitStart(b.pending("due", b.in(-time.Second)))
-	b.commitStart(b.pending("later", b.in(time.Hour)))
-	b.inLane("another", "flow", 1, b.in(-time.Second))
-	b.started("running")
-	timer := b.started("timer")
-	b.commitRun(b.park(timer, b.in(time.Hour)))
+	b.commitStart(b.newPendingRun("due", b.afterStart(-time.Second)))
+	b.commitStart(b.newPendingRun("later", b.afterStart(time.Hour)))
+	b.inLane("another", "flow", 1, b.afterStart(-time.Second))
+	b.commitRunningRun("running")
+	timer := b.commitRunningRun("timer")
+	b.commitOwnershipEnd(b.park(timer, b.afterStart(time.Hour)))
 	for i := range 2 {
-		r := b.started(fmt.Sprint("waiting-", i))
-		b.commitRun(b.park(r, time.Time{}))
+		r := b.commitRunningRun(fmt.Sprint("waiting-", i))
+		b.commitOwnershipEnd(b.park(r, time.Time{}))
 	}
-	paused := b.started("paused")
-	b.commitRun(b.park(paused, time.Time{}))
-	b.ordered(store.VerbPause, paused.UUID)
+	paused := b.commitRunningRun("paused")
+	b.commitOwnershipEnd(b.park(paused, time.Time{}))
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
 	b.failed("failed", store.Failed, store.FailureKey{Workflow: "flow", Type: "x"}, 1)
 	b.failed("expired", store.Expired, store.FailureKey{Workflow: "flow", Type: "x"}, 1)
 	b.failed("completed", store.Completed, store.FailureKey{Workflow: "flow"}, 1)
@@ -185,22 +185,22 @@ func statusCounts(b *bed) {
 		store.StatusCount{Status: store.Paused, Runs: 1}, store.StatusCount{Status: store.Failed, Runs: 1}, store.StatusCount{Status: store.Expired, Runs: 1})
 }
 
-func statusBound(b *bed) {
+func statusBound(b *fixture) {
 	for i := range 5 {
-		b.commitStart(b.pending(fmt.Sprint("due-", i), b.in(-time.Second)))
+		b.commitStart(b.newPendingRun(fmt.Sprint("due-", i), b.afterStart(-time.Second)))
 		b.failed(fmt.Sprint("failed-", i), store.Failed, store.FailureKey{Workflow: "flow", Type: "x"}, 1)
-		waiting := b.started(fmt.Sprint("waiting-", i))
-		b.commitRun(b.park(waiting, time.Time{}))
+		waiting := b.commitRunningRun(fmt.Sprint("waiting-", i))
+		b.commitOwnershipEnd(b.park(waiting, time.Time{}))
 	}
-	b.started("running")
+	b.commitRunningRun("running")
 	b.wantStatuses(3, store.StatusCount{Status: store.Pending, Runs: 3, More: true}, store.StatusCount{Status: store.Running, Runs: 1},
 		store.StatusCount{Status: store.Waiting, Runs: 3, More: true}, store.StatusCount{Status: store.Failed, Runs: 3, More: true})
 }
 
-func lastEvent(b *bed) {
+func lastEvent(b *fixture) {
 	last := func() string {
 		b.Helper()
-		cursor, err := b.s.LastEvent(b.ctx)
+		cursor, err := b.store.LastEvent(b.ctx)
 		if err != nil {
 			b.Fatalf("LastEvent: %v", err)
 		}
@@ -209,8 +209,8 @@ func lastEvent(b *bed) {
 	if got := last(); got != "" {
 		b.Errorf("an empty database: got %q", got)
 	}
-	r := b.started("one")
-	b.commitRun(b.finish(r.UUID, epochAt(1)))
+	r := b.commitRunningRun("one")
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 	seen := b.tail(r.UUID, 10)
 	cursor := last()
 	if want := seen[len(seen)-1].Cursor; cursor != want {
@@ -219,8 +219,8 @@ func lastEvent(b *bed) {
 	if got := b.events(cursor, 10); len(got) != 0 {
 		b.Errorf("after the newest event: got %v", got)
 	}
-	r = b.started("two")
-	b.commitRun(b.finish(r.UUID, epochAt(1)))
+	r = b.commitRunningRun("two")
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 	b.tail(r.UUID, 10)
 	if got := b.events(cursor, 10); len(got) != 1 || got[0].Run != r.UUID {
 		b.Errorf("after the cursor: got %v, want the end of the second run", got)

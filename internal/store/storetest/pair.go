@@ -18,7 +18,7 @@ import (
 func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 	for _, c := range []struct {
 		name string
-		run  func(b *bed, other store.Store)
+		run  func(b *fixture, other store.Store)
 	}{
 		{"what one commits the other reads", pairReads},
 		{"one takes over from the other", pairTakeover},
@@ -49,7 +49,7 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"a deletion against a repair", raceDeleteRepair},
 		{"of two deletions at once, one deletes", raceDeletions},
 		{"a deletion against the end of a detached child", raceDeleteDetached},
-		{"both have one key for tokens", func(b *bed, other store.Store) { tokenKeys(b, b.s, other) }},
+		{"both have one key for tokens", func(b *fixture, other store.Store) { tokenKeys(b, b.store, other) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,15 +60,15 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 }
 
 // through returns the same case with the other handle as its store.
-func (b *bed) through(s store.Store) *bed {
+func (b *fixture) through(s store.Store) *fixture {
 	other := *b
-	other.s = s
+	other.store = s
 	return &other
 }
 
-func pairReads(b *bed, s store.Store) {
+func pairReads(b *fixture, s store.Store) {
 	other := b.through(s)
-	r := b.started("order-42")
+	r := b.commitRunningRun("order-42")
 	wantRun(b, "read through the other", other.row(r.UUID), r)
 	done := b.completed(r.UUID, epochAt(1), "charge")
 	wantOutcome(b, "a step through the other", other.commitStep(done, false).Outcome, store.Written)
@@ -80,29 +80,29 @@ func pairReads(b *bed, s store.Store) {
 	wantRecorded(b, "a second writer", w.Recorded, done)
 }
 
-func pairTakeover(b *bed, s store.Store) {
+func pairTakeover(b *fixture, s store.Store) {
 	other := b.through(s)
-	r := b.queued("", b.now)
+	r := b.commitPendingRun("", b.now)
 	b.claimOne(b.query(b.now), r.UUID)
 	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
-	got := other.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	got := other.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID)
 	wantSteps(b, "the history that crossed over", got.History, b.completed(r.UUID, epochAt(1), "charge"))
 	wantOutcome(b, "a step of the superseded", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the superseded", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.UUID, epochAt(2))).Outcome, store.Written)
+	wantOutcome(b, "a finish of the superseded", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the owner", other.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(2))).Outcome, store.Written)
 }
 
-// attendance is a call of Listen in the background.
-type attendance struct {
-	hints chan struct{} // buffers one hint that a run may be claimable
-	news  chan struct{} // buffers one hint that the worker may have notifications
-	stop  context.CancelFunc
-	done  chan error
+// listenCall is a call of Listen in the background.
+type listenCall struct {
+	hints             chan struct{} // buffers one hint that a run may be claimable
+	notificationHints chan struct{} // buffers one hint that the worker may have notifications
+	stop              context.CancelFunc
+	done              chan error
 }
 
-func (b *bed) attend(worker uuid.UUID) *attendance {
+func (b *fixture) startListening(worker uuid.UUID) *listenCall {
 	ctx, stop := context.WithCancel(b.ctx)
-	a := &attendance{hints: make(chan struct{}, 1), news: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
+	a := &listenCall{hints: make(chan struct{}, 1), notificationHints: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
 	note := func(of chan struct{}) {
 		select {
 		case of <- struct{}{}:
@@ -110,12 +110,12 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 		}
 	}
 	go func() {
-		a.done <- b.s.Listen(ctx, worker, func(h store.WakeHint) {
+		a.done <- b.store.Listen(ctx, worker, func(h store.WakeHint) {
 			if h&(store.HintClaim|store.HintAdmitted) != 0 {
 				note(a.hints)
 			}
 			if h&store.HintNotification != 0 {
-				note(a.news)
+				note(a.notificationHints)
 			}
 		})
 	}()
@@ -123,14 +123,14 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 	return a
 }
 
-// established makes runs claimable through another handle until the first hint arrives. After that,
+// awaitListening makes runs claimable through another handle until the first hint arrives. After that,
 // Listen misses no hint.
-func (b *bed) established(a *attendance, other *bed) {
+func (b *fixture) awaitListening(a *listenCall, other *fixture) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		other.queued("", b.now)
+		other.commitPendingRun("", b.now)
 		select {
 		case <-a.hints:
 			return
@@ -143,9 +143,9 @@ func (b *bed) established(a *attendance, other *bed) {
 	}
 }
 
-// quiet removes the buffered hint. A hint that is still on its way may be taken for the hint of a
+// dropBufferedHint removes the buffered hint. A hint that is still on its way may be taken for the hint of a
 // later change: the contract allows superfluous hints.
-func (b *bed) quiet(a *attendance) {
+func (b *fixture) dropBufferedHint(a *listenCall) {
 	select {
 	case <-a.hints:
 	default:
@@ -153,7 +153,7 @@ func (b *bed) quiet(a *attendance) {
 }
 
 // wantHint waits for a hint.
-func (b *bed) wantHint(a *attendance, of string) {
+func (b *fixture) wantHint(a *listenCall, of string) {
 	b.Helper()
 	select {
 	case <-a.hints:
@@ -162,7 +162,7 @@ func (b *bed) wantHint(a *attendance, of string) {
 	}
 }
 
-func (b *bed) wantEnd(a *attendance) {
+func (b *fixture) wantListenEnded(a *listenCall) {
 	b.Helper()
 	select {
 	case err := <-a.done:
@@ -174,45 +174,45 @@ func (b *bed) wantEnd(a *attendance) {
 	}
 }
 
-func pairHint(b *bed, s store.Store) {
+func pairHint(b *fixture, s store.Store) {
 	other := b.through(s)
-	a := b.attend(b.worker)
-	b.established(a, other)
+	a := b.startListening(b.worker)
+	b.awaitListening(a, other)
 	for round := range 5 {
-		b.quiet(a)
+		b.dropBufferedHint(a)
 		switch round {
 		case 0, 1, 2:
-			other.queued("", b.now)
+			other.commitPendingRun("", b.now)
 		case 3, 4: // a run that its owner releases is claimable too
-			r := other.started("")
-			other.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+			r := other.commitRunningRun("")
+			other.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
 		b.wantHint(a, fmt.Sprint("what another handle made claimable, round ", round))
 	}
 	a.stop()
-	b.wantEnd(a)
+	b.wantListenEnded(a)
 }
 
-func pairAttendEnds(b *bed, s store.Store) {
+func pairAttendEnds(b *fixture, s store.Store) {
 	for range 3 { // later calls reconnect after the first call has released its resources
-		a := b.attend(b.worker)
-		b.established(a, b.through(s))
+		a := b.startListening(b.worker)
+		b.awaitListening(a, b.through(s))
 		a.stop()
-		b.wantEnd(a)
+		b.wantListenEnded(a)
 	}
-	at := b.attend(b.worker)
+	at := b.startListening(b.worker)
 	at.stop() // before Listen has begun
-	b.wantEnd(at)
-	b.commit(&store.Batch{Starts: []*store.StartWrite{{Run: b.running("")}}})
+	b.wantListenEnded(at)
+	b.commit(&store.Batch{Starts: []*store.StartWrite{{Run: b.newRunningRun("")}}})
 }
 
 // pairDead checks that Dead never returns a live worker. Dead may miss a dead worker, because it
 // only speeds up a takeover.
-func pairDead(b *bed, s store.Store) {
+func pairDead(b *fixture, s store.Store) {
 	other := b.through(s)
 	b.renew(b.heartbeat())
-	a := b.attend(b.worker)
-	b.established(a, other)
+	a := b.startListening(b.worker)
+	b.awaitListening(a, other)
 	b.renew(b.heartbeat())
 	self := other.heartbeat()
 	self.Worker.ID = uuid.New()
@@ -230,7 +230,7 @@ func pairDead(b *bed, s store.Store) {
 			b.Fatalf("dead: got %v, while %s attends and %s asks", got, b.worker, self.Worker.ID)
 		}
 	}
-	if err := b.s.Close(); err != nil { // ends Listen at once, as the death of the process would
+	if err := b.store.Close(); err != nil { // ends Listen at once, as the death of the process would
 		b.Fatalf("Close: %v", err)
 	}
 	select {
@@ -243,34 +243,34 @@ func pairDead(b *bed, s store.Store) {
 	}
 }
 
-func pairNeverAttended(b *bed, s store.Store) {
+func pairNeverAttended(b *fixture, s store.Store) {
 	b.renew(b.heartbeat())
 	if got, err := s.DeadWorkers(b.ctx, uuid.New(), nil); err != nil || len(got.Dead) != 0 {
 		b.Errorf("dead: got %v, %v, want nobody: a worker without a presence may live", got, err)
 	}
 }
 
-func pairExpired(b *bed, s store.Store) {
+func pairExpired(b *fixture, s store.Store) {
 	other := b.through(s)
-	a := b.attend(b.worker)
-	b.established(a, other)
+	a := b.startListening(b.worker)
+	b.awaitListening(a, other)
 	dead := uuid.New()
 	b.owned(dead, "dead's")
-	b.quiet(a)
-	if n := other.expire(b.query(b.now), dead); n != 1 {
+	b.dropBufferedHint(a)
+	if n := other.endLeases(b.query(b.now), dead); n != 1 {
 		b.Fatalf("freed %d runs, want 1", n)
 	}
 	b.wantHint(a, "a dead worker's run")
 }
 
-func pairTwo(b *bed, s store.Store) {
+func pairTwo(b *fixture, s store.Store) {
 	other := b.through(s)
-	one, two := b.attend(b.worker), b.attend(uuid.New())
-	b.established(one, other)
-	b.established(two, other)
+	one, two := b.startListening(b.worker), b.startListening(uuid.New())
+	b.awaitListening(one, other)
+	b.awaitListening(two, other)
 	one.stop()
-	b.wantEnd(one)
-	b.quiet(two)
-	other.queued("", b.now)
+	b.wantListenEnded(one)
+	b.dropBufferedHint(two)
+	other.commitPendingRun("", b.now)
 	b.wantHint(two, "a run, after the other worker has left")
 }

@@ -30,8 +30,8 @@ func oddPayloads() map[string][]byte {
 	}
 }
 
-func payloadSteps(b *bed) {
-	r := b.started("")
+func payloadSteps(b *fixture) {
+	r := b.commitRunningRun("")
 	for name, payload := range oddPayloads() {
 		done, failed := b.completed(r.UUID, epochAt(1), name), b.completed(r.UUID, epochAt(1), name+" error")
 		done.Output = payload
@@ -60,10 +60,10 @@ func payloadSteps(b *bed) {
 	}
 }
 
-func payloadRuns(b *bed) {
+func payloadRuns(b *fixture) {
 	for name, payload := range oddPayloads() {
 		for _, status := range []store.Status{store.Completed, store.Failed, store.Expired} {
-			r := b.running("")
+			r := b.newRunningRun("")
 			r.Input = payload
 			wantOutcome(b, name, b.commitStart(r).Outcome, store.Written)
 			wantRun(b, name+" as input", b.row(r.UUID), r)
@@ -74,7 +74,7 @@ func payloadRuns(b *bed) {
 				w.Error = payload
 			}
 			for _, when := range []string{"first", "replayed"} {
-				wantOutcome(b, name+", "+when, b.commitRun(w).Outcome, store.Written)
+				wantOutcome(b, name+", "+when, b.commitOwnershipEnd(w).Outcome, store.Written)
 			}
 			want := r
 			want.Status, want.Output, want.Error, want.Owner = w.Status, w.Output, w.Error, uuid.NullUUID{}

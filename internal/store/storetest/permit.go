@@ -34,24 +34,24 @@ var permits = []test{
 	{"lines that nobody uses are deleted", permitUnusedLines},
 }
 
-// ask returns the request of a step of the run.
-func (b *bed) ask(r store.Run, settings store.LimitSettings) *store.PermitRequest {
+// newPermitRequest returns the request of a step of the run.
+func (b *fixture) newPermitRequest(r store.Run, settings store.LimitSettings) *store.PermitRequest {
 	return &store.PermitRequest{Limit: "l", Settings: settings, Run: r.UUID, Step: "step", Epoch: r.Epoch, Attempt: 1, Units: 1}
 }
 
-func (b *bed) permits(batch *store.PermitBatch) {
+func (b *fixture) permits(batch *store.PermitBatch) {
 	b.Helper()
 	if batch.Now.IsZero() {
 		batch.Now = b.now
 	}
-	batch.Lease = time.Minute
-	if err := b.s.Permits(b.ctx, batch); err != nil {
+	batch.CloseAfterRewind = time.Minute
+	if err := b.store.Permits(b.ctx, batch); err != nil {
 		b.Fatalf("Permits: %v", err)
 	}
 }
 
-// asks makes the requests at the given time, and returns how many were granted.
-func (b *bed) asks(at time.Time, asks ...*store.PermitRequest) (granted int) {
+// requestPermits makes the requests at the given time, and returns how many were granted.
+func (b *fixture) requestPermits(at time.Time, asks ...*store.PermitRequest) (granted int) {
 	b.Helper()
 	b.permits(&store.PermitBatch{Now: at, Requests: asks})
 	for _, a := range asks {
@@ -62,8 +62,8 @@ func (b *bed) asks(at time.Time, asks ...*store.PermitRequest) (granted int) {
 	return granted
 }
 
-// gives gives the permit of an ask back.
-func (b *bed) gives(at time.Time, asks ...*store.PermitRequest) {
+// returnPermits gives the permit of an ask back.
+func (b *fixture) returnPermits(at time.Time, asks ...*store.PermitRequest) {
 	b.Helper()
 	batch := &store.PermitBatch{Now: at}
 	for _, a := range asks {
@@ -72,24 +72,24 @@ func (b *bed) gives(at time.Time, asks ...*store.PermitRequest) {
 	b.permits(batch)
 }
 
-func (b *bed) wantAsk(what string, a *store.PermitRequest, want store.Outcome) {
+func (b *fixture) wantPermitOutcome(what string, a *store.PermitRequest, want store.Outcome) {
 	b.Helper()
 	if a.Outcome != want {
 		b.Errorf("%s: the outcome is %v, want %v", what, a.Outcome, want)
 	}
 }
 
-func (b *bed) runsNamed(n int) (all []store.Run) {
+func (b *fixture) runsNamed(n int) (all []store.Run) {
 	b.Helper()
 	for i := range n {
-		all = append(all, b.started(fmt.Sprint("run", i)))
+		all = append(all, b.commitRunningRun(fmt.Sprint("run", i)))
 	}
 	return all
 }
 
-func (b *bed) permitOf(run uuid.UUID) store.QueuedPermit {
+func (b *fixture) permitOf(run uuid.UUID) store.QueuedPermit {
 	b.Helper()
-	all, err := b.s.PermitsOf(b.ctx, run)
+	all, err := b.store.RunPermits(b.ctx, run)
 	if err != nil || len(all) > 1 {
 		b.Fatalf("PermitsOf: %v, %v", all, err)
 	}
@@ -99,16 +99,16 @@ func (b *bed) permitOf(run uuid.UUID) store.QueuedPermit {
 	return all[0]
 }
 
-func permitConcurrent(b *bed) {
+func permitConcurrent(b *fixture) {
 	two := store.LimitSettings{Concurrent: 2}
 	var asks []*store.PermitRequest
 	for _, r := range b.runsNamed(5) {
-		asks = append(asks, b.ask(r, two))
+		asks = append(asks, b.newPermitRequest(r, two))
 	}
-	if n := b.asks(b.now, asks...); n != 2 {
+	if n := b.requestPermits(b.now, asks...); n != 2 {
 		b.Errorf("%d of 5 hold a permit of 2", n)
 	}
-	if n := b.asks(b.in(time.Second), asks[2:]...); n != 0 {
+	if n := b.requestPermits(b.afterStart(time.Second), asks[2:]...); n != 0 {
 		b.Errorf("%d more hold one while both are held", n)
 	}
 	for i, a := range asks[2:] {
@@ -116,66 +116,66 @@ func permitConcurrent(b *bed) {
 			b.Errorf("ask %d: %+v, want it to wait behind %d", i+2, p, i)
 		}
 	}
-	b.gives(b.in(2*time.Second), asks[0])
-	if n := b.asks(b.in(3*time.Second), asks[4], asks[3], asks[2]); n != 1 || asks[2].Outcome != store.Written {
+	b.returnPermits(b.afterStart(2*time.Second), asks[0])
+	if n := b.requestPermits(b.afterStart(3*time.Second), asks[4], asks[3], asks[2]); n != 1 || asks[2].Outcome != store.Written {
 		b.Errorf("%d of the waiting got the free permit, the first: %v", n, asks[2].Outcome)
 	}
 }
 
-func permitUnits(b *bed) {
+func permitUnits(b *fixture) {
 	five := store.LimitSettings{Concurrent: 5}
 	runs := b.runsNamed(4)
-	many, few, one, most := b.ask(runs[0], five), b.ask(runs[1], five), b.ask(runs[2], five), b.ask(runs[3], five)
+	many, few, one, most := b.newPermitRequest(runs[0], five), b.newPermitRequest(runs[1], five), b.newPermitRequest(runs[2], five), b.newPermitRequest(runs[3], five)
 	few.Units, many.Units, most.Units = 3, 4, 90
-	if n := b.asks(b.now, few); n != 1 {
+	if n := b.requestPermits(b.now, few); n != 1 {
 		b.Fatal("3 of 5 units were not granted")
 	}
-	b.asks(b.in(1), many)
-	b.asks(b.in(2), one)
-	b.wantAsk("4 of 2 free units", many, store.Locked)
-	b.wantAsk("1 unit behind them", one, store.Locked)
-	b.gives(b.in(3), few)
-	b.asks(b.in(4), many, one)
-	b.wantAsk("4 units of 5", many, store.Written)
-	b.wantAsk("the last one", one, store.Written)
-	b.gives(b.in(5), many, one)
-	b.asks(b.in(6), most)
-	b.wantAsk("more units than there are: all of them", most, store.Written)
+	b.requestPermits(b.afterStart(1), many)
+	b.requestPermits(b.afterStart(2), one)
+	b.wantPermitOutcome("4 of 2 free units", many, store.Locked)
+	b.wantPermitOutcome("1 unit behind them", one, store.Locked)
+	b.returnPermits(b.afterStart(3), few)
+	b.requestPermits(b.afterStart(4), many, one)
+	b.wantPermitOutcome("4 units of 5", many, store.Written)
+	b.wantPermitOutcome("the last one", one, store.Written)
+	b.returnPermits(b.afterStart(5), many, one)
+	b.requestPermits(b.afterStart(6), most)
+	b.wantPermitOutcome("more units than there are: all of them", most, store.Written)
 }
 
-func permitOrder(b *bed) {
+func permitOrder(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(5)
 	var asks []*store.PermitRequest
 	for i, r := range runs {
-		a := b.ask(r, one)
+		a := b.newPermitRequest(r, one)
 		a.Priority = []int16{0, 0, 0, 1, -1}[i]
-		b.asks(b.in(time.Duration(i)), a)
+		b.requestPermits(b.afterStart(time.Duration(i)), a)
 		asks = append(asks, a)
 	}
 	for _, want := range []int{0, 3, 1, 2, 4} {
-		b.asks(b.in(time.Second), asks...)
+		b.requestPermits(b.afterStart(time.Second), asks...)
 		for i, a := range asks {
 			if held := a.Outcome == store.Written; held != (i == want) {
 				b.Errorf("step %d holds the permit: %v, want only step %d", i, held, want)
 			}
 		}
-		b.gives(b.in(time.Second), asks[want])
+		b.returnPermits(b.afterStart(time.Second), asks[want])
 		asks[want].Attempt++ // asks anew, at the end of the line
 		asks[want].Priority = -2
 	}
 }
 
-func permitRate(b *bed) {
+func permitRate(b *fixture) {
 	rate := store.LimitSettings{Rate: 10, Period: time.Second, Burst: 3}
 	at, granted := b.now, []time.Time(nil)
 	runs := b.runsNamed(40)
 	var left []*store.PermitRequest
 	for _, r := range runs {
-		left = append(left, b.ask(r, rate))
+		left = append(left, b.newPermitRequest(r, rate))
 	}
 	for len(left) > 0 {
-		b.asks(at, left...)
+		b.requestPermits(at, left...)
 		next := time.Time{}
 		left = slices.DeleteFunc(left, func(a *store.PermitRequest) bool {
 			if a.Outcome == store.Written {
@@ -205,110 +205,110 @@ func permitRate(b *bed) {
 	}
 }
 
-func permitClock(b *bed) {
+func permitClock(b *fixture) {
 	rate := store.LimitSettings{Rate: 1, Period: time.Minute, Burst: 1}
 	runs := b.runsNamed(3)
-	if b.asks(b.now, b.ask(runs[0], rate)) != 1 {
+	if b.requestPermits(b.now, b.newPermitRequest(runs[0], rate)) != 1 {
 		b.Fatal("the first was not granted")
 	}
-	if b.asks(b.in(-time.Hour), b.ask(runs[1], rate)) != 0 {
+	if b.requestPermits(b.afterStart(-time.Hour), b.newPermitRequest(runs[1], rate)) != 0 {
 		b.Error("a second was granted by a clock that had gone back")
 	}
-	if b.asks(b.in(time.Minute), b.ask(runs[2], rate)) != 0 || b.asks(b.in(time.Minute), b.ask(runs[1], rate)) != 1 {
+	if b.requestPermits(b.afterStart(time.Minute), b.newPermitRequest(runs[2], rate)) != 0 || b.requestPermits(b.afterStart(time.Minute), b.newPermitRequest(runs[1], rate)) != 1 {
 		b.Error("after a minute the one that came first was not granted")
 	}
 }
 
-func permitKeys(b *bed) {
+func permitKeys(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(4)
 	var asks []*store.PermitRequest
 	for i, r := range runs {
-		a := b.ask(r, one)
+		a := b.newPermitRequest(r, one)
 		a.Key = []string{"", "a", "b", "a"}[i]
 		asks = append(asks, a)
 	}
-	if n := b.asks(b.now, asks...); n != 3 || asks[3].Outcome != store.Locked {
+	if n := b.requestPermits(b.now, asks...); n != 3 || asks[3].Outcome != store.Locked {
 		b.Errorf("%d permits of three keys with one each, and the second of one key: %v", n, asks[3].Outcome)
 	}
 }
 
-func permitLease(b *bed) {
+func permitLease(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(3)
-	holder, next, last := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
-	b.asks(b.now, holder, next, last)
+	holder, next, last := b.newPermitRequest(runs[0], one), b.newPermitRequest(runs[1], one), b.newPermitRequest(runs[2], one)
+	b.requestPermits(b.now, holder, next, last)
 	lease := runs[0].WakeAt
-	b.asks(lease.Add(-1), next)
-	b.wantAsk("before the lease of the holder ends", next, store.Locked)
+	b.requestPermits(lease.Add(-1), next)
+	b.wantPermitOutcome("before the lease of the holder ends", next, store.Locked)
 	b.renew(b.heartbeat(store.Lease{Run: runs[1].UUID, Epoch: runs[1].Epoch}, store.Lease{Run: runs[2].UUID, Epoch: runs[2].Epoch}))
-	b.asks(lease.Add(time.Microsecond), next)
-	b.wantAsk("after the lease of the holder", next, store.Written)
-	b.commitRun(b.finish(runs[1].UUID, runs[1].Epoch))
-	b.asks(lease.Add(time.Microsecond), last)
-	b.wantAsk("after the end of the holder", last, store.Written)
+	b.requestPermits(lease.Add(time.Microsecond), next)
+	b.wantPermitOutcome("after the lease of the holder", next, store.Written)
+	b.commitOwnershipEnd(b.newCompletion(runs[1].UUID, runs[1].Epoch))
+	b.requestPermits(lease.Add(time.Microsecond), last)
+	b.wantPermitOutcome("after the end of the holder", last, store.Written)
 }
 
-func permitOffer(b *bed) {
+func permitOffer(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(3)
-	holder, here, parked := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
-	b.asks(b.now, holder, here)
-	b.asks(b.in(1), parked)
-	b.commitRun(b.park(runs[2], time.Time{}))
-	b.gives(b.in(time.Second), holder)
+	holder, here, parked := b.newPermitRequest(runs[0], one), b.newPermitRequest(runs[1], one), b.newPermitRequest(runs[2], one)
+	b.requestPermits(b.now, holder, here)
+	b.requestPermits(b.afterStart(1), parked)
+	b.commitOwnershipEnd(b.park(runs[2], time.Time{}))
+	b.returnPermits(b.afterStart(time.Second), holder)
 	if p := b.permitOf(here.Run); p.Status != store.PermitOffered {
 		b.Errorf("the first in line: %+v, want an offer", p)
 	}
-	b.wantNews("the run in memory", b.news(b.worker, runs[1].UUID), nil, runs[1].UUID)
-	if n := b.asks(b.in(time.Second), holder); n != 0 {
+	b.wantNotifications("the run in memory", b.notifications(b.worker, runs[1].UUID), nil, runs[1].UUID)
+	if n := b.requestPermits(b.afterStart(time.Second), holder); n != 0 {
 		b.Error("somebody else got what is offered")
 	}
-	b.gives(b.in(time.Second), holder) // leaves the line
-	b.asks(b.in(2*time.Second), here)
-	b.wantAsk("the offered one", here, store.Written)
-	b.gives(b.in(3*time.Second), here)
+	b.returnPermits(b.afterStart(time.Second), holder) // leaves the line
+	b.requestPermits(b.afterStart(2*time.Second), here)
+	b.wantPermitOutcome("the offered one", here, store.Written)
+	b.returnPermits(b.afterStart(3*time.Second), here)
 	if p := b.permitOf(parked.Run); p.Status != store.PermitOffered {
 		b.Errorf("the next in line: %+v, want an offer", p)
 	}
-	b.claimOne(b.query(b.in(3*time.Second)), runs[2].UUID)
+	b.claimOne(b.query(b.afterStart(3*time.Second)), runs[2].UUID)
 }
 
-func permitMissed(b *bed) {
+func permitMissed(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(3)
-	holder, slow, next := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
-	b.asks(b.now, holder)
-	b.asks(b.in(1), slow)
-	b.asks(b.in(2), next)
-	b.gives(b.in(3), holder)
-	b.permits(&store.PermitBatch{Now: b.in(time.Minute), LimitKeys: []store.LimitKey{{Limit: "l"}}})
+	holder, slow, next := b.newPermitRequest(runs[0], one), b.newPermitRequest(runs[1], one), b.newPermitRequest(runs[2], one)
+	b.requestPermits(b.now, holder)
+	b.requestPermits(b.afterStart(1), slow)
+	b.requestPermits(b.afterStart(2), next)
+	b.returnPermits(b.afterStart(3), holder)
+	b.permits(&store.PermitBatch{Now: b.afterStart(time.Minute), LimitKeys: []store.LimitKey{{Limit: "l"}}})
 	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.Before != 0 {
 		b.Errorf("who missed its offer: %+v, want it to keep its place", p)
 	}
 	if p := b.permitOf(next.Run); p.Status != store.PermitOffered {
 		b.Errorf("the next: %+v, want the offer", p)
 	}
-	b.asks(b.in(time.Minute), next)
-	b.wantAsk("the next", next, store.Written)
-	b.gives(b.in(time.Minute), next)
+	b.requestPermits(b.afterStart(time.Minute), next)
+	b.wantPermitOutcome("the next", next, store.Written)
+	b.returnPermits(b.afterStart(time.Minute), next)
 	next.Attempt++
-	b.asks(b.in(2*time.Minute), next, slow)
-	b.wantAsk("who kept its place", slow, store.Written)
-	b.wantAsk("who asks after it", next, store.Locked)
+	b.requestPermits(b.afterStart(2*time.Minute), next, slow)
+	b.wantPermitOutcome("who kept its place", slow, store.Written)
+	b.wantPermitOutcome("who asks after it", next, store.Locked)
 }
 
-func permitPaused(b *bed) {
+func permitPaused(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
 	runs := b.runsNamed(4)
-	holder, paused, ended, last := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one), b.ask(runs[3], one)
+	holder, paused, ended, last := b.newPermitRequest(runs[0], one), b.newPermitRequest(runs[1], one), b.newPermitRequest(runs[2], one), b.newPermitRequest(runs[3], one)
 	for i, a := range []*store.PermitRequest{holder, paused, ended, last} {
-		b.asks(b.in(time.Duration(i)), a)
+		b.requestPermits(b.afterStart(time.Duration(i)), a)
 	}
-	b.ordered(store.VerbPause, runs[1].UUID)
-	b.commitRun(b.park(runs[1], time.Time{}))
-	b.commitRun(b.finish(runs[2].UUID, runs[2].Epoch))
-	b.gives(b.in(time.Second), holder)
+	b.controlExistingRuns(store.VerbPause, runs[1].UUID)
+	b.commitOwnershipEnd(b.park(runs[1], time.Time{}))
+	b.commitOwnershipEnd(b.newCompletion(runs[2].UUID, runs[2].Epoch))
+	b.returnPermits(b.afterStart(time.Second), holder)
 	if p := b.permitOf(last.Run); p.Status != store.PermitOffered {
 		b.Errorf("behind a paused and an ended run: %+v, want the offer", p)
 	}
@@ -319,71 +319,71 @@ func permitPaused(b *bed) {
 	}
 }
 
-func permitRepeated(b *bed) {
+func permitRepeated(b *fixture) {
 	both := store.LimitSettings{Concurrent: 2, Rate: 1, Period: time.Hour, Burst: 2}
-	r := b.started("run")
-	a := b.ask(r, both)
+	r := b.commitRunningRun("run")
+	a := b.newPermitRequest(r, both)
 	for i := range 3 {
-		b.asks(b.in(time.Duration(i)*time.Second), a)
-		b.wantAsk("the same ask again", a, store.Written)
+		b.requestPermits(b.afterStart(time.Duration(i)*time.Second), a)
+		b.wantPermitOutcome("the same ask again", a, store.Written)
 		if !a.GrantedAt.Equal(b.now) {
 			b.Errorf("ask %d was granted at %v, want the first time again", i, a.GrantedAt)
 		}
 	}
 	a.Attempt++
-	b.asks(b.in(time.Minute), a)
-	b.wantAsk("the next attempt", a, store.Written)
-	if !a.GrantedAt.Equal(b.in(time.Minute)) {
+	b.requestPermits(b.afterStart(time.Minute), a)
+	b.wantPermitOutcome("the next attempt", a, store.Written)
+	if !a.GrantedAt.Equal(b.afterStart(time.Minute)) {
 		b.Errorf("the next attempt was granted at %v, want a grant of its own", a.GrantedAt)
 	}
 	a.Attempt++
-	b.asks(b.in(2*time.Minute), a)
-	b.wantAsk("a third, beyond the rate", a, store.Locked)
+	b.requestPermits(b.afterStart(2*time.Minute), a)
+	b.wantPermitOutcome("a third, beyond the rate", a, store.Locked)
 }
 
-func permitFenced(b *bed) {
+func permitFenced(b *fixture) {
 	one := store.LimitSettings{Concurrent: 1}
-	r := b.started("run")
-	first := b.ask(r, one)
-	b.asks(b.now, first)
+	r := b.commitRunningRun("run")
+	first := b.newPermitRequest(r, one)
+	b.requestPermits(b.now, first)
 	again := b.claimOne(b.query(r.WakeAt), r.UUID).Run
-	next := b.ask(again, one)
-	b.asks(r.WakeAt, next)
-	b.wantAsk("the new owner", next, store.Written)
-	b.gives(r.WakeAt, first)
-	b.asks(r.WakeAt, first)
-	b.wantAsk("the former owner", first, store.Fenced)
+	next := b.newPermitRequest(again, one)
+	b.requestPermits(r.WakeAt, next)
+	b.wantPermitOutcome("the new owner", next, store.Written)
+	b.returnPermits(r.WakeAt, first)
+	b.requestPermits(r.WakeAt, first)
+	b.wantPermitOutcome("the former owner", first, store.Fenced)
 	if first.RunState.Epoch != again.Epoch {
 		b.Errorf("the former owner is told %+v", first.RunState)
 	}
-	third := b.ask(b.started("other"), one)
-	b.asks(r.WakeAt, third)
-	b.wantAsk("another run, while the new owner holds it", third, store.Locked)
-	nobody := b.ask(store.Run{UUID: store.NewUUID(0), Epoch: epochAt(1)}, one)
-	b.asks(r.WakeAt, nobody)
-	b.wantAsk("no run", nobody, store.Fenced)
+	third := b.newPermitRequest(b.commitRunningRun("other"), one)
+	b.requestPermits(r.WakeAt, third)
+	b.wantPermitOutcome("another run, while the new owner holds it", third, store.Locked)
+	nobody := b.newPermitRequest(store.Run{UUID: store.NewUUID(0), Epoch: epochAt(1)}, one)
+	b.requestPermits(r.WakeAt, nobody)
+	b.wantPermitOutcome("no run", nobody, store.Fenced)
 }
 
-func permitManyMissed(b *bed) {
+func permitManyMissed(b *fixture) {
 	const n = store.MaxPermitsRead + 1
 	settings := store.LimitSettings{Concurrent: n}
 	runs := b.runsNamed(n + 2)
 	all := make([]*store.PermitRequest, len(runs))
 	for i, r := range runs {
-		all[i] = b.ask(r, settings)
+		all[i] = b.newPermitRequest(r, settings)
 	}
 	holder, last := all[n], all[n+1]
 	holder.Units = n
-	b.asks(b.now, holder)
-	b.asks(b.now, all[:n]...)
-	b.gives(b.now, holder)
+	b.requestPermits(b.now, holder)
+	b.requestPermits(b.now, all[:n]...)
+	b.returnPermits(b.now, holder)
 	now := b.now
 	for range 3 { // all are offered a permit, and none takes it
 		now = now.Add(3 * time.Second)
 		b.permits(&store.PermitBatch{Now: now, LimitKeys: []store.LimitKey{{Limit: "l"}}})
 	}
-	b.asks(now, last)
-	b.wantAsk("a step behind those that missed their offers", last, store.Written)
-	b.asks(now, all[0])
-	b.wantAsk("a step that missed its offer", all[0], store.Written)
+	b.requestPermits(now, last)
+	b.wantPermitOutcome("a step behind those that missed their offers", last, store.Written)
+	b.requestPermits(now, all[0])
+	b.wantPermitOutcome("a step that missed its offer", all[0], store.Written)
 }

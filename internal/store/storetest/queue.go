@@ -20,9 +20,9 @@ var queues = []test{
 }
 
 // queueRow returns the row of the queue, or nil.
-func (b *bed) queueRow(name string) *store.QueueRow {
+func (b *fixture) queueRow(name string) *store.QueueRow {
 	b.Helper()
-	rows, err := b.s.QueueRows(b.ctx)
+	rows, err := b.store.QueueRows(b.ctx)
 	if err != nil {
 		b.Fatalf("QueueRows: %v", err)
 	}
@@ -35,9 +35,9 @@ func (b *bed) queueRow(name string) *store.QueueRow {
 }
 
 // queueInfo returns the queue, or nil.
-func (b *bed) queueInfo(name string) *store.Queue {
+func (b *fixture) queueInfo(name string) *store.Queue {
 	b.Helper()
-	all, err := b.s.Queues(b.ctx, b.now)
+	all, err := b.store.Queues(b.ctx, b.now)
 	if err != nil {
 		b.Fatalf("Queues: %v", err)
 	}
@@ -49,31 +49,31 @@ func (b *bed) queueInfo(name string) *store.Queue {
 	return nil
 }
 
-func (b *bed) changeQueue(c store.QueueChangeRequest) {
+func (b *fixture) changeQueue(c store.QueueChangeRequest) {
 	b.Helper()
 	c.Now = b.now
-	if err := b.s.ChangeQueue(b.ctx, c); err != nil {
+	if err := b.store.ChangeQueue(b.ctx, c); err != nil {
 		b.Fatalf("ChangeQueue: %v", err)
 	}
 }
 
-func (b *bed) placeOf(run uuid.UUID) *store.QueuedRun {
+func (b *fixture) placeOf(run uuid.UUID) *store.QueuedRun {
 	b.Helper()
-	p, err := b.s.PlaceOf(b.ctx, run)
+	p, err := b.store.QueuedRun(b.ctx, run)
 	if err != nil {
 		b.Fatalf("PlaceOf: %v", err)
 	}
 	return p
 }
 
-// arriving returns the start of a run in a queue with a row. It is not committed.
-func (b *bed) arriving(name, queue, key string) *store.StartWrite {
-	r := b.pending(name, b.now)
+// newQueuedStart returns the start of a run in a queue with a row. It is not committed.
+func (b *fixture) newQueuedStart(name, queue, key string) *store.StartWrite {
+	r := b.newPendingRun(name, b.now)
 	r.Queue, r.Admission = queue, store.AdmissionPending
-	return &store.StartWrite{Run: r, Place: &store.QueuePlace{Run: r.UUID, Queue: queue, Key: key, Weight: 1, State: store.PlaceOutside, Root: true}}
+	return &store.StartWrite{Run: r, Place: &store.QueuePlace{Run: r.UUID, Queue: queue, Key: key, Weight: 1, State: store.PlaceNotArrived, Root: true}}
 }
 
-func queueSettings(b *bed) {
+func queueSettings(b *fixture) {
 	want := func(what string, executing int, version string, set bool) {
 		b.Helper()
 		row, q := b.queueRow("mail"), b.queueInfo("mail")
@@ -99,7 +99,7 @@ func queueSettings(b *bed) {
 		MaxExecuting: 7, MaxExecutingPerWorker: 2, MaxInProgress: 9, MaxExecutingPerKey: 3, MaxInProgressPerKey: 4, Depth: 1000, Closed: true,
 		Rate: store.Rate{Count: 5, Period: time.Minute, Burst: 2}, RatePerKey: store.Rate{Count: 1, Period: time.Second, Burst: 1},
 	}
-	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: chosen, By: "ann", Reason: "slow provider"})
+	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: chosen, Actor: "ann", Reason: "slow provider"})
 	declare("v3", 4)
 	want("an operator's", 7, "v3", true)
 	q := b.queueInfo("mail")
@@ -109,56 +109,56 @@ func queueSettings(b *bed) {
 	}
 	b.wantChange("set", q.LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
 	for name, want := range map[string]bool{"mail": true, "none": false} {
-		if found, err := b.s.ResetQueue(b.ctx, store.OperatorRequest{Name: name, Now: b.in(time.Minute), By: "bob", Reason: "over"}); err != nil || found != want {
+		if found, err := b.store.ResetQueue(b.ctx, store.OperatorRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
 			b.Errorf("ResetQueue of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}
 	want("after a reset", 4, "v3", false)
-	b.wantChange("reset", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.in(time.Minute), By: "bob", Reason: "over"})
+	b.wantChange("reset", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.afterStart(time.Minute), By: "bob", Reason: "over"})
 	b.changeQueue(store.QueueChangeRequest{Name: "undeclared"})
-	if found, err := b.s.ResetQueue(b.ctx, store.OperatorRequest{Name: "undeclared", Now: b.now}); err != nil || found {
+	if found, err := b.store.ResetQueue(b.ctx, store.OperatorRequest{Name: "undeclared", Now: b.now}); err != nil || found {
 		b.Errorf("ResetQueue of a queue that no code declares: %v, %v", found, err)
 	}
 	b.wantChange("a refused reset", b.queueInfo("undeclared").LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now})
 }
 
 // wantChange checks what is recorded of an operator.
-func (b *bed) wantChange(what string, got *store.OperatorChange, want store.OperatorChange) {
+func (b *fixture) wantChange(what string, got *store.OperatorChange, want store.OperatorChange) {
 	b.Helper()
 	if want.At = want.At.UTC(); got == nil || *got != want {
 		b.Errorf("%s: the last change of an operator is %+v, want %+v", what, got, want)
 	}
 }
 
-func queuePause(b *bed) {
+func queuePause(b *fixture) {
 	pause := func(p store.QueuePauseRequest, want bool) {
 		b.Helper()
-		if found, err := b.s.PauseQueue(b.ctx, p); err != nil || found != want {
+		if found, err := b.store.PauseQueue(b.ctx, p); err != nil || found != want {
 			b.Errorf("PauseQueue of %+v: %v, %v, want %v", p, found, err, want)
 		}
 	}
 	pause(store.QueuePauseRequest{Name: "none", Now: b.now}, false)
 	b.changeQueue(store.QueueChangeRequest{Name: "mail"})
-	pause(store.QueuePauseRequest{Name: "mail", Now: b.now, By: "ann", Reason: "outage"}, true)
-	pause(store.QueuePauseRequest{Name: "mail", Now: b.in(time.Hour), By: "bob", Reason: "other"}, true)
+	pause(store.QueuePauseRequest{Name: "mail", Now: b.now, Actor: "ann", Reason: "outage"}, true)
+	pause(store.QueuePauseRequest{Name: "mail", Now: b.afterStart(time.Hour), Actor: "bob", Reason: "other"}, true)
 	if q := b.queueInfo("mail"); !q.PausedAt.Equal(b.now) || q.PausedBy != "ann" || q.PauseReason != "outage" || !b.queueRow("mail").PausedAt.Equal(b.now) {
 		b.Errorf("paused: %+v", q)
 	}
 	paused := store.OperatorChange{Verb: store.OperatorPause, At: b.now, By: "ann", Reason: "outage"}
 	b.wantChange("paused twice", b.queueInfo("mail").LastChange, paused)
-	resumed := store.OperatorChange{Verb: store.OperatorResume, At: b.in(time.Hour), By: "bob", Reason: "over"}
-	pause(store.QueuePauseRequest{Name: "mail", Resume: true, Now: resumed.At, By: "bob", Reason: "over"}, true)
-	pause(store.QueuePauseRequest{Name: "mail", Resume: true, Now: b.in(2 * time.Hour), By: "eve"}, true)
+	resumed := store.OperatorChange{Verb: store.OperatorResume, At: b.afterStart(time.Hour), By: "bob", Reason: "over"}
+	pause(store.QueuePauseRequest{Name: "mail", Resume: true, Now: resumed.At, Actor: "bob", Reason: "over"}, true)
+	pause(store.QueuePauseRequest{Name: "mail", Resume: true, Now: b.afterStart(2 * time.Hour), Actor: "eve"}, true)
 	b.wantChange("resumed twice", b.queueInfo("mail").LastChange, resumed)
 	if q := b.queueInfo("mail"); !q.PausedAt.IsZero() || q.PausedBy != "" || q.PauseReason != "" {
 		b.Errorf("resumed: %+v", q)
 	}
 }
 
-func queueDelete(b *bed) {
+func queueDelete(b *fixture) {
 	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: store.QueueSettings{MaxExecuting: 1}})
 	for _, want := range []bool{true, false} {
-		if found, err := b.s.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, By: "eve"}); err != nil || found != want {
+		if found, err := b.store.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, Actor: "eve"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
 		}
 	}
@@ -172,13 +172,13 @@ func queueDelete(b *bed) {
 	b.wantChange("deleted, and declared again", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorDelete, At: b.now, By: "eve"})
 }
 
-func queueStart(b *bed) {
+func queueStart(b *fixture) {
 	b.changeQueue(store.QueueChangeRequest{Name: "mail"})
-	first := b.arriving("order-42", "mail", "acme")
-	first.Place.Weight, first.Place.Priority, first.Place.StartBy = 3, 2, b.in(time.Hour)
+	first := b.newQueuedStart("order-42", "mail", "acme")
+	first.Place.Weight, first.Place.Priority, first.Place.StartBy = 3, 2, b.afterStart(time.Hour)
 	first.Run.Priority = 2
 	first.Tags = []store.Tag{{Key: "shop.kind", Value: "gift"}}
-	plain, other := &store.StartWrite{Run: b.pending("plain", b.now)}, b.arriving("order-43", "mail", "")
+	plain, other := &store.StartWrite{Run: b.newPendingRun("plain", b.now)}, b.newQueuedStart("order-43", "mail", "")
 	b.commit(&store.Batch{Starts: []*store.StartWrite{plain, first, other}})
 	for _, w := range []*store.StartWrite{first, plain, other} {
 		wantOutcome(b, "start of "+w.Run.Name, w.Outcome, store.Written)
@@ -193,7 +193,7 @@ func queueStart(b *bed) {
 	if p := b.placeOf(plain.Run.UUID); p != nil {
 		b.Errorf("a run in a queue without a row has the place %+v", p)
 	}
-	again := b.arriving("order-42", "mail", "other")
+	again := b.newQueuedStart("order-42", "mail", "other")
 	repeat := *first
 	for _, w := range []*store.StartWrite{again, &repeat} {
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
@@ -206,7 +206,7 @@ func queueStart(b *bed) {
 	if p := b.placeOf(first.Run.UUID); p == nil || !samePlace(*p, want) {
 		b.Errorf("the place is %+v after the second start, want %+v", p, want)
 	}
-	for _, c := range b.claim(b.query(b.in(time.Minute))).Runs {
+	for _, c := range b.claim(b.query(b.afterStart(time.Minute))).Runs {
 		if c.Run.UUID != plain.Run.UUID {
 			b.Errorf("a claim took run %s, which needs a place", c.Run.Name)
 		}
@@ -221,11 +221,11 @@ func samePlace(got, want store.QueuedRun) bool {
 	return got == want
 }
 
-func queueChild(b *bed) {
-	parent := b.started("parent")
+func queueChild(b *fixture) {
+	parent := b.commitRunningRun("parent")
 	kid := b.child(parent, "kid")
 	kid.Queue, kid.Admission, kid.Status, kid.Epoch, kid.Owner, kid.StartedAt, kid.WakeAt = "mail", store.AdmissionPending, store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.now
-	w := &store.StartWrite{Run: kid, ParentEpoch: epochAt(1), Place: &store.QueuePlace{Run: kid.UUID, Queue: "mail", Key: "acme", Weight: 1, State: store.PlaceOutside}}
+	w := &store.StartWrite{Run: kid, ParentEpoch: epochAt(1), Place: &store.QueuePlace{Run: kid.UUID, Queue: "mail", Key: "acme", Weight: 1, State: store.PlaceNotArrived}}
 	fenced := *w
 	fenced.ParentEpoch = epochAt(7)
 	b.commit(&store.Batch{Starts: []*store.StartWrite{&fenced}})
@@ -240,35 +240,35 @@ func queueChild(b *bed) {
 	}
 }
 
-func queueDepth(b *bed) {
+func queueDepth(b *fixture) {
 	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: store.QueueSettings{Depth: 10}})
 	want := func(queue string, most, want int) {
 		b.Helper()
-		if n, err := b.s.Depth(b.ctx, queue, most); err != nil || n != want {
+		if n, err := b.store.QueueDepth(b.ctx, queue, most); err != nil || n != want {
 			b.Errorf("Depth of %q, at most %d: %d, %v, want %d", queue, most, n, err, want)
 		}
 	}
 	want("mail", 100, 0)
 	for range 5 {
-		b.commit(&store.Batch{Starts: []*store.StartWrite{b.arriving("", "mail", "acme"), b.arriving("", "other", "")}})
+		b.commit(&store.Batch{Starts: []*store.StartWrite{b.newQueuedStart("", "mail", "acme"), b.newQueuedStart("", "other", "")}})
 	}
 	want("mail", 100, 5)
 	want("mail", 3, 3)
 	want("none", 100, 0)
 }
 
-func queueStartBy(b *bed) {
+func queueStartBy(b *fixture) {
 	for name, admission := range map[string]store.Admission{"free": store.AdmissionNotNeeded, "admitted": store.AdmissionGranted} {
-		w := b.arriving(name, "queue", "")
-		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.in(time.Hour)
+		w := b.newQueuedStart(name, "queue", "")
+		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.afterStart(time.Hour)
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
-		got := b.claimOne(b.query(b.in(time.Minute)), w.Run.UUID)
-		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.HasStartBy || p == nil || !p.StartBy.Equal(b.in(time.Hour)) {
+		got := b.claimOne(b.query(b.afterStart(time.Minute)), w.Run.UUID)
+		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.HasStartBy || p == nil || !p.StartBy.Equal(b.afterStart(time.Hour)) {
 			b.Errorf("%s: claimed with control %d and the place %+v", name, got.Run.Control, p)
 		}
 		for epoch, want := range map[store.Epoch]bool{epochAt(7): false, got.Run.Epoch: true} {
 			for range 2 { // repeated because the result was lost
-				if kept, err := b.s.StartByKept(b.ctx, w.Run.UUID, epoch); err != nil || kept != want {
+				if kept, err := b.store.ClearStartBy(b.ctx, w.Run.UUID, epoch); err != nil || kept != want {
 					b.Errorf("%s: StartByKept at epoch %s: %v, %v, want %v", name, epoch, kept, err, want)
 				}
 			}
@@ -279,10 +279,10 @@ func queueStartBy(b *bed) {
 	}
 }
 
-func queueStartByCancelled(b *bed) {
+func queueStartByCancelled(b *fixture) {
 	start := func(name string, admission store.Admission) *store.StartWrite {
-		w := b.arriving(name, "queue", "")
-		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.in(time.Hour)
+		w := b.newQueuedStart(name, "queue", "")
+		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.afterStart(time.Hour)
 		return w
 	}
 	begun := start("begun", store.AdmissionNotNeeded) // its worker has died before it has removed the mark
@@ -291,12 +291,12 @@ func queueStartByCancelled(b *bed) {
 	free, ended, gated, unreleased := start("cancelled", store.AdmissionNotNeeded), start("terminated", store.AdmissionNotNeeded), start("in line", store.AdmissionPending), start("not released", store.AdmissionNotNeeded)
 	unreleased.Run.Unreleased, unreleased.Run.WakeAt = true, time.Time{}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{free, ended, gated, unreleased}})
-	b.ordered(store.VerbPause, free.Run.UUID)
+	b.controlExistingRuns(store.VerbPause, free.Run.UUID)
 	if p := b.placeOf(free.Run.UUID); p == nil {
 		b.Error("a paused run has lost the time by which it has to begin")
 	}
-	b.ordered(store.VerbCancel, free.Run.UUID, gated.Run.UUID, begun.Run.UUID, unreleased.Run.UUID)
-	b.ordered(store.VerbTerminate, ended.Run.UUID)
+	b.controlExistingRuns(store.VerbCancel, free.Run.UUID, gated.Run.UUID, begun.Run.UUID, unreleased.Run.UUID)
+	b.controlExistingRuns(store.VerbTerminate, ended.Run.UUID)
 	for _, w := range []*store.StartWrite{free, ended, begun, unreleased} {
 		if p := b.placeOf(w.Run.UUID); p != nil {
 			b.Errorf("%s: its place is left: %+v", w.Run.Name, p)

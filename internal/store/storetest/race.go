@@ -26,7 +26,7 @@ var races = []test{
 
 // together calls work in n goroutines at the same time and waits for them. It fails the case if any
 // of them returns an error.
-func (b *bed) together(n int, work func(i int) error) {
+func (b *fixture) together(n int, work func(i int) error) {
 	b.Helper()
 	var all sync.WaitGroup
 	gate := make(chan struct{})
@@ -45,13 +45,13 @@ func (b *bed) together(n int, work func(i int) error) {
 	}
 }
 
-func raceStep(b *bed) {
-	r := b.started("")
+func raceStep(b *fixture) {
+	r := b.commitRunningRun("")
 	for round := range 5 {
 		name := fmt.Sprint("charge-", round)
 		begun := round%2 == 1
 		if begun {
-			b.commitStep(b.began(r.UUID, epochAt(1), 1, name), false)
+			b.commitStep(b.startedMarker(r.UUID, epochAt(1), 1, name), false)
 		}
 		writes := make([]*store.StepWrite, 16)
 		b.together(len(writes), func(i int) error {
@@ -83,9 +83,9 @@ func raceStep(b *bed) {
 }
 
 // settle commits a batch, and repeats the steps with the outcome Locked until there are none.
-func (b *bed) settle(batch *store.Batch) error {
+func (b *fixture) settle(batch *store.Batch) error {
 	for {
-		switch err := b.s.Commit(b.ctx, batch); {
+		switch err := b.store.Commit(b.ctx, batch); {
 		case errors.Is(err, store.ErrLocked):
 			continue
 		case err != nil:
@@ -107,9 +107,9 @@ func (b *bed) settle(batch *store.Batch) error {
 // deliver commits a batch as the journal does. It repeats the call after ErrUnavailable, commits
 // each item on its own after other errors, and repeats items with the outcome Locked until there
 // are none.
-func (b *bed) deliver(batch *store.Batch) error {
+func (b *fixture) deliver(batch *store.Batch) error {
 	for {
-		err := b.s.Commit(b.ctx, batch)
+		err := b.store.Commit(b.ctx, batch)
 		switch {
 		case err != nil && b.ctx.Err() != nil:
 			return err
@@ -118,14 +118,14 @@ func (b *bed) deliver(batch *store.Batch) error {
 		case err != nil && batch.Len() == 1:
 			return err
 		case err != nil:
-			for _, part := range apart(batch, func(store.Outcome) bool { return true }) {
+			for _, part := range splitByOutcome(batch, func(store.Outcome) bool { return true }) {
 				if err := b.deliver(part); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		locked := apart(batch, func(o store.Outcome) bool { return o == store.Locked })
+		locked := splitByOutcome(batch, func(o store.Outcome) bool { return o == store.Locked })
 		for _, part := range locked {
 			if err := b.deliver(part); err != nil {
 				return err
@@ -135,8 +135,8 @@ func (b *bed) deliver(batch *store.Batch) error {
 	}
 }
 
-// apart returns a batch of its own for each item for whose outcome chosen returns true.
-func apart(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.Batch) {
+// splitByOutcome returns a batch of its own for each item for whose outcome chosen returns true.
+func splitByOutcome(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.Batch) {
 	add := func(o store.Outcome, part *store.Batch) {
 		if chosen(o) {
 			parts = append(parts, part)
@@ -160,11 +160,11 @@ func apart(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.
 	return parts
 }
 
-func raceStart(b *bed) {
+func raceStart(b *fixture) {
 	starts := make([]*store.StartWrite, 16)
 	b.together(len(starts), func(i int) error {
-		starts[i] = &store.StartWrite{Run: b.running("order-42")}
-		return b.s.Commit(b.ctx, &store.Batch{Starts: starts[i : i+1]})
+		starts[i] = &store.StartWrite{Run: b.newRunningRun("order-42")}
+		return b.store.Commit(b.ctx, &store.Batch{Starts: starts[i : i+1]})
 	})
 	first := b.get("order-42")[0]
 	if first == nil {
@@ -184,14 +184,14 @@ func raceStart(b *bed) {
 	}
 }
 
-func raceFinish(b *bed) {
-	r := b.started("")
+func raceFinish(b *fixture) {
+	r := b.commitRunningRun("")
 	writes := make([]*store.OwnershipEnd, 16)
 	b.together(len(writes), func(i int) error {
-		w := b.finish(r.UUID, epochAt(1))
+		w := b.newCompletion(r.UUID, epochAt(1))
 		w.Output = []byte(fmt.Sprint(i))
 		writes[i] = &w
-		return b.s.Commit(b.ctx, &store.Batch{OwnershipEnds: writes[i : i+1]})
+		return b.store.Commit(b.ctx, &store.Batch{OwnershipEnds: writes[i : i+1]})
 	})
 	got := b.row(r.UUID)
 	for i, w := range writes {
@@ -203,20 +203,20 @@ func raceFinish(b *bed) {
 	}
 }
 
-func raceClaim(b *bed) {
+func raceClaim(b *fixture) {
 	const due = 200
 	batch := &store.Batch{}
 	for range due {
-		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.pending("", b.now)})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.newPendingRun("", b.now)})
 	}
 	b.commit(batch)
 	var mu sync.Mutex
 	owners := make(map[uuid.UUID]uuid.UUID)
 	var claimed atomic.Int32
 	b.together(12, func(int) error {
-		q := b.query(b.in(time.Second))
+		q := b.query(b.afterStart(time.Second))
 		for q.Limit = 7; claimed.Load() < due; {
-			got, err := b.s.Claim(b.ctx, q)
+			got, err := b.store.Claim(b.ctx, q)
 			if err != nil {
 				return err
 			}
@@ -243,19 +243,19 @@ func raceClaim(b *bed) {
 // raceTakeover lets the owner of an expired lease end the run while another worker claims it. If
 // the end is first, there is nothing to claim. If the claim is first, the end is fenced. A step in
 // the batch of the end is recorded exactly if its outcome is Written.
-func raceTakeover(b *bed) {
+func raceTakeover(b *fixture) {
 	for range testsize.Of(40, 12) {
-		r := b.running("")
+		r := b.newRunningRun("")
 		r.WakeAt = b.now
 		b.commitStart(r)
-		end := b.finish(r.UUID, epochAt(1))
+		end := b.newCompletion(r.UUID, epochAt(1))
 		step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "last")}
 		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
 				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, OwnershipEnds: []*store.OwnershipEnd{&end}})
 			}
-			got, err := b.s.Claim(b.ctx, b.query(b.now))
+			got, err := b.store.Claim(b.ctx, b.query(b.now))
 			claimed = got.Runs
 			return err
 		})
@@ -263,13 +263,13 @@ func raceTakeover(b *bed) {
 		switch end.Outcome {
 		case store.Written:
 			if len(claimed) != 0 || row.Status != store.Completed || row.Epoch != epochAt(1) {
-				b.Errorf("the end was written: claimed %v, the row is %s at epoch %s", ids(claimed), row.Status, row.Epoch)
+				b.Errorf("the end was written: claimed %v, the row is %s at epoch %s", describeClaims(claimed), row.Status, row.Epoch)
 			}
 		case store.Fenced:
 			if row.Status != store.Running || row.Epoch != epochAt(2) {
 				b.Errorf("the end was fenced: the row is %s at epoch %s, want running at 2", row.Status, row.Epoch)
 			}
-			b.commitRun(b.finish(r.UUID, row.Epoch)) // so that the next round claims its own run
+			b.commitOwnershipEnd(b.newCompletion(r.UUID, row.Epoch)) // so that the next round claims its own run
 		default:
 			b.Errorf("the end returned %s", outcomeWords[end.Outcome])
 		}
@@ -281,13 +281,13 @@ func raceTakeover(b *bed) {
 
 // raceBatches commits batches that overlap in runs, steps and starts, in any order, while leases of
 // the same runs are renewed. Nothing may fail, and each row has one writer.
-func raceBatches(b *bed) {
+func raceBatches(b *fixture) {
 	const writers, names = 64, 12
 	rounds := testsize.Of(8, 2)
 	live, doomed := make([]uuid.UUID, 10), make([]uuid.UUID, 40)
 	for _, group := range [][]uuid.UUID{live, doomed} {
 		for i := range group {
-			group[i] = b.started("").UUID
+			group[i] = b.commitRunningRun("").UUID
 		}
 	}
 	all := append(live[:len(live):len(live)], doomed...)
@@ -319,11 +319,11 @@ func raceBatches(b *bed) {
 		for round := range rounds {
 			if i%8 == 0 {
 				h := b.heartbeat()
-				h.LeaseUntil = b.in(time.Duration(round) * time.Hour)
+				h.LeaseUntil = b.afterStart(time.Duration(round) * time.Hour)
 				for _, at := range rand.Perm(len(all)) {
 					h.Leases = append(h.Leases, store.Lease{Run: all[at], Epoch: epochAt(1)})
 				}
-				if _, err := b.s.Renew(b.ctx, h); err != nil && !errors.Is(err, store.ErrLocked) { // the row of the one worker may be locked for long
+				if _, err := b.store.Renew(b.ctx, h); err != nil && !errors.Is(err, store.ErrLocked) { // the row of the one worker may be locked for long
 					return fmt.Errorf("renew: %w", err)
 				}
 				continue
@@ -355,7 +355,7 @@ func raceBatches(b *bed) {
 }
 
 // randomBatch returns steps of many runs, ends of some runs, and starts with a few common names.
-func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by string) *store.Batch {
+func (b *fixture) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by string) *store.Batch {
 	batch := &store.Batch{}
 	for _, at := range rand.Perm(len(all) * names)[:20] {
 		s := b.completed(all[at/names], epochAt(1), fmt.Sprint("step-", at%names))
@@ -363,19 +363,19 @@ func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by 
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s, RowExists: rand.IntN(4) == 0})
 	}
 	for _, at := range rand.Perm(len(doomed))[:2] {
-		w := b.finish(doomed[at], epochAt(1))
+		w := b.newCompletion(doomed[at], epochAt(1))
 		w.Output = []byte(by)
 		batch.OwnershipEnds = append(batch.OwnershipEnds, &w)
 	}
 	for _, at := range rand.Perm(20)[:3] {
-		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(fmt.Sprint("common-", at))})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.newRunningRun(fmt.Sprint("common-", at))})
 	}
 	return batch
 }
 
 // raceOrders causes a deadlock in a store that locks rows in the order of the given items.
-func raceOrders(b *bed) {
-	r := b.started("")
+func raceOrders(b *fixture) {
+	r := b.commitRunningRun("")
 	const items = 60
 	for round := range testsize.Of(20, 6) {
 		b.together(4, func(i int) error {
@@ -388,11 +388,11 @@ func raceOrders(b *bed) {
 					s := b.completed(r.UUID, epochAt(1), fmt.Sprint(round, "-", k))
 					batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 				} else {
-					root := b.pending(fmt.Sprint(r.UUID, "-", round, "-", k), b.now)
+					root := b.newPendingRun(fmt.Sprint(r.UUID, "-", round, "-", k), b.now)
 					batch.Starts = append(batch.Starts, &store.StartWrite{Run: root})
 				}
 			}
-			return b.s.Commit(b.ctx, batch)
+			return b.store.Commit(b.ctx, batch)
 		})
 	}
 }

@@ -26,32 +26,32 @@ var receives = []test{
 	{"an older epoch, and what does not run, are fenced", receiveFenced},
 	{"several in one batch", receiveSeveral},
 	{"what was asked of the run is told", receiveAsked},
-	{"a signal against the end of the wait", func(b *bed) { raceTimeout(b, b.s) }},
+	{"a signal against the end of the wait", func(b *fixture) { raceTimeout(b, b.store) }},
 }
 
 // receive returns a receive that waits for the signal for an hour, at the run's epoch.
-func (b *bed) receive(r store.Run, step, signal string) *store.ReceiveWrite {
-	s := b.began(r.UUID, r.Epoch, 1, step)
-	s.Kind, s.NextAt = store.KindReceive, b.in(time.Hour)
+func (b *fixture) receive(r store.Run, step, signal string) *store.ReceiveWrite {
+	s := b.startedMarker(r.UUID, r.Epoch, 1, step)
+	s.Kind, s.NextAt = store.KindReceive, b.afterStart(time.Hour)
 	return &store.ReceiveWrite{Step: s, Signal: signal}
 }
 
 // timeout returns the write that ends the wait of receive, with the same arguments, by its timeout.
-func (b *bed) timeout(r store.Run, step, signal string) *store.ReceiveWrite {
+func (b *fixture) timeout(r store.Run, step, signal string) *store.ReceiveWrite {
 	w := b.receive(r, step, signal)
-	w.Step.Status, w.Step.Error, w.Step.EndedAt = store.StepFailed, []byte(`"late"`), b.in(2*time.Hour)
+	w.Step.Status, w.Step.Error, w.Step.EndedAt = store.StepFailed, []byte(`"late"`), b.afterStart(2*time.Hour)
 	return w
 }
 
-func (b *bed) commitReceive(w *store.ReceiveWrite) *store.ReceiveWrite {
+func (b *fixture) commitReceive(w *store.ReceiveWrite) *store.ReceiveWrite {
 	b.Helper()
 	b.commit(&store.Batch{Receives: []*store.ReceiveWrite{w}})
 	return w
 }
 
-// wantTaken checks that the receive took a signal with the payload, and compares its row with the
+// wantSignalReceived checks that the receive took a signal with the payload, and compares its row with the
 // returned one.
-func (b *bed) wantTaken(what string, w *store.ReceiveWrite, payload []byte) {
+func (b *fixture) wantSignalReceived(what string, w *store.ReceiveWrite, payload []byte) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
 	if w.Recorded == nil {
@@ -66,7 +66,7 @@ func (b *bed) wantTaken(what string, w *store.ReceiveWrite, payload []byte) {
 }
 
 // wantWaiting checks that the receive found no signal.
-func (b *bed) wantWaiting(what string, w *store.ReceiveWrite) {
+func (b *fixture) wantWaiting(what string, w *store.ReceiveWrite) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
 	wantRecorded(b, what, w.Recorded, w.Step)
@@ -74,7 +74,7 @@ func (b *bed) wantWaiting(what string, w *store.ReceiveWrite) {
 }
 
 // wantRow compares one checkpoint with the row in the history of its run.
-func (b *bed) wantRow(what string, want store.Step) {
+func (b *fixture) wantRow(what string, want store.Step) {
 	b.Helper()
 	for _, s := range b.history(want.Run) {
 		if s.Name == want.Name {
@@ -82,16 +82,16 @@ func (b *bed) wantRow(what string, want store.Step) {
 			return
 		}
 	}
-	b.Errorf("%s: there is no checkpoint %s", what, short(want.Name))
+	b.Errorf("%s: there is no checkpoint %s", what, quoteName(want.Name))
 }
 
-func receiveWaits(b *bed) {
-	r := b.started("")
+func receiveWaits(b *fixture) {
+	r := b.commitRunningRun("")
 	first := b.receive(r, "wait", "paid")
 	b.wantWaiting("first", b.commitReceive(first))
 	b.wantWaiting("replayed", b.commitReceive(first))
 	later := b.receive(r, "wait", "paid")
-	later.Step.StartedAt, later.Step.NextAt = b.in(time.Minute), b.in(9*time.Hour)
+	later.Step.StartedAt, later.Step.NextAt = b.afterStart(time.Minute), b.afterStart(9*time.Hour)
 	b.commitReceive(later)
 	wantOutcome(b, "a later look", later.Outcome, store.Written)
 	wantRecorded(b, "a later look", later.Recorded, first.Step)
@@ -102,64 +102,64 @@ func receiveWaits(b *bed) {
 	wantRun(b, "the run, which no receive changes", b.row(r.UUID), r)
 }
 
-func receiveTakes(b *bed) {
-	r := b.started("")
+func receiveTakes(b *fixture) {
+	r := b.commitRunningRun("")
 	b.commitReceive(b.receive(r, "wait", "paid"))
-	one, two := b.sent(r.UUID, "paid", 0), b.sent(r.UUID, "paid", 1)
+	one, two := b.commitNewSignal(r.UUID, "paid", 0), b.commitNewSignal(r.UUID, "paid", 1)
 	later := b.receive(r, "wait", "paid")
-	later.Step.StartedAt, later.Step.NextAt, later.Step.EndedAt = b.in(time.Minute), b.in(9*time.Hour), b.in(time.Minute)
-	b.wantTaken("the one that waited", b.commitReceive(later), one.Payload)
-	if got := later.Recorded; got != nil && (!got.StartedAt.Equal(b.now) || !got.EndedAt.Equal(b.in(time.Minute))) {
-		b.Errorf("it began to wait at %s and ended at %s, want %s and %s", show(got.StartedAt), show(got.EndedAt), show(b.now), show(b.in(time.Minute)))
+	later.Step.StartedAt, later.Step.NextAt, later.Step.EndedAt = b.afterStart(time.Minute), b.afterStart(9*time.Hour), b.afterStart(time.Minute)
+	b.wantSignalReceived("the one that waited", b.commitReceive(later), one.Payload)
+	if got := later.Recorded; got != nil && (!got.StartedAt.Equal(b.now) || !got.EndedAt.Equal(b.afterStart(time.Minute))) {
+		b.Errorf("it began to wait at %s and ended at %s, want %s and %s", show(got.StartedAt), show(got.EndedAt), show(b.now), show(b.afterStart(time.Minute)))
 	}
-	b.wantTaken("one that never waited", b.commitReceive(b.receive(r, "next", "paid")), two.Payload)
+	b.wantSignalReceived("one that never waited", b.commitReceive(b.receive(r, "next", "paid")), two.Payload)
 	b.wantWaiting("one more", b.commitReceive(b.receive(r, "more", "paid")))
 }
 
-func receiveOwn(b *bed) {
-	r, other := b.started("r"), b.started("other")
-	child := b.begotten(r, "child")
-	b.sent(r.UUID, "other", 0)
-	b.sent(r.UUID, "paid ", 0)
-	b.sent(r.UUID, "", 0)
-	b.sent(other.UUID, "paid", 0)
-	b.sent(child.UUID, "paid", 0)
+func receiveOwn(b *fixture) {
+	r, other := b.commitRunningRun("r"), b.commitRunningRun("other")
+	child := b.commitRunningChild(r, "child")
+	b.commitNewSignal(r.UUID, "other", 0)
+	b.commitNewSignal(r.UUID, "paid ", 0)
+	b.commitNewSignal(r.UUID, "", 0)
+	b.commitNewSignal(other.UUID, "paid", 0)
+	b.commitNewSignal(child.UUID, "paid", 0)
 	b.wantWaiting("the receive", b.commitReceive(b.receive(r, "wait", "paid")))
 }
 
-func receiveTakenOver(b *bed) {
-	r := b.queued("", b.now)
+func receiveTakenOver(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	b.claimOne(b.query(b.now), r.UUID)
 	r.Epoch = epochAt(1)
 	first := b.commitReceive(b.receive(r, "wait", "paid"))
-	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID)
 	r.Epoch = epochAt(2)
 	second := b.receive(r, "wait", "paid")
-	second.Step.StartedAt, second.Step.NextAt = b.in(2*time.Hour), b.in(9*time.Hour)
+	second.Step.StartedAt, second.Step.NextAt = b.afterStart(2*time.Hour), b.afterStart(9*time.Hour)
 	b.commitReceive(second)
 	wantOutcome(b, "the next owner's look", second.Outcome, store.Written)
 	if got := second.Recorded; got == nil || got.Status != store.StepStarted || !got.NextAt.Equal(first.Step.NextAt) || !got.StartedAt.Equal(first.Step.StartedAt) {
 		b.Errorf("the next owner's look: got %+v, want it started with the times of the first", got)
 	}
-	w := b.sent(r.UUID, "paid", 0)
-	b.wantTaken("the next owner's second look", b.commitReceive(second), w.Payload)
+	w := b.commitNewSignal(r.UUID, "paid", 0)
+	b.wantSignalReceived("the next owner's second look", b.commitReceive(second), w.Payload)
 }
 
-func receiveNextAttempt(b *bed) {
-	r := b.started("")
+func receiveNextAttempt(b *fixture) {
+	r := b.commitRunningRun("")
 	b.commitReceive(b.receive(r, "wait", "paid"))
 	next := b.receive(r, "wait", "paid")
-	next.Step.Attempt, next.Step.NextAt = 2, b.in(5*time.Hour)
+	next.Step.Attempt, next.Step.NextAt = 2, b.afterStart(5*time.Hour)
 	b.wantWaiting("the next attempt", b.commitReceive(next))
 	last := b.receive(r, "wait", "paid")
 	last.Step.Attempt, last.Step.NextAt = 3, time.Time{}
 	b.wantWaiting("the last attempt, without a time", b.commitReceive(last))
-	w := b.sent(r.UUID, "paid", 0)
-	b.wantTaken("the last attempt", b.commitReceive(last), w.Payload)
+	w := b.commitNewSignal(r.UUID, "paid", 0)
+	b.wantSignalReceived("the last attempt", b.commitReceive(last), w.Payload)
 }
 
-func receiveTimeout(b *bed) {
-	r := b.started("")
+func receiveTimeout(b *fixture) {
+	r := b.commitRunningRun("")
 	b.commitReceive(b.receive(r, "failed", "paid"))
 	b.commitReceive(b.receive(r, "completed", "paid"))
 	failed, completed, at := b.timeout(r, "failed", "paid"), b.timeout(r, "completed", "paid"), b.timeout(r, "at once", "paid")
@@ -167,7 +167,7 @@ func receiveTimeout(b *bed) {
 	for _, w := range []*store.ReceiveWrite{failed, completed, at} {
 		b.wantWaiting(w.Step.Name, b.commitReceive(w))
 	}
-	b.sent(r.UUID, "paid", 0)
+	b.commitNewSignal(r.UUID, "paid", 0)
 	for _, w := range []*store.ReceiveWrite{failed, completed, at} {
 		late := b.commitReceive(b.receive(r, w.Step.Name, "paid"))
 		wantOutcome(b, "a look after it has "+w.Step.Name, late.Outcome, store.Adopted)
@@ -175,23 +175,23 @@ func receiveTimeout(b *bed) {
 	}
 }
 
-func receiveSignalFirst(b *bed) {
-	r := b.started("")
+func receiveSignalFirst(b *fixture) {
+	r := b.commitRunningRun("")
 	b.commitReceive(b.receive(r, "wait", "paid"))
-	w := b.sent(r.UUID, "paid", 0)
-	b.wantTaken("the end of the wait", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
-	w = b.sent(r.UUID, "paid", 1)
-	b.wantTaken("an end at once", b.commitReceive(b.timeout(r, "none", "paid")), w.Payload)
+	w := b.commitNewSignal(r.UUID, "paid", 0)
+	b.wantSignalReceived("the end of the wait", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
+	w = b.commitNewSignal(r.UUID, "paid", 1)
+	b.wantSignalReceived("an end at once", b.commitReceive(b.timeout(r, "none", "paid")), w.Payload)
 }
 
-func receiveEnded(b *bed) {
-	r := b.started("")
-	first := b.sent(r.UUID, "paid", 0)
+func receiveEnded(b *fixture) {
+	r := b.commitRunningRun("")
+	first := b.commitNewSignal(r.UUID, "paid", 0)
 	taken := b.commitReceive(b.receive(r, "taken", "paid"))
-	b.wantTaken("the first", taken, first.Payload)
+	b.wantSignalReceived("the first", taken, first.Payload)
 	row := *taken.Recorded
 	late := b.commitReceive(b.timeout(r, "late", "paid"))
-	second := b.sent(r.UUID, "paid", 1)
+	second := b.commitNewSignal(r.UUID, "paid", 1)
 	for _, change := range []func(*store.ReceiveWrite){
 		func(w *store.ReceiveWrite) { w.Step.Attempt = 2 },
 		func(w *store.ReceiveWrite) {
@@ -206,16 +206,16 @@ func receiveEnded(b *bed) {
 		wantOutcome(b, "over a late one", b.commitReceive(two).Outcome, store.Adopted)
 		wantRecorded(b, "over a late one", two.Recorded, late.Step)
 	}
-	b.wantTaken("what none of them took", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
+	b.wantSignalReceived("what none of them took", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
 }
 
 // receiveReplay repeats receives whose results were lost. The store returns the recorded row, and
 // takes no further signal.
-func receiveReplay(b *bed) {
-	r := b.started("")
-	first, second := b.sent(r.UUID, "paid", 0), b.sent(r.UUID, "paid", 1)
+func receiveReplay(b *fixture) {
+	r := b.commitRunningRun("")
+	first, second := b.commitNewSignal(r.UUID, "paid", 0), b.commitNewSignal(r.UUID, "paid", 1)
 	w := b.commitReceive(b.receive(r, "wait", "paid"))
-	b.wantTaken("the first", w, first.Payload)
+	b.wantSignalReceived("the first", w, first.Payload)
 	row := *w.Recorded
 	late := b.commitReceive(b.timeout(r, "late", "never"))
 	for range 2 {
@@ -228,18 +228,18 @@ func receiveReplay(b *bed) {
 		wantRecorded(b, "replayed", w.Recorded, row)
 		wantRecorded(b, "late, replayed", late.Recorded, late.Step)
 	}
-	b.wantTaken("what the replay did not take", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
+	b.wantSignalReceived("what the replay did not take", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
 }
 
-func receiveFenced(b *bed) {
+func receiveFenced(b *fixture) {
 	id, _ := store.NewRootIdentity("")
 	w := b.commitReceive(b.receive(store.Run{UUID: id, Epoch: epochAt(1)}, "wait", "paid"))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.RunState, store.RunState{})
-	r := b.queued("", b.now)
+	r := b.commitPendingRun("", b.now)
 	b.claimOne(b.query(b.now), r.UUID)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
-	message := b.sent(r.UUID, "paid", 0)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID)
+	message := b.commitNewSignal(r.UUID, "paid", 0)
 	for _, r.Epoch = range []store.Epoch{epochAt(1), epochAt(3)} {
 		for _, w := range []*store.ReceiveWrite{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := fmt.Sprintf("epoch %s of a run at 2, %s", r.Epoch, w.Step.Status)
@@ -250,25 +250,25 @@ func receiveFenced(b *bed) {
 	wantSteps(b, "history", b.history(r.UUID))
 	r.Epoch = epochAt(2)
 	taken := b.commitReceive(b.receive(r, "wait", "paid"))
-	b.wantTaken("the owner's", taken, message.Payload)
+	b.wantSignalReceived("the owner's", taken, message.Payload)
 	r.Epoch = epochAt(1)
 	wantOutcome(b, "a superseded one's of what was taken", b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		r := b.started("")
-		b.sent(r.UUID, "paid", 0)
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		r := b.commitRunningRun("")
+		b.commitNewSignal(r.UUID, "paid", 0)
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		w := b.commitReceive(b.receive(r, "wait", "paid"))
 		wantOutcome(b, "a run that is "+status.String(), w.Outcome, store.Fenced)
-		wantState(b, status.String(), w.RunState, leftState(status))
+		wantState(b, status.String(), w.RunState, releasedRunState(status))
 		wantSteps(b, status.String(), b.history(r.UUID))
 	}
 }
 
-func receiveSeveral(b *bed) {
-	r, other := b.started("r"), b.started("other")
-	want := map[string]bool{string(b.sent(r.UUID, "paid", 0).Payload): true, string(b.sent(r.UUID, "paid", 1).Payload): true}
-	third := b.sent(r.UUID, "paid", 2)
-	sold := b.sent(r.UUID, "sold", 0)
+func receiveSeveral(b *fixture) {
+	r, other := b.commitRunningRun("r"), b.commitRunningRun("other")
+	want := map[string]bool{string(b.commitNewSignal(r.UUID, "paid", 0).Payload): true, string(b.commitNewSignal(r.UUID, "paid", 1).Payload): true}
+	third := b.commitNewSignal(r.UUID, "paid", 2)
+	sold := b.commitNewSignal(r.UUID, "sold", 0)
 	batch := &store.Batch{Receives: []*store.ReceiveWrite{
 		b.receive(r, "b", "paid"), b.receive(other, "c", "paid"), b.receive(r, "c", "sold"), b.receive(r, "a", "paid"),
 	}}
@@ -282,23 +282,23 @@ func receiveSeveral(b *bed) {
 		delete(want, string(w.Recorded.Output))
 	}
 	b.wantWaiting("another run's", batch.Receives[1])
-	b.wantTaken("another name's", batch.Receives[2], sold.Payload)
+	b.wantSignalReceived("another name's", batch.Receives[2], sold.Payload)
 	two := []*store.ReceiveWrite{b.receive(r, "d", "paid"), b.receive(r, "e", "paid")}
 	b.commit(&store.Batch{Receives: two})
 	if two[0].Recorded.Status != store.StepCompleted {
 		two[0], two[1] = two[1], two[0]
 	}
-	b.wantTaken("one of two for one signal", two[0], third.Payload)
+	b.wantSignalReceived("one of two for one signal", two[0], third.Payload)
 	b.wantWaiting("the other of two for one signal", two[1])
 }
 
-func receiveAsked(b *bed) {
+func receiveAsked(b *fixture) {
 	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
-		r := b.started("")
-		b.ordered(verb, r.UUID)
-		w := b.sent(r.UUID, "paid", 0)
+		r := b.commitRunningRun("")
+		b.controlExistingRuns(verb, r.UUID)
+		w := b.commitNewSignal(r.UUID, "paid", 0)
 		taken := b.commitReceive(b.receive(r, "taken", "paid"))
-		b.wantTaken("a receive of a run of which something is asked", taken, w.Payload)
+		b.wantSignalReceived("a receive of a run of which something is asked", taken, w.Payload)
 		waits := b.commitReceive(b.receive(r, "waits", "paid"))
 		b.wantWaiting("a second one", waits)
 		for _, w := range []*store.ReceiveWrite{taken, waits} {
@@ -311,10 +311,10 @@ func receiveAsked(b *bed) {
 
 // raceTimeout sends a signal while a wait ends. The checkpoint records exactly one of the two, and
 // the signal is either taken or still waiting.
-func raceTimeout(b *bed, s store.Store) {
+func raceTimeout(b *fixture, s store.Store) {
 	other := b.through(s)
 	for i := range testsize.Of(200, 50) {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		b.commitReceive(b.receive(r, "wait", "paid"))
 		end, w := b.timeout(r, "wait", "paid"), b.message(r.UUID, "paid", 0)
 		b.together(2, func(i int) error {
@@ -326,7 +326,7 @@ func raceTimeout(b *bed, s store.Store) {
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		after := b.commitReceive(b.receive(r, "next", "paid"))
 		if end.Recorded != nil && end.Recorded.Status == store.StepCompleted {
-			b.wantTaken("the end of the wait", end, w.Payload)
+			b.wantSignalReceived("the end of the wait", end, w.Payload)
 			wantOutcome(b, "the next", after.Outcome, store.Written)
 			if after.Recorded == nil || after.Recorded.Status != store.StepStarted {
 				b.Fatalf("round %d: the signal was taken twice", i)
@@ -334,6 +334,6 @@ func raceTimeout(b *bed, s store.Store) {
 			continue
 		}
 		b.wantWaiting("the end of the wait", end)
-		b.wantTaken("the next", after, w.Payload)
+		b.wantSignalReceived("the next", after, w.Payload)
 	}
 }

@@ -34,19 +34,19 @@ var repairs = []test{
 	{"a run whose end no admission has seen keeps its place", repairPlaceKept},
 	{"a live run is resumed with its repair, and so are those paused with it", repairResumes},
 	{"a run that was paused before stays paused", repairStaysPaused},
-	{"of two repairs at once, one is made", func(b *bed) { raceRepairs(b, b.s) }},
-	{"a repair against a claim", func(b *bed) { raceRepairClaim(b, b.s) }},
-	{"a repair against a cancel", func(b *bed) { raceRepairCancel(b, b.s) }},
-	{"a repair against signals", func(b *bed) { raceRepairSignals(b, b.s) }},
-	{"a fence against a completion", func(b *bed) { raceFenceFinish(b, b.s) }},
-	{"a fence against a checkpoint", func(b *bed) { raceFenceStep(b, b.s) }},
+	{"of two repairs at once, one is made", func(b *fixture) { raceRepairs(b, b.store) }},
+	{"a repair against a claim", func(b *fixture) { raceRepairClaim(b, b.store) }},
+	{"a repair against a cancel", func(b *fixture) { raceRepairCancel(b, b.store) }},
+	{"a repair against signals", func(b *fixture) { raceRepairSignals(b, b.store) }},
+	{"a fence against a completion", func(b *fixture) { raceFenceFinish(b, b.store) }},
+	{"a fence against a checkpoint", func(b *fixture) { raceFenceStep(b, b.store) }},
 }
 
 // failedRun commits a run with the given completed steps and then a failed one called "fails", which has failed. Its
 // epoch is the first.
-func (b *bed) failedRun(steps ...string) store.Run {
+func (b *fixture) failedRun(steps ...string) store.Run {
 	b.Helper()
-	r := b.started("")
+	r := b.commitRunningRun("")
 	for i, name := range steps {
 		s := b.completed(r.UUID, epochAt(1), name)
 		s.Seq = int32(i + 1)
@@ -55,14 +55,14 @@ func (b *bed) failedRun(steps ...string) store.Run {
 	s := b.completed(r.UUID, epochAt(1), "fails")
 	s.Seq, s.Status, s.Output, s.Error = int32(len(steps)+1), store.StepFailed, nil, []byte(`{"message":"no"}`)
 	wantOutcome(b, "the failed step", b.commitStep(s, false).Outcome, store.Written)
-	b.fails(r)
+	b.failRun(r)
 	return b.row(r.UUID)
 }
 
-// fails ends a run of the first epoch as failed.
-func (b *bed) fails(r store.Run) {
+// failRun ends a run of the first epoch as failed.
+func (b *fixture) failRun(r store.Run) {
 	b.Helper()
-	w := b.commitRun(store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`{"message":"no","step":"fails"}`), EndedAt: b.in(time.Minute)})
+	w := b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`{"message":"no","step":"fails"}`), EndedAt: b.afterStart(time.Minute)})
 	wantOutcome(b, "the failure", w.Outcome, store.Written)
 }
 
@@ -71,23 +71,23 @@ func stateOf(r store.Run) store.RunState {
 }
 
 // repairOf returns the repair that keeps the given checkpoints of a run, whose generation has the number.
-func (b *bed) repairOf(r store.Run, number int32, keep ...string) *store.Repair {
+func (b *fixture) repairOf(r store.Run, number int32, keep ...string) *store.RepairRequest {
 	b.Helper()
 	slices.Sort(keep)
-	return &store.Repair{
-		Request: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.in(time.Hour),
+	return &store.RepairRequest{
+		Request: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.afterStart(time.Hour),
 		Runs: []store.RunRepair{{
-			Run: r.UUID, Before: stateOf(r), Number: number, Checkpoints: len(b.history(r.UUID)), From: "fails", Keep: keep, Detail: []byte(`{"kept":1}`),
-			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.in(time.Hour), Progress: len(keep),
+			Run: r.UUID, Before: stateOf(r), Number: number, Checkpoints: len(b.history(r.UUID)), From: "fails", KeptSteps: keep, Detail: []byte(`{"kept":1}`),
+			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.afterStart(time.Hour), TerminalSteps: len(keep),
 		}},
 	}
 }
 
 // repair applies a repair, and tries it again while others hold the rows.
-func (b *bed) repair(r *store.Repair) store.Outcome {
+func (b *fixture) repair(r *store.RepairRequest) store.Outcome {
 	b.Helper()
 	for {
-		err := b.s.Repair(b.ctx, r)
+		err := b.store.Repair(b.ctx, r)
 		if err == nil {
 			return r.Outcome
 		}
@@ -97,16 +97,16 @@ func (b *bed) repair(r *store.Repair) store.Outcome {
 	}
 }
 
-func (b *bed) repaired(r *store.Repair) {
+func (b *fixture) wantRepaired(r *store.RepairRequest) {
 	b.Helper()
 	wantOutcome(b, "the repair", b.repair(r), store.Written)
 }
 
-func (b *bed) fence(f *store.Fence) store.Outcome {
+func (b *fixture) fence(f *store.FenceRequest) store.Outcome {
 	b.Helper()
-	f.Now, f.Nonce = b.in(time.Hour), nonce
+	f.Now, f.Nonce = b.afterStart(time.Hour), nonce
 	for {
-		err := b.s.Fence(b.ctx, f)
+		err := b.store.Fence(b.ctx, f)
 		if err == nil {
 			return f.Outcome
 		}
@@ -116,9 +116,9 @@ func (b *bed) fence(f *store.Fence) store.Outcome {
 	}
 }
 
-func (b *bed) generations(run uuid.UUID) []store.Generation {
+func (b *fixture) generations(run uuid.UUID) []store.Generation {
 	b.Helper()
-	all, err := b.s.Generations(b.ctx, run, store.AllPayloads)
+	all, err := b.store.Generations(b.ctx, run, store.AllPayloads)
 	if err != nil {
 		b.Fatalf("Generations: %v", err)
 	}
@@ -133,27 +133,27 @@ func namesOf(steps []store.Step) (names []string) {
 	return names
 }
 
-func (b *bed) wantNames(what string, steps []store.Step, want ...string) {
+func (b *fixture) wantNames(what string, steps []store.Step, want ...string) {
 	b.Helper()
 	if got := namesOf(steps); !slices.Equal(got, want) {
 		b.Errorf("%s: the checkpoints are %q, want %q", what, got, want)
 	}
 }
 
-func repairKeeps(b *bed) {
+func repairKeeps(b *fixture) {
 	r := b.failedRun("first", "second")
 	p := b.repairOf(r, 1, "first")
 	corrected := b.completed(r.UUID, r.Epoch, "second")
 	corrected.Output, corrected.Seq = []byte(`"better"`), 2
-	p.Runs[0].Write = []store.Step{corrected}
-	p.Runs[0].Deadline = b.in(3 * time.Hour)
-	b.repaired(p)
+	p.Runs[0].NewSteps = []store.Step{corrected}
+	p.Runs[0].Deadline = b.afterStart(3 * time.Hour)
+	b.wantRepaired(p)
 	got := b.row(r.UUID)
-	if got.Status != store.Pending || got.Epoch != r.Epoch.Next(nonce) || !got.WakeAt.Equal(b.in(time.Hour)) || !got.Deadline.Equal(b.in(3*time.Hour)) ||
+	if got.Status != store.Pending || got.Epoch != r.Epoch.Next(nonce) || !got.WakeAt.Equal(b.afterStart(time.Hour)) || !got.Deadline.Equal(b.afterStart(3*time.Hour)) ||
 		got.Error != nil || !got.EndedAt.IsZero() || string(got.Input) != string(r.Input) || got.Name != r.Name || got.Owner.Valid {
 		b.Errorf("the next generation is %+v", got)
 	}
-	q := b.query(b.in(time.Hour))
+	q := b.query(b.afterStart(time.Hour))
 	c := b.claimOne(q, r.UUID)
 	b.wantNames("claimed", c.History, "first", "second")
 	for _, s := range c.History {
@@ -167,17 +167,17 @@ func repairKeeps(b *bed) {
 	epoch := c.Run.Epoch
 	again := b.completed(r.UUID, epoch, "fails")
 	wantOutcome(b, "the dropped step", b.commitStep(again, false).Outcome, store.Written)
-	wantOutcome(b, "the end", b.commitRun(b.finish(r.UUID, epoch)).Outcome, store.Written)
+	wantOutcome(b, "the end", b.commitOwnershipEnd(b.newCompletion(r.UUID, epoch)).Outcome, store.Written)
 }
 
-func repairArchives(b *bed) {
+func repairArchives(b *fixture) {
 	r := b.failedRun("first")
 	if got := b.generations(r.UUID); len(got) != 0 {
 		b.Fatalf("before the repair: %+v", got)
 	}
 	before := b.history(r.UUID)
 	p := b.repairOf(r, 1, "first")
-	b.repaired(p)
+	b.wantRepaired(p)
 	all := b.generations(r.UUID)
 	if len(all) != 1 {
 		b.Fatalf("%d generations, want 1: %+v", len(all), all)
@@ -196,18 +196,18 @@ func repairArchives(b *bed) {
 		before[i].Run = g.Archive
 	}
 	wantSteps(b, "its history", after, before...)
-	if few, err := b.s.Generations(b.ctx, r.UUID, store.NoPayloads); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
+	if few, err := b.store.Generations(b.ctx, r.UUID, store.NoPayloads); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
 		b.Errorf("without payloads: %+v, %v", few, err)
 	}
 }
 
-func repairRepeated(b *bed) {
+func repairRepeated(b *fixture) {
 	r := b.failedRun("first")
 	p := b.repairOf(r, 1, "first")
-	b.repaired(p)
-	b.claimOne(b.query(b.in(time.Hour)), r.UUID)
+	b.wantRepaired(p)
+	b.claimOne(b.query(b.afterStart(time.Hour)), r.UUID)
 	before := fmt.Sprintf("%+v", b.row(r.UUID))
-	b.repaired(p)
+	b.wantRepaired(p)
 	if after := fmt.Sprintf("%+v", b.row(r.UUID)); after != before {
 		b.Errorf("the repeated repair changed\n%s to\n%s", before, after)
 	}
@@ -216,14 +216,14 @@ func repairRepeated(b *bed) {
 	}
 }
 
-func repairTwice(b *bed) {
+func repairTwice(b *fixture) {
 	r := b.failedRun("first")
-	b.repaired(b.repairOf(r, 1, "first"))
-	c := b.claimOne(b.query(b.in(time.Hour)), r.UUID)
+	b.wantRepaired(b.repairOf(r, 1, "first"))
+	c := b.claimOne(b.query(b.afterStart(time.Hour)), r.UUID)
 	b.commitStep(b.completed(r.UUID, c.Run.Epoch, "second"), false)
-	done := b.finish(r.UUID, c.Run.Epoch)
-	b.commitRun(done)
-	b.repaired(b.repairOf(b.row(r.UUID), 2, "second"))
+	done := b.newCompletion(r.UUID, c.Run.Epoch)
+	b.commitOwnershipEnd(done)
+	b.wantRepaired(b.repairOf(b.row(r.UUID), 2, "second"))
 	all := b.generations(r.UUID)
 	if len(all) != 2 || all[0].Run.Status != store.Failed || all[1].Run.Status != store.Completed || string(all[1].Run.Output) != `"all"` || all[1].Number != 2 {
 		b.Fatalf("the generations are %+v", all)
@@ -233,22 +233,22 @@ func repairTwice(b *bed) {
 	b.wantNames("the third", b.history(r.UUID), "second")
 }
 
-func repairPayloads(b *bed) {
-	r := b.started("")
+func repairPayloads(b *fixture) {
+	r := b.commitRunningRun("")
 	empty, none := b.completed(r.UUID, epochAt(1), "empty"), b.completed(r.UUID, epochAt(1), "none")
 	empty.Output, none.Output = []byte{}, nil
 	b.commitStep(empty, false)
 	b.commitStep(none, false)
-	b.fails(r)
+	b.failRun(r)
 	p := b.repairOf(b.row(r.UUID), 1, "empty", "none")
-	b.repaired(p)
+	b.wantRepaired(p)
 	empty.Epoch, none.Epoch = p.Runs[0].Epoch, p.Runs[0].Epoch
 	wantSteps(b, "kept", b.history(r.UUID), empty, none)
 }
 
-func repairEvent(b *bed) {
+func repairEvent(b *fixture) {
 	r := b.failedRun()
-	b.repaired(b.repairOf(r, 1))
+	b.wantRepaired(b.repairOf(r, 1))
 	b.wantEvents(r.Name+" failed", r.Name+" repaired")
 	all := b.events("", 2)
 	e := all[len(all)-1]
@@ -257,17 +257,17 @@ func repairEvent(b *bed) {
 	}
 }
 
-func repairOutdated(b *bed) {
+func repairOutdated(b *fixture) {
 	r := b.failedRun("first")
-	for what, change := range map[string]func(*store.Repair){
-		"another status":             func(p *store.Repair) { p.Runs[0].Before.Status = store.Completed },
-		"another epoch":              func(p *store.Repair) { p.Runs[0].Before.Epoch.Nonce++ },
-		"a count later":              func(p *store.Repair) { p.Runs[0].Before.Epoch.Count++ },
-		"other control bits":         func(p *store.Repair) { p.Runs[0].Before.Control = store.PausedItself },
-		"a checkpoint less":          func(p *store.Repair) { p.Runs[0].Checkpoints-- },
-		"a checkpoint that is not":   func(p *store.Repair) { p.Runs[0].Keep = append(p.Runs[0].Keep, "unknown") },
-		"a child that is not":        func(p *store.Repair) { p.Runs[0].Detach = []uuid.UUID{store.NewChildUUID(r.UUID)} },
-		"a guard with another state": func(p *store.Repair) { p.Guards = []store.RunGuard{{Run: r.UUID}} },
+	for what, change := range map[string]func(*store.RepairRequest){
+		"another status":             func(p *store.RepairRequest) { p.Runs[0].Before.Status = store.Completed },
+		"another epoch":              func(p *store.RepairRequest) { p.Runs[0].Before.Epoch.Nonce++ },
+		"a count later":              func(p *store.RepairRequest) { p.Runs[0].Before.Epoch.Count++ },
+		"other control bits":         func(p *store.RepairRequest) { p.Runs[0].Before.Control = store.PausedItself },
+		"a checkpoint less":          func(p *store.RepairRequest) { p.Runs[0].Checkpoints-- },
+		"a checkpoint that is not":   func(p *store.RepairRequest) { p.Runs[0].KeptSteps = append(p.Runs[0].KeptSteps, "unknown") },
+		"a child that is not":        func(p *store.RepairRequest) { p.Runs[0].DetachedChildren = []uuid.UUID{store.NewChildUUID(r.UUID)} },
+		"a guard with another state": func(p *store.RepairRequest) { p.Guards = []store.RunGuard{{Run: r.UUID}} },
 	} {
 		p := b.repairOf(r, 1, "first")
 		change(p)
@@ -281,7 +281,7 @@ func repairOutdated(b *bed) {
 			b.Errorf("%s: %d generations", what, n)
 		}
 	}
-	b.repaired(b.repairOf(r, 1, "first"))
+	b.wantRepaired(b.repairOf(r, 1, "first"))
 }
 
 // concurrently calls all functions at once, and waits for them.

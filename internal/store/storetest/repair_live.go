@@ -9,7 +9,7 @@ import (
 )
 
 // liveRepairOf returns the repair of a run that is paused, which keeps the given checkpoints, and resumes it.
-func (b *bed) liveRepairOf(r store.Run, number int32, keep ...string) *store.Repair {
+func (b *fixture) liveRepairOf(r store.Run, number int32, keep ...string) *store.RepairRequest {
 	b.Helper()
 	p := b.repairOf(r, number, keep...)
 	p.Runs[0].Status, p.Runs[0].Control, p.Runs[0].WakeAt = store.Paused, r.Control, time.Time{}
@@ -17,50 +17,50 @@ func (b *bed) liveRepairOf(r store.Run, number int32, keep ...string) *store.Rep
 	return p
 }
 
-func repairResumes(b *bed) {
-	r := b.started("")
+func repairResumes(b *fixture) {
+	r := b.commitRunningRun("")
 	kid, behind := b.childOf(r, "kid"), b.childOf(r, "behind")
 	b.commitStep(b.completed(r.UUID, epochAt(1), "first"), false)
-	wantOutcome(b, "the deadline", b.setDeadline(r.UUID, b.in(5*time.Hour)).Outcome, store.Written)
-	b.ordered(store.VerbPause, r.UUID)
+	wantOutcome(b, "the deadline", b.setDeadline(r.UUID, b.afterStart(5*time.Hour)).Outcome, store.Written)
+	b.controlExistingRuns(store.VerbPause, r.UUID)
 	for _, id := range []uuid.UUID{r.UUID, kid.UUID, behind.UUID} {
-		b.commitRun(store.OwnershipEnd{UUID: id, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: id, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	}
-	f := &store.Fence{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
+	f := &store.FenceRequest{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
 	wantOutcome(b, "the fence", b.fence(f), store.Written)
 	row := b.row(r.UUID)
 	p := b.liveRepairOf(row, 1, "first")
-	p.Runs[0].Detach = []uuid.UUID{behind.UUID}
+	p.Runs[0].DetachedChildren = []uuid.UUID{behind.UUID}
 	p.Resume.Runs = append(p.Resume.Runs, behind.UUID)
-	b.repaired(p)
+	b.wantRepaired(p)
 	for what, id := range map[string]uuid.UUID{"the run": r.UUID, "its child": kid.UUID, "the child that stays behind": behind.UUID} {
 		if got := b.row(id); got.Status != store.Pending || got.Control != 0 || !got.WakeAt.Equal(p.Now) || got.Reason != "" || got.PausedBy != "" {
 			b.Errorf("%s is %+v", what, got)
 		}
 	}
-	if got := b.row(r.UUID); !got.Deadline.Equal(b.in(5 * time.Hour)) {
+	if got := b.row(r.UUID); !got.Deadline.Equal(b.afterStart(5 * time.Hour)) {
 		b.Errorf("the deadline is %v", got.Deadline)
 	}
 	if g := b.generations(r.UUID); len(g) != 1 || g[0].Run.Status != store.Superseded {
 		b.Errorf("the generations are %+v", g)
 	}
-	b.repaired(p) // its answer was lost
+	b.wantRepaired(p) // its answer was lost
 	if got := b.row(r.UUID); got.Status != store.Pending {
 		b.Errorf("repeated: the run is %v", got.Status)
 	}
 }
 
-func repairStaysPaused(b *bed) {
-	r := b.started("")
-	b.ordered(store.VerbPause, r.UUID)
-	b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+func repairStaysPaused(b *fixture) {
+	r := b.commitRunningRun("")
+	b.controlExistingRuns(store.VerbPause, r.UUID)
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	before := b.row(r.UUID)
 	p := b.liveRepairOf(before, 1)
 	p.Resume = nil
-	b.repaired(p)
+	b.wantRepaired(p)
 	if got := b.row(r.UUID); got.Status != store.Paused || got.Control != before.Control || got.Reason != before.Reason || got.PausedBy != before.PausedBy || !got.PausedAt.Equal(before.PausedAt) {
 		b.Errorf("the run is %+v, and was %+v", got, before)
 	}
-	b.ordered(store.VerbResume, r.UUID)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	b.controlExistingRuns(store.VerbResume, r.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID)
 }

@@ -13,17 +13,17 @@ import (
 const pausedForRepair = store.PausedItself | store.PausedForRepair
 
 // forRepair executes a pause or a resume of a repair.
-func (b *bed) forRepair(verb store.Verb, run uuid.UUID) store.ControlResult {
+func (b *fixture) forRepair(verb store.Verb, run uuid.UUID) store.ControlResult {
 	b.Helper()
-	o := b.newOrder(verb, run)
+	o := b.newControlRequest(verb, run)
 	o.Reason, o.Actor, o.ForRepair = "for a repair", "bob", true
-	return b.order(o)[0]
+	return b.controlRuns(o)[0]
 }
 
-func repairPauseOrPause(b *bed) {
+func repairPauseOrPause(b *fixture) {
 	for name, begin := range map[string]func() store.Run{
-		"running": func() store.Run { return b.started("") },
-		"pending": func() store.Run { return b.queued("", b.in(20*time.Minute)) },
+		"running": func() store.Run { return b.commitRunningRun("") },
+		"pending": func() store.Run { return b.commitPendingRun("", b.afterStart(20*time.Minute)) },
 	} {
 		r := begin()
 		was, paused := r.Status, store.Paused
@@ -38,8 +38,8 @@ func repairPauseOrPause(b *bed) {
 		b.wantBits(name+", the repair has ended", r.UUID, was, 0)
 
 		b.forRepair(store.VerbPause, r.UUID)
-		o := b.newOrder(store.VerbPause, r.UUID)
-		if got := b.order(o)[0]; got.Changed+got.Requested != 1 {
+		o := b.newControlRequest(store.VerbPause, r.UUID)
+		if got := b.controlRuns(o)[0]; got.Changed+got.Requested != 1 {
 			b.Errorf("%s: a pause during the repair returned %+v", name, got)
 		}
 		b.wantBits(name+", by a person too", r.UUID, paused, store.PausedItself)
@@ -49,53 +49,53 @@ func repairPauseOrPause(b *bed) {
 		b.forRepair(store.VerbPause, r.UUID)
 		b.forRepair(store.VerbResume, r.UUID)
 		b.wantBits(name+", the second repair has ended", r.UUID, paused, store.PausedItself)
-		b.ordered(store.VerbResume, r.UUID)
+		b.controlExistingRuns(store.VerbResume, r.UUID)
 
 		b.forRepair(store.VerbPause, r.UUID)
-		b.ordered(store.VerbResume, r.UUID)
+		b.controlExistingRuns(store.VerbResume, r.UUID)
 		b.wantBits(name+", resumed by a person", r.UUID, was, 0)
 	}
-	begun := b.started("")
+	begun := b.commitRunningRun("")
 	start := b.row(begun.UUID)
-	f := &store.Fence{Run: begun.UUID, Before: stateOf(start)}
+	f := &store.FenceRequest{Run: begun.UUID, Before: stateOf(start)}
 	wantOutcome(b, "the fence", b.fence(f), store.Written)
 	b.wantBits("after a fence", begun.UUID, store.Paused, pausedForRepair)
 	b.forRepair(store.VerbResume, begun.UUID)
 	b.wantBits("after the resume", begun.UUID, store.Pending, 0)
 
-	byHand := b.queued("", b.in(20*time.Minute))
-	b.ordered(store.VerbPause, byHand.UUID)
-	f = &store.Fence{Run: byHand.UUID, Before: stateOf(b.row(byHand.UUID))}
+	byHand := b.commitPendingRun("", b.afterStart(20*time.Minute))
+	b.controlExistingRuns(store.VerbPause, byHand.UUID)
+	f = &store.FenceRequest{Run: byHand.UUID, Before: stateOf(b.row(byHand.UUID))}
 	wantOutcome(b, "the fence of a paused run", b.fence(f), store.Written)
 	b.forRepair(store.VerbResume, byHand.UUID)
 	b.wantBits("fenced and paused by hand", byHand.UUID, store.Paused, store.PausedItself)
 }
 
 // repairPauseAndHold holds a run that is to be paused for a repair: its end leaves the hold, also with the repair itself.
-func repairPauseAndHold(b *bed) {
+func repairPauseAndHold(b *fixture) {
 	for name, end := range map[string]func(r store.Run){
 		"given up": func(r store.Run) { b.forRepair(store.VerbResume, r.UUID) },
 		"repaired": func(r store.Run) {
 			row := b.row(r.UUID)
 			p := b.liveRepairOf(row, 1)
 			p.Resume.ForRepair = true
-			b.repaired(p)
+			b.wantRepaired(p)
 		},
 	} {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		b.forRepair(store.VerbPause, r.UUID)
-		b.diverge(r.UUID, epochAt(1), "v2")
+		b.holdForDrift(r.UUID, epochAt(1), "v2")
 		b.wantBits(name+", held", r.UUID, store.Paused, pausedForRepair|store.HeldForDrift)
 		end(r)
 		b.wantBits(name, r.UUID, store.Paused, store.HeldForDrift)
-		if got := b.claim(b.query(b.in(30 * time.Minute))); len(got.Runs) != 0 {
-			b.Errorf("%s: claimed %v", name, ids(got.Runs))
+		if got := b.claim(b.query(b.afterStart(30 * time.Minute))); len(got.Runs) != 0 {
+			b.Errorf("%s: claimed %v", name, describeClaims(got.Runs))
 		}
 	}
 }
 
-func repairPauseExpires(b *bed) {
-	first, second := b.started("").UUID, b.started("").UUID
+func repairPauseExpires(b *fixture) {
+	first, second := b.commitRunningRun("").UUID, b.commitRunningRun("").UUID
 	do := func(err error) {
 		b.Helper()
 		if err != nil {
@@ -104,7 +104,7 @@ func repairPauseExpires(b *bed) {
 	}
 	expired := func(now time.Time, want ...uuid.UUID) {
 		b.Helper()
-		got, err := b.s.ExpiredRepairPauses(b.ctx, now, 10)
+		got, err := b.store.ExpiredRepairPauses(b.ctx, now, 10)
 		do(err)
 		slices.SortFunc(got, store.CompareUUIDs)
 		slices.SortFunc(want, store.CompareUUIDs)
@@ -112,20 +112,20 @@ func repairPauseExpires(b *bed) {
 			b.Errorf("expired are %v, want %v", got, want)
 		}
 	}
-	do(b.s.ExtendRepairPause(b.ctx, second, b.in(time.Minute)))
-	do(b.s.ExtendRepairPause(b.ctx, first, b.in(2*time.Minute)))
-	expired(b.in(59 * time.Second))
-	expired(b.in(time.Minute), second)
-	expired(b.in(time.Hour), second, first)
-	do(b.s.ExtendRepairPause(b.ctx, second, b.in(3*time.Minute)))
-	do(b.s.ExtendRepairPause(b.ctx, second, b.in(time.Minute))) // of another repair, whose lease is shorter
-	expired(b.in(2*time.Minute), first)
-	expired(b.in(time.Hour), first, second)
-	if got, err := b.s.ExpiredRepairPauses(b.ctx, b.in(time.Hour), 1); err != nil || len(got) != 1 {
+	do(b.store.ExtendRepairPause(b.ctx, second, b.afterStart(time.Minute)))
+	do(b.store.ExtendRepairPause(b.ctx, first, b.afterStart(2*time.Minute)))
+	expired(b.afterStart(59 * time.Second))
+	expired(b.afterStart(time.Minute), second)
+	expired(b.afterStart(time.Hour), second, first)
+	do(b.store.ExtendRepairPause(b.ctx, second, b.afterStart(3*time.Minute)))
+	do(b.store.ExtendRepairPause(b.ctx, second, b.afterStart(time.Minute))) // of another repair, whose lease is shorter
+	expired(b.afterStart(2*time.Minute), first)
+	expired(b.afterStart(time.Hour), first, second)
+	if got, err := b.store.ExpiredRepairPauses(b.ctx, b.afterStart(time.Hour), 1); err != nil || len(got) != 1 {
 		b.Errorf("of two, one: %v, %v", got, err)
 	}
-	do(b.s.DeleteRepairPause(b.ctx, second, b.in(2*time.Minute))) // it was extended
-	expired(b.in(time.Hour), first, second)
-	do(b.s.DeleteRepairPause(b.ctx, second, b.in(3*time.Minute)))
-	expired(b.in(time.Hour), first)
+	do(b.store.DeleteRepairPause(b.ctx, second, b.afterStart(2*time.Minute))) // it was extended
+	expired(b.afterStart(time.Hour), first, second)
+	do(b.store.DeleteRepairPause(b.ctx, second, b.afterStart(3*time.Minute)))
+	expired(b.afterStart(time.Hour), first)
 }

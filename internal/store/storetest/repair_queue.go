@@ -8,57 +8,57 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// expiresAndIsRepaired ends a claimed run as expired, and repairs it with all its checkpoints, before an admission has seen its end.
-func (q *queueBed) expiresAndIsRepaired(at time.Time, id uuid.UUID) {
+// expireAndRepair ends a claimed run as expired, and repairs it with all its checkpoints, before an admission has seen its end.
+func (q *queueFixture) expireAndRepair(at time.Time, id uuid.UUID) {
 	q.Helper()
-	end := q.finish(id, q.row(id).Epoch)
+	end := q.newCompletion(id, q.row(id).Epoch)
 	end.Status, end.Output, end.Error = store.Expired, nil, []byte(`{"message":"late"}`)
-	wantOutcome(q.bed, "the end", q.commitRun(end).Outcome, store.Written)
+	wantOutcome(q.fixture, "the end", q.commitOwnershipEnd(end).Outcome, store.Written)
 	p := q.repairOf(q.row(id), 1)
 	p.Runs[0].WakeAt = at
-	q.repaired(p)
+	q.wantRepaired(p)
 }
 
-func repairPassed(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
-	over, at := q.in(10*time.Minute), q.in(20*time.Minute)
+func repairPassed(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
+	over, at := q.afterStart(10*time.Minute), q.afterStart(20*time.Minute)
 	asleep := q.start("", func(w *store.StartWrite) { w.Run.Deadline = over })
-	q.begins("at first", q.in(time.Second), asleep)
-	q.waits(over, asleep)
+	q.wantBegun("at first", q.afterStart(time.Second), asleep)
+	q.parkRuns(over, asleep)
 	holder := q.start("")
 	unbegun := q.start("", func(w *store.StartWrite) { w.Place.StartBy = over })
-	q.begins("when the first sleeps", q.in(time.Minute), holder)
-	q.begins("when their times are over", at, unbegun, asleep)
+	q.wantBegun("when the first sleeps", q.afterStart(time.Minute), holder)
+	q.wantBegun("when their times are over", at, unbegun, asleep)
 	for _, id := range []uuid.UUID{unbegun, asleep} {
-		q.wantState("to expire", id, store.PlacePassing, store.AdmissionBypassed)
-		q.expiresAndIsRepaired(at, id)
+		q.wantState("to expire", id, store.PlaceBypassed, store.AdmissionBypassed)
+		q.expireAndRepair(at, id)
 	}
 	if got := q.claimsWithoutRoom(at); len(got) != 0 {
 		q.Fatalf("%d repaired runs were claimed without a place", len(got))
 	}
-	q.begins("while another run executes", at)
+	q.wantBegun("while another run executes", at)
 	for _, id := range []uuid.UUID{unbegun, asleep} {
 		q.wantState("repaired", id, store.PlaceInLine, store.AdmissionInLine)
 	}
-	q.ends(holder)
-	q.begins("when there is room", at, asleep) // it had begun before
-	q.ends(asleep)
-	q.begins("when there is room again", at, unbegun)
-	q.ends(unbegun)
-	q.admit(at)
+	q.finishRuns(holder)
+	q.wantBegun("when there is room", at, asleep) // it had begun before
+	q.finishRuns(asleep)
+	q.wantBegun("when there is room again", at, unbegun)
+	q.finishRuns(unbegun)
+	q.admitAll(at)
 	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
 		q.Errorf("an empty queue counts %+v", use)
 	}
 }
 
-func repairPlaceKept(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
+func repairPlaceKept(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(2, "")
-	at := q.in(time.Minute)
-	q.begins("at first", at, r[0])
-	q.expiresAndIsRepaired(at, r[0])
+	at := q.afterStart(time.Minute)
+	q.wantBegun("at first", at, r[0])
+	q.expireAndRepair(at, r[0])
 	q.wantState("repaired", r[0], store.PlaceExecuting, store.AdmissionGranted)
-	q.begins("after the repair", at, r[0])
-	q.ends(r[0])
-	q.begins("when it has ended", at, r[1])
+	q.wantBegun("after the repair", at, r[0])
+	q.finishRuns(r[0])
+	q.wantBegun("when it has ended", at, r[1])
 }

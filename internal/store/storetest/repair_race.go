@@ -13,30 +13,30 @@ import (
 // repairRounds is how often each race of a repair is run.
 const repairRounds = 8
 
-func repairFence(b *bed) {
+func repairFence(b *fixture) {
 	for _, status := range []store.Status{store.Running, store.Waiting, store.Pending, store.Paused} {
-		r := b.started("")
-		b.commitStep(b.began(r.UUID, epochAt(1), 1, "begun"), false)
+		r := b.commitRunningRun("")
+		b.commitStep(b.startedMarker(r.UUID, epochAt(1), 1, "begun"), false)
 		switch status {
 		case store.Waiting:
-			b.commitRun(b.park(r, b.in(time.Hour)))
+			b.commitOwnershipEnd(b.park(r, b.afterStart(time.Hour)))
 		case store.Pending:
-			b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Hour)})
+			b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.afterStart(time.Hour)})
 		case store.Paused:
-			b.ordered(store.VerbPause, r.UUID)
-			b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+			b.controlExistingRuns(store.VerbPause, r.UUID)
+			b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
-		f := &store.Fence{Run: r.UUID, Before: stateOf(b.row(r.UUID)), Reason: "a repair", Actor: "ada"}
+		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(b.row(r.UUID)), Reason: "a repair", Actor: "ada"}
 		for range 2 {
 			wantOutcome(b, "the fence of a run that is "+status.String(), b.fence(f), store.Written)
 			got := b.row(r.UUID)
-			if got.Status != store.Paused || got.Epoch != f.After() || got.Control&store.PausedItself == 0 || got.Owner.Valid || !got.WakeAt.IsZero() {
+			if got.Status != store.Paused || got.Epoch != f.EpochAfterFence() || got.Control&store.PausedItself == 0 || got.Owner.Valid || !got.WakeAt.IsZero() {
 				b.Errorf("it was %v, and is %+v", status, got)
 			}
 		}
 		wantOutcome(b, "the owner's step", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
-		wantOutcome(b, "the owner's end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
-		b.repaired(b.repairOf(b.row(r.UUID), 1, "begun"))
+		wantOutcome(b, "the owner's end", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Fenced)
+		b.wantRepaired(b.repairOf(b.row(r.UUID), 1, "begun"))
 		if g := b.generations(r.UUID); len(g) != 1 || g[0].Run.Status != store.Superseded || !g[0].Run.EndedAt.IsZero() {
 			b.Errorf("the generation that had not ended is %+v", g)
 		}
@@ -44,55 +44,55 @@ func repairFence(b *bed) {
 }
 
 // repairFenceOfAHeldRun fences a run that is held for drift: it stays held, with its reason, and is not paused on top of that.
-func repairFenceOfAHeldRun(b *bed) {
-	r := b.started("")
-	b.diverge(r.UUID, epochAt(1), "v2")
+func repairFenceOfAHeldRun(b *fixture) {
+	r := b.commitRunningRun("")
+	b.holdForDrift(r.UUID, epochAt(1), "v2")
 	held := b.row(r.UUID)
-	f := &store.Fence{Run: r.UUID, Before: stateOf(held), Reason: "a repair", Actor: "ada"}
+	f := &store.FenceRequest{Run: r.UUID, Before: stateOf(held), Reason: "a repair", Actor: "ada"}
 	wantOutcome(b, "the fence of a held run", b.fence(f), store.Written)
 	got := b.row(r.UUID)
-	if got.Status != store.Paused || got.Epoch != f.After() || got.Control != held.Control || got.Control != f.ControlAfter() || got.Reason != held.Reason || got.PausedBy != held.PausedBy {
+	if got.Status != store.Paused || got.Epoch != f.EpochAfterFence() || got.Control != held.Control || got.Control != f.ControlAfter() || got.Reason != held.Reason || got.PausedBy != held.PausedBy {
 		b.Errorf("it was %+v, and is %+v", held, got)
 	}
 }
 
-func repairFenceOutdated(b *bed) {
-	r := b.started("")
-	f := &store.Fence{Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}}
+func repairFenceOutdated(b *fixture) {
+	r := b.commitRunningRun("")
+	f := &store.FenceRequest{Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}}
 	wantOutcome(b, "another epoch", b.fence(f), store.Fenced)
 	wantState(b, "another epoch", f.RunState, stateOf(r))
 	wantOutcome(b, "the owner's step", b.commitStep(b.completed(r.UUID, epochAt(1), "in time"), false).Outcome, store.Written)
-	b.commitRun(b.finish(r.UUID, epochAt(1)))
-	f = &store.Fence{Run: r.UUID, Before: stateOf(r)}
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
+	f = &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
 	wantOutcome(b, "a run that has ended since", b.fence(f), store.Fenced)
-	f = &store.Fence{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
+	f = &store.FenceRequest{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
 	wantOutcome(b, "a run that has ended", b.fence(f), store.Written)
 	if got := b.row(r.UUID); got.Status != store.Completed || got.Epoch != epochAt(1) {
 		b.Errorf("the fence changed a run that has ended: %+v", got)
 	}
-	f = &store.Fence{Run: uuid.New(), Before: stateOf(r)}
+	f = &store.FenceRequest{Run: uuid.New(), Before: stateOf(r)}
 	wantOutcome(b, "a run that is not", b.fence(f), store.Fenced)
 }
 
-func repairLateOwner(b *bed) {
+func repairLateOwner(b *fixture) {
 	r := b.failedRun("first")
-	b.repaired(b.repairOf(r, 1, "first"))
+	b.wantRepaired(b.repairOf(r, 1, "first"))
 	wantOutcome(b, "a step", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
 	wantOutcome(b, "an update", b.commitStep(b.completed(r.UUID, epochAt(1), "first"), true).Outcome, store.Fenced)
-	wantOutcome(b, "an end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "an end", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Fenced)
 	b.wantNames("after late writes", b.history(r.UUID), "first")
 }
 
-func repairChildren(b *bed) {
-	parent := b.started("")
+func repairChildren(b *fixture) {
+	parent := b.commitRunningRun("")
 	kept, dropped, live, detached := b.childOf(parent, "kept"), b.childOf(parent, "dropped"), b.childOf(parent, "live"), b.childOf(parent, "detached")
-	b.commitRun(b.finish(kept.UUID, epochAt(1)))
-	b.commitRun(b.finish(dropped.UUID, epochAt(1)))
-	b.fails(parent)
+	b.commitOwnershipEnd(b.newCompletion(kept.UUID, epochAt(1)))
+	b.commitOwnershipEnd(b.newCompletion(dropped.UUID, epochAt(1)))
+	b.failRun(parent)
 	p := b.repairOf(b.row(parent.UUID), 1)
-	p.Runs[0].Detach = []uuid.UUID{dropped.UUID, live.UUID, detached.UUID}
-	p.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.in(time.Hour), Reason: "superseded"}
-	b.repaired(p)
+	p.Runs[0].DetachedChildren = []uuid.UUID{dropped.UUID, live.UUID, detached.UUID}
+	p.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.afterStart(time.Hour), Reason: "superseded"}
+	b.wantRepaired(p)
 	archive := p.Runs[0].Archive()
 	for _, c := range []struct {
 		run    store.Run
@@ -105,16 +105,16 @@ func repairChildren(b *bed) {
 	}
 	// What goes on without its parent's row.
 	wantOutcome(b, "a step of the detached child", b.commitStep(b.completed(detached.UUID, epochAt(1), "on"), false).Outcome, store.Written)
-	end := b.finish(detached.UUID, epochAt(1))
+	end := b.newCompletion(detached.UUID, epochAt(1))
 	end.Parent = uuid.NullUUID{UUID: archive, Valid: true}
-	wantOutcome(b, "its end", b.commitRun(end).Outcome, store.Written)
-	b.ordered(store.VerbTerminate, live.UUID)
+	wantOutcome(b, "its end", b.commitOwnershipEnd(end).Outcome, store.Written)
+	b.controlExistingRuns(store.VerbTerminate, live.UUID)
 	if got := b.row(live.UUID); got.Status != store.Cancelled {
 		b.Errorf("the cancelled child is %v", got.Status)
 	}
 	// The call starts another child of the same name.
-	c := b.claimOne(b.query(b.in(time.Hour)), parent.UUID)
-	again := b.running("live")
+	c := b.claimOne(b.query(b.afterStart(time.Hour)), parent.UUID)
+	again := b.newRunningRun("live")
 	again.UUID, again.Name = store.NewChildUUID(parent.UUID), live.Name
 	again.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
 	w := &store.StartWrite{Run: again, ParentEpoch: c.Run.Epoch}
@@ -123,9 +123,9 @@ func repairChildren(b *bed) {
 }
 
 // childOf commits a running child of a run of the first epoch.
-func (b *bed) childOf(parent store.Run, name string) store.Run {
+func (b *fixture) childOf(parent store.Run, name string) store.Run {
 	b.Helper()
-	r := b.running(name)
+	r := b.newRunningRun(name)
 	r.UUID, r.Name = store.NewChildUUID(parent.UUID), name
 	r.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
 	w := &store.StartWrite{Run: r, ParentEpoch: epochAt(1)}
@@ -134,12 +134,12 @@ func (b *bed) childOf(parent store.Run, name string) store.Run {
 	return r
 }
 
-func repairTree(b *bed) {
-	parent := b.started("")
+func repairTree(b *fixture) {
+	parent := b.commitRunningRun("")
 	child := b.childOf(parent, "kid")
 	b.commitStep(b.completed(child.UUID, epochAt(1), "first"), false)
-	b.fails(child)
-	b.fails(parent)
+	b.failRun(child)
+	b.failRun(parent)
 	p := b.repairOf(b.row(parent.UUID), 1)
 	p.Runs = append(p.Runs, b.repairOf(b.row(child.UUID), 1, "first").Runs[0])
 	stale := *p
@@ -150,22 +150,22 @@ func repairTree(b *bed) {
 	if got := b.row(parent.UUID); got.Status != store.Failed {
 		b.Errorf("half of a repair was made: the parent is %v", got.Status)
 	}
-	b.repaired(p)
-	got := b.claim(b.query(b.in(time.Hour)))
+	b.wantRepaired(p)
+	got := b.claim(b.query(b.afterStart(time.Hour)))
 	if len(got.Runs) != 2 {
-		b.Fatalf("claimed %v", ids(got.Runs))
+		b.Fatalf("claimed %v", describeClaims(got.Runs))
 	}
 	if row := b.row(child.UUID); row.Parent.UUID != parent.UUID {
 		b.Errorf("the child has the parent %v", row.Parent)
 	}
-	end := b.finish(child.UUID, epochAt(3))
+	end := b.newCompletion(child.UUID, epochAt(3))
 	end.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
-	wantOutcome(b, "the child's end", b.commitRun(end).Outcome, store.Written)
+	wantOutcome(b, "the child's end", b.commitOwnershipEnd(end).Outcome, store.Written)
 }
 
-func repairSignals(b *bed) {
-	r := b.started("")
-	if ok, err := b.s.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil || !ok {
+func repairSignals(b *fixture) {
+	r := b.commitRunningRun("")
+	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil || !ok {
 		b.Fatal(ok, err)
 	}
 	send := func(name, key string) *store.SignalWrite {
@@ -186,39 +186,39 @@ func repairSignals(b *bed) {
 			b.Fatalf("receive %q: %+v", name, w)
 		}
 	}
-	b.fails(r)
+	b.failRun(r)
 	p := b.repairOf(b.row(r.UUID), 1, "get kept")
-	p.Runs[0].Release = []string{"get dropped"}
-	b.repaired(p)
-	unreceived, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
+	p.Runs[0].ReleasedReceivers = []string{"get dropped"}
+	b.wantRepaired(p)
+	unreceived, err := b.store.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 	if err != nil || len(unreceived) != 2 || unreceived[0].Name != "dropped" || unreceived[1].Name != "waiting" {
 		b.Fatalf("unreceived: %+v, %v", unreceived, err)
 	}
 	if w := send("kept", "kept"); w.Outcome != store.Adopted {
 		b.Errorf("a repeated signal has the outcome %d", w.Outcome)
 	}
-	c := b.claimOne(b.query(b.in(time.Hour)), r.UUID)
+	c := b.claimOne(b.query(b.afterStart(time.Hour)), r.UUID)
 	for _, name := range []string{"dropped", "waiting"} {
 		if w := receive(name, c.Run.Epoch); w.Recorded == nil || string(w.Recorded.Output) != `"`+name+`"` {
 			b.Errorf("receive %q in the next generation: %+v", name, w.Recorded)
 		}
 	}
-	o, err := b.s.RunProgress(b.ctx, r.UUID, b.now)
+	o, err := b.store.RunProgress(b.ctx, r.UUID, b.now)
 	if err != nil || len(o.Tags) != 1 {
 		b.Errorf("tags: %+v, %v", o.Tags, err)
 	}
 }
 
-func raceRepairs(b *bed, other store.Store) {
+func raceRepairs(b *fixture, other store.Store) {
 	for range repairRounds {
 		r := b.failedRun("first")
 		one, two := b.repairOf(r, 1, "first"), b.repairOf(r, 1)
 		concurrently(func() { b.repair(one) }, func() { b.through(other).repair(two) })
 		made := 0
-		for _, p := range []*store.Repair{one, two} {
+		for _, p := range []*store.RepairRequest{one, two} {
 			if p.Outcome == store.Written {
 				made++
-				b.wantNames("of the repair that was made", b.history(r.UUID), p.Runs[0].Keep...)
+				b.wantNames("of the repair that was made", b.history(r.UUID), p.Runs[0].KeptSteps...)
 			}
 		}
 		if n := len(b.generations(r.UUID)); made != 1 || n != 1 {
@@ -227,13 +227,13 @@ func raceRepairs(b *bed, other store.Store) {
 	}
 }
 
-func raceRepairClaim(b *bed, other store.Store) {
+func raceRepairClaim(b *fixture, other store.Store) {
 	r := b.failedRun("first")
 	for number := range int32(repairRounds) {
 		p := b.repairOf(r, number+1, "first")
-		q := b.query(b.in(time.Hour))
+		q := b.query(b.afterStart(time.Hour))
 		var got store.ClaimResult
-		concurrently(func() { b.repaired(p) }, func() { got = b.through(other).claim(q) })
+		concurrently(func() { b.wantRepaired(p) }, func() { got = b.through(other).claim(q) })
 		if len(got.Runs) == 0 {
 			got = b.claim(q)
 		}
@@ -241,17 +241,17 @@ func raceRepairClaim(b *bed, other store.Store) {
 			b.Fatalf("claimed %+v", got.Runs)
 		}
 		b.wantNames("claimed", got.Runs[0].History, "first")
-		b.commitRun(b.finish(r.UUID, got.Runs[0].Run.Epoch))
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, got.Runs[0].Run.Epoch))
 		r = b.row(r.UUID)
 	}
 }
 
-func raceRepairCancel(b *bed, other store.Store) {
+func raceRepairCancel(b *fixture, other store.Store) {
 	for round := range repairRounds {
 		r := b.failedRun("first")
 		p := b.repairOf(r, 1, "first")
-		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.in(time.Hour)}
-		concurrently(func() { b.repaired(p) }, func() {
+		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.afterStart(time.Hour)}
+		concurrently(func() { b.wantRepaired(p) }, func() {
 			if err := other.Control(b.ctx, o); err != nil {
 				b.Errorf("Control: %v", err)
 			}
@@ -260,21 +260,21 @@ func raceRepairCancel(b *bed, other store.Store) {
 		if refused := o.Results[0].Status == store.Failed; refused != (got.Control&store.CancelRequested == 0) {
 			b.Fatalf("round %d: the cancel found %v, and the run is %v with control %d", round, o.Results[0].Status, got.Status, got.Control)
 		}
-		c := b.claimOne(b.query(b.in(time.Hour)), r.UUID)
-		end := b.finish(r.UUID, c.Run.Epoch)
+		c := b.claimOne(b.query(b.afterStart(time.Hour)), r.UUID)
+		end := b.newCompletion(r.UUID, c.Run.Epoch)
 		end.Status = store.Cancelled
-		b.commitRun(end)
+		b.commitOwnershipEnd(end)
 	}
 }
 
-func raceRepairSignals(b *bed, other store.Store) {
+func raceRepairSignals(b *fixture, other store.Store) {
 	for round := range repairRounds {
-		r := b.started("")
-		f := &store.Fence{Run: r.UUID, Before: stateOf(r)}
+		r := b.commitRunningRun("")
+		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
 		var sent atomic.Int32
 		concurrently(func() {
 			wantOutcome(b, "the fence", b.fence(f), store.Written)
-			b.repaired(b.repairOf(b.row(r.UUID), 1))
+			b.wantRepaired(b.repairOf(b.row(r.UUID), 1))
 		}, func() {
 			for i := range 10 {
 				w := &store.SignalWrite{Run: r.UUID, ID: uuid.New(), Name: "n", Key: fmt.Sprint(i), CreatedAt: b.now}
@@ -289,19 +289,19 @@ func raceRepairSignals(b *bed, other store.Store) {
 				}
 			}
 		})
-		got, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
+		got, err := b.store.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 		if err != nil || sent.Load() != 10 || len(got) != 1 || got[0].Count != 10 {
 			b.Fatalf("round %d: %d sent, and %+v wait, %v", round, sent.Load(), got, err)
 		}
 	}
 }
 
-func raceFenceFinish(b *bed, other store.Store) {
+func raceFenceFinish(b *fixture, other store.Store) {
 	for round := range repairRounds {
-		r := b.started("")
-		f := &store.Fence{Run: r.UUID, Before: stateOf(r)}
-		end := b.finish(r.UUID, epochAt(1))
-		concurrently(func() { b.fence(f) }, func() { end = *b.through(other).commitRun(end) })
+		r := b.commitRunningRun("")
+		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
+		end := b.newCompletion(r.UUID, epochAt(1))
+		concurrently(func() { b.fence(f) }, func() { end = *b.through(other).commitOwnershipEnd(end) })
 		if got := b.row(r.UUID); (f.Outcome == store.Written) != (got.Status == store.Paused) || (end.Outcome == store.Written) != (got.Status == store.Completed) {
 			b.Fatalf("round %d: fence %d, end %d, the run is %v", round, f.Outcome, end.Outcome, got.Status)
 		}
@@ -309,16 +309,16 @@ func raceFenceFinish(b *bed, other store.Store) {
 }
 
 // raceFenceStep: a checkpoint that was acknowledged is in the history that a repair reads after its fence.
-func raceFenceStep(b *bed, other store.Store) {
+func raceFenceStep(b *fixture, other store.Store) {
 	for round := range repairRounds {
-		r := b.started("")
-		f := &store.Fence{Run: r.UUID, Before: stateOf(r)}
+		r := b.commitRunningRun("")
+		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
 		var read []store.Step
 		var w *store.StepWrite
 		concurrently(func() {
 			wantOutcome(b, "the fence", b.fence(f), store.Written)
 			read = b.history(r.UUID)
-			b.repaired(b.repairOf(b.row(r.UUID), 1, namesOf(read)...))
+			b.wantRepaired(b.repairOf(b.row(r.UUID), 1, namesOf(read)...))
 		}, func() { w = b.through(other).commitStep(b.completed(r.UUID, epochAt(1), "under way"), false) })
 		if (w.Outcome == store.Written) != (len(read) == 1) {
 			b.Fatalf("round %d: the checkpoint has the outcome %d, and the repair read %q", round, w.Outcome, namesOf(read))

@@ -28,13 +28,13 @@ var requeues = []test{
 }
 
 // requeue makes one change. It repeats it while others have locked the rows.
-func (b *bed) requeue(m *store.QueueMove) *store.QueueMove {
+func (b *fixture) requeue(m *store.MoveRunRequest) *store.MoveRunRequest {
 	b.Helper()
 	if m.Now.IsZero() {
 		m.Now = b.now
 	}
 	for {
-		err := b.s.MoveRun(b.ctx, m)
+		err := b.store.MoveRun(b.ctx, m)
 		if err == nil {
 			return m
 		}
@@ -44,18 +44,18 @@ func (b *bed) requeue(m *store.QueueMove) *store.QueueMove {
 	}
 }
 
-func (b *bed) moved(run uuid.UUID, queue string, gated bool) {
+func (b *fixture) moved(run uuid.UUID, queue string, gated bool) {
 	b.Helper()
-	wantOutcome(b, "the move", b.requeue(&store.QueueMove{Run: run, Queue: queue, NeedsPlace: gated}).Outcome, store.Written)
+	wantOutcome(b, "the move", b.requeue(&store.MoveRunRequest{Run: run, Queue: queue, NeedsPlace: gated}).Outcome, store.Written)
 }
 
-func (b *bed) prioritized(run uuid.UUID, p int16) {
+func (b *fixture) prioritized(run uuid.UUID, p int16) {
 	b.Helper()
-	wantOutcome(b, "the change of the priority", b.requeue(&store.QueueMove{Run: run, Priority: &p}).Outcome, store.Written)
+	wantOutcome(b, "the change of the priority", b.requeue(&store.MoveRunRequest{Run: run, Priority: &p}).Outcome, store.Written)
 }
 
-func requeueFree(b *bed) {
-	first, second, third := b.queued("first", b.now), b.queued("second", b.now), b.queued("third", b.now)
+func requeueFree(b *fixture) {
+	first, second, third := b.commitPendingRun("first", b.now), b.commitPendingRun("second", b.now), b.commitPendingRun("third", b.now)
 	b.prioritized(third.UUID, 2)
 	b.prioritized(first.UUID, -1)
 	b.moved(second.UUID, "elsewhere", false)
@@ -71,15 +71,15 @@ func requeueFree(b *bed) {
 	b.claimOne(here, third.UUID)
 	b.claimOne(here, first.UUID)
 	if got := b.claim(here); len(got.Runs) != 0 {
-		b.Errorf("a run of another queue was claimed: %v", ids(got.Runs))
+		b.Errorf("a run of another queue was claimed: %v", describeClaims(got.Runs))
 	}
 	b.claimOne(b.query(b.now), second.UUID)
 }
 
-func requeueEvents(b *bed) {
-	r := b.queued("r", b.now)
+func requeueEvents(b *fixture) {
+	r := b.commitPendingRun("r", b.now)
 	p := int16(1)
-	m := &store.QueueMove{Run: r.UUID, Queue: "elsewhere", Priority: &p, Actor: "ada", Reason: "the tenant has paid"}
+	m := &store.MoveRunRequest{Run: r.UUID, Queue: "elsewhere", Priority: &p, Actor: "ada", Reason: "the tenant has paid"}
 	for range 2 {
 		wantOutcome(b, "the change", b.requeue(m).Outcome, store.Written)
 	}
@@ -98,23 +98,23 @@ func requeueEvents(b *bed) {
 	}
 }
 
-func requeueRefused(b *bed) {
-	running, waiting, held := b.started("running"), b.started("waiting"), b.started("pending again")
-	b.commitRun(b.park(waiting, b.in(time.Hour)))
-	b.commitRun(store.OwnershipEnd{UUID: held.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
-	ended, cancelled := b.started("ended"), b.queued("cancelled", b.now)
-	b.commitRun(b.finish(ended.UUID, epochAt(1)))
-	b.ordered(store.VerbCancel, cancelled.UUID)
-	overdue := b.pending("overdue", b.in(-time.Hour))
-	overdue.Deadline = b.in(-time.Minute)
+func requeueRefused(b *fixture) {
+	running, waiting, held := b.commitRunningRun("running"), b.commitRunningRun("waiting"), b.commitRunningRun("pending again")
+	b.commitOwnershipEnd(b.park(waiting, b.afterStart(time.Hour)))
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: held.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+	ended, cancelled := b.commitRunningRun("ended"), b.commitPendingRun("cancelled", b.now)
+	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
+	b.controlExistingRuns(store.VerbCancel, cancelled.UUID)
+	overdue := b.newPendingRun("overdue", b.afterStart(-time.Hour))
+	overdue.Deadline = b.afterStart(-time.Minute)
 	b.commitStart(overdue)
-	late := b.arriving("late", boundedQueue, "")
-	late.Run.Admission, late.Run.Control, late.Place.StartBy = store.AdmissionNotNeeded, store.HasStartBy, b.in(-time.Minute)
+	late := b.newQueuedStart("late", boundedQueue, "")
+	late.Run.Admission, late.Run.Control, late.Place.StartBy = store.AdmissionNotNeeded, store.HasStartBy, b.afterStart(-time.Minute)
 	b.commit(&store.Batch{Starts: []*store.StartWrite{late}})
 	p := int16(1)
 	for _, r := range []store.Run{running, waiting, held, ended, cancelled, overdue, late.Run} {
 		before := fmt.Sprintf("%+v", b.row(r.UUID))
-		m := b.requeue(&store.QueueMove{Run: r.UUID, Queue: "elsewhere", Priority: &p})
+		m := b.requeue(&store.MoveRunRequest{Run: r.UUID, Queue: "elsewhere", Priority: &p})
 		if m.Outcome != store.Fenced || m.Found == nil {
 			b.Errorf("%s was changed: %+v", r.Name, m)
 		}
@@ -122,96 +122,96 @@ func requeueRefused(b *bed) {
 			b.Errorf("%s was\n%s, and is\n%s", r.Name, before, after)
 		}
 	}
-	if m := b.requeue(&store.QueueMove{Run: uuid.New(), Queue: "elsewhere"}); m.Outcome != store.Fenced || m.Found != nil {
+	if m := b.requeue(&store.MoveRunRequest{Run: uuid.New(), Queue: "elsewhere"}); m.Outcome != store.Fenced || m.Found != nil {
 		b.Errorf("a run that does not exist: %+v", m)
 	}
 	b.wantEvents("ended completed", "cancelled cancelled")
 }
 
-func requeueLined(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
+func requeueLined(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
 	r := q.starts(5, "")
-	q.begins("at first", q.in(time.Second), r[0])
+	q.wantBegun("at first", q.afterStart(time.Second), r[0])
 	q.prioritized(r[4], 2)
 	q.prioritized(r[1], -2)
-	q.wantState("until an admission sees it", r[4], store.PlaceOutside, store.AdmissionPending)
+	q.wantState("until an admission sees it", r[4], store.PlaceNotArrived, store.AdmissionPending)
 	q.checkCounts()
 	q.checkKeys(boundedQueue)
 	for i, want := range []int{4, 2, 3, 1} {
-		q.ends(r[[]int{0, 4, 2, 3}[i]])
-		q.begins("next", q.in(time.Second), r[want])
+		q.finishRuns(r[[]int{0, 4, 2, 3}[i]])
+		q.wantBegun("next", q.afterStart(time.Second), r[want])
 	}
 }
 
-func requeueAdmittedPriority(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 2})
+func requeueAdmittedPriority(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 2})
 	r := q.starts(2, "")
-	q.admit(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
 	q.prioritized(r[1], 2)
 	q.wantState("admitted", r[1], store.PlaceExecuting, store.AdmissionGranted)
-	q.admit(q.in(time.Second))
-	query := q.query(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
+	query := q.query(q.afterStart(time.Second))
 	query.Limit, query.QueueRules = 1, store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	q.claimOne(query, r[1])
 	q.claimOne(query, r[0])
-	q.ends(r...)
-	q.admit(q.in(time.Second))
+	q.finishRuns(r...)
+	q.admitAll(q.afterStart(time.Second))
 	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
 		q.Errorf("an empty queue counts %+v", use)
 	}
 }
 
-func requeueAdmittedMoves(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1, MaxInProgressPerKey: 1})
+func requeueAdmittedMoves(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1, MaxInProgressPerKey: 1})
 	r := q.starts(2, "a")
-	q.admit(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
 	q.wantState("before", r[0], store.PlaceExecuting, store.AdmissionGranted)
 	q.changeQueue(store.QueueChangeRequest{Name: "elsewhere"})
 	q.moved(r[0], "elsewhere", true)
-	if p := q.placeOf(r[0]); p == nil || p.Queue != "elsewhere" || p.Key != "a" || p.Begun || p.State != store.PlaceOutside {
+	if p := q.placeOf(r[0]); p == nil || p.Queue != "elsewhere" || p.Key != "a" || p.HasBegun || p.State != store.PlaceNotArrived {
 		q.Errorf("the place in the new queue is %+v", p)
 	}
 	q.runs = r[1:]
-	q.begins("the next of its key", q.in(time.Second), r[1])
+	q.wantBegun("the next of its key", q.afterStart(time.Second), r[1])
 	q.checkKeys(boundedQueue)
-	if err := q.s.Admit(q.ctx, &store.QueueAdmission{Queue: "elsewhere", Now: q.in(time.Second), Lease: time.Minute}); err != nil {
+	if err := q.store.Admit(q.ctx, &store.QueueAdmission{Queue: "elsewhere", Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
 		q.Fatal(err)
 	}
 	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 1, Open: 1}) {
 		q.Errorf("the new queue counts %+v", u)
 	}
-	q.ends(r[1])
+	q.finishRuns(r[1])
 }
 
-func requeueLinedMoves(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1})
+func requeueLinedMoves(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1})
 	other := q.start("other")
 	r := q.starts(3, "a")
-	q.begins("at first", q.in(time.Second), other)
+	q.wantBegun("at first", q.afterStart(time.Second), other)
 	q.wantState("in line", r[0], store.PlaceInLine, store.AdmissionInLine)
-	q.wantState("behind its key", r[2], store.PlaceBehind, store.AdmissionInLine)
+	q.wantState("behind its key", r[2], store.PlaceBehindKey, store.AdmissionInLine)
 	q.moved(r[0], "elsewhere", false)
 	q.moved(r[2], "elsewhere", false)
-	q.admit(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
 	q.checkKeys(boundedQueue)
 	q.wantState("the next", r[1], store.PlaceInLine, store.AdmissionInLine)
 	q.wantState("moved", r[0], store.PlaceGone, store.AdmissionNotNeeded)
-	query := q.query(q.in(time.Second))
+	query := q.query(q.afterStart(time.Second))
 	query.QueueRules = store.NewQueueClaimRules([]string{boundedQueue}, nil, nil)
 	if got := q.claim(query).Runs; len(got) != 2 {
-		q.Errorf("claimed %v, want the two that have moved", ids(got))
+		q.Errorf("claimed %v, want the two that have moved", describeClaims(got))
 	}
-	q.ends(other)
-	q.begins("when there is room", q.in(time.Second), r[1])
+	q.finishRuns(other)
+	q.wantBegun("when there is room", q.afterStart(time.Second), r[1])
 }
 
-func requeueOutAndIn(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
-	by := q.in(time.Hour)
+func requeueOutAndIn(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
+	by := q.afterStart(time.Hour)
 	first := q.start("")
 	r := q.start("k", func(w *store.StartWrite) { w.Run.Control, w.Place.StartBy = store.HasStartBy, by })
 	stray := q.start("", withoutPlace)
-	q.begins("at first", q.in(time.Second), first)
+	q.wantBegun("at first", q.afterStart(time.Second), first)
 	q.moved(r, "elsewhere", false)
 	if p := q.placeOf(r); p == nil || p.Queue != "elsewhere" || !p.StartBy.Equal(by) || p.Admission != store.AdmissionNotNeeded {
 		q.Errorf("the place of a run that has to begin by a time is %+v", p)
@@ -223,29 +223,29 @@ func requeueOutAndIn(b *bed) {
 	q.checkCounts()
 	q.moved(r, boundedQueue, true)
 	q.moved(stray, boundedQueue, true)
-	q.wantState("back", r, store.PlaceOutside, store.AdmissionPending)
+	q.wantState("back", r, store.PlaceNotArrived, store.AdmissionPending)
 	if p := q.placeOf(r); p.Key != "k" || !p.StartBy.Equal(by) || p.Queue != boundedQueue {
 		q.Errorf("its place is %+v", p)
 	}
 	if p := q.placeOf(stray); p == nil || !p.Root || p.Weight != 1 {
 		q.Errorf("the place of a run that had none is %+v", p)
 	}
-	if n, err := q.s.Depth(q.ctx, boundedQueue, 10); err != nil || n != 2 {
+	if n, err := q.store.QueueDepth(q.ctx, boundedQueue, 10); err != nil || n != 2 {
 		q.Errorf("%d runs wait, %v; want 2", n, err)
 	}
-	q.begins("while the first executes", q.in(time.Second))
-	q.ends(first)
-	q.begins("when it has ended", q.in(time.Second), r)
-	q.ends(r)
-	q.begins("then", q.in(time.Second), stray)
+	q.wantBegun("while the first executes", q.afterStart(time.Second))
+	q.finishRuns(first)
+	q.wantBegun("when it has ended", q.afterStart(time.Second), r)
+	q.finishRuns(r)
+	q.wantBegun("then", q.afterStart(time.Second), stray)
 }
 
-func requeuePaused(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1})
+func requeuePaused(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1, MaxInProgress: 1})
 	r := q.starts(2, "")
-	q.admit(q.in(time.Second))
-	q.ordered(store.VerbPause, r[0]) // it counts as open
-	q.admit(q.in(time.Second))
+	q.admitAll(q.afterStart(time.Second))
+	q.controlExistingRuns(store.VerbPause, r[0]) // it counts as open
+	q.admitAll(q.afterStart(time.Second))
 	if u := q.queueInfo(boundedQueue).QueueUse; u != (store.QueueUse{Open: 1, Waiting: 1}) {
 		q.Fatalf("the queue counts %+v", u)
 	}
@@ -254,29 +254,31 @@ func requeuePaused(b *bed) {
 	if row := q.row(r[0]); row.Status != store.Paused || !row.WakeAt.IsZero() {
 		q.Errorf("the moved run is %+v", row)
 	}
-	q.begins("when it has moved", q.in(time.Minute), r[1])
-	q.ordered(store.VerbResume, r[0])
-	q.claimOne(q.query(q.in(time.Minute)), r[0])
+	q.wantBegun("when it has moved", q.afterStart(time.Minute), r[1])
+	q.controlExistingRuns(store.VerbResume, r[0])
+	q.claimOne(q.query(q.afterStart(time.Minute)), r[0])
 }
 
-func requeueDelayed(b *bed) {
-	q := b.bounded(store.QueueSettings{})
-	r := q.start("", func(w *store.StartWrite) { w.Run.WakeAt, w.Run.Deadline = q.in(time.Hour), q.in(2*time.Hour) })
-	q.admit(q.in(time.Second))
+func requeueDelayed(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{})
+	r := q.start("", func(w *store.StartWrite) {
+		w.Run.WakeAt, w.Run.Deadline = q.afterStart(time.Hour), q.afterStart(2*time.Hour)
+	})
+	q.admitAll(q.afterStart(time.Second))
 	q.moved(r, "elsewhere", false)
 	q.prioritized(r, -1)
 	q.moved(r, boundedQueue, true)
-	if row := q.row(r); !row.WakeAt.Equal(q.in(time.Hour)) || !row.Deadline.Equal(q.in(2*time.Hour)) {
+	if row := q.row(r); !row.WakeAt.Equal(q.afterStart(time.Hour)) || !row.Deadline.Equal(q.afterStart(2*time.Hour)) {
 		q.Errorf("the delayed run is due at %v, and expires at %v", row.WakeAt, row.Deadline)
 	}
-	q.begins("before it is due", q.in(time.Minute))
-	q.begins("when it is due", q.in(time.Hour), r)
+	q.wantBegun("before it is due", q.afterStart(time.Minute))
+	q.wantBegun("when it is due", q.afterStart(time.Hour), r)
 }
 
-func requeueChild(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxInProgress: 1})
+func requeueChild(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxInProgress: 1})
 	root := q.start("")
-	q.begins("the parent", q.in(time.Second), root)
+	q.wantBegun("the parent", q.afterStart(time.Second), root)
 	parent := q.row(root)
 	child := q.child(parent, "child")
 	child.Queue, child.Admission = boundedQueue, store.AdmissionPending
@@ -292,7 +294,7 @@ func requeueChild(b *bed) {
 			q.Errorf("the place of a child is %+v", p)
 		}
 	}
-	if err := q.s.Admit(q.ctx, &store.QueueAdmission{Queue: "elsewhere", Now: q.in(time.Minute), Lease: time.Minute}); err != nil {
+	if err := q.store.Admit(q.ctx, &store.QueueAdmission{Queue: "elsewhere", Now: q.afterStart(time.Minute), CloseAfterRewind: time.Minute}); err != nil {
 		q.Fatal(err)
 	}
 	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 2}) {

@@ -11,20 +11,20 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func requeueUnreleased(b *bed) {
+func requeueUnreleased(b *fixture) {
 	b.changeQueue(store.QueueChangeRequest{Name: "elsewhere"})
 	r := b.unreleased("waits")
 	b.moved(r.UUID, "elsewhere", true)
 	b.prioritized(r.UUID, 1)
-	b.ordered(store.VerbPause, r.UUID)
-	b.ordered(store.VerbResume, r.UUID)
+	b.controlExistingRuns(store.VerbPause, r.UUID)
+	b.controlExistingRuns(store.VerbResume, r.UUID)
 	begins := func(at time.Time) (got []uuid.UUID) {
 		for more := true; more; {
-			a := &store.QueueAdmission{Queue: "elsewhere", Now: at, Lease: time.Minute}
-			if err := b.s.Admit(b.ctx, a); err != nil {
+			a := &store.QueueAdmission{Queue: "elsewhere", Now: at, CloseAfterRewind: time.Minute}
+			if err := b.store.Admit(b.ctx, a); err != nil {
 				b.Fatal(err)
 			}
-			more = a.More
+			more = a.HasMoreWork
 		}
 		query := b.query(at)
 		query.QueueRules = store.NewQueueClaimRules([]string{"elsewhere"}, nil, nil)
@@ -33,11 +33,11 @@ func requeueUnreleased(b *bed) {
 		}
 		return got
 	}
-	if got := begins(b.in(time.Second)); len(got) != 0 {
+	if got := begins(b.afterStart(time.Second)); len(got) != 0 {
 		b.Errorf("a run that is not released was claimed")
 	}
 	plans := 0
-	_ = b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+	_ = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 		if plans++; plans > 1 {
 			return nil
 		}
@@ -50,13 +50,13 @@ func requeueUnreleased(b *bed) {
 	if err := b.releaseFold(r, nil); err != nil {
 		b.Fatal(err)
 	}
-	if got := begins(b.in(time.Minute)); !slices.Equal(got, []uuid.UUID{r.UUID}) {
+	if got := begins(b.afterStart(time.Minute)); !slices.Equal(got, []uuid.UUID{r.UUID}) {
 		b.Errorf("claimed %v, want the released run", got)
 	}
 }
 
 // checkKeys compares the counts of the keys of a queue with those of the queue.
-func (q *queueBed) checkKeys(queue string) {
+func (q *queueFixture) checkKeys(queue string) {
 	q.Helper()
 	info := q.queueInfo(queue)
 	var sum store.QueueUse
@@ -71,26 +71,26 @@ func (q *queueBed) checkKeys(queue string) {
 	}
 }
 
-func requeueRace(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
+func requeueRace(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 4, MaxInProgressPerKey: 2})
 	q.changeQueue(store.QueueChangeRequest{Name: "elsewhere", Settings: store.QueueSettings{MaxInProgress: 3}})
 	for i := range 30 {
 		q.start([]string{"a", "b", "c"}[i%3])
 	}
-	at := q.in(time.Second)
+	at := q.afterStart(time.Second)
 	admit := func(queue string) bool {
-		a := &store.QueueAdmission{Queue: queue, Now: at, Lease: time.Minute}
-		if err := q.s.Admit(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		a := &store.QueueAdmission{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
+		if err := q.store.Admit(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
 			q.Errorf("Admit: %v", err)
 		}
-		return a.More || a.QueueLocked
+		return a.HasMoreWork || a.QueueLocked
 	}
 	var mu sync.Mutex
 	claimed := make(map[uuid.UUID]string) // the queues in which the runs were claimed
 	claim := func() {
 		query := q.query(at)
 		query.Limit, query.QueueRules = 2, store.NewQueueClaimRules([]string{boundedQueue, "elsewhere"}, nil, nil)
-		got, err := q.s.Claim(q.ctx, query)
+		got, err := q.store.Claim(q.ctx, query)
 		if err != nil {
 			q.Errorf("Claim: %v", err)
 		}
@@ -108,7 +108,7 @@ func requeueRace(b *bed) {
 		wg.Go(func() {
 			for i := range q.runs {
 				id, p := q.runs[(i*7+n*11)%len(q.runs)], int16(i%5-2)
-				q.requeue(&store.QueueMove{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], NeedsPlace: true, Priority: &p})
+				q.requeue(&store.MoveRunRequest{Run: id, Queue: []string{"elsewhere", boundedQueue}[(i+n)%2], NeedsPlace: true, Priority: &p})
 			}
 		})
 		wg.Go(func() {
@@ -140,10 +140,10 @@ func requeueRace(b *bed) {
 			switch p.State {
 			case store.PlaceExecuting:
 				want.Executing++
-			case store.PlaceInLine, store.PlaceBehind:
+			case store.PlaceInLine, store.PlaceBehindKey:
 				want.Waiting++
 			}
-			if p.Root && p.Begun {
+			if p.Root && p.HasBegun {
 				want.Open++
 			}
 			wants[p.Queue] = want
@@ -166,7 +166,7 @@ func requeueRace(b *bed) {
 			if row := q.row(id); row.Queue != queue {
 				q.Errorf("run %s moved from queue %q to %q although it had begun", id, queue, row.Queue)
 			}
-			q.ends(id)
+			q.finishRuns(id)
 			left--
 		}
 		clear(claimed)

@@ -24,25 +24,25 @@ var retentions = []test{
 	{"an event tells who deleted what", deleteEvent},
 	{"a tree that can be deleted goes without one that cannot", deleteSome},
 	{"random trees are deleted as the plan says", deleteRandom},
-	{"a deletion against a repair", func(b *bed) { raceDeleteRepair(b, b.s) }},
-	{"of two deletions at once, one deletes", func(b *bed) { raceDeletions(b, b.s) }},
-	{"a deletion against the end of a detached child", func(b *bed) { raceDeleteDetached(b, b.s) }},
+	{"a deletion against a repair", func(b *fixture) { raceDeleteRepair(b, b.store) }},
+	{"of two deletions at once, one deletes", func(b *fixture) { raceDeletions(b, b.store) }},
+	{"a deletion against the end of a detached child", func(b *fixture) { raceDeleteDetached(b, b.store) }},
 }
 
 // deletionOf returns the deletion of the run's tree, an hour after the case began.
-func (b *bed) deletionOf(runs ...store.Run) *store.DeleteTreesRequest {
-	d := &store.DeleteTreesRequest{Now: b.in(time.Hour)}
+func (b *fixture) deletionOf(runs ...store.Run) *store.DeleteTreesRequest {
+	d := &store.DeleteTreesRequest{Now: b.afterStart(time.Hour)}
 	for _, r := range runs {
-		d.Trees = append(d.Trees, store.TreeDeletion{Root: r.UUID, Name: r.Name, Epoch: b.row(r.UUID).Epoch, EndedBefore: b.in(30 * time.Minute)})
+		d.Trees = append(d.Trees, store.DeleteTreeRequest{Root: r.UUID, Name: r.Name, Epoch: b.row(r.UUID).Epoch, EndedBefore: b.afterStart(30 * time.Minute)})
 	}
 	return d
 }
 
-// deletes tries a deletion until no row of it is locked, and returns the outcome of its first tree.
-func (b *bed) deletes(d *store.DeleteTreesRequest) store.Outcome {
+// deleteTrees tries a deletion until no row of it is locked, and returns the outcome of its first tree.
+func (b *fixture) deleteTrees(d *store.DeleteTreesRequest) store.Outcome {
 	b.Helper()
 	for {
-		err := b.s.DeleteTrees(b.ctx, d)
+		err := b.store.DeleteTrees(b.ctx, d)
 		if err == nil && d.Trees[0].Outcome != store.Locked {
 			return d.Trees[0].Outcome
 		}
@@ -52,9 +52,9 @@ func (b *bed) deletes(d *store.DeleteTreesRequest) store.Outcome {
 	}
 }
 
-func (b *bed) exists(run uuid.UUID) bool {
+func (b *fixture) exists(run uuid.UUID) bool {
 	b.Helper()
-	found, err := b.s.Statuses(b.ctx, []uuid.UUID{run})
+	found, err := b.store.Statuses(b.ctx, []uuid.UUID{run})
 	if err != nil {
 		b.Fatalf("Statuses: %v", err)
 	}
@@ -62,7 +62,7 @@ func (b *bed) exists(run uuid.UUID) bool {
 }
 
 // wantGone checks that nothing of a run is left.
-func (b *bed) wantGone(what string, run uuid.UUID) {
+func (b *fixture) wantGone(what string, run uuid.UUID) {
 	b.Helper()
 	if b.exists(run) {
 		b.Errorf("%s is there", what)
@@ -71,26 +71,26 @@ func (b *bed) wantGone(what string, run uuid.UUID) {
 	if n := len(b.generations(run)); n != 0 {
 		b.Errorf("%s has %d generations", what, n)
 	}
-	if o, err := b.s.RunProgress(b.ctx, run, b.now); err != nil || len(o.Tags) != 0 {
+	if o, err := b.store.RunProgress(b.ctx, run, b.now); err != nil || len(o.Tags) != 0 {
 		b.Errorf("%s: %+v, %v", what, o, err)
 	}
-	if got, err := b.s.CountUnreceivedSignals(b.ctx, []uuid.UUID{run}); err != nil || len(got) != 0 {
+	if got, err := b.store.CountUnreceivedSignals(b.ctx, []uuid.UUID{run}); err != nil || len(got) != 0 {
 		b.Errorf("%s: %+v, %v", what, got, err)
 	}
 }
 
-// completes ends a run of the first epoch as completed.
-func (b *bed) completes(r store.Run) {
+// completeRun ends a run of the first epoch as completed.
+func (b *fixture) completeRun(r store.Run) {
 	b.Helper()
-	end := b.finish(r.UUID, epochAt(1))
+	end := b.newCompletion(r.UUID, epochAt(1))
 	end.Parent = r.Parent
-	wantOutcome(b, "the end", b.commitRun(end).Outcome, store.Written)
+	wantOutcome(b, "the end", b.commitOwnershipEnd(end).Outcome, store.Written)
 }
 
 // detachedOf commits and returns a detached child of a running run.
-func (b *bed) detachedOf(parent store.Run, name string) store.Run {
+func (b *fixture) detachedOf(parent store.Run, name string) store.Run {
 	b.Helper()
-	r := b.running(name)
+	r := b.newRunningRun(name)
 	r.UUID, r.Name = store.NewChildUUID(parent.UUID), name
 	r.Parent, r.Detached = uuid.NullUUID{UUID: parent.UUID, Valid: true}, true
 	w := &store.StartWrite{Run: r, ParentEpoch: epochAt(1)}
@@ -99,11 +99,11 @@ func (b *bed) detachedOf(parent store.Run, name string) store.Run {
 	return r
 }
 
-// equipped gives a running run a checkpoint, a tag and a signal that it has not received.
-func (b *bed) equipped(r store.Run) store.Run {
+// addStepTagAndSignal gives a running run a checkpoint, a tag and a signal that it has not received.
+func (b *fixture) addStepTagAndSignal(r store.Run) store.Run {
 	b.Helper()
 	b.commitStep(b.completed(r.UUID, epochAt(1), "first"), false)
-	if ok, err := b.s.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil || !ok {
+	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil || !ok {
 		b.Fatal(ok, err)
 	}
 	w := &store.SignalWrite{Run: r.UUID, ID: uuid.New(), Name: "n", Key: "k", CreatedAt: b.now}
@@ -112,17 +112,17 @@ func (b *bed) equipped(r store.Run) store.Run {
 	return r
 }
 
-func deleteTakesAll(b *bed) {
-	other := b.equipped(b.started("other"))
-	b.completes(other)
-	root := b.equipped(b.started("root"))
-	kid := b.equipped(b.childOf(root, "kid"))
-	grandkid := b.equipped(b.childOf(kid, "grandkid"))
+func deleteTakesAll(b *fixture) {
+	other := b.addStepTagAndSignal(b.commitRunningRun("other"))
+	b.completeRun(other)
+	root := b.addStepTagAndSignal(b.commitRunningRun("root"))
+	kid := b.addStepTagAndSignal(b.childOf(root, "kid"))
+	grandkid := b.addStepTagAndSignal(b.childOf(kid, "grandkid"))
 	for _, r := range []store.Run{grandkid, kid, root} {
-		b.completes(r)
+		b.completeRun(r)
 	}
 	d := b.deletionOf(root)
-	wantOutcome(b, "the deletion", b.deletes(d), store.Written)
+	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
 	if d.Trees[0].Deleted != 3 {
 		b.Errorf("%d runs were deleted", d.Trees[0].Deleted)
 	}
@@ -130,27 +130,27 @@ func deleteTakesAll(b *bed) {
 		b.wantGone(r.Name, r.UUID)
 	}
 	b.wantNames("the other run", b.history(other.UUID), "first")
-	if o, err := b.s.RunProgress(b.ctx, other.UUID, b.now); err != nil || len(o.Tags) != 1 {
+	if o, err := b.store.RunProgress(b.ctx, other.UUID, b.now); err != nil || len(o.Tags) != 1 {
 		b.Errorf("the tags of the other run: %+v, %v", o, err)
 	}
 }
 
-func deleteRepeated(b *bed) {
-	r := b.started("")
-	b.completes(r)
+func deleteRepeated(b *fixture) {
+	r := b.commitRunningRun("")
+	b.completeRun(r)
 	d := b.deletionOf(r)
-	wantOutcome(b, "the deletion", b.deletes(d), store.Written)
-	wantOutcome(b, "its repetition", b.deletes(d), store.Adopted)
-	if err := b.s.DeleteTrees(b.ctx, &store.DeleteTreesRequest{Now: b.now}); err != nil {
+	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
+	wantOutcome(b, "its repetition", b.deleteTrees(d), store.Adopted)
+	if err := b.store.DeleteTrees(b.ctx, &store.DeleteTreesRequest{Now: b.now}); err != nil {
 		b.Errorf("a deletion of nothing: %v", err)
 	}
 }
 
 // wantBlocked checks that a deletion is refused because of a run.
-func (b *bed) wantBlocked(what string, root, by store.Run) {
+func (b *fixture) wantBlocked(what string, root, by store.Run) {
 	b.Helper()
 	d := b.deletionOf(root)
-	wantOutcome(b, what, b.deletes(d), store.Fenced)
+	wantOutcome(b, what, b.deleteTrees(d), store.Fenced)
 	if got := d.Trees[0].Blocker; got.UUID != by.UUID {
 		b.Errorf("%s: refused because of %+v", what, got)
 	}
@@ -159,53 +159,53 @@ func (b *bed) wantBlocked(what string, root, by store.Run) {
 	}
 }
 
-func deleteLive(b *bed) {
-	root := b.started("")
+func deleteLive(b *fixture) {
+	root := b.commitRunningRun("")
 	b.wantBlocked("a running run", root, root)
 	kid := b.childOf(root, "kid")
-	b.fails(root)
+	b.failRun(root)
 	b.wantBlocked("an ended run with a running child", root, kid)
-	b.completes(kid)
-	wantOutcome(b, "when all have ended", b.deletes(b.deletionOf(root)), store.Written)
+	b.completeRun(kid)
+	wantOutcome(b, "when all have ended", b.deleteTrees(b.deletionOf(root)), store.Written)
 }
 
-func deleteYoung(b *bed) {
-	r := b.started("")
-	b.completes(r) // a minute after the case began
+func deleteYoung(b *fixture) {
+	r := b.commitRunningRun("")
+	b.completeRun(r) // a minute after the case began
 	d := b.deletionOf(r)
 	d.Trees[0].EndedBefore = b.row(r.UUID).EndedAt
-	wantOutcome(b, "a run that ended at the bound", b.deletes(d), store.Fenced)
+	wantOutcome(b, "a run that ended at the bound", b.deleteTrees(d), store.Fenced)
 	d = b.deletionOf(r)
 	d.Now, d.Trees[0].EndedBefore = b.row(r.UUID).EndedAt.Add(store.MinRetention), time.Time{}
-	wantOutcome(b, "a run that has just ended", b.deletes(d), store.Fenced)
+	wantOutcome(b, "a run that has just ended", b.deleteTrees(d), store.Fenced)
 	d.Trees[0].EndedBeforeCall = map[uuid.UUID]store.Epoch{r.UUID: epochAt(2)}
-	wantOutcome(b, "another epoch of it was quiet", b.deletes(d), store.Fenced)
+	wantOutcome(b, "another epoch of it was quiet", b.deleteTrees(d), store.Fenced)
 	d.Trees[0].EndedBeforeCall, d.AwaitWriters = map[uuid.UUID]store.Epoch{r.UUID: epochAt(1)}, true
-	wantOutcome(b, "after a wait", b.deletes(d), store.Written)
+	wantOutcome(b, "after a wait", b.deleteTrees(d), store.Written)
 }
 
-func deleteRepaired(b *bed) {
+func deleteRepaired(b *fixture) {
 	r := b.failedRun("first")
 	d := b.deletionOf(r)
-	b.repaired(b.repairOf(r, 1, "first"))
-	wantOutcome(b, "a run that is live again", b.deletes(d), store.Fenced)
-	c := b.claimOne(b.query(b.in(time.Hour)), r.UUID)
-	b.commitRun(b.finish(r.UUID, c.Run.Epoch))
-	wantOutcome(b, "a run that has ended again", b.deletes(d), store.Fenced)
-	wantOutcome(b, "as it is now", b.deletes(b.deletionOf(r)), store.Written)
+	b.wantRepaired(b.repairOf(r, 1, "first"))
+	wantOutcome(b, "a run that is live again", b.deleteTrees(d), store.Fenced)
+	c := b.claimOne(b.query(b.afterStart(time.Hour)), r.UUID)
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, c.Run.Epoch))
+	wantOutcome(b, "a run that has ended again", b.deleteTrees(d), store.Fenced)
+	wantOutcome(b, "as it is now", b.deleteTrees(b.deletionOf(r)), store.Written)
 	b.wantGone("the run", r.UUID)
 	b.wantNames("its first generation", b.history(store.GenerationUUID(r.UUID, 1)))
 }
 
-func deleteDetached(b *bed) {
-	root := b.started("")
+func deleteDetached(b *fixture) {
+	root := b.commitRunningRun("")
 	done, live := b.detachedOf(root, "done"), b.detachedOf(root, "live")
 	doneBelow, liveBelow := b.childOf(live, "done below"), b.childOf(done, "live below")
-	b.completes(doneBelow)
-	b.completes(done)
-	b.completes(root)
+	b.completeRun(doneBelow)
+	b.completeRun(done)
+	b.completeRun(root)
 	d := b.deletionOf(root)
-	wantOutcome(b, "the deletion", b.deletes(d), store.Written)
+	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
 	if d.Trees[0].Deleted != 1 {
 		b.Errorf("%d runs were deleted", d.Trees[0].Deleted)
 	}
@@ -215,28 +215,28 @@ func deleteDetached(b *bed) {
 			b.Errorf("run %q: %+v", r.Name, got)
 		}
 	}
-	if tree, err := b.s.Tree(b.ctx, live.UUID); err != nil || len(tree) != 2 {
+	if tree, err := b.store.Tree(b.ctx, live.UUID); err != nil || len(tree) != 2 {
 		b.Errorf("its tree has %d runs, %v", len(tree), err)
 	}
-	b.completes(live)
-	b.completes(liveBelow)
+	b.completeRun(live)
+	b.completeRun(liveBelow)
 	for _, r := range []store.Run{live, done} {
-		wantOutcome(b, r.Name, b.deletes(b.deletionOf(r)), store.Written)
+		wantOutcome(b, r.Name, b.deleteTrees(b.deletionOf(r)), store.Written)
 	}
 	for _, r := range []store.Run{done, live, doneBelow, liveBelow} {
 		b.wantGone(r.Name, r.UUID)
 	}
 }
 
-func deleteGenerations(b *bed) {
-	root := b.started("")
+func deleteGenerations(b *fixture) {
+	root := b.commitRunningRun("")
 	kid := b.childOf(root, "kid")
 	b.commitStep(b.completed(root.UUID, epochAt(1), "first"), false)
-	b.completes(kid)
-	b.fails(root)
+	b.completeRun(kid)
+	b.failRun(root)
 	p := b.repairOf(b.row(root.UUID), 1)
-	p.Runs[0].Detach = []uuid.UUID{kid.UUID}
-	b.repaired(p)
+	p.Runs[0].DetachedChildren = []uuid.UUID{kid.UUID}
+	b.wantRepaired(p)
 	archive := p.Runs[0].Archive()
 	all := b.treeToDelete(root.UUID)
 	if len(all) != 3 {
@@ -245,10 +245,10 @@ func deleteGenerations(b *bed) {
 	if below := b.treeToDelete(archive); len(below) != 2 {
 		b.Fatalf("the generation has %+v", below)
 	}
-	d := &store.DeleteTreesRequest{Now: b.in(3 * time.Hour), Trees: []store.TreeDeletion{{Root: archive, Epoch: root.Epoch, EndedBefore: p.Now}}}
-	wantOutcome(b, "a young generation", b.deletes(d), store.Fenced)
+	d := &store.DeleteTreesRequest{Now: b.afterStart(3 * time.Hour), Trees: []store.DeleteTreeRequest{{Root: archive, Epoch: root.Epoch, EndedBefore: p.Now}}}
+	wantOutcome(b, "a young generation", b.deleteTrees(d), store.Fenced)
 	d.Trees[0].EndedBefore = p.Now.Add(time.Second)
-	wantOutcome(b, "an old generation of a live run", b.deletes(d), store.Written)
+	wantOutcome(b, "an old generation of a live run", b.deleteTrees(d), store.Written)
 	b.wantGone("the child of the generation", kid.UUID)
 	b.wantNames("the generation", b.history(archive))
 	if n := len(b.generations(root.UUID)); n != 0 {
@@ -259,55 +259,55 @@ func deleteGenerations(b *bed) {
 	}
 }
 
-func (b *bed) treeToDelete(root uuid.UUID) []store.TreeNode {
+func (b *fixture) treeToDelete(root uuid.UUID) []store.TreeNode {
 	b.Helper()
-	nodes, err := b.s.TreeToDelete(b.ctx, root)
+	nodes, err := b.store.TreeToDelete(b.ctx, root)
 	if err != nil {
 		b.Fatalf("TreeToDelete: %v", err)
 	}
 	return nodes
 }
 
-func deleteInQueue(b *bed) {
-	q := b.bounded(store.QueueSettings{MaxExecuting: 1})
+func deleteInQueue(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
 	first, second := q.start(""), q.start("")
-	q.begins("at first", q.in(time.Second), first)
-	q.ends(first)
+	q.wantBegun("at first", q.afterStart(time.Second), first)
+	q.finishRuns(first)
 	d := b.deletionOf(b.row(first))
-	wantOutcome(b, "a run with a place", b.deletes(d), store.Fenced)
+	wantOutcome(b, "a run with a place", b.deleteTrees(d), store.Fenced)
 	if !d.Trees[0].Blocker.InQueue {
 		b.Errorf("refused because of %+v", d.Trees[0].Blocker)
 	}
-	q.begins("when its place was taken back", q.in(time.Second), second)
-	wantOutcome(b, "a run without a place", b.deletes(d), store.Written)
+	q.wantBegun("when its place was taken back", q.afterStart(time.Second), second)
+	wantOutcome(b, "a run without a place", b.deleteTrees(d), store.Written)
 	b.wantGone("the run", first)
 	q.runs = []uuid.UUID{second}
-	q.ends(second)
-	q.admit(q.in(time.Minute))
+	q.finishRuns(second)
+	q.admitAll(q.afterStart(time.Minute))
 }
 
-func deleteStartsAgain(b *bed) {
-	r := b.equipped(b.started("again"))
-	b.completes(r)
-	wantOutcome(b, "the deletion", b.deletes(b.deletionOf(r)), store.Written)
-	next := b.started("again")
+func deleteStartsAgain(b *fixture) {
+	r := b.addStepTagAndSignal(b.commitRunningRun("again"))
+	b.completeRun(r)
+	wantOutcome(b, "the deletion", b.deleteTrees(b.deletionOf(r)), store.Written)
+	next := b.commitRunningRun("again")
 	b.wantNames("the next run", b.history(next.UUID))
 	wantOutcome(b, "a late step of the former one", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "its late end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "its late end", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Fenced)
 	late := &store.SignalWrite{Run: r.UUID, ID: uuid.New(), Name: "n", CreatedAt: b.now}
 	b.commit(&store.Batch{Signals: []*store.SignalWrite{late}})
 	wantOutcome(b, "its late signal", late.Outcome, store.Fenced)
 	b.wantGone("the former one", r.UUID)
 }
 
-func deleteEvent(b *bed) {
-	root := b.started("root")
-	b.completes(b.childOf(root, "kid"))
-	b.completes(root)
+func deleteEvent(b *fixture) {
+	root := b.commitRunningRun("root")
+	b.completeRun(b.childOf(root, "kid"))
+	b.completeRun(root)
 	d := b.deletionOf(root)
 	d.WithEvents, d.Actor, d.Reason = true, "ada", "asked to"
-	wantOutcome(b, "the deletion", b.deletes(d), store.Written)
-	wantOutcome(b, "its repetition", b.deletes(d), store.Adopted)
+	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
+	wantOutcome(b, "its repetition", b.deleteTrees(d), store.Adopted)
 	all := b.events("", 3)
 	for len(all) < 3 && b.ctx.Err() == nil { // open transactions of others delay events
 		all = b.events("", 3)
@@ -317,12 +317,12 @@ func deleteEvent(b *bed) {
 	}
 }
 
-func deleteSome(b *bed) {
-	live, one, two := b.started(""), b.started(""), b.started("")
-	b.completes(one)
-	b.completes(two)
+func deleteSome(b *fixture) {
+	live, one, two := b.commitRunningRun(""), b.commitRunningRun(""), b.commitRunningRun("")
+	b.completeRun(one)
+	b.completeRun(two)
 	d := b.deletionOf(one, live, two)
-	wantOutcome(b, "the first", b.deletes(d), store.Written)
+	wantOutcome(b, "the first", b.deleteTrees(d), store.Written)
 	wantOutcome(b, "the live one", d.Trees[1].Outcome, store.Fenced)
 	wantOutcome(b, "the last", d.Trees[2].Outcome, store.Written)
 	if b.exists(one.UUID) || b.exists(two.UUID) || !b.exists(live.UUID) {
@@ -331,10 +331,10 @@ func deleteSome(b *bed) {
 }
 
 // deleteRandom: the rows that are left are those that the plan of the rows before does not have.
-func deleteRandom(b *bed) {
+func deleteRandom(b *fixture) {
 	for round := range 6 {
 		random := rand.New(rand.NewPCG(uint64(round), 7))
-		all := []store.Run{b.started(fmt.Sprint("root-", round))}
+		all := []store.Run{b.commitRunningRun(fmt.Sprint("root-", round))}
 		for i := range 12 {
 			parent := all[random.IntN(len(all))]
 			if name := fmt.Sprint("kid-", i); random.IntN(3) == 0 {
@@ -346,7 +346,7 @@ func deleteRandom(b *bed) {
 		alive := map[uuid.UUID]bool{}
 		for i := len(all) - 1; i >= 0; i-- {
 			if alive[all[i].UUID] = random.IntN(8) == 0 && i > 0; !alive[all[i].UUID] {
-				b.completes(all[i])
+				b.completeRun(all[i])
 			}
 		}
 		d := b.deletionOf(all[0])
@@ -356,7 +356,7 @@ func deleteRandom(b *bed) {
 		for _, id := range plan.Runs {
 			gone[id] = true
 		}
-		wantOutcome(b, "the deletion", b.deletes(d), want.Outcome)
+		wantOutcome(b, "the deletion", b.deleteTrees(d), want.Outcome)
 		for _, r := range all {
 			if b.exists(r.UUID) == gone[r.UUID] || gone[r.UUID] && alive[r.UUID] {
 				b.Errorf("round %d: run %q: planned %v, alive %v", round, r.Name, gone[r.UUID], alive[r.UUID])

@@ -2,11 +2,11 @@ package storetest
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-func raceDeleteRepair(b *bed, other store.Store) {
+func raceDeleteRepair(b *fixture, other store.Store) {
 	for round := range repairRounds {
 		r := b.failedRun("first")
 		d, p := b.deletionOf(r), b.repairOf(r, 1, "first")
-		concurrently(func() { b.deletes(d) }, func() { b.through(other).repair(p) })
+		concurrently(func() { b.deleteTrees(d) }, func() { b.through(other).repair(p) })
 		deleted, repaired := d.Trees[0].Outcome == store.Written, p.Outcome == store.Written
 		if deleted == repaired || b.exists(r.UUID) != repaired {
 			b.Fatalf("round %d: the deletion has the outcome %d, the repair %d", round, d.Trees[0].Outcome, p.Outcome)
@@ -20,26 +20,26 @@ func raceDeleteRepair(b *bed, other store.Store) {
 	}
 }
 
-func raceDeletions(b *bed, other store.Store) {
+func raceDeletions(b *fixture, other store.Store) {
 	for round := range repairRounds {
-		root := b.started("")
-		b.completes(b.childOf(root, "kid"))
-		b.completes(root)
+		root := b.commitRunningRun("")
+		b.completeRun(b.childOf(root, "kid"))
+		b.completeRun(root)
 		one, two := b.deletionOf(root), b.deletionOf(root)
-		concurrently(func() { b.deletes(one) }, func() { b.through(other).deletes(two) })
+		concurrently(func() { b.deleteTrees(one) }, func() { b.through(other).deleteTrees(two) })
 		if one.Trees[0].Deleted+two.Trees[0].Deleted != 2 {
 			b.Fatalf("round %d: %+v and %+v", round, one.Trees[0], two.Trees[0])
 		}
 	}
 }
 
-func raceDeleteDetached(b *bed, other store.Store) {
+func raceDeleteDetached(b *fixture, other store.Store) {
 	for round := range repairRounds {
-		root := b.started("")
+		root := b.commitRunningRun("")
 		kid := b.detachedOf(root, "kid")
-		b.completes(root)
+		b.completeRun(root)
 		d := b.deletionOf(root)
-		concurrently(func() { wantOutcome(b, "the deletion", b.deletes(d), store.Written) }, func() { b.through(other).completes(kid) })
+		concurrently(func() { wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written) }, func() { b.through(other).completeRun(kid) })
 		if gone := d.Trees[0].Deleted == 2; b.exists(kid.UUID) == gone {
 			b.Fatalf("round %d: %+v", round, d.Trees[0])
 		}

@@ -23,42 +23,42 @@ var schedules = []test{
 	{"deleted with its fires", scheduleDeleted},
 }
 
-// changed changes a schedule, which must succeed.
-func (b *bed) changed(u *store.ScheduleChange) *store.ScheduleChange {
+// changeSchedule changes a schedule, which must succeed.
+func (b *fixture) changeSchedule(u *store.ScheduleChangeRequest) *store.ScheduleChangeRequest {
 	b.Helper()
-	if err := b.s.ChangeSchedule(b.ctx, u); err != nil {
+	if err := b.store.ChangeSchedule(b.ctx, u); err != nil {
 		b.Fatalf("ChangeSchedule: %v", err)
 	}
 	return u
 }
 
 // setSchedule writes a row with fires.
-func (b *bed) setSchedule(row store.Schedule, fires ...store.ScheduleFire) *store.ScheduleChange {
+func (b *fixture) setSchedule(row store.Schedule, fires ...store.ScheduleFire) *store.ScheduleChangeRequest {
 	b.Helper()
-	return b.changed(&store.ScheduleChange{Name: row.Name, Plan: func(store.ScheduleState) *store.ScheduleWrite {
+	return b.changeSchedule(&store.ScheduleChangeRequest{Name: row.Name, Plan: func(store.ScheduleState) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: row, Fires: fires, LastRunFire: len(fires) - 1}
 	}})
 }
 
 // fire returns a fire that starts a run with the given ID.
-func (b *bed) fire(schedule, run string, at time.Time) store.ScheduleFire {
+func (b *fixture) fire(schedule, run string, at time.Time) store.ScheduleFire {
 	return store.ScheduleFire{
-		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, Start: &store.StartWrite{Run: b.pending(run, b.now)},
+		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, Start: &store.StartWrite{Run: b.newPendingRun(run, b.now)},
 	}
 }
 
-func (b *bed) schedule(name string) *store.Schedule {
+func (b *fixture) schedule(name string) *store.Schedule {
 	b.Helper()
-	row, err := b.s.ScheduleByName(b.ctx, name)
+	row, err := b.store.ScheduleByName(b.ctx, name)
 	if err != nil {
 		b.Fatalf("ScheduleByName: %v", err)
 	}
 	return row
 }
 
-func (b *bed) due(now time.Time) ([]string, time.Time) {
+func (b *fixture) dueSchedules(now time.Time) ([]string, time.Time) {
 	b.Helper()
-	due, next, err := b.s.DueSchedules(b.ctx, now, 10)
+	due, next, err := b.store.DueSchedules(b.ctx, now, 10)
 	if err != nil {
 		b.Fatalf("DueSchedules: %v", err)
 	}
@@ -66,9 +66,9 @@ func (b *bed) due(now time.Time) ([]string, time.Time) {
 	return due, next
 }
 
-func (b *bed) outcomes(schedule string) (all []string) {
+func (b *fixture) describeFires(schedule string) (all []string) {
 	b.Helper()
-	fires, err := b.s.Fires(b.ctx, schedule, time.Time{}, 10)
+	fires, err := b.store.ScheduleFires(b.ctx, schedule, time.Time{}, 10)
 	if err != nil {
 		b.Fatalf("Fires: %v", err)
 	}
@@ -78,47 +78,47 @@ func (b *bed) outcomes(schedule string) (all []string) {
 	return all
 }
 
-func scheduleKept(b *bed) {
+func scheduleKept(b *fixture) {
 	if row := b.schedule("none"); row != nil {
 		b.Errorf("an unknown schedule is %+v", row)
 	}
 	want := []store.Schedule{
 		{Name: "a", State: []byte(`{}`)},
-		{Name: "b '%s' \U0001F680", State: []byte(`{"a":[1]}`), NextAt: b.in(time.Hour), WaitingAt: b.now, LastRun: owner(uuid.New()), Paused: true, CancelsLastRun: true},
+		{Name: "b '%s' \U0001F680", State: []byte(`{"a":[1]}`), NextAt: b.afterStart(time.Hour), WaitingAt: b.now, LastRun: owner(uuid.New()), Paused: true, CancelsLastRun: true},
 	}
 	for _, row := range want {
 		b.setSchedule(store.Schedule{Name: row.Name, State: []byte(`{"first":1}`)})
-		if u := b.setSchedule(row); !u.Found || u.Written == nil {
+		if u := b.setSchedule(row); !u.Found || u.AppliedWrite == nil {
 			b.Errorf("%q: %+v", row.Name, u)
 		}
 		if got := b.schedule(row.Name); got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", row) {
 			b.Errorf("got %+v, want %+v", got, row)
 		}
 	}
-	list, err := b.s.Schedules(b.ctx, "", 10)
+	list, err := b.store.Schedules(b.ctx, "", 10)
 	if err != nil || fmt.Sprintf("%+v", list) != fmt.Sprintf("%+v", want) {
 		b.Errorf("listed %+v, %v", list, err)
 	}
-	if list, err = b.s.Schedules(b.ctx, "a", 10); err != nil || len(list) != 1 {
+	if list, err = b.store.Schedules(b.ctx, "a", 10); err != nil || len(list) != 1 {
 		b.Errorf("after a: %+v, %v", list, err)
 	}
-	u := b.changed(&store.ScheduleChange{Name: "none", SkipLocked: true, Plan: func(store.ScheduleState) *store.ScheduleWrite { panic("there is nothing to plan") }})
-	if u.Found || u.Written != nil {
+	u := b.changeSchedule(&store.ScheduleChangeRequest{Name: "none", SkipLocked: true, Plan: func(store.ScheduleState) *store.ScheduleWrite { panic("there is nothing to plan") }})
+	if u.Found || u.AppliedWrite != nil {
 		b.Errorf("a due schedule that is gone: %+v", u)
 	}
 }
 
-func scheduleDue(b *bed) {
-	if due, next := b.due(b.now); len(due) != 0 || !next.IsZero() {
+func scheduleDue(b *fixture) {
+	if due, next := b.dueSchedules(b.now); len(due) != 0 || !next.IsZero() {
 		b.Errorf("an empty database: %q, %v", due, next)
 	}
-	b.setSchedule(store.Schedule{Name: "past", State: []byte(`{}`), NextAt: b.in(-time.Hour)})
+	b.setSchedule(store.Schedule{Name: "past", State: []byte(`{}`), NextAt: b.afterStart(-time.Hour)})
 	b.setSchedule(store.Schedule{Name: "now", State: []byte(`{}`), NextAt: b.now})
-	b.setSchedule(store.Schedule{Name: "later", State: []byte(`{}`), NextAt: b.in(time.Minute)})
+	b.setSchedule(store.Schedule{Name: "later", State: []byte(`{}`), NextAt: b.afterStart(time.Minute)})
 	b.setSchedule(store.Schedule{Name: "never", State: []byte(`{}`)})
-	live, ended, cancelled := b.started("live"), b.started("ended"), b.started("cancelled")
-	b.commitRun(b.finish(ended.UUID, epochAt(1)))
-	b.ordered(store.VerbCancel, cancelled.UUID)
+	live, ended, cancelled := b.commitRunningRun("live"), b.commitRunningRun("ended"), b.commitRunningRun("cancelled")
+	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
+	b.controlExistingRuns(store.VerbCancel, cancelled.UUID)
 	for name, row := range map[string]store.Schedule{
 		"waits":             {LastRun: owner(live.UUID)},
 		"cancels":           {LastRun: owner(live.UUID), CancelsLastRun: true},
@@ -127,28 +127,28 @@ func scheduleDue(b *bed) {
 		"run is gone":       {LastRun: owner(uuid.New())},
 		"paused, run ended": {LastRun: owner(ended.UUID), Paused: true},
 	} {
-		row.Name, row.State, row.WaitingAt = name, []byte(`{}`), b.in(-time.Hour)
+		row.Name, row.State, row.WaitingAt = name, []byte(`{}`), b.afterStart(-time.Hour)
 		b.setSchedule(row)
 	}
-	due, next := b.due(b.now)
-	if want := []string{"cancels", "now", "past", "run is gone", "waits no longer"}; !slices.Equal(due, want) || !next.Equal(b.in(time.Minute)) {
+	due, next := b.dueSchedules(b.now)
+	if want := []string{"cancels", "now", "past", "run is gone", "waits no longer"}; !slices.Equal(due, want) || !next.Equal(b.afterStart(time.Minute)) {
 		b.Errorf("due are %q, and next %v; want %q, in a minute", due, next.Sub(b.now), want)
 	}
 }
 
 // scheduleRace lets several callers fire the same due time: the row tells the later ones that it is over.
-func scheduleRace(b *bed) {
+func scheduleRace(b *fixture) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now})
 	var all sync.WaitGroup
 	errs := make(chan error, 8)
 	for range cap(errs) {
 		all.Go(func() {
-			errs <- b.s.ChangeSchedule(b.ctx, &store.ScheduleChange{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+			errs <- b.store.ChangeSchedule(b.ctx, &store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 				if s.Row.NextAt.After(b.now) {
 					return nil
 				}
 				row := *s.Row
-				row.NextAt = b.in(time.Hour)
+				row.NextAt = b.afterStart(time.Hour)
 				return &store.ScheduleWrite{Row: row, Fires: []store.ScheduleFire{b.fire("s", "s@"+uuid.NewString(), b.now)}}
 			}})
 		})
@@ -163,53 +163,53 @@ func scheduleRace(b *bed) {
 	if got := b.claim(b.query(b.now)); len(got.Runs) != 1 {
 		b.Errorf("%d runs were started", len(got.Runs))
 	}
-	if got := b.outcomes("s"); len(got) != 1 {
+	if got := b.describeFires("s"); len(got) != 1 {
 		b.Errorf("the fires are %q", got)
 	}
 }
 
-func scheduleTaken(b *bed) {
-	taken := b.started("s@1")
-	first, last := b.fire("s", "s@1", b.in(-time.Second)), b.fire("s", "s@2", b.now)
+func scheduleTaken(b *fixture) {
+	taken := b.commitRunningRun("s@1")
+	first, last := b.fire("s", "s@1", b.afterStart(-time.Second)), b.fire("s", "s@2", b.now)
 	first.Start.Tags = []store.Tag{{Key: "a.b", Value: "c"}}
 	last.Start.Tags = first.Start.Tags
 	u := b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, first, last)
-	if f := u.Written.Fires; f[0].Outcome != store.FireFailed || f[0].Run.UUID != taken.UUID || f[1].Outcome != store.FireStarted || f[1].Run.UUID != last.Start.Run.UUID {
+	if f := u.AppliedWrite.Fires; f[0].Outcome != store.FireFailed || f[0].Run.UUID != taken.UUID || f[1].Outcome != store.FireStarted || f[1].Run.UUID != last.Start.Run.UUID {
 		b.Errorf("%+v", f)
 	}
 	if row := b.schedule("s"); row.LastRun.UUID != last.Start.Run.UUID {
 		b.Errorf("the last run is %v, want %v", row.LastRun, last.Start.Run.UUID)
 	}
-	if got, want := b.outcomes("s"), []string{"0s scheduled started pending", "-1s scheduled failed running"}; !slices.Equal(got, want) {
+	if got, want := b.describeFires("s"), []string{"0s scheduled started pending", "-1s scheduled failed running"}; !slices.Equal(got, want) {
 		b.Errorf("the fires are %q, want %q", got, want)
 	}
 	// What started a run stays so; what did not may be fired again.
-	again, retried := b.fire("s", "s@2", b.now), b.fire("s", "s@3", b.in(-time.Second))
+	again, retried := b.fire("s", "s@2", b.now), b.fire("s", "s@3", b.afterStart(-time.Second))
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, retried, again)
-	if got, want := b.outcomes("s"), []string{"0s scheduled started pending", "-1s scheduled started pending"}; !slices.Equal(got, want) {
+	if got, want := b.describeFires("s"), []string{"0s scheduled started pending", "-1s scheduled started pending"}; !slices.Equal(got, want) {
 		b.Errorf("fired again: %q, want %q", got, want)
 	}
 }
 
-func scheduleAtomic(b *bed) {
+func scheduleAtomic(b *fixture) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now})
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
-	err := b.s.ChangeSchedule(ctx, &store.ScheduleChange{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	err := b.store.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		cancel() // as a process that dies
 		row := *s.Row
-		row.NextAt = b.in(time.Hour)
+		row.NextAt = b.afterStart(time.Hour)
 		return &store.ScheduleWrite{Row: row, Fires: []store.ScheduleFire{b.fire("s", "s@1", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
 	}
-	if due, _ := b.due(b.now); !slices.Equal(due, []string{"s"}) || b.get("s@1")[0] != nil || len(b.outcomes("s")) != 0 {
-		b.Errorf("half of a change was written: due %q, run %v, fires %q", due, b.get("s@1")[0], b.outcomes("s"))
+	if due, _ := b.dueSchedules(b.now); !slices.Equal(due, []string{"s"}) || b.get("s@1")[0] != nil || len(b.describeFires("s")) != 0 {
+		b.Errorf("half of a change was written: due %q, run %v, fires %q", due, b.get("s@1")[0], b.describeFires("s"))
 	}
 }
 
-func scheduleFolded(b *bed) {
+func scheduleFolded(b *fixture) {
 	hour := b.now.Truncate(time.Hour).Add(-24 * time.Hour)
 	at := func(i int) time.Time { return hour.Add(time.Duration(i) * time.Second) }
 	const n = store.CompactFiresAt + 350
@@ -232,17 +232,17 @@ func scheduleFolded(b *bed) {
 			b.Fatalf("%d fires are kept", row.FireCount)
 		}
 	}
-	all, err := b.s.Fires(b.ctx, "s", time.Time{}, 2*n)
+	all, err := b.store.ScheduleFires(b.ctx, "s", time.Time{}, 2*n)
 	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAt {
 		b.Errorf("%d of %d fires are kept, %v", len(all), n, err)
 	}
-	if page, err := b.s.Fires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
+	if page, err := b.store.ScheduleFires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
 		b.Errorf("the page after two fires is %+v, %v; want %+v", page, err, all[2:4])
 	}
 	var fired map[time.Time]bool
 	times := []time.Time{at(0), at(1), at(2), at(3), at(200), at(n - 1), at(n), at(0).Add(-time.Second), at(7200)}
-	b.changed(&store.ScheduleChange{Name: "s", Times: func(*store.Schedule) []time.Time { return times }, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
-		fired = s.Fired
+	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", TimesToDecide: func(*store.Schedule) []time.Time { return times }, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+		fired = s.FiredTimes
 		return nil
 	}})
 	want := map[time.Time]bool{at(0): true, at(3): true, at(200): true, at(n - 1): true}
@@ -253,14 +253,14 @@ func scheduleFolded(b *bed) {
 	}
 }
 
-func scheduleDeleted(b *bed) {
+func scheduleDeleted(b *fixture) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now}, b.fire("s", "s@1", b.now))
 	b.setSchedule(store.Schedule{Name: "other", State: []byte(`{}`)}, b.fire("other", "other@1", b.now))
-	b.changed(&store.ScheduleChange{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
 	}})
-	if due, _ := b.due(b.now); len(due) != 0 || b.schedule("s") != nil || len(b.outcomes("s")) != 0 || len(b.outcomes("other")) != 1 {
-		b.Errorf("after the deletion: due %q, %+v, fires %q and %q", due, b.schedule("s"), b.outcomes("s"), b.outcomes("other"))
+	if due, _ := b.dueSchedules(b.now); len(due) != 0 || b.schedule("s") != nil || len(b.describeFires("s")) != 0 || len(b.describeFires("other")) != 1 {
+		b.Errorf("after the deletion: due %q, %+v, fires %q and %q", due, b.schedule("s"), b.describeFires("s"), b.describeFires("other"))
 	}
 	if b.get("s@1")[0] == nil {
 		b.Error("the run was deleted too")

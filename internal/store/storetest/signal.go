@@ -29,27 +29,27 @@ var signals = []test{
 	{"every name and key is kept bytewise", signalNames},
 	{"a large batch in any order", signalMany},
 	{"a bad value fails all or nothing", signalBadValue},
-	{"many senders: none lost, none twice", func(b *bed) { pairSenders(b, b.s) }},
-	{"against a park", func(b *bed) { raceWake(b, b.s) }},
+	{"many senders: none lost, none twice", func(b *fixture) { pairSenders(b, b.store) }},
+	{"against a park", func(b *fixture) { raceWake(b, b.store) }},
 }
 
 // message returns a signal whose payload contains its name and ID. It was created the given number
 // of seconds after the beginning of the case.
-func (b *bed) message(run uuid.UUID, name string, second int) store.SignalWrite {
+func (b *fixture) message(run uuid.UUID, name string, second int) store.SignalWrite {
 	id := uuid.Must(uuid.NewV7())
 	return store.SignalWrite{
-		Run: run, ID: id, Name: name, Payload: []byte(fmt.Sprintf(`"%s %s"`, name, id)), CreatedAt: b.in(time.Duration(second) * time.Second),
+		Run: run, ID: id, Name: name, Payload: []byte(fmt.Sprintf(`"%s %s"`, name, id)), CreatedAt: b.afterStart(time.Duration(second) * time.Second),
 	}
 }
 
-func (b *bed) commitSignal(w store.SignalWrite) *store.SignalWrite {
+func (b *fixture) commitSignal(w store.SignalWrite) *store.SignalWrite {
 	b.Helper()
 	b.commit(&store.Batch{Signals: []*store.SignalWrite{&w}})
 	return &w
 }
 
-// sent commits a signal, which must be new.
-func (b *bed) sent(run uuid.UUID, name string, second int) store.SignalWrite {
+// commitNewSignal commits a signal, which must be new.
+func (b *fixture) commitNewSignal(run uuid.UUID, name string, second int) store.SignalWrite {
 	b.Helper()
 	w := b.message(run, name, second)
 	wantOutcome(b, "signal "+name, b.commitSignal(w).Outcome, store.Written)
@@ -57,7 +57,7 @@ func (b *bed) sent(run uuid.UUID, name string, second int) store.SignalWrite {
 }
 
 // wantExisting compares the existing signal that an adopted write returned.
-func wantExisting(b *bed, what string, got *store.SignalWrite, want store.SignalWrite) {
+func wantExisting(b *fixture, what string, got *store.SignalWrite, want store.SignalWrite) {
 	b.Helper()
 	if got == nil {
 		b.Errorf("%s: no signal is attached", what)
@@ -68,17 +68,17 @@ func wantExisting(b *bed, what string, got *store.SignalWrite, want store.Signal
 	wantFields(b, what+": the signal attached", same, want)
 }
 
-func signalKept(b *bed) {
-	r := b.started("")
-	w := b.sent(r.UUID, "paid", 0)
+func signalKept(b *fixture) {
+	r := b.commitRunningRun("")
+	w := b.commitNewSignal(r.UUID, "paid", 0)
 	wantSteps(b, "the history, which no signal changes", b.history(r.UUID))
 	got := b.row(r.UUID)
 	wantRun(b, "the run, which goes on", got, r)
-	b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
+	b.wantSignalReceived("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
 }
 
-func signalOrder(b *bed) {
-	r := b.started("")
+func signalOrder(b *fixture) {
+	r := b.commitRunningRun("")
 	var want []store.SignalWrite
 	for i := range 30 {
 		w := b.message(r.UUID, "paid", i/3) // the IDs order the three signals of one time
@@ -89,7 +89,7 @@ func signalOrder(b *bed) {
 	}
 	for _, i := range rand.Perm(len(want)) {
 		b.commitSignal(want[i])
-		b.sent(r.UUID, "other", i)
+		b.commitNewSignal(r.UUID, "other", i)
 	}
 	slices.SortFunc(want, func(l, r store.SignalWrite) int {
 		if c := l.CreatedAt.Compare(r.CreatedAt); c != 0 {
@@ -99,13 +99,13 @@ func signalOrder(b *bed) {
 	})
 	for i, w := range want {
 		name := fmt.Sprint("wait-", i)
-		b.wantTaken(name, b.commitReceive(b.receive(r, name, "paid")), w.Payload)
+		b.wantSignalReceived(name, b.commitReceive(b.receive(r, name, "paid")), w.Payload)
 	}
 	b.wantWaiting("one more", b.commitReceive(b.receive(r, "one more", "paid")))
 }
 
-func signalKey(b *bed) {
-	r, stranger := b.started(""), b.started("")
+func signalKey(b *fixture) {
+	r, stranger := b.commitRunningRun(""), b.commitRunningRun("")
 	first := b.message(r.UUID, "paid", 0)
 	first.Key = "payment-1"
 	wantOutcome(b, "the first", b.commitSignal(first).Outcome, store.Written)
@@ -115,7 +115,7 @@ func signalKey(b *bed) {
 			"the same again":                  func(w *store.SignalWrite) { w.Payload = first.Payload },
 			"another payload":                 func(w *store.SignalWrite) { w.Payload = []byte(`"other"`) },
 			"another name":                    func(w *store.SignalWrite) { w.Name = "refunded" },
-			"a time before it":                func(w *store.SignalWrite) { w.CreatedAt = b.in(-time.Hour) },
+			"a time before it":                func(w *store.SignalWrite) { w.CreatedAt = b.afterStart(-time.Hour) },
 			"no payload, and everything else": func(w *store.SignalWrite) { w.Payload, w.Name = nil, "void" },
 		} {
 			second := b.message(r.UUID, "paid", 1)
@@ -127,14 +127,14 @@ func signalKey(b *bed) {
 		}
 	}
 	again("while it waits")
-	b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), first.Payload)
+	b.wantSignalReceived("the receive", b.commitReceive(b.receive(r, "wait", "paid")), first.Payload)
 	again("when it was taken")
 	b.wantWaiting("a second receive", b.commitReceive(b.receive(r, "wait more", "paid")))
 	elsewhere := b.message(stranger.UUID, "paid", 0)
 	elsewhere.Key = first.Key
 	wantOutcome(b, "the key in another run", b.commitSignal(elsewhere).Outcome, store.Written)
 	for range 3 {
-		b.sent(r.UUID, "without", 0) // two signals without a key do not have the same key
+		b.commitNewSignal(r.UUID, "without", 0) // two signals without a key do not have the same key
 	}
 	one, two := b.message(r.UUID, "twice", 0), b.message(r.UUID, "twice", 1)
 	one.Key, two.Key = "both", "both"
@@ -150,8 +150,8 @@ func signalKey(b *bed) {
 	wantExisting(b, "the other of two in a batch", loser.Existing, want)
 }
 
-func signalReplay(b *bed) {
-	r := b.started("")
+func signalReplay(b *fixture) {
+	r := b.commitRunningRun("")
 	plain, keyed := b.message(r.UUID, "paid", 0), b.message(r.UUID, "paid", 1)
 	keyed.Key = "payment-1"
 	batch := &store.Batch{Signals: []*store.SignalWrite{&plain, &keyed}}
@@ -162,7 +162,7 @@ func signalReplay(b *bed) {
 		}
 		b.commit(batch)
 		for _, w := range batch.Signals {
-			wantOutcome(b, "key "+short(w.Key)+", "+when, w.Outcome, store.Written)
+			wantOutcome(b, "key "+quoteName(w.Key)+", "+when, w.Outcome, store.Written)
 			if w.Existing != nil {
 				b.Errorf("key %q, %s: a signal is attached to a written one", w.Key, when)
 			}
@@ -170,19 +170,19 @@ func signalReplay(b *bed) {
 	}
 	again("first")
 	again("replayed")
-	b.wantTaken("the first receive", b.commitReceive(b.receive(r, "one", "paid")), plain.Payload)
+	b.wantSignalReceived("the first receive", b.commitReceive(b.receive(r, "one", "paid")), plain.Payload)
 	again("replayed when one was taken")
-	b.wantTaken("the second receive", b.commitReceive(b.receive(r, "two", "paid")), keyed.Payload)
+	b.wantSignalReceived("the second receive", b.commitReceive(b.receive(r, "two", "paid")), keyed.Payload)
 	again("replayed when both were")
 	b.wantWaiting("a third receive", b.commitReceive(b.receive(r, "three", "paid")))
-	b.commitRun(b.finish(r.UUID, epochAt(1)))
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 	again("replayed after the run's end")
 }
 
-func signalEnded(b *bed) {
+func signalEnded(b *fixture) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		r := b.started("")
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		r := b.commitRunningRun("")
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		before := b.row(r.UUID)
 		for _, key := range []string{"", "payment-1"} {
 			w := b.message(r.UUID, "paid", 0)
@@ -193,82 +193,82 @@ func signalEnded(b *bed) {
 		}
 		wantRun(b, "the run, "+status.String(), b.row(r.UUID), before)
 	}
-	r := b.started("")
-	last, end := b.message(r.UUID, "paid", 0), b.finish(r.UUID, epochAt(1))
+	r := b.commitRunningRun("")
+	last, end := b.message(r.UUID, "paid", 0), b.newCompletion(r.UUID, epochAt(1))
 	b.commit(&store.Batch{Signals: []*store.SignalWrite{&last}, OwnershipEnds: []*store.OwnershipEnd{&end}})
 	wantOutcome(b, "a signal with the end", last.Outcome, store.Written)
 	wantOutcome(b, "the end with a signal", end.Outcome, store.Written)
 }
 
-func signalMissing(b *bed) {
+func signalMissing(b *fixture) {
 	id, _ := store.NewRootIdentity("")
 	w := b.commitSignal(b.message(id, "paid", 0))
 	wantOutcome(b, "a signal to no run", w.Outcome, store.Fenced)
 	wantState(b, "a signal to no run", w.RunState, store.RunState{})
 }
 
-func signalWakes(b *bed) {
-	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
-		r := b.started("")
+func signalWakes(b *fixture) {
+	for _, wakeAt := range []time.Time{{}, b.afterStart(5 * time.Hour)} {
+		r := b.commitRunningRun("")
 		b.commitReceive(b.receive(r, "wait", "paid"))
-		b.commitRun(b.park(r, wakeAt))
-		if got := b.claim(b.query(b.in(2 * time.Hour))); len(got.Runs) != 0 {
-			b.Fatalf("claimed before the signal: %v", ids(got.Runs))
+		b.commitOwnershipEnd(b.park(r, wakeAt))
+		if got := b.claim(b.query(b.afterStart(2 * time.Hour))); len(got.Runs) != 0 {
+			b.Fatalf("claimed before the signal: %v", describeClaims(got.Runs))
 		}
-		w := b.sent(r.UUID, "paid", 0)
-		b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+		w := b.commitNewSignal(r.UUID, "paid", 0)
+		b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 		r.Epoch = epochAt(2)
-		b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
-		b.commitRun(b.finish(r.UUID, epochAt(2)))
+		b.wantSignalReceived("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(2)))
 	}
-	child := b.begotten(b.started(""), "charge")
-	b.commitRun(b.park(child, time.Time{}))
-	b.sent(child.UUID, "paid", 0)
-	b.claimOne(b.query(b.in(time.Minute)), child.UUID)
+	child := b.commitRunningChild(b.commitRunningRun(""), "charge")
+	b.commitOwnershipEnd(b.park(child, time.Time{}))
+	b.commitNewSignal(child.UUID, "paid", 0)
+	b.claimOne(b.query(b.afterStart(time.Minute)), child.UUID)
 }
 
-func signalMarks(b *bed) {
-	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
-		r := b.started("")
-		b.sent(r.UUID, "paid", 0)
-		b.commitRun(b.park(r, wakeAt))
+func signalMarks(b *fixture) {
+	for _, wakeAt := range []time.Time{{}, b.afterStart(5 * time.Hour)} {
+		r := b.commitRunningRun("")
+		b.commitNewSignal(r.UUID, "paid", 0)
+		b.commitOwnershipEnd(b.park(r, wakeAt))
 		if got := b.row(r.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(b.park(r, wakeAt).Now) {
 			b.Errorf("parked after a signal: %s, wakes at %s, want waiting, at once", got.Status, show(got.WakeAt))
 		}
-		b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+		b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 		r.Epoch = epochAt(2)
-		b.commitRun(b.park(r, wakeAt))
+		b.commitOwnershipEnd(b.park(r, wakeAt))
 		if got := b.row(r.UUID); !got.WakeAt.Equal(wakeAt) {
 			b.Errorf("parked again: wakes at %s, want %s", show(got.WakeAt), show(wakeAt))
 		}
 	}
-	r := b.started("") // receives no signal, gets a signal, and parks, all in one batch
+	r := b.commitRunningRun("") // receives no signal, gets a signal, and parks, all in one batch
 	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
 	b.commit(&store.Batch{Receives: []*store.ReceiveWrite{rec}, Signals: []*store.SignalWrite{&w}, OwnershipEnds: []*store.OwnershipEnd{&park}})
 	b.wantWaiting("a receive before the signal of its batch", rec)
-	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+	b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 }
 
-func signalLeaves(b *bed) {
-	later := b.queued("later", b.in(50*time.Hour))
-	paused := b.started("paused")
-	b.commitRun(b.park(paused, time.Time{}))
-	b.ordered(store.VerbPause, paused.UUID)
+func signalLeaves(b *fixture) {
+	later := b.commitPendingRun("later", b.afterStart(50*time.Hour))
+	paused := b.commitRunningRun("paused")
+	b.commitOwnershipEnd(b.park(paused, time.Time{}))
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
 	for _, r := range []store.Run{later, paused} {
 		before := b.row(r.UUID)
-		b.sent(r.UUID, "paid", 0)
+		b.commitNewSignal(r.UUID, "paid", 0)
 		wantRun(b, "the run, "+r.Name, b.row(r.UUID), before)
 	}
-	b.ordered(store.VerbResume, paused.UUID)
-	b.claimOne(b.query(b.in(time.Minute)), paused.UUID)
+	b.controlExistingRuns(store.VerbResume, paused.UUID)
+	b.claimOne(b.query(b.afterStart(time.Minute)), paused.UUID)
 	paused.Epoch = epochAt(2)
 	if rec := b.commitReceive(b.receive(paused, "wait", "paid")); rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
 		b.Error("what was sent to a paused run is not received when it was resumed")
 	}
 }
 
-func signalPayloads(b *bed) {
-	r := b.started("")
+func signalPayloads(b *fixture) {
+	r := b.commitRunningRun("")
 	for name, payload := range oddPayloads() {
 		w := b.message(r.UUID, name, 0)
 		w.Payload, w.Key = payload, name
@@ -277,12 +277,12 @@ func signalPayloads(b *bed) {
 		second := w
 		second.ID = uuid.New()
 		wantExisting(b, name, b.commitSignal(second).Existing, w)
-		b.wantTaken(name, b.commitReceive(b.receive(r, "wait for "+name, name)), payload)
+		b.wantSignalReceived(name, b.commitReceive(b.receive(r, "wait for "+name, name)), payload)
 	}
 }
 
-func signalNames(b *bed) {
-	r := b.started("")
+func signalNames(b *fixture) {
+	r := b.commitRunningRun("")
 	batch := &store.Batch{}
 	for _, name := range oddNames() {
 		w := b.message(r.UUID, name, 0)
@@ -291,21 +291,21 @@ func signalNames(b *bed) {
 	}
 	b.commit(batch)
 	for _, w := range batch.Signals {
-		wantOutcome(b, "signal "+short(w.Name), w.Outcome, store.Written)
+		wantOutcome(b, "signal "+quoteName(w.Name), w.Outcome, store.Written)
 		if w.Key != "" {
 			second := b.message(r.UUID, "", 0)
 			second.Key = w.Key
-			wantOutcome(b, "the key "+short(w.Key)+" again", b.commitSignal(second).Outcome, store.Adopted)
+			wantOutcome(b, "the key "+quoteName(w.Key)+" again", b.commitSignal(second).Outcome, store.Adopted)
 		}
-		b.wantTaken("signal "+short(w.Name), b.commitReceive(b.receive(r, w.Name, w.Name)), w.Payload)
+		b.wantSignalReceived("signal "+quoteName(w.Name), b.commitReceive(b.receive(r, w.Name, w.Name)), w.Payload)
 	}
 }
 
-func signalMany(b *bed) {
+func signalMany(b *fixture) {
 	var runs []store.Run
 	batch := &store.Batch{}
 	for i := range 20 {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		runs = append(runs, r)
 		for j := range 15 {
 			w := b.message(r.UUID, "paid", j)
@@ -313,9 +313,9 @@ func signalMany(b *bed) {
 		}
 		switch i % 4 {
 		case 1:
-			b.commitRun(b.park(r, time.Time{}))
+			b.commitOwnershipEnd(b.park(r, time.Time{}))
 		case 2:
-			b.commitRun(b.finish(r.UUID, epochAt(1)))
+			b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 		}
 	}
 	rand.Shuffle(len(batch.Signals), func(i, j int) { batch.Signals[i], batch.Signals[j] = batch.Signals[j], batch.Signals[i] })
@@ -327,7 +327,7 @@ func signalMany(b *bed) {
 		}
 		wantOutcome(b, "a signal", w.Outcome, want)
 	}
-	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 5 {
+	if got := b.claim(b.query(b.afterStart(time.Minute))); len(got.Runs) != 5 {
 		b.Errorf("claimed %d runs, want the 5 that waited", len(got.Runs))
 	}
 	for j := range 15 {
@@ -339,8 +339,8 @@ func signalMany(b *bed) {
 	}
 }
 
-func signalBadValue(b *bed) {
-	r := b.started("")
+func signalBadValue(b *fixture) {
+	r := b.commitRunningRun("")
 	for _, bad := range []string{"a\x00b", "\xff"} {
 		for place, spoil := range map[string]func(*store.SignalWrite){
 			"a name": func(w *store.SignalWrite) { w.Name = bad },
@@ -348,7 +348,7 @@ func signalBadValue(b *bed) {
 		} {
 			good, spoiled := b.message(r.UUID, "good", 0), b.message(r.UUID, "spoiled", 0)
 			spoil(&spoiled)
-			err := b.s.Commit(b.ctx, &store.Batch{Signals: []*store.SignalWrite{&good, &spoiled}})
+			err := b.store.Commit(b.ctx, &store.Batch{Signals: []*store.SignalWrite{&good, &spoiled}})
 			if err != nil && !errors.Is(err, store.ErrBadData) {
 				b.Errorf("%q as %s: got %v, want ErrBadData or success", bad, place, err)
 			}

@@ -11,11 +11,11 @@ import (
 
 // pairSenders sends many signals through both handles while one receiver receives them. The signals
 // of each sender arrive in the order in which they were sent.
-func pairSenders(b *bed, s store.Store) {
+func pairSenders(b *fixture, s store.Store) {
 	const senders = 12
 	each := testsize.Of(15, 5)
-	r := b.started("")
-	handles := []*bed{b, b.through(s)}
+	r := b.commitRunningRun("")
+	handles := []*fixture{b, b.through(s)}
 	var sent atomic.Int32
 	var got []string
 	b.together(senders+1, func(i int) error {
@@ -64,10 +64,10 @@ func pairSenders(b *bed, s store.Store) {
 
 // raceWake sends a signal while a run receives, and then parks. Either the run has received the
 // signal, or it is claimable and then receives it.
-func raceWake(b *bed, s store.Store) {
+func raceWake(b *fixture, s store.Store) {
 	other := b.through(s)
 	for range testsize.Of(60, 20) {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 1 {
@@ -80,10 +80,10 @@ func raceWake(b *bed, s store.Store) {
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		if r.Epoch = epochAt(1); rec.Recorded.Status != store.StepCompleted {
-			b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+			b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 			r.Epoch = epochAt(2)
-			b.wantTaken("when woken", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
+			b.wantSignalReceived("when woken", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
 		}
-		b.commitRun(b.finish(r.UUID, r.Epoch))
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, r.Epoch))
 	}
 }

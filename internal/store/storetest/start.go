@@ -22,30 +22,30 @@ var starts = []test{
 	{"nanoseconds do not matter", startNanoseconds},
 }
 
-func startOwned(b *bed) {
-	r := b.running("order-42")
-	r.Version, r.Trace, r.Deadline = "v1.2", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", b.in(24*time.Hour)
+func startOwned(b *fixture) {
+	r := b.newRunningRun("order-42")
+	r.Version, r.Trace, r.Deadline = "v1.2", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", b.afterStart(24*time.Hour)
 	wantOutcome(b, "start", b.commitStart(r).Outcome, store.Written)
 	wantRun(b, "the run started", b.row(r.UUID), r)
-	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
-		b.Errorf("a run whose lease holds was claimed: %v", ids(got.Runs))
+	if got := b.claim(b.query(b.afterStart(time.Minute))); len(got.Runs) != 0 {
+		b.Errorf("a run whose lease holds was claimed: %v", describeClaims(got.Runs))
 	}
 }
 
-func startPending(b *bed) {
-	r := b.queued("order-42", b.in(time.Minute))
+func startPending(b *fixture) {
+	r := b.commitPendingRun("order-42", b.afterStart(time.Minute))
 	wantRun(b, "the run started", b.row(r.UUID), r)
-	got := b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+	got := b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 	if got.Run.Epoch != epochAt(1) {
 		b.Errorf("epoch after the first claim: got %s, want 1", got.Run.Epoch)
 	}
 }
 
-func startAdopts(b *bed) {
-	first := b.started("order-42")
-	finish := b.finish(first.UUID, epochAt(1))
+func startAdopts(b *fixture) {
+	first := b.commitRunningRun("order-42")
+	finish := b.newCompletion(first.UUID, epochAt(1))
 	for _, state := range []string{"running", "completed"} {
-		second := b.running("order-42")
+		second := b.newRunningRun("order-42")
 		second.Input, second.Workflow = []byte(`"other"`), "other"
 		w := b.commitStart(second)
 		wantOutcome(b, "second start of a "+state+" run", w.Outcome, store.Adopted)
@@ -56,14 +56,14 @@ func startAdopts(b *bed) {
 		if rows := b.get(second.UUID.String()); rows[0] != nil {
 			b.Errorf("the run that was not created is there: %s", rows[0].UUID)
 		}
-		b.commitRun(finish)
+		b.commitOwnershipEnd(finish)
 		first.Status, first.Owner, first.WakeAt, first.Output, first.EndedAt = store.Completed, uuid.NullUUID{}, time.Time{}, finish.Output, finish.EndedAt
 		wantRun(b, "the first run, completed", b.row(first.UUID), first)
 	}
 }
 
-func startTwice(b *bed) {
-	one, two, other := &store.StartWrite{Run: b.running("twice")}, &store.StartWrite{Run: b.running("twice")}, &store.StartWrite{Run: b.running("once")}
+func startTwice(b *fixture) {
+	one, two, other := &store.StartWrite{Run: b.newRunningRun("twice")}, &store.StartWrite{Run: b.newRunningRun("twice")}, &store.StartWrite{Run: b.newRunningRun("once")}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{one, other, two}})
 	wantOutcome(b, "a stranger in the batch", other.Outcome, store.Written)
 	if one.Outcome != store.Written {
@@ -77,8 +77,8 @@ func startTwice(b *bed) {
 	wantRun(b, "the row attached", *two.Existing, one.Run)
 }
 
-func startReplay(b *bed) {
-	owned, pending := &store.StartWrite{Run: b.running("owned")}, &store.StartWrite{Run: b.pending("pending", b.now)}
+func startReplay(b *fixture) {
+	owned, pending := &store.StartWrite{Run: b.newRunningRun("owned")}, &store.StartWrite{Run: b.newPendingRun("pending", b.now)}
 	batch := &store.Batch{Starts: []*store.StartWrite{owned, pending}}
 	for _, when := range []string{"first", "replayed", "replayed after a claim"} {
 		owned.Outcome, owned.Existing, pending.Outcome = 0, &store.Run{}, store.Fenced // results of an earlier try
@@ -97,11 +97,11 @@ func startReplay(b *bed) {
 	}
 }
 
-func startParents(b *bed) {
-	father, mother := b.started("father"), b.started("mother")
-	root := b.started("charge")
+func startParents(b *fixture) {
+	father, mother := b.commitRunningRun("father"), b.commitRunningRun("mother")
+	root := b.commitRunningRun("charge")
 	child := func(parent store.Run) store.Run {
-		r := b.pending("charge", b.now)
+		r := b.newPendingRun("charge", b.now)
 		r.UUID, r.Parent = store.NewUUID(store.ShardOf(parent.UUID)), owner(parent.UUID)
 		return r
 	}
@@ -121,23 +121,23 @@ func startParents(b *bed) {
 	}
 }
 
-func startShards(b *bed) {
-	here := b.started("order-42")
-	there := b.running("order-42")
+func startShards(b *fixture) {
+	here := b.commitRunningRun("order-42")
+	there := b.newRunningRun("order-42")
 	there.UUID = store.NewUUID((store.ShardOf(here.UUID) + 1) % store.Shards)
 	wantOutcome(b, "the same name in another shard", b.commitStart(there).Outcome, store.Written)
 	wantRun(b, "the run in its shard", b.row(here.UUID), here)
 	wantRun(b, "the run in the other shard", b.row(there.UUID), there)
 }
 
-func startMany(b *bed) {
+func startMany(b *fixture) {
 	batch := &store.Batch{}
 	for i := range 500 {
-		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.running(fmt.Sprint("order-", i))})
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.newRunningRun(fmt.Sprint("order-", i))})
 	}
 	rand.Shuffle(len(batch.Starts), func(i, j int) { batch.Starts[i], batch.Starts[j] = batch.Starts[j], batch.Starts[i] })
 	had := batch.Starts[250].Run.Name
-	first := b.started(had)
+	first := b.commitRunningRun(had)
 	b.commit(batch)
 	for _, w := range batch.Starts {
 		if w.Run.Name != had {
@@ -154,12 +154,12 @@ func startMany(b *bed) {
 
 // startNanoseconds checks that a repeated write is recognized although the store rounds its times
 // to microseconds.
-func startNanoseconds(b *bed) {
-	r := b.running("order-42")
+func startNanoseconds(b *fixture) {
+	r := b.newRunningRun("order-42")
 	r.CreatedAt = b.now.Add(1499 * time.Nanosecond)
 	s := b.completed(r.UUID, epochAt(1), "charge")
 	s.StartedAt, s.EndedAt = b.now.Add(501*time.Nanosecond), b.now.Add(999*time.Nanosecond)
-	f := b.finish(r.UUID, epochAt(1))
+	f := b.newCompletion(r.UUID, epochAt(1))
 	f.EndedAt = b.now.Add(2501 * time.Nanosecond)
 	start, step, run := &store.StartWrite{Run: r}, &store.StepWrite{Step: s}, &f
 	for _, when := range []string{"first", "replayed"} {

@@ -23,20 +23,20 @@ var steps = []test{
 	{"a large batch in any order", stepMany},
 }
 
-func stepWhole(b *bed) {
-	r := b.started("")
+func stepWhole(b *fixture) {
+	r := b.commitRunningRun("")
 	var want []store.Step
 	for i, kind := range []store.Kind{store.KindStep, store.KindTx} {
 		for j, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
-			s := store.Step{Run: r.UUID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: epochAt(1), StartedAt: b.in(time.Duration(j))}
-			s.StartedAt = b.in(time.Duration(j) * time.Microsecond)
+			s := store.Step{Run: r.UUID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: epochAt(1), StartedAt: b.afterStart(time.Duration(j))}
+			s.StartedAt = b.afterStart(time.Duration(j) * time.Microsecond)
 			switch status {
 			case store.StepBackoff:
-				s.Error, s.EndedAt, s.NextAt = []byte(`{"text":"no"}`), b.in(time.Second), b.in(time.Hour)
+				s.Error, s.EndedAt, s.NextAt = []byte(`{"text":"no"}`), b.afterStart(time.Second), b.afterStart(time.Hour)
 			case store.StepCompleted:
-				s.Output, s.EndedAt = []byte(`{"n":1}`), b.in(time.Second)
+				s.Output, s.EndedAt = []byte(`{"n":1}`), b.afterStart(time.Second)
 			case store.StepFailed:
-				s.Error, s.EndedAt = []byte(`{"text":"never"}`), b.in(time.Second)
+				s.Error, s.EndedAt = []byte(`{"text":"never"}`), b.afterStart(time.Second)
 			}
 			wantOutcome(b, "step "+s.Name, b.commitStep(s, false).Outcome, store.Written)
 			want = append(want, s)
@@ -46,9 +46,9 @@ func stepWhole(b *bed) {
 	wantRun(b, "the run, which no step changes", b.row(r.UUID), r)
 }
 
-func stepReplay(b *bed) {
-	r := b.started("")
-	marker, done := b.began(r.UUID, epochAt(1), 1, "marker"), b.completed(r.UUID, epochAt(1), "done")
+func stepReplay(b *fixture) {
+	r := b.commitRunningRun("")
+	marker, done := b.startedMarker(r.UUID, epochAt(1), 1, "marker"), b.completed(r.UUID, epochAt(1), "done")
 	failed := b.completed(r.UUID, epochAt(1), "failed")
 	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
 	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
@@ -65,13 +65,13 @@ func stepReplay(b *bed) {
 		}
 		wantSteps(b, when, b.history(r.UUID), done, failed, marker)
 		if when == "replayed" {
-			wantOutcome(b, "finish", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Written)
+			wantOutcome(b, "finish", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Written)
 		}
 	}
 }
 
-func stepAdopts(b *bed) {
-	r := b.started("")
+func stepAdopts(b *fixture) {
+	r := b.commitRunningRun("")
 	first := b.completed(r.UUID, epochAt(1), "charge")
 	b.commitStep(first, false)
 	for _, exists := range []bool{false, true} {
@@ -87,8 +87,8 @@ func stepAdopts(b *bed) {
 
 // stepExactly checks that only one of two values for the same attempt becomes the checkpoint,
 // because a writer with the outcome Written continues with its own value.
-func stepExactly(b *bed) {
-	r := b.started("")
+func stepExactly(b *fixture) {
+	r := b.commitRunningRun("")
 	first := b.completed(r.UUID, epochAt(1), "charge")
 	b.commitStep(first, false)
 	for name, change := range map[string]func(*store.Step){
@@ -106,16 +106,16 @@ func stepExactly(b *bed) {
 	wantSteps(b, "history", b.history(r.UUID), first)
 }
 
-func stepTerminal(b *bed) {
+func stepTerminal(b *fixture) {
 	for _, status := range []store.StepStatus{store.StepCompleted, store.StepFailed} {
-		r := b.queued("", b.now)
+		r := b.commitPendingRun("", b.now)
 		b.claimOne(b.query(b.now), r.UUID)
 		first := b.completed(r.UUID, epochAt(1), "charge")
 		first.Status = status
 		b.commitStep(first, false)
-		b.claimOne(b.query(b.in(2*time.Hour)), r.UUID) // its lease has expired
+		b.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID) // its lease has expired
 		for _, second := range []store.Step{
-			b.began(r.UUID, epochAt(2), 2, "charge"), b.backoff(r.UUID, epochAt(2), 2, "charge"), b.completed(r.UUID, epochAt(2), "charge"),
+			b.startedMarker(r.UUID, epochAt(2), 2, "charge"), b.backoff(r.UUID, epochAt(2), 2, "charge"), b.completed(r.UUID, epochAt(2), "charge"),
 		} {
 			what := fmt.Sprintf("%s over %s", second.Status, status)
 			w := b.commitStep(second, true)
@@ -123,16 +123,16 @@ func stepTerminal(b *bed) {
 			wantRecorded(b, what, w.Recorded, first)
 		}
 		wantSteps(b, "history", b.history(r.UUID), first)
-		b.commitRun(b.finish(r.UUID, epochAt(2))) // so that the next round claims its own run
+		b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(2))) // so that the next round claims its own run
 	}
 }
 
-func stepOldEpoch(b *bed) {
-	r := b.queued("", b.now)
+func stepOldEpoch(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	b.claimOne(b.query(b.now), r.UUID)
-	marker := b.began(r.UUID, epochAt(1), 1, "marked")
+	marker := b.startedMarker(r.UUID, epochAt(1), 1, "marked")
 	b.commitStep(marker, false)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	b.claimOne(b.query(b.afterStart(2*time.Hour)), r.UUID)
 	recorded := b.completed(r.UUID, epochAt(2), "recorded")
 	b.commitStep(recorded, false)
 	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}
@@ -144,29 +144,29 @@ func stepOldEpoch(b *bed) {
 			wantOutcome(b, what, w.Outcome, store.Fenced)
 			wantState(b, what, w.RunState, want)
 		}
-		for _, s := range []store.Step{b.began(r.UUID, epoch, 1, "begun"), b.backoff(r.UUID, epoch, 1, "tried")} {
+		for _, s := range []store.Step{b.startedMarker(r.UUID, epoch, 1, "begun"), b.backoff(r.UUID, epoch, 1, "tried")} {
 			wantOutcome(b, fmt.Sprintf("%s step at epoch %s of a run at 2", s.Name, epoch), b.commitStep(s, false).Outcome, store.Fenced)
 		}
 	}
 	wantSteps(b, "history", b.history(r.UUID), marker, recorded)
 }
 
-func stepNotRunning(b *bed) {
+func stepNotRunning(b *fixture) {
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
-		r := b.started("")
-		marker := b.began(r.UUID, epochAt(1), 1, "begun")
+		r := b.commitRunningRun("")
+		marker := b.startedMarker(r.UUID, epochAt(1), 1, "begun")
 		b.commitStep(marker, false)
-		wantOutcome(b, status.String(), b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
+		wantOutcome(b, status.String(), b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
 		for _, name := range []string{"new", "begun"} {
 			w := b.commitStep(b.completed(r.UUID, epochAt(1), name), name == "begun")
 			wantOutcome(b, "a "+name+" step of a run that is "+status.String(), w.Outcome, store.Fenced)
-			wantState(b, status.String(), w.RunState, leftState(status))
+			wantState(b, status.String(), w.RunState, releasedRunState(status))
 		}
 		wantSteps(b, status.String(), b.history(r.UUID), marker)
 	}
 }
 
-func stepMissing(b *bed) {
+func stepMissing(b *fixture) {
 	id, _ := store.NewRootIdentity("")
 	for _, exists := range []bool{false, true} {
 		w := b.commitStep(b.completed(id, epochAt(1), "charge"), exists)
@@ -176,11 +176,11 @@ func stepMissing(b *bed) {
 	wantSteps(b, "no run", b.history(id))
 }
 
-func stepMany(b *bed) {
+func stepMany(b *fixture) {
 	batch := &store.Batch{}
 	want := make(map[string][]store.Step)
 	for range 10 {
-		r := b.started("")
+		r := b.commitRunningRun("")
 		for i := range 60 {
 			s := b.completed(r.UUID, epochAt(1), fmt.Sprint("step-", i))
 			s.Output = []byte(fmt.Sprintf(`"%s of %s"`, s.Name, r.UUID))
@@ -205,8 +205,8 @@ func stepMany(b *bed) {
 	}
 }
 
-func stepTwoRuns(b *bed) {
-	one, two := b.started("one"), b.started("two")
+func stepTwoRuns(b *fixture) {
+	one, two := b.commitRunningRun("one"), b.commitRunningRun("two")
 	first, second := b.completed(one.UUID, epochAt(1), "charge"), b.completed(two.UUID, epochAt(1), "charge")
 	second.Output = []byte(`"two's"`)
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: first}, {Step: second}}})

@@ -26,7 +26,7 @@ const patience = 2 * time.Minute
 // A test is one case. Its name is the promise that it tests.
 type test struct {
 	name string
-	run  func(b *bed)
+	run  func(b *fixture)
 }
 
 // Run tests every promise that needs one handle only. open returns a store on a fresh, empty
@@ -103,59 +103,59 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// bed holds one case on one database. Its times are measured on the database's clock.
-type bed struct {
+// fixture holds one case on one database. Its times are measured on the database's clock.
+type fixture struct {
 	*testing.T
 	ctx    context.Context
-	s      store.Store
+	store  store.Store
 	now    time.Time // when the case began; whole microseconds
 	worker uuid.UUID // the owner of the runs that running returns
 }
 
-func newBed(t *testing.T, s store.Store) *bed {
+func newBed(t *testing.T, s store.Store) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	b := &bed{T: t, ctx: ctx, s: s, worker: uuid.New()}
+	b := &fixture{T: t, ctx: ctx, store: s, worker: uuid.New()}
 	b.now = b.clock()
 	return b
 }
 
-func (b *bed) clock() time.Time {
+func (b *fixture) clock() time.Time {
 	b.Helper()
-	now, err := b.s.Now(b.ctx)
+	now, err := b.store.Now(b.ctx)
 	if err != nil {
 		b.Fatalf("Now: %v", err)
 	}
 	return now.Round(time.Microsecond)
 }
 
-// in returns the time d after the beginning of the case.
-func (b *bed) in(d time.Duration) time.Time { return b.now.Add(d) }
+// afterStart returns the time d after the beginning of the case.
+func (b *fixture) afterStart(d time.Duration) time.Time { return b.now.Add(d) }
 
 // commit commits a batch, which must succeed.
-func (b *bed) commit(batch *store.Batch) {
+func (b *fixture) commit(batch *store.Batch) {
 	b.Helper()
-	if err := b.s.Commit(b.ctx, batch); err != nil {
+	if err := b.store.Commit(b.ctx, batch); err != nil {
 		b.Fatalf("Commit: %v", err)
 	}
 }
 
-func (b *bed) commitStart(r store.Run) *store.StartWrite {
+func (b *fixture) commitStart(r store.Run) *store.StartWrite {
 	b.Helper()
 	w := &store.StartWrite{Run: r}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	return w
 }
 
-func (b *bed) commitStep(s store.Step, exists bool) *store.StepWrite {
+func (b *fixture) commitStep(s store.Step, exists bool) *store.StepWrite {
 	b.Helper()
 	w := &store.StepWrite{Step: s, RowExists: exists}
 	b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
 	return w
 }
 
-func (b *bed) commitRun(w store.OwnershipEnd) *store.OwnershipEnd {
+func (b *fixture) commitOwnershipEnd(w store.OwnershipEnd) *store.OwnershipEnd {
 	b.Helper()
 	if w.Now.IsZero() {
 		w.Now = b.now
@@ -170,49 +170,49 @@ const nonce = 0xfade_cafe
 // epochAt returns the epoch with the given count and the usual nonce.
 func epochAt(count int32) store.Epoch { return store.Epoch{Count: count, Nonce: nonce} }
 
-// running returns a run that this case's worker owns from its start. The run is not committed.
-func (b *bed) running(name string) store.Run {
+// newRunningRun returns a run that this case's worker owns from its start. The run is not committed.
+func (b *fixture) newRunningRun(name string) store.Run {
 	id, name := store.NewRootIdentity(name)
 	return store.Run{
 		UUID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: epochAt(1),
 		Owner: owner(b.worker), Input: []byte("{}"),
-		CreatedAt: b.now, StartedAt: b.now, WakeAt: b.in(time.Hour),
+		CreatedAt: b.now, StartedAt: b.now, WakeAt: b.afterStart(time.Hour),
 	}
 }
 
-// pending returns a run that any worker may claim from wakeAt on. The run is not committed.
-func (b *bed) pending(name string, wakeAt time.Time) store.Run {
-	r := b.running(name)
+// newPendingRun returns a run that any worker may claim from wakeAt on. The run is not committed.
+func (b *fixture) newPendingRun(name string, wakeAt time.Time) store.Run {
+	r := b.newRunningRun(name)
 	r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, wakeAt
 	return r
 }
 
-// started commits and returns a running run.
-func (b *bed) started(name string) store.Run {
+// commitRunningRun commits and returns a running run.
+func (b *fixture) commitRunningRun(name string) store.Run {
 	b.Helper()
-	r := b.running(name)
-	wantOutcome(b, "start of "+short(r.Name), b.commitStart(r).Outcome, store.Written)
+	r := b.newRunningRun(name)
+	wantOutcome(b, "start of "+quoteName(r.Name), b.commitStart(r).Outcome, store.Written)
 	return r
 }
 
-// queued commits and returns a pending run.
-func (b *bed) queued(name string, wakeAt time.Time) store.Run {
+// commitPendingRun commits and returns a pending run.
+func (b *fixture) commitPendingRun(name string, wakeAt time.Time) store.Run {
 	b.Helper()
-	r := b.pending(name, wakeAt)
-	wantOutcome(b, "start of "+short(r.Name), b.commitStart(r).Outcome, store.Written)
+	r := b.newPendingRun(name, wakeAt)
+	wantOutcome(b, "start of "+quoteName(r.Name), b.commitStart(r).Outcome, store.Written)
 	return r
 }
 
 // completed returns the checkpoint of a step that succeeded at its first attempt.
-func (b *bed) completed(run uuid.UUID, epoch store.Epoch, name string) store.Step {
+func (b *fixture) completed(run uuid.UUID, epoch store.Epoch, name string) store.Step {
 	return store.Step{
 		Run: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch,
-		Output: []byte(`"done"`), StartedAt: b.now, EndedAt: b.in(time.Second),
+		Output: []byte(`"done"`), StartedAt: b.now, EndedAt: b.afterStart(time.Second),
 	}
 }
 
-// began returns the started marker of a step.
-func (b *bed) began(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
+// startedMarker returns the started marker of a step.
+func (b *fixture) startedMarker(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
 	return store.Step{
 		Run: run, Name: name, Kind: store.KindStep, Status: store.StepStarted, Attempt: attempt, Epoch: epoch, StartedAt: b.now,
 	}
@@ -220,30 +220,30 @@ func (b *bed) began(run uuid.UUID, epoch store.Epoch, attempt int32, name string
 
 // backoff returns the checkpoint of a step whose attempt failed, and whose next attempt is due a
 // minute after the beginning of the case.
-func (b *bed) backoff(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
-	s := b.began(run, epoch, attempt, name)
-	s.Status, s.Error, s.EndedAt, s.NextAt = store.StepBackoff, []byte(`"try"`), b.in(time.Second), b.in(time.Minute)
+func (b *fixture) backoff(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
+	s := b.startedMarker(run, epoch, attempt, name)
+	s.Status, s.Error, s.EndedAt, s.NextAt = store.StepBackoff, []byte(`"try"`), b.afterStart(time.Second), b.afterStart(time.Minute)
 	return s
 }
 
-// finish returns the write that completes a run.
-func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.OwnershipEnd {
+// newCompletion returns the write that completes a run.
+func (b *fixture) newCompletion(run uuid.UUID, epoch store.Epoch) store.OwnershipEnd {
 	return store.OwnershipEnd{
-		UUID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
+		UUID: run, Now: b.afterStart(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.afterStart(2 * time.Second),
 	}
 }
 
 // query returns a claim by a new worker at the given time, with leases of an hour.
-func (b *bed) query(at time.Time) store.ClaimQuery {
+func (b *fixture) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
 		Worker: uuid.New(), Nonce: nonce, Filter: store.NewClaimFilter([]string{"flow"}, nil), Limit: 100, MaxSuspects: 1,
 		Now: at, LeaseUntil: at.Add(time.Hour),
 	}
 }
 
-func (b *bed) claim(q store.ClaimQuery) store.ClaimResult {
+func (b *fixture) claim(q store.ClaimQuery) store.ClaimResult {
 	b.Helper()
-	result, err := b.s.Claim(b.ctx, q)
+	result, err := b.store.Claim(b.ctx, q)
 	if err != nil {
 		b.Fatalf("Claim: %v", err)
 	}
@@ -251,17 +251,17 @@ func (b *bed) claim(q store.ClaimQuery) store.ClaimResult {
 }
 
 // claimOne claims runs, which must be exactly the given run.
-func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.ClaimedRun {
+func (b *fixture) claimOne(q store.ClaimQuery, run uuid.UUID) store.ClaimedRun {
 	b.Helper()
 	result := b.claim(q)
 	if len(result.Runs) != 1 || result.Runs[0].Run.UUID != run {
-		b.Fatalf("Claim at %v: got %v, want the run %s alone", q.Now.Sub(b.now), ids(result.Runs), run)
+		b.Fatalf("Claim at %v: got %v, want the run %s alone", q.Now.Sub(b.now), describeClaims(result.Runs), run)
 	}
 	return result.Runs[0]
 }
 
 // row reads a run, which must exist.
-func (b *bed) row(run uuid.UUID) store.Run {
+func (b *fixture) row(run uuid.UUID) store.Run {
 	b.Helper()
 	rows := b.get(run.String())
 	if rows[0] == nil {
@@ -270,13 +270,13 @@ func (b *bed) row(run uuid.UUID) store.Run {
 	return *rows[0]
 }
 
-func (b *bed) get(refs ...string) []*store.Run {
+func (b *fixture) get(refs ...string) []*store.Run {
 	b.Helper()
 	all := make([]store.RunRef, len(refs))
 	for i, text := range refs {
 		all[i] = store.RunRef{UUIDOrName: text}
 	}
-	rows, err := b.s.Get(b.ctx, all)
+	rows, err := b.store.Get(b.ctx, all)
 	if err != nil {
 		b.Fatalf("Get: %v", err)
 	}
@@ -286,27 +286,27 @@ func (b *bed) get(refs ...string) []*store.Run {
 	return rows
 }
 
-func (b *bed) history(run uuid.UUID) []store.Step {
+func (b *fixture) history(run uuid.UUID) []store.Step {
 	b.Helper()
-	history, err := b.s.History(b.ctx, run)
+	history, err := b.store.History(b.ctx, run)
 	if err != nil {
 		b.Fatalf("History: %v", err)
 	}
 	return history
 }
 
-func (b *bed) renew(h store.Heartbeat) store.RenewResult {
+func (b *fixture) renew(h store.Heartbeat) store.RenewResult {
 	b.Helper()
-	pulse, err := b.s.Renew(b.ctx, h)
+	pulse, err := b.store.Renew(b.ctx, h)
 	if err != nil {
 		b.Fatalf("Renew: %v", err)
 	}
 	return pulse
 }
 
-func (b *bed) workers() []store.Worker {
+func (b *fixture) workers() []store.Worker {
 	b.Helper()
-	workers, err := b.s.Workers(b.ctx)
+	workers, err := b.store.Workers(b.ctx)
 	if err != nil {
 		b.Fatalf("Workers: %v", err)
 	}

@@ -18,10 +18,10 @@ var suspects = []test{
 
 // suspects commits n runs that have lost SuspectAfter-1 leases. At the time of the returned query,
 // an hour after their last claim, they lose another lease.
-func (b *bed) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
+func (b *fixture) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 	b.Helper()
 	for range n {
-		all = append(all, b.queued("", b.now).UUID)
+		all = append(all, b.commitPendingRun("", b.now).UUID)
 	}
 	q = b.query(b.now)
 	for range store.SuspectAfter {
@@ -33,21 +33,21 @@ func (b *bed) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 	return all, q
 }
 
-func suspectPassed(b *bed) {
+func suspectPassed(b *fixture) {
 	b.suspects(3)
 	_, q := b.suspects(0)
-	q.Now, q.LeaseUntil, q.MaxSuspects = b.in(10*time.Hour), b.in(11*time.Hour), 0
-	clean := b.queued("clean", b.in(9*time.Hour)) // due later than all of them
+	q.Now, q.LeaseUntil, q.MaxSuspects = b.afterStart(10*time.Hour), b.afterStart(11*time.Hour), 0
+	clean := b.commitPendingRun("clean", b.afterStart(9*time.Hour)) // due later than all of them
 	q.Limit = 1
 	b.claimOne(q, clean.UUID)
 	if got := b.claim(q); len(got.Runs) != 0 {
-		b.Errorf("claimed %v, want no suspect", ids(got.Runs))
+		b.Errorf("claimed %v, want no suspect", describeClaims(got.Runs))
 	}
 }
 
-func suspectOne(b *bed) {
+func suspectOne(b *fixture) {
 	all, q := b.suspects(3)
-	clean := []uuid.UUID{b.queued("", q.Now).UUID, b.queued("", q.Now).UUID}
+	clean := []uuid.UUID{b.commitPendingRun("", q.Now).UUID, b.commitPendingRun("", q.Now).UUID}
 	var taken []uuid.UUID
 	for i, want := range []int{1, 1 + len(clean), 1} { // the limit of the first claim is one; for the last one only suspects are left
 		q.Limit = want
@@ -60,13 +60,13 @@ func suspectOne(b *bed) {
 			}
 		}
 		if suspects != 1 || len(got) != want {
-			b.Errorf("claim %d: took %v with %d suspects, want %d with 1", i, ids(got), suspects, want)
+			b.Errorf("claim %d: took %v with %d suspects, want %d with 1", i, describeClaims(got), suspects, want)
 		}
 	}
 	wantUUIDs(b, "taken", taken, append(clean, all...))
 }
 
-func suspectCleared(b *bed) {
+func suspectCleared(b *fixture) {
 	all, q := b.suspects(1)
 	run := b.claimOne(q, all[0]).Run
 	b.commitStep(b.completed(run.UUID, run.Epoch, "progress"), false)
@@ -83,9 +83,9 @@ func suspectCleared(b *bed) {
 	b.Errorf("%d crashes are counted after a checkpoint, want the count to start again", run.Crashes)
 }
 
-func suspectPaused(b *bed) {
+func suspectPaused(b *fixture) {
 	all, q := b.suspects(1)
-	clean := b.queued("clean", q.Now)
+	clean := b.commitPendingRun("clean", q.Now)
 	q.MaxCrashes, q.Limit = store.SuspectAfter, 1
 	got := make(map[uuid.UUID]store.Status)
 	for range 2 {
@@ -98,8 +98,8 @@ func suspectPaused(b *bed) {
 	}
 }
 
-func suspectExpired(b *bed) {
-	r := b.queued("", b.now)
+func suspectExpired(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	for crash := range int16(3) {
 		got := b.claimOne(q, r.UUID)
@@ -107,7 +107,7 @@ func suspectExpired(b *bed) {
 			b.Errorf("claim %d: %d crashes, want %d", crash, got.Run.Crashes, crash)
 		}
 		q.Now = q.Now.Add(time.Minute)
-		if n := b.expire(store.ClaimQuery{Worker: uuid.New(), Now: q.Now, LeaseUntil: q.LeaseUntil}, q.Worker); n != 1 {
+		if n := b.endLeases(store.ClaimQuery{Worker: uuid.New(), Now: q.Now, LeaseUntil: q.LeaseUntil}, q.Worker); n != 1 {
 			b.Fatalf("freed %d runs, want 1", n)
 		}
 	}

@@ -21,22 +21,22 @@ var tags = []test{
 }
 
 // tag sets tags of a run, which must exist.
-func (b *bed) tag(run uuid.UUID, tags ...store.Tag) {
+func (b *fixture) tag(run uuid.UUID, tags ...store.Tag) {
 	b.Helper()
-	if found, err := b.s.SetTags(b.ctx, run, tags, store.Epoch{}); err != nil || !found {
+	if found, err := b.store.SetTags(b.ctx, run, tags, store.Epoch{}); err != nil || !found {
 		b.Fatalf("Tag: %v, %v, want the run to be found", found, err)
 	}
 }
 
-func (b *bed) wantTags(what string, run uuid.UUID, want ...store.Tag) {
+func (b *fixture) wantTags(what string, run uuid.UUID, want ...store.Tag) {
 	b.Helper()
 	if got := b.outline(run, b.now).Tags; !slices.Equal(got, want) {
 		b.Errorf("%s: tags %q, want %q", what, got, want)
 	}
 }
 
-func tagSet(b *bed) {
-	r, other := b.started("r"), b.started("other")
+func tagSet(b *fixture) {
+	r, other := b.commitRunningRun("r"), b.commitRunningRun("other")
 	b.wantTags("new", r.UUID)
 	red, blue, cost := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "cost.centre", Value: "7"}
 	b.tag(r.UUID, red, cost)
@@ -55,22 +55,22 @@ func tagSet(b *bed) {
 	wantRun(b, "the run", b.row(r.UUID), r)
 }
 
-func tagStart(b *bed) {
+func tagStart(b *fixture) {
 	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, []store.Tag{{Key: "extra", Value: "2"}, {Key: "team", Value: "blue"}}
-	first := &store.StartWrite{Run: b.running("order-42"), Tags: red}
+	first := &store.StartWrite{Run: b.newRunningRun("order-42"), Tags: red}
 	for _, when := range []string{"first", "replayed"} {
 		b.commit(&store.Batch{Starts: []*store.StartWrite{first}})
 		wantOutcome(b, when, first.Outcome, store.Written)
 		b.wantTags(when, first.Run.UUID, red...)
 	}
-	second := &store.StartWrite{Run: b.running("order-42"), Tags: blue}
+	second := &store.StartWrite{Run: b.newRunningRun("order-42"), Tags: blue}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{second}})
 	wantOutcome(b, "a second start", second.Outcome, store.Adopted)
 	b.wantTags("a second start", first.Run.UUID, red...)
-	parent := b.started("parent")
+	parent := b.commitRunningRun("parent")
 	child := &store.StartWrite{Run: b.child(parent, "charge"), ParentEpoch: epochAt(1), Tags: blue}
-	none := &store.StartWrite{Run: b.running("none")}
-	many := &store.StartWrite{Run: b.running("many"), Tags: red}
+	none := &store.StartWrite{Run: b.newRunningRun("none")}
+	many := &store.StartWrite{Run: b.newRunningRun("many"), Tags: red}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{many, child, none}})
 	b.wantTags("a child", child.Run.UUID, blue...)
 	b.wantTags("one of many", many.Run.UUID, red...)
@@ -78,16 +78,16 @@ func tagStart(b *bed) {
 }
 
 // tagReplay repeats a start whose result was lost, after the tags of its run were changed.
-func tagReplay(b *bed) {
+func tagReplay(b *fixture) {
 	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, store.Tag{Key: "team", Value: "blue"}
-	parent := b.started("parent")
+	parent := b.commitRunningRun("parent")
 	for _, w := range []*store.StartWrite{
-		{Run: b.running("root"), Tags: red},
+		{Run: b.newRunningRun("root"), Tags: red},
 		{Run: b.child(parent, "child"), ParentEpoch: epochAt(1), Tags: red},
 	} {
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 		b.tag(w.Run.UUID, store.Tag{Key: "size"}, blue)
-		other := &store.StartWrite{Run: b.running(""), Tags: red}
+		other := &store.StartWrite{Run: b.newRunningRun(""), Tags: red}
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w, other}})
 		wantOutcome(b, w.Run.Name+", replayed", w.Outcome, store.Written)
 		b.wantTags(w.Run.Name+", replayed after one was removed and one changed", w.Run.UUID, blue)
@@ -95,23 +95,23 @@ func tagReplay(b *bed) {
 	}
 }
 
-func tagMissing(b *bed) {
+func tagMissing(b *fixture) {
 	for _, tags := range [][]store.Tag{{{Key: "team", Value: "red"}}, {{Key: "team"}}, nil} {
-		if found, err := b.s.SetTags(b.ctx, uuid.New(), tags, store.Epoch{}); found || err != nil {
+		if found, err := b.store.SetTags(b.ctx, uuid.New(), tags, store.Epoch{}); found || err != nil {
 			b.Errorf("tags %q of no run: got %v, %v, want not found", tags, found, err)
 		}
 	}
 }
 
-func tagEnded(b *bed) {
-	r := b.started("")
-	b.commitRun(b.finish(r.UUID, epochAt(1)))
+func tagEnded(b *fixture) {
+	r := b.commitRunningRun("")
+	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
 	b.tag(r.UUID, store.Tag{Key: "checked", Value: "yes"})
 	b.wantTags("ended", r.UUID, store.Tag{Key: "checked", Value: "yes"})
 }
 
-func tagNames(b *bed) {
-	r := b.started("")
+func tagNames(b *fixture) {
+	r := b.commitRunningRun("")
 	var all []store.Tag
 	for _, name := range oddNames() {
 		if name == "" || len(name) > 1000 { // an empty value removes a tag; two long names are too long for one index entry
@@ -124,17 +124,17 @@ func tagNames(b *bed) {
 	b.wantTags("set", r.UUID, all...)
 	for _, tag := range all {
 		if got := b.list(store.Filter{Tag: tag}, uuid.UUID{}, 10); len(got) != 1 {
-			b.Errorf("the run is found by the tag %s: %d times, want once", short(tag.Key), len(got))
+			b.Errorf("the run is found by the tag %s: %d times, want once", quoteName(tag.Key), len(got))
 		}
 	}
 }
 
-func tagFenced(b *bed) {
-	r := b.started("r")
+func tagFenced(b *fixture) {
+	r := b.commitRunningRun("r")
 	red, blue, none := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "team"}
 	set := func(tag store.Tag, epoch store.Epoch, want bool) {
 		b.Helper()
-		if found, err := b.s.SetTags(b.ctx, r.UUID, []store.Tag{tag}, epoch); found != want || err != nil {
+		if found, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{tag}, epoch); found != want || err != nil {
 			b.Errorf("Tag %v at epoch %v: %v, %v, want %v", tag, epoch, found, err, want)
 		}
 	}
@@ -142,7 +142,7 @@ func tagFenced(b *bed) {
 	set(blue, r.Epoch.Next(1), false)
 	set(none, store.Epoch{Count: r.Epoch.Count, Nonce: r.Epoch.Nonce + 1}, false)
 	b.wantTags("at another epoch", r.UUID, red)
-	b.commitRun(b.park(r, b.in(time.Hour)))
+	b.commitOwnershipEnd(b.park(r, b.afterStart(time.Hour)))
 	set(blue, r.Epoch, false)
 	set(none, r.Epoch, false)
 	b.wantTags("while it waits", r.UUID, red)

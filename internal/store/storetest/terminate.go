@@ -18,52 +18,52 @@ var terminations = []test{
 	{"it is recorded once", terminateOnce},
 }
 
-func terminateTree(b *bed) {
-	root := b.started("root")
-	waiting, paused, asked, done, gone := b.begotten(root, "waiting"), b.left(root, "paused"), b.begotten(root, "asked"), b.begotten(root, "done"), b.child(root, "gone")
-	beneath := b.begotten(done, "beneath")
+func terminateTree(b *fixture) {
+	root := b.commitRunningRun("root")
+	waiting, paused, asked, done, gone := b.commitRunningChild(root, "waiting"), b.commitPendingChild(root, "paused"), b.commitRunningChild(root, "asked"), b.commitRunningChild(root, "done"), b.child(root, "gone")
+	beneath := b.commitRunningChild(done, "beneath")
 	gone.Detached = true
 	b.commitChild(gone, epochAt(1))
 	b.commitStep(b.completed(waiting.UUID, epochAt(1), "charge"), false)
-	b.commitRun(b.park(waiting, b.in(time.Hour)))
-	b.ordered(store.VerbPause, paused.UUID)
-	b.ordered(store.VerbCancel, asked.UUID)
-	b.commitRun(b.childEnd(done))
+	b.commitOwnershipEnd(b.park(waiting, b.afterStart(time.Hour)))
+	b.controlExistingRuns(store.VerbPause, paused.UUID)
+	b.controlExistingRuns(store.VerbCancel, asked.UUID)
+	b.commitOwnershipEnd(b.childEnd(done))
 	first, ended := b.row(asked.UUID), b.row(done.UUID)
-	o := b.newOrder(store.VerbTerminate, root.UUID)
+	o := b.newControlRequest(store.VerbTerminate, root.UUID)
 	o.Reason, o.Actor = "no code", "ann"
-	b.wantAnswers("the termination", b.order(o), store.ControlResult{Found: true, Status: store.Running, Changed: 6})
+	b.wantAnswers("the termination", b.controlRuns(o), store.ControlResult{Found: true, Status: store.Running, Changed: 6})
 	for _, r := range []store.Run{root, waiting, paused, asked, gone, beneath} {
 		got := b.row(r.UUID)
 		if got.Status != store.Cancelled || got.Owner.Valid || !got.WakeAt.IsZero() || !got.EndedAt.Equal(o.Now) || string(got.Error) != string(o.Error) {
-			b.Errorf("%s: %+v", short(r.Name), got)
+			b.Errorf("%s: %+v", quoteName(r.Name), got)
 		}
 		want := [2]string{o.Reason, o.Actor}
 		if r.UUID == asked.UUID {
 			want = [2]string{first.CancelReason, first.CancelledBy}
 		}
 		if want != [2]string{got.CancelReason, got.CancelledBy} {
-			b.Errorf("%s: cancelled by %q for %q, want %q", short(r.Name), got.CancelledBy, got.CancelReason, want)
+			b.Errorf("%s: cancelled by %q for %q, want %q", quoteName(r.Name), got.CancelledBy, got.CancelReason, want)
 		}
 	}
 	wantRun(b, "what had ended", b.row(done.UUID), ended)
-	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
-		b.Errorf("terminated: claimed %v, next %s", ids(got.Runs), show(got.NextDue))
+	if got := b.claim(b.query(b.afterStart(1000 * time.Hour))); len(got.Runs) != 0 || !got.NextDue.IsZero() {
+		b.Errorf("terminated: claimed %v, next %s", describeClaims(got.Runs), show(got.NextDue))
 	}
 }
 
-func terminateFences(b *bed) {
-	r := b.started("r")
-	b.ordered(store.VerbTerminate, r.UUID)
+func terminateFences(b *fixture) {
+	r := b.commitRunningRun("r")
+	b.controlExistingRuns(store.VerbTerminate, r.UUID)
 	want := b.row(r.UUID)
 	step := b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false)
 	wantOutcome(b, "a step", step.Outcome, store.Fenced)
 	if step.RunState.Status != store.Cancelled || step.RunState.Epoch != epochAt(1) {
 		b.Errorf("a step is told %+v", step.RunState)
 	}
-	wantOutcome(b, "an end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
-	wantOutcome(b, "an end as cancelled", b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
-	wantOutcome(b, "a park", b.commitRun(b.park(r, time.Time{})).Outcome, store.Fenced)
+	wantOutcome(b, "an end", b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "an end as cancelled", b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
+	wantOutcome(b, "a park", b.commitOwnershipEnd(b.park(r, time.Time{})).Outcome, store.Fenced)
 	wantOutcome(b, "a child", b.commitChild(b.child(r, "kid"), epochAt(1)).Outcome, store.Fenced)
 	signal := &store.SignalWrite{Run: r.UUID, ID: store.NewChildUUID(r.UUID), Name: "paid", CreatedAt: b.now}
 	b.commit(&store.Batch{Signals: []*store.SignalWrite{signal}})
@@ -71,13 +71,13 @@ func terminateFences(b *bed) {
 	wantRun(b, "after all that", b.row(r.UUID), want)
 }
 
-func terminateNews(b *bed) {
-	r, other, foreign := b.started("r"), b.started("other"), b.started("foreign")
-	b.ordered(store.VerbTerminate, r.UUID, foreign.UUID)
+func terminateNews(b *fixture) {
+	r, other, foreign := b.commitRunningRun("r"), b.commitRunningRun("other"), b.commitRunningRun("foreign")
+	b.controlExistingRuns(store.VerbTerminate, r.UUID, foreign.UUID)
 	held := []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}, {Run: other.UUID, Epoch: epochAt(1)}, {Run: foreign.UUID, Epoch: epochAt(2)}}
 	for range 2 { // the notification is repeated as long as the worker asks about the lease
-		got, err := b.s.Notifications(b.ctx, b.worker, held)
-		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Requests) != 0 {
+		got, err := b.store.Notifications(b.ctx, b.worker, held)
+		if err != nil || !slices.EqualFunc(got.EndedLeases, held[:1], sameLease) || len(got.Requests) != 0 {
 			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
 		}
 	}
@@ -85,43 +85,43 @@ func terminateNews(b *bed) {
 
 // terminateNewsOfOne requests the notifications of one run only, as a worker does that could not
 // renew one of its leases.
-func terminateNewsOfOne(b *bed) {
-	r := b.started("r")
-	b.started("other")
-	b.started("another")
-	b.ordered(store.VerbTerminate, r.UUID)
+func terminateNewsOfOne(b *fixture) {
+	r := b.commitRunningRun("r")
+	b.commitRunningRun("other")
+	b.commitRunningRun("another")
+	b.controlExistingRuns(store.VerbTerminate, r.UUID)
 	for range 2 {
-		got := b.news(b.worker, r.UUID)
-		if len(got.Ended) != 1 || got.Ended[0].Run != r.UUID {
+		got := b.notifications(b.worker, r.UUID)
+		if len(got.EndedLeases) != 1 || got.EndedLeases[0].Run != r.UUID {
 			b.Errorf("told %+v, want %s ended", got, r.UUID)
 		}
-		pulse, err := b.s.Renew(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}, LeaseUntil: b.in(time.Minute)})
+		pulse, err := b.store.Renew(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}, LeaseUntil: b.afterStart(time.Minute)})
 		if err != nil || !slices.Equal(pulse.Lost, []uuid.UUID{r.UUID}) {
 			b.Errorf("renewed: %+v, %v, want %s lost", pulse, err, r.UUID)
 		}
 	}
 }
 
-func terminateWakes(b *bed) {
-	parent := b.started("parent")
-	child := b.begotten(parent, "child")
-	b.commitRun(b.park(parent, time.Time{}))
-	o := b.newOrder(store.VerbTerminate, child.UUID)
-	b.order(o)
+func terminateWakes(b *fixture) {
+	parent := b.commitRunningRun("parent")
+	child := b.commitRunningChild(parent, "child")
+	b.commitOwnershipEnd(b.park(parent, time.Time{}))
+	o := b.newControlRequest(store.VerbTerminate, child.UUID)
+	b.controlRuns(o)
 	b.claimOne(b.query(o.Now), parent.UUID)
 }
 
-func terminateOnce(b *bed) {
-	r := b.started("r")
-	first := b.newOrder(store.VerbTerminate, r.UUID)
-	b.wantAnswers("once", b.order(first), store.ControlResult{Found: true, Status: store.Running, Changed: 1})
+func terminateOnce(b *fixture) {
+	r := b.commitRunningRun("r")
+	first := b.newControlRequest(store.VerbTerminate, r.UUID)
+	b.wantAnswers("once", b.controlRuns(first), store.ControlResult{Found: true, Status: store.Running, Changed: 1})
 	if !slices.Equal(first.Changed, []uuid.UUID{r.UUID}) || len(first.Requested) != 0 {
 		b.Errorf("once: done %v, requested %v", first.Changed, first.Requested)
 	}
 	want := b.row(r.UUID)
-	again := b.newOrder(store.VerbTerminate, r.UUID)
+	again := b.newControlRequest(store.VerbTerminate, r.UUID)
 	again.Reason, again.Error = "another", []byte(`"other"`)
-	b.wantAnswers("again", b.order(again), store.ControlResult{Found: true, Status: store.Cancelled, Control: store.CancelRequested})
+	b.wantAnswers("again", b.controlRuns(again), store.ControlResult{Found: true, Status: store.Cancelled, Control: store.CancelRequested})
 	wantRun(b, "again", b.row(r.UUID), want)
 	b.wantEvents("r lease lost", "r cancelled")
 }

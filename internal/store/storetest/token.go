@@ -12,10 +12,10 @@ var tokens = []test{
 }
 
 // tokenKeyIsOne calls TokenKey for the first time in several goroutines at once.
-func tokenKeyIsOne(b *bed) { tokenKeys(b, b.s) }
+func tokenKeyIsOne(b *fixture) { tokenKeys(b, b.store) }
 
 // tokenKeys calls TokenKey several times at once on each of the handles of one database.
-func tokenKeys(b *bed, handles ...store.Store) {
+func tokenKeys(b *fixture, handles ...store.Store) {
 	keys := make([][]byte, 8*len(handles))
 	var all sync.WaitGroup
 	for i := range keys {

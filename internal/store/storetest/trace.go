@@ -20,8 +20,8 @@ var traces = []test{
 	{"what a tree waits for, and what is delayed", traceCounts},
 }
 
-func traceOrder(b *bed) {
-	r := b.started("")
+func traceOrder(b *fixture) {
+	r := b.commitRunningRun("")
 	steps := make([]store.Step, 4)
 	for i, name := range []string{"d", "a", "c", "b"} {
 		steps[i] = b.completed(r.UUID, epochAt(1), name)
@@ -33,14 +33,14 @@ func traceOrder(b *bed) {
 	b.commitReceive(wait)
 	b.commitStep(steps[3], false)
 	wantSteps(b, "history", b.history(r.UUID), append(steps, wait.Step)...)
-	b.commitRun(b.park(r, b.in(time.Second)))
-	claimed := b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+	b.commitOwnershipEnd(b.park(r, b.afterStart(time.Second)))
+	claimed := b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 	wantSteps(b, "claimed", claimed.History, steps[1], steps[3], steps[2], steps[0], wait.Step)
 }
 
-func traceKeepsPlace(b *bed) {
-	r := b.started("")
-	began := b.began(r.UUID, epochAt(1), 1, "step")
+func traceKeepsPlace(b *fixture) {
+	r := b.commitRunningRun("")
+	began := b.startedMarker(r.UUID, epochAt(1), 1, "step")
 	began.Seq = 3
 	b.commitStep(began, false)
 	done := b.completed(r.UUID, epochAt(1), "step")
@@ -56,13 +56,13 @@ func traceKeepsPlace(b *bed) {
 	b.wantRow("a mistaken insert", again)
 }
 
-func traceFailures(b *bed) {
-	r := b.started("")
+func traceFailures(b *fixture) {
+	r := b.commitRunningRun("")
 	first := b.backoff(r.UUID, epochAt(1), 1, "step")
 	first.Failures = []byte(`{"first":{"attempt":1}}`)
 	b.commitStep(first, false)
 	b.wantRow("a first failure", first)
-	second := b.began(r.UUID, epochAt(1), 2, "step")
+	second := b.startedMarker(r.UUID, epochAt(1), 2, "step")
 	second.Failures = []byte(`{"first":{"attempt":1},"open":{"attempt":2}}`)
 	b.commitStep(second, true)
 	b.wantRow("a marker", second)
@@ -80,8 +80,8 @@ func traceFailures(b *bed) {
 	b.wantRow("after a later write", done)
 }
 
-func traceCrashes(b *bed) {
-	r := b.queued("", b.now)
+func traceCrashes(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.UUID)
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
@@ -91,16 +91,16 @@ func traceCrashes(b *bed) {
 		if got := b.row(r.UUID).Crashes; got != want {
 			b.Errorf("%s: Get tells of %d crashes, want %d", what, got, want)
 		}
-		listed, err := b.s.List(b.ctx, store.Filter{}, uuid.UUID{}, 10)
+		listed, err := b.store.List(b.ctx, store.Filter{}, uuid.UUID{}, 10)
 		if err != nil || len(listed) != 1 || listed[0].Crashes != want {
 			b.Errorf("%s: List: %v, %v; want %d crashes", what, listed, err, want)
 		}
-		named, err := b.s.List(b.ctx, store.Filter{NamePrefix: r.Name}, uuid.UUID{}, 10)
+		named, err := b.store.List(b.ctx, store.Filter{NamePrefix: r.Name}, uuid.UUID{}, 10)
 		if err != nil || len(named) != 1 || named[0].Crashes != want {
 			b.Errorf("%s: List by name: %v, %v; want %d crashes", what, named, err, want)
 		}
 		for _, f := range []store.Filter{{Tag: store.Tag{Key: "t.a"}}, {Tag: store.Tag{Key: "t.a", Value: "1"}}} {
-			tagged, err := b.s.List(b.ctx, f, uuid.UUID{}, 10)
+			tagged, err := b.store.List(b.ctx, f, uuid.UUID{}, 10)
 			if err != nil || len(tagged) != 1 || tagged[0].Crashes != want {
 				b.Errorf("%s: List by tag: %v, %v; want %d crashes", what, tagged, err, want)
 			}
@@ -114,7 +114,7 @@ func traceCrashes(b *bed) {
 	if claimed.CheckpointsAtLastCrash != 0 {
 		b.Errorf("the claim tells of %d checkpoints, want none", claimed.CheckpointsAtLastCrash)
 	}
-	b.commitStep(b.began(r.UUID, claimed.Run.Epoch, 1, "begun"), false)
+	b.commitStep(b.startedMarker(r.UUID, claimed.Run.Epoch, 1, "begun"), false)
 	shown("after a marker", 1)
 	b.commitStep(b.completed(r.UUID, claimed.Run.Epoch, "step"), false)
 	shown("after a checkpoint", 0)
@@ -126,8 +126,8 @@ func traceCrashes(b *bed) {
 	}
 }
 
-func traceLoss(b *bed) {
-	r := b.queued("", b.now)
+func traceLoss(b *fixture) {
+	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.UUID)
 	if got := b.outline(r.UUID, b.now).LastLeaseLoss; got != (store.LeaseLoss{}) {
@@ -135,14 +135,14 @@ func traceLoss(b *bed) {
 	}
 	for _, verb := range []store.Verb{0, store.VerbPause} { // with VerbPause, the claim pauses the run
 		if verb != 0 {
-			b.ordered(verb, r.UUID)
+			b.controlExistingRuns(verb, r.UUID)
 		}
 		had := q.Worker
 		q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 		b.claimOne(q, r.UUID)
 		wantFields(b, "the loss", b.outline(r.UUID, b.now).LastLeaseLoss, store.LeaseLoss{At: q.Now, Worker: had})
 	}
-	killer := b.queued("", q.LeaseUntil)
+	killer := b.commitPendingRun("", q.LeaseUntil)
 	q.MaxCrashes = 1
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	b.claimOne(q, killer.UUID)
@@ -152,27 +152,27 @@ func traceLoss(b *bed) {
 	wantFields(b, "the loss of a crash loop", b.outline(killer.UUID, b.now).LastLeaseLoss, store.LeaseLoss{At: q.Now, Worker: had})
 }
 
-func traceCounts(b *bed) {
-	root := b.started("")
+func traceCounts(b *fixture) {
+	root := b.commitRunningRun("")
 	child := b.child(root, "child")
-	child.Status, child.Epoch, child.Owner, child.StartedAt, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.in(time.Hour)
+	child.Status, child.Epoch, child.Owner, child.StartedAt, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.afterStart(time.Hour)
 	b.commit(&store.Batch{Starts: []*store.StartWrite{{Run: child, ParentEpoch: epochAt(1)}}})
 	sleep := b.completed(root.UUID, epochAt(1), "asleep")
-	sleep.Kind, sleep.NextAt = store.KindSleep, b.in(time.Minute)
+	sleep.Kind, sleep.NextAt = store.KindSleep, b.afterStart(time.Minute)
 	b.commitReceive(b.receive(root, "wait", "paid"))
 	b.commitStep(sleep, false)
 	b.commitStep(b.completed(root.UUID, epochAt(1), "done"), false)
 	b.commitStep(b.backoff(root.UUID, epochAt(1), 1, "again"), false)
 	count := func(what string, at time.Time, delayed int, open map[store.Kind]int) {
 		b.Helper()
-		got, err := b.s.Counts(b.ctx, root.UUID, at)
+		got, err := b.store.TreeCounts(b.ctx, root.UUID, at)
 		if err != nil || got.Delayed != delayed || !maps.Equal(got.OpenCalls, open) {
 			b.Errorf("%s: %+v, %v; want %d delayed and %v open", what, got, err, delayed, open)
 		}
 	}
 	count("at first", b.now, 1, map[store.Kind]int{store.KindSleep: 1, store.KindReceive: 1, store.KindStep: 1})
-	count("later", b.in(2*time.Hour), 0, map[store.Kind]int{store.KindReceive: 1, store.KindStep: 1})
-	end := b.finish(root.UUID, epochAt(1))
-	b.commitRun(end)
+	count("later", b.afterStart(2*time.Hour), 0, map[store.Kind]int{store.KindReceive: 1, store.KindStep: 1})
+	end := b.newCompletion(root.UUID, epochAt(1))
+	b.commitOwnershipEnd(end)
 	count("at the end", b.now, 1, map[store.Kind]int{})
 }

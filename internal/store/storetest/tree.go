@@ -19,9 +19,9 @@ var trees = []test{
 	{"how many are in each status", treeCounts},
 }
 
-func (b *bed) tree(run uuid.UUID) []*store.Run {
+func (b *fixture) tree(run uuid.UUID) []*store.Run {
 	b.Helper()
-	got, err := b.s.Tree(b.ctx, run)
+	got, err := b.store.Tree(b.ctx, run)
 	if err != nil {
 		b.Fatalf("Tree: %v", err)
 	}
@@ -29,24 +29,24 @@ func (b *bed) tree(run uuid.UUID) []*store.Run {
 }
 
 // wantTree compares the rows, and checks their order.
-func (b *bed) wantTree(what string, got []*store.Run, want ...store.Run) {
+func (b *fixture) wantTree(what string, got []*store.Run, want ...store.Run) {
 	b.Helper()
 	at := make(map[uuid.UUID]int)
 	last := make(map[uuid.NullUUID]uuid.UUID) // the last child of each parent
 	for i, r := range got {
 		at[r.UUID] = i
 		if parent, ok := at[r.Parent.UUID]; i > 0 && (!ok || parent >= i) {
-			b.Errorf("%s: row %d, %s, comes before its parent", what, i, short(r.Name))
+			b.Errorf("%s: row %d, %s, comes before its parent", what, i, quoteName(r.Name))
 		}
 		if before, ok := last[r.Parent]; ok && bytes.Compare(before[:], r.UUID[:]) >= 0 {
-			b.Errorf("%s: row %d, %s, comes after a sibling with a higher ID", what, i, short(r.Name))
+			b.Errorf("%s: row %d, %s, comes after a sibling with a higher ID", what, i, quoteName(r.Name))
 		}
 		last[r.Parent] = r.UUID
 	}
 	for _, r := range want {
 		i, ok := at[r.UUID]
 		if !ok {
-			b.Errorf("%s: %s is missing", what, short(r.Name))
+			b.Errorf("%s: %s is missing", what, quoteName(r.Name))
 			continue
 		}
 		row := b.row(r.UUID)
@@ -60,38 +60,38 @@ func (b *bed) wantTree(what string, got []*store.Run, want ...store.Run) {
 
 // grown commits a tree of three generations. It returns the root, the root's children, and all
 // runs.
-func (b *bed) grown() (root store.Run, middle, all []store.Run) {
+func (b *fixture) grown() (root store.Run, middle, all []store.Run) {
 	b.Helper()
-	root = b.started("root")
+	root = b.commitRunningRun("root")
 	all = append(all, root)
 	for i := range 4 {
-		child := b.begotten(root, fmt.Sprint("child-", i))
+		child := b.commitRunningChild(root, fmt.Sprint("child-", i))
 		middle, all = append(middle, child), append(all, child)
 	}
 	for i := range 12 { // the parents alternate, so that the order of the tree differs from the order of creation
-		all = append(all, b.left(middle[3-i%4], fmt.Sprint("grandchild-", i)))
+		all = append(all, b.commitPendingChild(middle[3-i%4], fmt.Sprint("grandchild-", i)))
 	}
 	return root, middle, all
 }
 
-func treeOrder(b *bed) {
+func treeOrder(b *fixture) {
 	root, middle, all := b.grown()
-	b.started("stranger")
-	b.ordered(store.VerbCancel, middle[0].UUID)
-	b.commitRun(b.childEnd(middle[1]))
+	b.commitRunningRun("stranger")
+	b.controlExistingRuns(store.VerbCancel, middle[0].UUID)
+	b.commitOwnershipEnd(b.childEnd(middle[1]))
 	b.wantTree("the tree", b.tree(root.UUID), all...)
 	deep := b.chain(6)
 	b.wantTree("a deep one", b.tree(deep[0].UUID), deep...)
 }
 
-func treePart(b *bed) {
+func treePart(b *fixture) {
 	_, middle, all := b.grown()
 	want := slices.DeleteFunc(slices.Clone(all), func(r store.Run) bool { return r.UUID != middle[2].UUID && r.Parent.UUID != middle[2].UUID })
 	b.wantTree("a part", b.tree(middle[2].UUID), want...)
 	b.wantTree("a leaf", b.tree(all[len(all)-1].UUID), all[len(all)-1])
 }
 
-func treeNone(b *bed) {
+func treeNone(b *fixture) {
 	b.grown()
 	if got := b.tree(uuid.New()); len(got) != 0 {
 		b.Errorf("no run: got %d rows", len(got))
@@ -101,21 +101,21 @@ func treeNone(b *bed) {
 	}
 }
 
-func (b *bed) counts(run uuid.UUID) map[store.Status]int {
+func (b *fixture) counts(run uuid.UUID) map[store.Status]int {
 	b.Helper()
-	got, err := b.s.Counts(b.ctx, run, b.now)
+	got, err := b.store.TreeCounts(b.ctx, run, b.now)
 	if err != nil {
 		b.Fatalf("Counts: %v", err)
 	}
 	return got.RunsByStatus
 }
 
-func treeCounts(b *bed) {
+func treeCounts(b *fixture) {
 	root, middle, all := b.grown()
-	b.started("stranger")
-	b.commitRun(b.childEnd(middle[1]))
-	b.commitRun(b.park(middle[2], time.Time{}))
-	b.ordered(store.VerbPause, all[5].UUID)
+	b.commitRunningRun("stranger")
+	b.commitOwnershipEnd(b.childEnd(middle[1]))
+	b.commitOwnershipEnd(b.park(middle[2], time.Time{}))
+	b.controlExistingRuns(store.VerbPause, all[5].UUID)
 	for _, c := range []struct {
 		run  uuid.UUID
 		want map[store.Status]int

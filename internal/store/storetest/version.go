@@ -22,14 +22,14 @@ var versions = []test{
 }
 
 // report makes a worker of the version report it, for the workflow flow in all queues.
-func (b *bed) report(version string, at time.Time, queues ...string) store.KnownVersions {
+func (b *fixture) report(version string, at time.Time, queues ...string) store.KnownVersions {
 	b.Helper()
 	return b.reportFirstSeen(version, at, time.Time{}, queues...)
 }
 
-func (b *bed) reportFirstSeen(version string, at, first time.Time, queues ...string) store.KnownVersions {
+func (b *fixture) reportFirstSeen(version string, at, first time.Time, queues ...string) store.KnownVersions {
 	b.Helper()
-	known, err := b.s.RecordVersion(b.ctx, &store.VersionReport{Version: version, Now: at, Workflows: []string{"flow"}, Queues: queues, FirstSeen: []time.Time{first}})
+	known, err := b.store.RecordVersion(b.ctx, &store.VersionReport{Version: version, Now: at, Workflows: []string{"flow"}, Queues: queues, FirstSeen: []time.Time{first}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -45,33 +45,33 @@ func orderOf(known store.KnownVersions) (names []string) {
 	return names
 }
 
-func versionOrder(b *bed) {
+func versionOrder(b *fixture) {
 	b.report("v9", b.now)
-	b.report("v1", b.in(-time.Hour)) // the clock has gone back
+	b.report("v1", b.afterStart(-time.Hour)) // the clock has gone back
 	b.report("", b.now)
 	b.report(store.UnorderedVersionPrefix+"cafe", b.now)
-	known := b.report("v2", b.in(time.Second))
+	known := b.report("v2", b.afterStart(time.Second))
 	if got := orderOf(known); !slices.Equal(got, []string{"v9", "v1", "v2"}) {
 		b.Errorf("the order is %v", got)
 	}
-	if again := b.report("v9", b.in(time.Hour)); again.Sightings == nil || !orderAndSeen(again, "v9", b.now, b.in(time.Hour)) || !again.LatestArrival.After(known.LatestArrival) {
+	if again := b.report("v9", b.afterStart(time.Hour)); again.Sightings == nil || !orderAndSeen(again, "v9", b.now, b.afterStart(time.Hour)) || !again.LatestArrival.After(known.LatestArrival) {
 		b.Errorf("v9 again: %+v", again)
 	}
-	if still := b.report("v9", b.in(time.Hour+30*time.Second)); !orderAndSeen(still, "v9", b.now, b.in(time.Hour+30*time.Second)) || !still.LatestArrival.Equal(b.in(time.Hour)) {
+	if still := b.report("v9", b.afterStart(time.Hour+30*time.Second)); !orderAndSeen(still, "v9", b.now, b.afterStart(time.Hour+30*time.Second)) || !still.LatestArrival.Equal(b.afterStart(time.Hour)) {
 		b.Errorf("v9 still: %+v", still)
 	}
 	// A promoted standby had lost this version, which is older than all.
-	if lost := b.reportFirstSeen("v0", b.in(2*time.Hour), b.in(-24*time.Hour)); orderOf(lost)[0] != "v0" {
+	if lost := b.reportFirstSeen("v0", b.afterStart(2*time.Hour), b.afterStart(-24*time.Hour)); orderOf(lost)[0] != "v0" {
 		b.Errorf("restored: %+v", lost)
 	}
-	if one := b.report("v9", b.in(2*time.Hour), "one", "two"); !orderAndSeen(one, "v9", b.now, b.in(2*time.Hour)) {
+	if one := b.report("v9", b.afterStart(2*time.Hour), "one", "two"); !orderAndSeen(one, "v9", b.now, b.afterStart(2*time.Hour)) {
 		b.Errorf("two queues: %+v", one)
 	}
-	all, err := b.s.Versions(b.ctx, []string{"flow", "other"})
+	all, err := b.store.Versions(b.ctx, []string{"flow", "other"})
 	if err != nil || len(all.Sightings) != 6 {
 		b.Errorf("all: %+v, %v", all, err)
 	}
-	if none, err := b.s.Versions(b.ctx, []string{"other"}); err != nil || len(none.Sightings) != 0 || !none.LatestArrival.Equal(all.LatestArrival) {
+	if none, err := b.store.Versions(b.ctx, []string{"other"}); err != nil || len(none.Sightings) != 0 || !none.LatestArrival.Equal(all.LatestArrival) {
 		b.Errorf("none: %+v, %v", none, err)
 	}
 }
@@ -92,18 +92,18 @@ func orderAndSeen(known store.KnownVersions, version string, first, last time.Ti
 }
 
 // ofVersion commits and returns a due run of a version.
-func (b *bed) ofVersion(version string) store.Run {
+func (b *fixture) ofVersion(version string) store.Run {
 	b.Helper()
-	r := b.pending("", b.now)
+	r := b.newPendingRun("", b.now)
 	r.Version = version
 	wantOutcome(b, "start", b.commitStart(r).Outcome, store.Written)
 	return r
 }
 
 // claimAs claims as a worker of the version, at the time.
-func (b *bed) claimAs(version string, at time.Time, pinned store.PinnedWorkflows) []string {
+func (b *fixture) claimAs(version string, at time.Time, pinned store.PinnedWorkflows) []string {
 	b.Helper()
-	known, err := b.s.Versions(b.ctx, []string{"flow"})
+	known, err := b.store.Versions(b.ctx, []string{"flow"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -124,16 +124,16 @@ func (b *bed) claimAs(version string, at time.Time, pinned store.PinnedWorkflows
 	return all
 }
 
-func (b *bed) wantClaimed(what string, got []string, want ...string) {
+func (b *fixture) wantClaimed(what string, got []string, want ...string) {
 	b.Helper()
 	if !slices.Equal(got, want) {
 		b.Errorf("%s: claimed %q, want %q", what, got, want)
 	}
 }
 
-func versionNeverBackwards(b *bed) {
+func versionNeverBackwards(b *fixture) {
 	for i, v := range []string{"v1", "v2", "v3"} {
-		b.report(v, b.in(time.Duration(i-10)*time.Second))
+		b.report(v, b.afterStart(time.Duration(i-10)*time.Second))
 		b.ofVersion(v)
 	}
 	b.ofVersion("unknown")
@@ -141,19 +141,19 @@ func versionNeverBackwards(b *bed) {
 	b.wantClaimed("v1", b.claimAs("v1", b.now, nil), "v1", "v1", "v1")
 	b.wantClaimed("v1 again", b.claimAs("v1", b.now, nil))
 	b.wantClaimed("v2", b.claimAs("v2", b.now, nil), "v2")
-	b.wantClaimed("v2, while v3 lived less than a minute ago", b.claimAs("v2", b.in(51*time.Second), nil))
-	b.wantClaimed("v2, after the minute", b.claimAs("v2", b.in(52*time.Second), nil), "v2")
+	b.wantClaimed("v2, while v3 lived less than a minute ago", b.claimAs("v2", b.afterStart(51*time.Second), nil))
+	b.wantClaimed("v2, after the minute", b.claimAs("v2", b.afterStart(52*time.Second), nil), "v2")
 
 	// A later version that lives keeps runs of the versions before it, too, but only in the queues that it serves.
-	b.report("v4", b.in(time.Minute), "elsewhere")
+	b.report("v4", b.afterStart(time.Minute), "elsewhere")
 	b.ofVersion("v3")
-	b.wantClaimed("v4 serves another queue", b.claimAs("v1", b.in(time.Minute), nil), "v1")
-	b.report("v4", b.in(time.Minute), b.ofVersion("v3").Queue)
-	b.wantClaimed("v4 lives", b.claimAs("v1", b.in(time.Minute), nil))
-	b.wantClaimed("v4 takes it", b.claimAs("v4", b.in(time.Minute), nil), "v4")
+	b.wantClaimed("v4 serves another queue", b.claimAs("v1", b.afterStart(time.Minute), nil), "v1")
+	b.report("v4", b.afterStart(time.Minute), b.ofVersion("v3").Queue)
+	b.wantClaimed("v4 lives", b.claimAs("v1", b.afterStart(time.Minute), nil))
+	b.wantClaimed("v4 takes it", b.claimAs("v4", b.afterStart(time.Minute), nil), "v4")
 }
 
-func versionOfClaimedRun(b *bed) {
+func versionOfClaimedRun(b *fixture) {
 	b.report("v1", b.now)
 	r := b.ofVersion("v1")
 	b.report("v2", b.now)
@@ -171,7 +171,7 @@ func versionOfClaimedRun(b *bed) {
 	b.wantClaimed("another hash", b.claimAs(store.UnorderedVersionPrefix+"f00d", b.now, nil), store.UnorderedVersionPrefix+"f00d")
 }
 
-func versionArrives(b *bed) {
+func versionArrives(b *fixture) {
 	known := b.report("v1", b.now)
 	q := b.query(b.now)
 	q.Versions = store.NewVersionClaimRules("v1", known, nil, b.now)
@@ -182,44 +182,44 @@ func versionArrives(b *bed) {
 	}
 	b.ofVersion("v2")
 	if got := b.claim(q); !got.NewVersions || len(got.Runs) != 0 {
-		b.Errorf("the claim has %v, %v", ids(got.Runs), got.NewVersions)
+		b.Errorf("the claim has %v, %v", describeClaims(got.Runs), got.NewVersions)
 	}
 	b.wantClaimed("v2", b.claimAs("v2", b.now, nil), "v2")
 }
 
-func versionPinned(b *bed) {
+func versionPinned(b *fixture) {
 	pinned := store.PinnedWorkflows{"flow": time.Hour}
 	b.report("v1", b.now)
 	b.report("v2", b.now)
 	first, second := b.ofVersion("v1"), b.ofVersion("v2")
 	none := b.ofVersion("")
-	b.wantClaimed("v2", b.claimAs("v2", b.in(59*time.Minute), pinned), "v2", "v2")
+	b.wantClaimed("v2", b.claimAs("v2", b.afterStart(59*time.Minute), pinned), "v2", "v2")
 	if row := b.row(none.UUID); row.Version != "v2" {
 		b.Errorf("the run without a version has %q", row.Version)
 	}
 	b.release(second.UUID, b.row(second.UUID).Epoch, b.now)
-	b.wantClaimed("a hash of the executable", b.claimAs(store.UnorderedVersionPrefix+"cafe", b.in(59*time.Minute), pinned))
-	b.wantClaimed("v1", b.claimAs("v1", b.in(59*time.Minute), pinned), "v1")
+	b.wantClaimed("a hash of the executable", b.claimAs(store.UnorderedVersionPrefix+"cafe", b.afterStart(59*time.Minute), pinned))
+	b.wantClaimed("v1", b.claimAs("v1", b.afterStart(59*time.Minute), pinned), "v1")
 	b.release(first.UUID, b.row(first.UUID).Epoch, b.now)
-	b.wantClaimed("v3, after the grace period", b.claimAs("v3", b.in(time.Hour), pinned), "v1", "v2")
+	b.wantClaimed("v3, after the grace period", b.claimAs("v3", b.afterStart(time.Hour), pinned), "v1", "v2")
 	if row := b.row(first.UUID); row.Version != "v1" {
 		b.Errorf("the run of v1 has %q", row.Version)
 	}
 }
 
-func versionOfHeldRun(b *bed) {
+func versionOfHeldRun(b *fixture) {
 	known := b.report("v1", b.now)
-	r := b.started("")
-	b.diverge(r.UUID, r.Epoch, "v2")
-	q := b.query(b.in(time.Minute))
+	r := b.commitRunningRun("")
+	b.holdForDrift(r.UUID, r.Epoch, "v2")
+	q := b.query(b.afterStart(time.Minute))
 	q.Versions = store.NewVersionClaimRules("v1", known, nil, b.now)
 	before := b.row(r.UUID)
 	other := before
 	other.Queue = "moved"
-	if got, err := b.s.ClaimHeld(b.ctx, &other, "", q); got != nil || err != nil {
+	if got, err := b.store.ClaimHeld(b.ctx, &other, "", q); got != nil || err != nil {
 		b.Errorf("a run that was moved: %v, %v", got, err)
 	}
-	if got, err := b.s.ClaimHeld(b.ctx, &before, "", q); err != nil || got == nil || got.Version != "v1" {
+	if got, err := b.store.ClaimHeld(b.ctx, &before, "", q); err != nil || got == nil || got.Version != "v1" {
 		b.Fatalf("got %+v, %v", got, err)
 	}
 	b.report("v2", b.now)
@@ -227,20 +227,20 @@ func versionOfHeldRun(b *bed) {
 	b.wantClaimed("in its lane", b.claimAs("v1", b.now, nil), "v1")
 }
 
-func versionForgotten(b *bed) {
+func versionForgotten(b *fixture) {
 	b.report("v1", b.now)
-	known := b.report("v2", b.in(store.VersionRetention))
+	known := b.report("v2", b.afterStart(store.VersionRetention))
 	if got := orderOf(known); !slices.Equal(got, []string{"v1", "v2"}) {
 		b.Errorf("after the time: %v", got)
 	}
-	known = b.report("v2", b.in(store.VersionRetention+time.Second))
+	known = b.report("v2", b.afterStart(store.VersionRetention+time.Second))
 	if got := orderOf(known); !slices.Equal(got, []string{"v2"}) {
 		b.Error(fmt.Sprint("after more than the time: ", got))
 	}
 }
 
 // release makes a run that was claimed due again.
-func (b *bed) release(run uuid.UUID, e store.Epoch, at time.Time) {
+func (b *fixture) release(run uuid.UUID, e store.Epoch, at time.Time) {
 	b.Helper()
 	w := &store.OwnershipEnd{UUID: run, Epoch: e, Status: store.Pending, WakeAt: at, Now: at}
 	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})

@@ -10,20 +10,20 @@ import (
 
 // versionEvents checks that the events tell which version has executed each segment of a run, and that claims which change no version
 // write none.
-func versionEvents(b *bed) {
+func versionEvents(b *fixture) {
 	b.report("v1", b.now)
-	b.report("v2", b.in(time.Second))
+	b.report("v2", b.afterStart(time.Second))
 	r := b.ofVersion("the starter's")
 	claim := func(version string, after time.Duration) {
 		b.Helper()
-		if got := b.claimAs(version, b.in(after), nil); len(got) != 1 {
+		if got := b.claimAs(version, b.afterStart(after), nil); len(got) != 1 {
 			b.Fatalf("%s claimed %v", version, got)
 		}
 	}
 	release := func(after time.Duration) {
 		b.Helper()
 		row := b.row(r.UUID)
-		b.commitRun(store.OwnershipEnd{UUID: r.UUID, Epoch: row.Epoch, Status: store.Pending, WakeAt: b.in(after), Now: b.in(after)})
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: row.Epoch, Status: store.Pending, WakeAt: b.afterStart(after), Now: b.afterStart(after)})
 	}
 	claim("v1", time.Minute) // the first execution
 	release(2 * time.Minute)
@@ -36,9 +36,9 @@ func versionEvents(b *bed) {
 	claim("v2", 9*time.Minute)
 	release(10 * time.Minute)
 	claim("v1", time.Hour) // v2 is silent
-	b.diverge(r.UUID, b.row(r.UUID).Epoch, "v1")
-	q := b.query(b.in(2 * time.Hour))
-	known, err := b.s.Versions(b.ctx, []string{"flow"})
+	b.holdForDrift(r.UUID, b.row(r.UUID).Epoch, "v1")
+	q := b.query(b.afterStart(2 * time.Hour))
+	known, err := b.store.Versions(b.ctx, []string{"flow"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func versionEvents(b *bed) {
 	if got := b.claimHeldBy(q, r.UUID); got == nil || got.Version != "v3" {
 		b.Fatalf("the held run: %+v", got)
 	}
-	last := b.started("the last run")
-	b.commitRun(b.finish(last.UUID, epochAt(1)))
+	last := b.commitRunningRun("the last run")
+	b.commitOwnershipEnd(b.newCompletion(last.UUID, epochAt(1)))
 	var got []string
 	for _, e := range b.tail(last.UUID, 3) {
 		if e.Type == store.EventVersionChanged && e.Run == r.UUID {

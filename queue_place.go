@@ -16,7 +16,7 @@ type QueuePlace struct {
 	Weight   int    // see Weight
 	State    QueuePlaceState
 	// Before is how many runs are before it: in the line of the queue, or, with PlaceBehindKey, of its key. At most 10000 are
-	// counted. A paused queue counts as well.
+	// counted. They are counted also while the queue is paused.
 	Before int
 	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey: it is a root run that has begun. It keeps its place until it
 	// ends, also while it waits, is paused or is held.

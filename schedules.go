@@ -100,7 +100,7 @@ func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...Control
 	})
 }
 
-// PauseSchedule pauses a schedule: none of its times starts a run until [Engine.ResumeSchedule]. Runs that it has started
+// PauseSchedule pauses a schedule: it starts no run by itself until [Engine.ResumeSchedule]; [Engine.Backfill] still can. Runs that it has started
 // continue. It does nothing if the schedule is paused. It returns [ErrNotFound]. The options are [Reason] and [Actor].
 func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "pause", name, opts, func(o *controlOptions) error {

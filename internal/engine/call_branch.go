@@ -248,7 +248,7 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	return nil
 }
 
-// CallRecovering calls fn. If fn panics or calls runtime.Goexit, Guard calls failed with the failure. After a panic, Guard returns.
+// CallRecovering calls fn. If fn panics or calls runtime.Goexit, CallRecovering calls failed with the failure. After a panic, CallRecovering returns.
 func (s *Scope) CallRecovering(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {

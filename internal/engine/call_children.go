@@ -39,7 +39,7 @@ func (s *Scope) HoldInMemory() (release func()) {
 
 // AwaitChildren waits until the children have ended, which are the items of the scope, and records their results. Child.Wait then
 // returns at once. If AwaitChildren cannot wait for all of them, it returns earlier, and Child.Wait waits, or returns the cause. The
-// caller holds the run in memory; AwaitChildren lets it park while it only waits.
+// caller has called HoldInMemory; while AwaitChildren only waits, the run may leave memory all the same.
 func (s *Scope) AwaitChildren(children []*Child) {
 	r := s.r
 	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.row.Status.IsTerminal() })

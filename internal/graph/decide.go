@@ -35,7 +35,7 @@ const (
 // NextVerdict returns what happens to a node that has not begun. state returns the states of the nodes. chosen reports whether the choice
 // with the index is recorded. For VerdictChoose, choice is the index of the choice.
 //
-// The verdict VerdictSkip, Begin or VerdictFailRun for some states is also the verdict for all states that can follow, apart from choices,
+// The verdict VerdictSkip, VerdictBegin or VerdictFailRun for some states is also the verdict for all states that can follow, apart from choices,
 // which are recorded. So it does not matter in which order an execution learns of the states.
 func (n *Node) NextVerdict(state func(node string) State, chosen func(choice int) bool) (v Verdict, choice int) {
 	unmet, open := false, false
@@ -85,7 +85,7 @@ func (c *Choice) count(state func(node string) State) (completed, possible int) 
 	return completed, possible
 }
 
-// verdictOnUnmet returns what happens to the node if a need is not met; Wait if it begins all the same.
+// verdictOnUnmet returns what happens to the node if a need is not met; VerdictWait if it begins all the same.
 func (n *Node) verdictOnUnmet() Verdict {
 	switch n.Unmet {
 	case UnmetFailsRun:

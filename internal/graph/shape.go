@@ -3,11 +3,11 @@
 //
 //   - A [Shape] is the nodes of a graph, in the order of their declaration, with what each node needs. A run records its shape
 //     before its first node begins.
-//   - [Shape.Decide] says whether a node waits, begins, is skipped or fails the run, from the states of the nodes that it needs. The
+//   - [Shape.NextVerdict] says whether a node waits, begins, is skipped or fails the run, from the states of the nodes that it needs. The
 //     execution of a graph and its view use this one function, so that they cannot disagree.
-//   - [Shape.Unneeded] says what ends together with the losers of a choice.
-//   - [Shape.Revise] compares the recorded shape with that of newer code.
-//   - [Shape.View] derives the states of all nodes from the rows of a run.
+//   - [Shape.UnneededAfterChoice] says what ends together with the losers of a choice.
+//   - [Shape.CheckRevision] compares the recorded shape with that of newer code.
+//   - [Shape.NodeViews] derives the states of all nodes from the rows of a run.
 //   - [Shape.Mermaid] and [Shape.DOT] draw.
 //
 // A node can only need nodes that were declared before it, so the order of declaration is a topological order, and there are no

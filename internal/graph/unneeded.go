@@ -5,7 +5,7 @@ import "slices"
 // UnneededAfterChoice returns the nodes that end when the node chooser makes its choice with the index: the losers, and the nodes that only they
 // need. A node is kept if it is the output, or if a node that is not over and does not end itself needs it, apart from the chooser by
 // this choice. A recorded choice needs its members no more, unless it keeps its losers. To begin after a node is not to need it. state
-// and chosen are as in [Node.Decide]; a node that is over is not returned.
+// and chosen are as in [Node.NextVerdict]; a node that is over is not returned.
 func (s *Shape) UnneededAfterChoice(chooser string, choice int, winners []string, state func(node string) State, chosen func(node string, choice int) bool) []string {
 	at := s.Index(chooser)
 	over := s.over(state, chosen)

@@ -14,7 +14,7 @@ import (
 )
 
 // Standby creates a streaming standby of the running server with the given application_name, and
-// returns it when it accepts connections. Replication is asynchronous until [Server.Synchronous] is
+// returns it when it accepts connections. Replication is asynchronous until [Server.RequireSynchronous] is
 // called with the name. The caller closes both servers, in any order.
 func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 	folder, err := newFolder(s.base, s.account)

@@ -1,6 +1,6 @@
 // Package slots bounds how much one process executes at once.
 //
-// [Pool] bounds the runs of a worker, and [Steps] bounds the functions of steps. Both count their slots,
+// [Pool] bounds the runs of a worker, and [StepPool] bounds the functions of steps. Both count their slots,
 // queue the callers that wait for a slot, and notify them in the order of their requests.
 //
 // The holder of a slot may wait for something that needs a slot of the same process. So that the two do

@@ -55,7 +55,7 @@ func (s *Slot) IsGiven() bool {
 	}
 }
 
-// LeaveQueue removes the slot from the queue. If the pool has given the slot before, Withdraw does nothing.
+// LeaveQueue removes the slot from the queue. If the pool has given the slot before, LeaveQueue does nothing.
 // The prefetch place stays taken until Leave.
 func (s *Slot) LeaveQueue() {
 	s.pool.mu.Lock()

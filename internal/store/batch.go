@@ -76,8 +76,8 @@ type StepWrite struct {
 
 // ReceiveWrite takes the oldest waiting signal named Signal for a step of the run, if the run is still
 // Running at Step.Epoch. If there is a signal, the step becomes Completed, Output is the signal's
-// payload, and the signal is marked as taken by the step in the same transaction. If there is none,
-// Step is recorded as given: Started, to wait until NextAt, or a terminal status after the timeout.
+// payload, and the signal is marked as taken by the step in the same transaction. If no signal waits,
+// the store writes Step as the caller gave it: as Started, which waits until NextAt, or with a terminal status once the timeout is over.
 // An existing row of the same attempt keeps its StartedAt and NextAt. If the existing row is
 // terminal, the outcome is Adopted, and no signal is taken.
 //
@@ -104,8 +104,8 @@ type PayloadEncoder interface {
 	EncodePayloadFor(run uuid.UUID) ([]byte, error)
 }
 
-// EncodePayloadFor sets the run of the signal, and its payload as it is stored. A store calls it once it has found the run in a transaction of
-// the user.
+// EncodePayloadFor sets the run of the signal, and its payload as it is stored. When a signal is sent in a user's transaction, the
+// store calls it after it has found the run.
 func (w *SignalWrite) EncodePayloadFor(run uuid.UUID) (err error) {
 	if w.Run = run; w.Encoder != nil {
 		w.Payload, err = w.Encoder.EncodePayloadFor(run)

@@ -193,7 +193,7 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 	return all
 }
 
-// TreeCounts models store.Store.Counts.
+// TreeCounts models store.Store.TreeCounts.
 func (m *Model) TreeCounts(run uuid.UUID, now time.Time) store.TreeCounts {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // A failed child is retried beneath its parent, and so is its own failed child. The parent gets the new result.
@@ -240,5 +242,62 @@ func TestRetryOfAChildBeneathAPausedParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantResult(t, root, e, "r", "paid")
+	})
+}
+
+// beforeFind calls a function once, before the run with this ID is read.
+type beforeFind struct {
+	store.Store
+	id     string
+	before func()
+	once   sync.Once
+}
+
+func (s *beforeFind) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+	if len(refs) == 1 && refs[0].UUIDOrName == s.id {
+		s.once.Do(s.before)
+	}
+	return s.Store.Find(ctx, refs, with)
+}
+
+// Of two retries at once one is refused. It does not touch a child that the other one has already retried.
+func TestARetryThatIsLateDoesNotTouchChildren(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var bank fixable
+		began, release := make(chan struct{}, 9), make(chan struct{})
+		kid := durable.Define("kid", func(c *durable.Ctx, _ string) (string, error) {
+			return c.Step("pay", func(ctx context.Context) (string, error) {
+				if err := bank.err(); err != nil {
+					return "", err
+				}
+				began <- struct{}{}
+				select {
+				case <-release:
+					return "paid", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}, durable.AtMostOnce())
+		})
+		root := durable.Define("root", func(c *durable.Ctx, _ string) (string, error) { return c.Child("kid", kid, "") })
+		e := engineOn(t, s, root, kid)
+		running(t, e)
+		wantFailed(t, orFail(root.Start(ctx, e, "", durable.ID("r")))(t))
+		bank.fixed.Store(true)
+		child := orFail(e.Tree(ctx, "r"))(t).Children[0].RunID
+		late := engineOn(t, &beforeFind{Store: s, id: child, before: func() {
+			orFail(e.Retry(ctx, "r"))(t)
+			<-began
+		}}, root, kid)
+		var refused *durable.StateError
+		if made, err := late.Retry(ctx, "r"); !errors.As(err, &refused) {
+			t.Errorf("the late retry returned %+v, %v; want a *StateError", made, err)
+		}
+		close(release)
+		wantResult(t, root, e, "r", "paid")
+		if n := len(orFail(e.Generations(ctx, "r"))(t)); n != 2 {
+			t.Errorf("the run has %d generations", n)
+		}
 	})
 }

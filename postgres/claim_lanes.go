@@ -58,7 +58,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	if l.claimFilter != served || l.queueRules != gated || l.versions != versions {
 		l.claimFilter, l.queueRules, l.versions, l.claimedLanes = served, gated, versions, nil
 		for _, k := range l.lanes {
-			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version) && versions.AllowsDiverged(k.queue, k.workflow, k.diverged) {
+			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version, k.diverged) {
 				l.claimedLanes = append(l.claimedLanes, k)
 			}
 		}

@@ -32,11 +32,12 @@ type sharedHeartbeat struct {
 	result    store.RenewResult
 	delivered bool      // result is valid; else the caller sends the heartbeat by itself
 	turn      chan bool // receives true if the caller has to send, and false after another one has sent
+	ctx       context.Context
 }
 
 // send sends the heartbeat, perhaps with others. It reports whether there is a result. If not, the caller sends the heartbeat alone.
 func (b *sharedHeartbeats) send(ctx context.Context, s *database, h store.Heartbeat) (store.RenewResult, bool) {
-	own := &sharedHeartbeat{s: s, h: h, turn: make(chan bool, 1)}
+	own := &sharedHeartbeat{s: s, h: h, turn: make(chan bool, 1), ctx: ctx}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, own)
 	first := !b.sending
@@ -80,6 +81,8 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	all := b.waiting
 	b.waiting = nil
 	b.mu.Unlock()
+	ctx, cancel := withEarliestDeadline(ctx, all)
+	defer cancel()
 	if len(all) > 0 && all[0].s.renewTogether(ctx, all) != nil {
 		for _, one := range all { // perhaps the schema of one of them was dropped
 			one.result, one.delivered = store.RenewResult{}, false
@@ -91,6 +94,20 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.passTurn()
+}
+
+// withEarliestDeadline returns ctx with the earliest deadline of the callers: none with less time waits for one with more.
+func withEarliestDeadline(ctx context.Context, all []*sharedHeartbeat) (context.Context, context.CancelFunc) {
+	var first time.Time
+	for _, one := range all {
+		if until, ok := one.ctx.Deadline(); ok && (first.IsZero() || until.Before(first)) {
+			first = until
+		}
+	}
+	if first.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, first)
 }
 
 // maxHeartbeatPhase is longer than the interval of heartbeats usually is.

@@ -141,3 +141,19 @@ func TestAHeartbeatWaitsNoLongerThanItsContext(t *testing.T) {
 		t.Errorf("with a lease: %+v, %v", got, err)
 	}
 }
+
+// A heartbeat that another caller sends takes no longer than its own caller waits.
+func TestASharedHeartbeatHasTheEarliestDeadline(t *testing.T) {
+	soon, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Minute))
+	defer cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+	defer cancel()
+	want, _ := soon.Deadline()
+	for _, all := range [][]*sharedHeartbeat{{{ctx: late}, {ctx: soon}}, {{ctx: t.Context()}, {ctx: soon}, {ctx: late}}} {
+		ctx, cancel := withEarliestDeadline(all[0].ctx, all)
+		if got, _ := ctx.Deadline(); !got.Equal(want) {
+			t.Errorf("the deadline is %v, want %v", got, want)
+		}
+		cancel()
+	}
+}

@@ -77,19 +77,18 @@ type claimResult struct {
 
 // claimRuns claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
 // does not use. The worker claims what it may execute itself, and need not have a share.
-func (w *worker) claimRuns(shares []claimShare) (claimResult, error) {
-	return w.claimWith(shares, w.setQueueRules)
+func (w *worker) claimRuns(shares []claimShare, maxSuspects int) (claimResult, error) {
+	return w.claimWith(shares, maxSuspects, w.setQueueRules)
 }
 
-// claimWith is claim with the rules that setRules sets. setRules reports whether they leave out runs that another claim would take.
-func (w *worker) claimWith(shares []claimShare, setRules func(context.Context, *store.ClaimQuery) (capped bool)) (claimResult, error) {
+// claimWith is claimRuns with the rules that setRules sets. setRules reports whether they leave out runs that another claim would take.
+func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(context.Context, *store.ClaimQuery) (capped bool)) (claimResult, error) {
 	q := w.newClaimQuery()
-	q.MaxSuspects = 1
+	q.MaxSuspects = maxSuspects
 	for i := range shares {
 		s := &shares[i]
 		defer s.free.Release()
 		q.Limit += s.free.Capacity()
-		q.MaxSuspects = min(q.MaxSuspects, s.w.claimableSuspects())
 	}
 	if q.Worker = shares[0].w.id; len(shares) > 1 {
 		q.Owners = ownersOf(shares, q.Limit)
@@ -184,7 +183,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 		case <-enough:
 			return 0
 		case <-expired.C:
-			expired.Reset(w.claimExpired())
+			expired.Reset(w.claims.claimExpired(w))
 		case <-ctx.Done():
 			return 0
 		}

@@ -36,8 +36,8 @@ func (w *worker) claimExpired() (wait time.Duration) {
 	if beyond.Capacity() == 0 {
 		return min(wait, 10*expiringRunPoll) // those that were claimed have not ended yet
 	}
-	got, err := w.claimWith([]claimShare{{w: w, free: beyond}}, func(_ context.Context, q *store.ClaimQuery) (capped bool) {
-		q.QueueRules, q.MaxSuspects = c.rules, 0
+	got, err := w.claimWith([]claimShare{{w: w, free: beyond}}, 0, func(_ context.Context, q *store.ClaimQuery) (capped bool) {
+		q.QueueRules = c.rules
 		return false
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -127,9 +128,25 @@ type claimShare struct {
 // starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
 func (g *claimGroup) reserve(pace *claimPace, prefetch int) (shares []claimShare) {
 	g.turn++
-	left, n := pace.limit, len(g.members)
-	for i := range n {
-		m := g.members[(g.turn+i)%n]
+	type candidate struct {
+		w    *worker
+		room int
+	}
+	var free []candidate
+	for i := range g.members {
+		m := g.members[(g.turn+i)%len(g.members)]
+		room, _ := m.slots.FreeSlotsAndPrefetch(pace.limit)
+		if pace.isFull && prefetch > 0 {
+			room += m.slots.PrefetchRoom()
+		}
+		if room > 0 {
+			free = append(free, candidate{m, room})
+		}
+	}
+	slices.SortStableFunc(free, func(a, b candidate) int { return cmp.Compare(a.room, b.room) }) // what the small ones do not need is for the large ones
+	left, n := pace.limit, len(free)
+	for i, c := range free {
+		m := c.w
 		part := (left + n - i - 1) / (n - i) // of what is left, an equal part
 		leave, places := 0, 0
 		if !pace.isFull {
@@ -164,17 +181,42 @@ func (g *claimGroup) claimNext(leader *worker, pace *claimPace, prefetch int) (l
 		leader = shares[0].w
 	}
 	if leader.hasBoundedQueues(leader.ctx) { // each member leaves out other queues
-		got, err = claimEach(shares)
+		got, err = g.claimEach(shares)
 	} else {
-		got, err = leader.claimRuns(shares)
+		got, err = leader.claimRuns(shares, g.claimableSuspects())
 	}
 	return limit, got, err
 }
 
-// claimEach claims for one share after the other.
-func claimEach(shares []claimShare) (got claimResult, err error) {
+// claimableSuspects returns how many suspects the next claim may take: none while a member executes one, because the members would die
+// with it. g.mu is held.
+func (g *claimGroup) claimableSuspects() int {
+	for _, m := range g.members {
+		if m.claimableSuspects() == 0 {
+			return 0
+		}
+	}
+	return 1
+}
+
+// claimExpired makes a member that takes runs claim runs whose time in line is over: the leader, unless an operator has made it quiet.
+// It returns after how long to look for more.
+func (g *claimGroup) claimExpired(leader *worker) (wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		if !leader.slots.IsQuiet() {
+			break
+		}
+		leader = m
+	}
+	return leader.claimExpired()
+}
+
+// claimEach claims for one share after the other. g.mu is held.
+func (g *claimGroup) claimEach(shares []claimShare) (got claimResult, err error) {
 	for i := range shares {
-		one, failed := shares[i].w.claimRuns(shares[i : i+1])
+		one, failed := shares[i].w.claimRuns(shares[i:i+1], g.claimableSuspects())
 		if failed != nil {
 			for j := range shares[i:] {
 				shares[i+j].free.Release()
@@ -183,7 +225,9 @@ func claimEach(shares []claimShare) (got claimResult, err error) {
 		}
 		got.runCount += one.runCount
 		got.reachedLimit = got.reachedLimit || one.reachedLimit
-		got.nextDue = one.nextDue
+		if got.nextDue.IsZero() || !one.nextDue.IsZero() && one.nextDue.Before(got.nextDue) {
+			got.nextDue = one.nextDue
+		}
 	}
 	return got, nil
 }

@@ -100,6 +100,39 @@ func TestOneClaimRequestsTheFreeSlotsOfAllMembers(t *testing.T) {
 	}
 }
 
+// Members whose slots are all taken get no part of the limit, and what the small ones do not need is for the large ones.
+func TestFullMembersTakeNothingOfTheLimit(t *testing.T) {
+	t.Parallel()
+	for turn := range 20 {
+		s := new(claimRecorder)
+		members := newGroup(t, s, append(slices.Repeat([]int{1}, 19), 1000)...)
+		members[0].claims.turn = turn
+		for _, m := range members[:10] {
+			taken := m.slots.Reserve(1, 0, 0)
+			defer taken.Release()
+		}
+		pace := claimPace{limit: 256, isFull: true}
+		if n, _, err := members[0].claims.claimNext(members[0], &pace, 0); n != 256 || err != nil {
+			t.Errorf("turn %d: claimed for %d slots, %v", turn, n, err)
+		}
+	}
+}
+
+// A quiet leader makes another member claim the runs whose time in line is over.
+func TestAQuietLeaderLetsAnotherMemberEndExpiredRuns(t *testing.T) {
+	t.Parallel()
+	s := &claimRecorder{queues: []store.QueueRow{{Name: "q", Settings: store.QueueSettings{MaxExecuting: 1}}}}
+	members := newGroup(t, s, 1, 1)
+	members[0].slots.SetQuiet(true)
+	for _, m := range members {
+		m.queuesForClaim(t.Context())
+	}
+	members[0].claims.claimExpired(members[0])
+	if len(s.got) != 1 || s.got[0].Worker != members[1].id || s.got[0].MaxSuspects != 0 {
+		t.Errorf("the claims are %+v", s.got)
+	}
+}
+
 // A member without others with free slots, and one of a group of one, claims alone.
 func TestTheOnlyMemberWithAFreeSlotOwnsWhatIsClaimed(t *testing.T) {
 	t.Parallel()
@@ -141,6 +174,12 @@ func TestTheMembersOfAClaimExecuteOneSuspect(t *testing.T) {
 			t.Errorf("the claim takes %d suspects, want %d: %v", s.got[len(s.got)-1].MaxSuspects, want, err)
 		}
 		members[1].suspect.Store(new(run))
+	}
+	taken := members[1].slots.Reserve(2, 0, 0) // it has no share in the claim
+	defer taken.Release()
+	pace := claimPace{limit: 100, isFull: true}
+	if _, _, err := members[0].claims.claimNext(members[0], &pace, 0); err != nil || s.got[len(s.got)-1].MaxSuspects != 0 {
+		t.Errorf("the claim takes %d suspects while a full member executes one: %v", s.got[len(s.got)-1].MaxSuspects, err)
 	}
 }
 

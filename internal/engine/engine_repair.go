@@ -243,6 +243,9 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 	}
 	s, made, err := p.planGeneration(ctx, row, q)
 	if err != nil {
+		if p.hasChanged(ctx, row) { // perhaps only because another repair was first
+			return false, nil
+		}
 		return false, err
 	}
 	p.storeRequest.Runs = append(p.storeRequest.Runs, made.Repair)
@@ -254,6 +257,9 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		if err != nil {
 			return false, p.wrapError(row, err)
 		}
+		if child.Status != store.Failed && child.Status != store.Expired { // another repair was first: the child belongs to its generation
+			return false, nil
+		}
 		done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: q.Now, HasPausedAncestor: q.HasPausedAncestor})
 		if errors.Is(err, repair.ErrFromRequired) {
 			err = p.wrapError(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
@@ -263,6 +269,12 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		}
 	}
 	return true, nil
+}
+
+// hasChanged reports whether the run has changed since it was read, or fenced.
+func (p *repairPlanner) hasChanged(ctx context.Context, row *store.Run) bool {
+	now, err := p.e.getRun(ctx, row.UUID.String(), 0)
+	return err == nil && runStateOf(now) != runStateOf(row)
 }
 
 // planGeneration reads the history and the children of the run, and plans its next generation.

@@ -124,6 +124,7 @@ func (w *worker) serveSession(ctx context.Context) (err error) {
 	taking.Go(func() { w.unexecutedLoop(begun) })
 	taking.Go(func() { w.versionLoop(begun) })
 	taking.Go(func() { w.heldRunsLoop(begun) })
+	taking.Go(func() { w.repairPausesLoop(begun) })
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.foldLoop(begun) })

@@ -22,12 +22,9 @@ const (
 	maxHeldRunPoll      = 100 * time.Millisecond // the longest time between two looks at the run that is tried
 )
 
-// heldRunsLoop tries held runs from time to time. It also resumes runs whose repairs have not ended.
+// heldRunsLoop tries held runs from time to time.
 func (w *worker) heldRunsLoop(ctx context.Context) {
 	for {
-		if err := w.resumeAfterRepairs(ctx); err != nil && ctx.Err() == nil {
-			w.log.Debug("could not resume the runs whose repairs have not ended", telemetry.KeyError, err)
-		}
 		if err := w.tryHeldRuns(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug("could not try the runs that are held", telemetry.KeyError, err)
 		}
@@ -75,7 +72,7 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	if q.Versions, err = w.versionRules(claiming, q.Now); err != nil {
 		return err
 	}
-	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version) {
+	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version, "") {
 		return nil // its own version lives, and nobody else executes it
 	}
 	divergences, err := w.e.store.Divergences(claiming, id)

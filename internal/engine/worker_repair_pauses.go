@@ -2,12 +2,28 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 const maxExpiredRepairPauses = 100 // how many runs one search resumes
+
+// repairPausesLoop resumes runs whose repairs have not ended from time to time.
+func (w *worker) repairPausesLoop(ctx context.Context) {
+	for {
+		if err := w.resumeAfterRepairs(ctx); err != nil && ctx.Err() == nil {
+			w.log.Debug("could not resume all runs whose repairs have not ended", telemetry.KeyError, err)
+		}
+		if !sleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
+			return
+		}
+	}
+}
 
 // resumeAfterRepairs resumes live runs that were paused for repairs which did not end within their leases. The processes that made them
 // have probably died. If one has not, it finds that its run has changed, and plans its repair anew.
@@ -17,17 +33,21 @@ func (w *worker) resumeAfterRepairs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, id := range runs {
-		o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidList(id), ForRepair: true}
-		if err := w.e.controlRuns(ctx, callerUntil(ctx.Done()), o); err != nil {
-			return err
-		}
-		if r := o.Results[0]; r.Control&store.PausedForRepair != 0 && !r.Status.IsTerminal() {
-			w.log.Warn("a run is resumed that was paused for a repair: the process that repaired it has died, or took longer than its lease", telemetry.KeyRun, id)
-		}
-		if err := w.e.store.DeleteRepairPause(ctx, id, now); err != nil {
-			return err
-		}
+		errs = append(errs, w.resumeAfterRepair(ctx, id, now)) // one run that is locked keeps no others paused
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// resumeAfterRepair resumes a run whose repair did not end by the given time.
+func (w *worker) resumeAfterRepair(ctx context.Context, id uuid.UUID, now time.Time) error {
+	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidList(id), ForRepair: true}
+	if err := w.e.controlRuns(ctx, callerUntil(ctx.Done()), o); err != nil {
+		return err
+	}
+	if r := o.Results[0]; r.Control&store.PausedForRepair != 0 && !r.Status.IsTerminal() {
+		w.log.Warn("a run is resumed that was paused for a repair: the process that repaired it has died, or took longer than its lease", telemetry.KeyRun, id)
+	}
+	return w.e.store.DeleteRepairPause(ctx, id, now)
 }

@@ -53,7 +53,7 @@ type Divergence struct {
 const divergedSeparator = "\x1f"
 
 // DivergedVersions are the versions that diverged on a run before another one continued it, sorted. They are recorded on the run and are
-// part of its lane, so that they do not claim it again, and a claim does not read it; see VersionClaimRules.AllowsDiverged.
+// part of its lane, so that they do not claim it again, and a claim does not read it; see VersionClaimRules.Allows.
 type DivergedVersions string
 
 // DivergedOn returns the versions of divergences.

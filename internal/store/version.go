@@ -153,6 +153,12 @@ func isLater(version string, first time.Time, other string, otherFirst time.Time
 // still to come. Runs of a pinned workflow are reserved while a worker of exactly that version lives. Runs of other workflows are
 // kept from earlier versions while a worker of that version or of a later one lives. Only workers that serve the queue count.
 func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (until time.Time, kept bool) {
+	return g.reservedUntil(queue, workflow, version, "")
+}
+
+// reservedUntil is ReservedUntil for runs on which the given versions have diverged. Nothing is kept for these versions, because they
+// do not claim the runs, unless the workflow is pinned.
+func (g *VersionClaimRules) reservedUntil(queue, workflow, version string, diverged DivergedVersions) (until time.Time, kept bool) {
 	if g == nil || version == g.ownVersion || !IsOrderedVersion(version) {
 		return time.Time{}, false
 	}
@@ -167,7 +173,7 @@ func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (unti
 	}
 	for i := range w.sightings {
 		s := &w.sightings[i]
-		if s.Queue != "" && s.Queue != queue {
+		if s.Queue != "" && s.Queue != queue || !w.pinned && diverged.Contains(s.Version) {
 			continue
 		}
 		if s.Version == version || !w.pinned && isLater(s.Version, s.FirstSeen, version, first) {
@@ -179,23 +185,22 @@ func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (unti
 	return until, until.After(g.computedAt)
 }
 
-// Allows reports whether the worker may claim runs of a version of the workflow in the queue.
-func (g *VersionClaimRules) Allows(queue, workflow, version string) bool {
-	_, kept := g.ReservedUntil(queue, workflow, version)
-	return !kept
-}
-
-// AllowsDiverged reports whether the worker may claim runs on which the given versions have diverged. If its own is one of them, it does
-// not, while workers of others that serve the queue live, and for VersionTakeoverDelay after. Then the worker tries the runs again, so that they
-// are held again where people see it. A pinned workflow has no other versions.
-func (g *VersionClaimRules) AllowsDiverged(queue, workflow string, diverged DivergedVersions) bool {
-	if g == nil || !diverged.Contains(g.ownVersion) {
+// Allows reports whether the worker may claim runs of a version of the workflow in the queue on which the given versions have
+// diverged.
+//
+// If its own version is one of them, it does not, while workers of others that serve the queue live, and for VersionTakeoverDelay
+// after. Then the worker tries the runs again, so that they are held again where people see it. A pinned workflow has no other versions.
+func (g *VersionClaimRules) Allows(queue, workflow, version string, diverged DivergedVersions) bool {
+	if g == nil {
 		return true
 	}
-	w := g.workflows[workflow]
-	return w == nil || w.pinned || !slices.ContainsFunc(w.sightings, func(s VersionSighting) bool {
+	if w := g.workflows[workflow]; w != nil && !w.pinned && diverged.Contains(g.ownVersion) && slices.ContainsFunc(w.sightings, func(s VersionSighting) bool {
 		return (s.Queue == "" || s.Queue == queue) && !diverged.Contains(s.Version) && s.LastSeen.Add(VersionTakeoverDelay).After(g.computedAt)
-	})
+	}) {
+		return false
+	}
+	_, kept := g.reservedUntil(queue, workflow, version, diverged)
+	return !kept
 }
 
 // IsForeign reports whether runs with this version are of another version that has a place in the order.
@@ -237,7 +242,7 @@ func (g *VersionClaimRules) ReleasedSince(before *VersionClaimRules) (released [
 	}
 	for workflow, w := range before.workflows {
 		for _, s := range w.sightings {
-			if !before.Allows(s.Queue, workflow, s.Version) && g.Allows(s.Queue, workflow, s.Version) &&
+			if !before.Allows(s.Queue, workflow, s.Version, "") && g.Allows(s.Queue, workflow, s.Version, "") &&
 				!slices.ContainsFunc(released, func(r VersionSighting) bool { return r.Workflow == workflow && r.Version == s.Version }) {
 				released = append(released, s)
 			}

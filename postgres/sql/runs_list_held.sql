@@ -12,9 +12,11 @@ SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.
        r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM held
-JOIN durable.run AS r ON r.shard = held.shard AND r.id = held.id
-WHERE r.id < $1::uuid
-  AND (r.wake_at IS NULL AND r.status = 4 AND r.control & 16 = 16 OR r.wake_at IS NOT NULL AND r.crashes > 0 AND r.reason <> ''
+CROSS JOIN LATERAL ( -- OFFSET 0: otherwise PostgreSQL 18 reads all runs and looks for each among the held ones
+    SELECT r.* FROM durable.run AS r WHERE r.shard = held.shard AND r.id = held.id AND r.id < $1::uuid
+    OFFSET 0
+) AS r
+WHERE (r.wake_at IS NULL AND r.status = 4 AND r.control & 16 = 16 OR r.wake_at IS NOT NULL AND r.crashes > 0 AND r.reason <> ''
        AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = r.shard AND s.run_id = r.id AND s.status >= 3) <= r.progress)
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)

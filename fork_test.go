@@ -159,3 +159,34 @@ func TestForkOfACancelledRun(t *testing.T) {
 		wantResult(t, w, e, "q", "x")
 	})
 }
+
+// A rerun leaves a call behind those that it kept. A fork from that call keeps these, as the rerun did, and is not held for them.
+func TestAForkOfARunWithARerunIsNotHeld(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) {
+			var all string
+			for _, name := range []string{"a", "b", "c"} {
+				v, err := c.Step(name, func(context.Context) (string, error) { return name, nil })
+				if err != nil {
+					return "", err
+				}
+				all += v
+			}
+			return all, nil
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		wantResult(t, w, e, orFail(w.Start(ctx, e, "", durable.ID("source")))(t).ID(), "abc")
+		orFail(e.Rerun(ctx, "source", "a"))(t)
+		wantResult(t, w, e, "source", "abc")
+		orFail(e.Fork(ctx, "source", durable.From("a"), durable.NewID("fork")))(t)
+		waitFor(t, func() bool {
+			info := orFail(e.Get(ctx, "fork"))(t)
+			return info.Status == durable.StatusCompleted || info.Status == durable.StatusPaused
+		})
+		if info := orFail(e.Get(ctx, "fork"))(t); info.Status != durable.StatusCompleted {
+			t.Errorf("the fork is %s: %s", info.Status, info.Reason)
+		}
+	})
+}

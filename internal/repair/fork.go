@@ -60,6 +60,9 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 		}
 		steps = append(steps, row)
 	}
+	if renewal, err := record.FindRenewal(p.History); err == nil && renewal.HasRepair() { // which the copy does not record
+		changed = min(changed, store.EncodeSeq(firstGap(p.History), false))
+	}
 	for i := range steps {
 		if steps[i].Seq > changed {
 			steps[i].Seq &^= store.SeqOwnGoroutine
@@ -67,6 +70,19 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 	}
 	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
 	return steps, d, nil
+}
+
+// firstGap returns the first position that no call of the history has: that of a call that a repair has dropped, or the one after all.
+func firstGap(history []store.Step) int32 {
+	taken := make(map[int32]bool, len(history))
+	for i := range history {
+		taken[history[i].Position()] = true
+	}
+	gap := int32(1)
+	for taken[gap] {
+		gap++
+	}
+	return gap
 }
 
 func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, error) {

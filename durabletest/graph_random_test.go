@@ -133,7 +133,7 @@ func (r *graphTrial) await(ctx context.Context, run *durable.Run[int], d disturb
 func TestRandomGraphs(t *testing.T) {
 	t.Parallel()
 	var template databaseTemplate
-	left := testsize.Of(200, 60)
+	left := testsize.Of(80, 60)
 	check := func(rt *rapid.T) {
 		if left--; left < 0 {
 			return // rapid counts in the whole binary, so the number of checks is bounded here

@@ -68,22 +68,6 @@ func nullText(s *string) *string {
 	return s
 }
 
-// textOrNull returns the text as a parameter, or NULL if it is empty.
-func textOrNull(s *string) any {
-	if *s == "" {
-		return nil
-	}
-	return (*nullableText)(s)
-}
-
-// uuidOrNull returns the UUID as a parameter, or NULL.
-func uuidOrNull(u *uuid.NullUUID) any {
-	if !u.Valid {
-		return nil
-	}
-	return (*uuidValue)(&u.UUID)
-}
-
 // payloadOrNull returns the payload as a parameter, or NULL if it is nil. The parameter is a pointer, so
 // that it needs no allocation.
 func payloadOrNull(v *[]byte) any {

@@ -76,11 +76,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 			}
 		}
 		if !s.rewindDetector.disabled {
-			err := eachRow(res, func(rows pgx.Rows) (err error) {
-				at, err = scanPosition(rows)
-				return err
-			})
-			if err != nil {
+			if err := readPosition(res, &at); err != nil {
 				return err
 			}
 		}

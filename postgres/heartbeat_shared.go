@@ -65,7 +65,7 @@ func (own *sharedHeartbeat) await(ctx context.Context, b *sharedHeartbeats) (sen
 		}
 	}
 	b.mu.Unlock()
-	return at < 0 && <-own.turn // another one is sending it, for as long as its own context lasts
+	return at < 0 && <-own.turn // another one is sending it, until the earliest deadline of all
 }
 
 // passTurn tells the first of those that wait to send. b.mu is held.
@@ -142,11 +142,7 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 			}
 		}
 		if !s.rewindDetector.disabled {
-			err := eachRow(res, func(rows pgx.Rows) (err error) {
-				at, err = scanPosition(rows)
-				return err
-			})
-			if err != nil {
+			if err := readPosition(res, &at); err != nil {
 				return err
 			}
 		}

@@ -127,6 +127,14 @@ func (s *database) probeTimeline(ctx context.Context) {
 	s.rewindDetector.disabled = isLogPositionUnavailable(err)
 }
 
+// readPosition reads the result of wal_position.sql.
+func readPosition(res statementResults, at *logPosition) error {
+	return eachRow(res, func(rows pgx.Rows) (err error) {
+		*at, err = scanPosition(rows)
+		return err
+	})
+}
+
 // scanPosition scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
 func scanPosition(row pgx.Row) (logPosition, error) {
 	var name pgtype.Text

@@ -38,7 +38,7 @@ func startValues(w *store.StartWrite) []any {
 	r := &w.Run
 	return []any{
 		store.ShardOf(r.UUID), (*uuidValue)(&r.UUID), (*nullableText)(&r.Name), (*nullableText)(&r.Workflow), (*nullableText)(&r.Version),
-		(*nullableText)(&r.Queue), int16(r.Status), r.Epoch.Number(), uuidOrNull(&r.Owner), payloadOrNull(&r.Input), (*nullableText)(&r.Trace),
+		(*nullableText)(&r.Queue), int16(r.Status), r.Epoch.Number(), pgNullUUID(r.Owner), payloadOrNull(&r.Input), (*nullableText)(&r.Trace),
 		timeOrNull(&r.CreatedAt), timeOrNull(&r.StartedAt), timeOrNull(&r.WakeAt), timeOrNull(&r.Deadline),
 		r.Detached, int64(r.ClaimLane()), r.Priority,
 	}
@@ -158,7 +158,7 @@ func runFinishArgs(items []*store.OwnershipEnd) []any {
 func runFinishValues(w *store.OwnershipEnd) []any {
 	return []any{
 		store.ShardOf(w.UUID), (*uuidValue)(&w.UUID), w.Epoch.Number(), int16(w.Status), payloadOrNull(&w.Output), payloadOrNull(&w.Error),
-		textOrNull(&w.Reason), textOrNull(&w.Trace), timeOrNull(&w.EndedAt),
+		nullText(&w.Reason), nullText(&w.Trace), timeOrNull(&w.EndedAt),
 	}
 }
 

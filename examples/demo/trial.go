@@ -104,7 +104,7 @@ func (t *trial) watch(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if ended, err := judge(run); ended || err != nil {
+			if ended, err := fleet.JudgeRun(run); ended || err != nil {
 				return err
 			}
 		case <-looks.C:
@@ -125,20 +125,6 @@ func (t *trial) watch(ctx context.Context) error {
 			}
 		}
 	}
-}
-
-// judge reports whether the run has ended or was paused, and returns an error unless it has
-// completed.
-func judge(run *durable.RunInfo) (ended bool, err error) {
-	switch run.Status {
-	case durable.StatusCompleted:
-		return true, nil
-	case durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired:
-		return true, run.Err
-	case durable.StatusPaused:
-		return true, fmt.Errorf("the run was paused: %s", run.Reason)
-	}
-	return false, nil
 }
 
 // killWorker kills the worker with SIGKILL at a random moment. It checks that the run was being

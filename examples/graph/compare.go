@@ -194,17 +194,11 @@ func (t *trial) look(ctx context.Context, engine *durable.Engine, p *picture) (e
 		return false, err
 	}
 	p.show(t.graph, t.killed)
-	switch run.Status {
-	case durable.StatusCompleted:
+	if ended, err = fleet.JudgeRun(run); ended && err == nil {
 		p.end(t.graph, t.killed)
 		t.output = run.Output
-		return true, nil
-	case durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired:
-		return true, run.Err
-	case durable.StatusPaused:
-		return true, fmt.Errorf("the run was paused: %s", run.Reason)
 	}
-	return false, nil
+	return ended, err
 }
 
 // audit compares the ledger with what is committed.

@@ -129,38 +129,35 @@ type claimShare struct {
 func (g *claimGroup) reserve(pace *claimPace, prefetch int) (shares []claimShare) {
 	g.turn++
 	type candidate struct {
-		w    *worker
-		room int
+		w            *worker
+		room, places int // places for prefetched runs are part of the room
 	}
 	var free []candidate
 	for i := range g.members {
 		m := g.members[(g.turn+i)%len(g.members)]
-		room, _ := m.slots.FreeSlotsAndPrefetch(pace.limit)
+		places := 0
 		if pace.isFull && prefetch > 0 {
-			room += m.slots.PrefetchRoom()
+			places = m.slots.PrefetchRoom()
 		}
-		if room > 0 {
-			free = append(free, candidate{m, room})
+		if room := m.slots.FreeSlots() + places; room > 0 {
+			free = append(free, candidate{m, room, places})
 		}
 	}
 	slices.SortStableFunc(free, func(a, b candidate) int { return cmp.Compare(a.room, b.room) }) // what the small ones do not need is for the large ones
 	left, n := pace.limit, len(free)
 	for i, c := range free {
-		m := c.w
 		part := (left + n - i - 1) / (n - i) // of what is left, an equal part
-		leave, places := 0, 0
+		leave := 0
 		if !pace.isFull {
-			leave = max(1, m.e.cfg.Concurrency/slotFractionForStarts)
-		} else if prefetch > 0 {
-			places = min(prefetch, m.slots.PrefetchRoom())
+			leave = max(1, c.w.e.cfg.Concurrency/slotFractionForStarts)
 		}
-		free := m.slots.Reserve(part, leave, places)
+		free := c.w.slots.Reserve(part, leave, min(prefetch, c.places))
 		if free.Capacity() == 0 {
 			continue
 		}
 		left -= free.Capacity()
 		prefetch -= free.Capacity() - free.UnassignedSlots()
-		shares = append(shares, claimShare{m, free})
+		shares = append(shares, claimShare{c.w, free})
 	}
 	return shares
 }
@@ -218,8 +215,8 @@ func (g *claimGroup) claimEach(shares []claimShare) (got claimResult, err error)
 	for i := range shares {
 		one, failed := shares[i].w.claimRuns(shares[i:i+1], g.claimableSuspects())
 		if failed != nil {
-			for j := range shares[i:] {
-				shares[i+j].free.Release()
+			for j := i + 1; j < len(shares); j++ { // claimRuns has released the slots of the failed claim
+				shares[j].free.Release()
 			}
 			return got, failed
 		}

@@ -112,7 +112,7 @@ func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 	if left <= 0 || i.r.e.clock.IsManual() {
 		return 0
 	}
-	if free, _ := i.r.w.slots.FreeSlotsAndPrefetch(0); 2*free < i.r.e.cfg.Concurrency {
+	if 2*i.r.w.slots.FreeSlots() < i.r.e.cfg.Concurrency {
 		return 0
 	}
 	return left

@@ -24,9 +24,14 @@ const (
 
 // heldRunsLoop tries held runs from time to time.
 func (w *worker) heldRunsLoop(ctx context.Context) {
+	w.searchRepeatedly(ctx, w.tryHeldRuns, "could not try the runs that are held")
+}
+
+// searchRepeatedly calls search until ctx ends, as often as held runs are searched for. If search fails, it logs the message.
+func (w *worker) searchRepeatedly(ctx context.Context, search func(context.Context) error, failed string) {
 	for {
-		if err := w.tryHeldRuns(ctx); err != nil && ctx.Err() == nil {
-			w.log.Debug("could not try the runs that are held", telemetry.KeyError, err)
+		if err := search(ctx); err != nil && ctx.Err() == nil {
+			w.log.Debug(failed, telemetry.KeyError, err)
 		}
 		if !sleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
 			return

@@ -15,14 +15,7 @@ const maxExpiredRepairPauses = 100 // how many runs one search resumes
 
 // repairPausesLoop resumes runs whose repairs have not ended from time to time.
 func (w *worker) repairPausesLoop(ctx context.Context) {
-	for {
-		if err := w.resumeAfterRepairs(ctx); err != nil && ctx.Err() == nil {
-			w.log.Debug("could not resume all runs whose repairs have not ended", telemetry.KeyError, err)
-		}
-		if !sleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
-			return
-		}
-	}
+	w.searchRepeatedly(ctx, w.resumeAfterRepairs, "could not resume all runs whose repairs have not ended")
 }
 
 // resumeAfterRepairs resumes live runs that were paused for repairs which did not end within their leases. The processes that made them

@@ -89,10 +89,6 @@ func (p *Pool) IsClosed() bool {
 // or lent.
 func (p *Pool) WhenEmpty() <-chan struct{} { return p.emptyChan }
 
-// SlotFreed returns a channel that receives an element after slots came free. Several slots may share one
-// element. The channel serves one receiver.
-func (p *Pool) SlotFreed() <-chan struct{} { return p.freedChan }
-
 // UseFreed makes the pool notify the given channel, of capacity one, instead of its own. Several pools may share a channel. Call
 // UseFreed before Open.
 func (p *Pool) UseFreed(c chan struct{}) { p.freedChan = c }
@@ -112,19 +108,18 @@ func (p *Pool) Counts() Counts {
 	return Counts{Taken: p.takenSlots, Lent: p.lentSlots, PrefetchPlaces: p.prefetchPlaces, Queued: len(p.queue)}
 }
 
-// FreeSlotsAndPrefetch returns how many slots are free, and how many runs the worker should prefetch now, at most limit. Both
-// are zero if the pool is quiet.
-func (p *Pool) FreeSlotsAndPrefetch(limit int) (free, prefetch int) {
+// FreeSlots returns how many slots are free. It returns zero if the pool is quiet.
+func (p *Pool) FreeSlots() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.quiet {
-		return 0, 0
+		return 0
 	}
-	return p.freeSlots(), p.prefetchCount(time.Now(), limit)
+	return p.freeSlots()
 }
 
-// JointRoom returns what Room returns, for pools for which one caller reserves: how many of their slots are free, and how many runs to
-// prefetch now into all of them, at most limit. Pools that are quiet or not open do not count.
+// JointRoom returns how many slots of the pools are free, and how many runs to prefetch now into all of them, at most limit. One caller
+// reserves for these pools. Pools that are quiet or not open do not count.
 func JointRoom(pools []*Pool, limit int) (free, prefetch int) {
 	now, freed, places := time.Now(), 0, 0
 	for _, p := range pools {
@@ -149,11 +144,6 @@ func (p *Pool) PrefetchRoom() int {
 // freeSlots returns how many slots are free. It returns zero while more runs are executed than there are slots,
 // because some have taken back their lent slots. p.mu is held.
 func (p *Pool) freeSlots() int { return max(0, p.size-p.takenSlots) }
-
-// prefetchCount returns how many runs to prefetch at the given time. p.mu is held.
-func (p *Pool) prefetchCount(at time.Time, limit int) int {
-	return prefetchOf(p.turnover.count(at), p.prefetchPlaces, limit)
-}
 
 // prefetchOf returns how many runs to prefetch, at most limit, when the given numbers of slots came free recently and of places are
 // taken. It returns zero if the number is too small to be worth a claim, and after a single slot, which does not predict when the next

@@ -94,7 +94,7 @@ func TestAcquireLeavesSlotsFree(t *testing.T) {
 			t.Errorf("%+v: %d slots, %d with places", c, r.UnassignedSlots(), r.Capacity())
 		}
 		wantCounts(t, "reserved", p, Counts{Taken: c.taken + c.slots, PrefetchPlaces: c.places})
-		if free, _ := p.FreeSlotsAndPrefetch(0); free != 8-c.taken-c.slots {
+		if free := p.FreeSlots(); free != 8-c.taken-c.slots {
 			t.Errorf("%+v: %d slots are free", c, free)
 		}
 		r.Release()
@@ -186,25 +186,25 @@ func TestAFreedSlotIsNotified(t *testing.T) {
 	p := openPool(t, 3)
 	r := p.Reserve(1, 0, 0)
 	all := assign(t, p, 2)
-	if received(p.SlotFreed()) {
+	if received(p.freedChan) {
 		t.Error("a taken slot is reported as free")
 	}
 	r.Release()
-	if !received(p.SlotFreed()) {
+	if !received(p.freedChan) {
 		t.Error("the end of a reservation was not reported")
 	}
 	r.Release()
 	regain := all[0].Lend()
-	if !received(p.SlotFreed()) {
+	if !received(p.freedChan) {
 		t.Error("a loan was not reported")
 	}
 	regain()
-	if received(p.SlotFreed()) {
+	if received(p.freedChan) {
 		t.Error("a slot that was taken back is reported as free")
 	}
 	all[0].Release()
 	all[1].Release()
-	if !received(p.SlotFreed()) || received(p.SlotFreed()) {
+	if !received(p.freedChan) || received(p.freedChan) {
 		t.Error("two runs that left are reported by one element")
 	}
 }
@@ -343,14 +343,14 @@ func TestAQuietPoolReservesNothing(t *testing.T) {
 	all[0].Release()
 	wantGiven(t, "after the first has left", all, 0, 1)
 	all[1].Release()
-	if free, prefetch := p.FreeSlotsAndPrefetch(5); free != 0 || prefetch != 0 || !p.IsQuiet() {
+	if free, prefetch := JointRoom([]*Pool{p}, 5); free != 0 || prefetch != 0 || !p.IsQuiet() {
 		t.Errorf("a quiet pool has room for %d and %d", free, prefetch)
 	}
-	for len(p.SlotFreed()) > 0 {
-		<-p.SlotFreed()
+	for len(p.freedChan) > 0 {
+		<-p.freedChan
 	}
 	p.SetQuiet(false)
-	<-p.SlotFreed()
+	<-p.freedChan
 	if r := p.Reserve(5, 0, 0); r.Capacity() != 1 {
 		t.Errorf("a pool that is quiet no more reserves %d", r.Capacity())
 	}
@@ -385,7 +385,7 @@ func TestSlotsBeyondTheSizeOfThePool(t *testing.T) {
 		s.Release()
 	}
 	wantCounts(t, "in the end", p, Counts{Taken: 1})
-	if _, prefetch := p.FreeSlotsAndPrefetch(100); prefetch > 1 {
+	if _, prefetch := JointRoom([]*Pool{p}, 100); prefetch > 1 {
 		t.Errorf("%d runs are to be prefetched", prefetch)
 	}
 	p.SetQuiet(true)

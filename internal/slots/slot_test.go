@@ -16,7 +16,7 @@ func TestLentSlotReturns(t *testing.T) {
 	wantCounts(t, "while one waits", p, Counts{Taken: 1, Lent: 1, PrefetchPlaces: 1, Queued: 1})
 	regain()
 	wantCounts(t, "after the wait", p, Counts{Taken: 2, PrefetchPlaces: 1, Queued: 1})
-	if free, _ := p.FreeSlotsAndPrefetch(0); free != 0 {
+	if free := p.FreeSlots(); free != 0 {
 		t.Errorf("%d slots are free", free)
 	}
 	all[0].Release()
@@ -62,7 +62,7 @@ func TestRunLeavesWhileItWaits(t *testing.T) {
 	again()
 	regain()
 	wantCounts(t, "after its waits", p, Counts{Taken: 1})
-	if free, _ := p.FreeSlotsAndPrefetch(0); free != 0 {
+	if free := p.FreeSlots(); free != 0 {
 		t.Errorf("%d slots are free", free)
 	}
 	all[1].Release()

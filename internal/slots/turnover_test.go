@@ -30,7 +30,7 @@ func TestRoomForPrefetchedRuns(t *testing.T) {
 		for range c.freed {
 			p.turnover.countReturn(at)
 		}
-		if got := p.prefetchCount(at.Add(c.after), limit); got != c.want {
+		if got := prefetchOf(p.turnover.count(at.Add(c.after)), p.prefetchPlaces, limit); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -65,15 +65,15 @@ func TestTurnoverCountsRunsThatHadASlot(t *testing.T) {
 		all := assign(t, p, 6)
 		all[3].Release()
 		all[4].Release()
-		if free, n := p.FreeSlotsAndPrefetch(9); n != 0 || free != 0 {
+		if free, n := JointRoom([]*Pool{p}, 9); n != 0 || free != 0 {
 			t.Errorf("%d slots are free, and %d runs are to be prefetched, after none has left", free, n)
 		}
 		all[0].Release()
 		all[1].Release() // one goes to the last of the queue
-		if free, n := p.FreeSlotsAndPrefetch(9); n != 2 || free != 1 {
+		if free, n := JointRoom([]*Pool{p}, 9); n != 2 || free != 1 {
 			t.Errorf("%d slots are free, and %d runs are to be prefetched, after two have left", free, n)
 		}
-		if _, n := p.FreeSlotsAndPrefetch(1); n != 1 {
+		if _, n := JointRoom([]*Pool{p}, 1); n != 1 {
 			t.Errorf("%d runs are to be prefetched, at most one", n)
 		}
 	})

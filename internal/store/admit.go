@@ -31,7 +31,7 @@ type admissionPlanner struct {
 	unclaimed []AdmissionRun // those that are admitted and were never executed
 }
 
-// Plan decides about the runs that the admission has read, and sets the counts, turns and times of the queue. The argument begun
+// Plan decides about the runs that the admission has read, and sets the counts, turns and times of the queue. The argument timeline
 // is the present timeline of the database. lease is how long nothing begins after the database went back to an earlier state, or
 // longer, if a rate needs more time to pay back a whole burst.
 func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {

@@ -197,28 +197,21 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	case bit == PausedItself && (n.Status.IsTerminal() || n.Control&CancelRequested != 0):
 		return // nothing changes; the caller sees the reason in the result's Status and Control
 	case n.Status.IsTerminal() || n.Control&CancelRequested != 0:
-	default:
-		if n.Control&bit == 0 {
-			if bit == PausedItself || n.Control&PausedItself == 0 {
-				n.auditUpdate = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
-			}
-			if n.Status == Running {
-				p.countRequested(n)
-			} else {
-				n.Status, n.wakeAtUpdate = Paused, WakeNever
-				p.countChanged(n)
-			}
-			n.Control |= bit
-			if bit == PausedItself && p.request.ForRepair {
-				n.Control |= PausedForRepair
-			}
-		} else if bit == PausedItself && n.Control&PausedForRepair != 0 && !p.request.ForRepair {
+	case n.Control&bit == 0 || bit == PausedItself && n.Control&PausedForRepair != 0 && !p.request.ForRepair:
+		if bit == PausedItself || n.Control&PausedItself == 0 {
+			n.auditUpdate = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
+		}
+		if n.Status == Running {
+			p.countRequested(n)
+		} else {
+			n.Status, n.wakeAtUpdate = Paused, WakeNever
+			p.countChanged(n)
+		}
+		n.Control |= bit
+		if bit == PausedItself {
 			n.Control &^= PausedForRepair
-			n.auditUpdate = AuditPause
-			if n.Status == Running {
-				p.countRequested(n)
-			} else {
-				p.countChanged(n)
+			if p.request.ForRepair {
+				n.Control |= PausedForRepair
 			}
 		}
 	}

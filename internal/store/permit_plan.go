@@ -108,7 +108,7 @@ type RequestingRun struct {
 	LeaseUntil time.Time // when the lease of the run ends
 }
 
-// Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument begun is the present timeline
+// Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument timeline is the present timeline
 // of the database.
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}

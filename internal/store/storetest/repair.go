@@ -15,7 +15,7 @@ import (
 var repairs = []test{
 	{"the next generation has what was kept, and starts anew", repairKeeps},
 	{"the superseded generation keeps its end and its checkpoints", repairArchives},
-	{"repeated after a lost answer, it changes nothing", repairRepeated},
+	{"repeated after a lost reply, it changes nothing", repairRepeated},
 	{"a second generation follows the first", repairTwice},
 	{"children move to the superseded generation, or stay", repairChildren},
 	{"a child is retried beneath its parent, in one transaction", repairTree},

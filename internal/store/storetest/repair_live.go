@@ -44,7 +44,7 @@ func repairResumes(b *fixture) {
 	if g := b.generations(r.UUID); len(g) != 1 || g[0].Run.Status != store.Superseded {
 		b.Errorf("the generations are %+v", g)
 	}
-	b.wantRepaired(p) // its answer was lost
+	b.wantRepaired(p) // its reply was lost
 	if got := b.row(r.UUID); got.Status != store.Pending {
 		b.Errorf("repeated: the run is %v", got.Status)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -96,6 +97,9 @@ func (s GraphShape) DOT() string {
 	return s.shape.DOT()
 }
 
+// firstRevision is the number of the shape that a run records first. The calls that record shapes are named after their numbers.
+const firstRevision = 1
+
 // recordShape records the shape of the graph before its first node begins, and returns the shape with which the run continues. That is
 // the recorded one if it has the same nodes. If it has others, and what the run has begun is the same here, recordShape records the shape
 // as the next revision.
@@ -104,7 +108,7 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	record := func(revision int, encoded []byte) ([]byte, error) {
 		return recordGraphCall(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return encoded, nil })
 	}
-	revision := 1
+	revision := firstRevision
 	recorded, err := record(revision, d.encodedShape)
 	for ; err == nil && sub.scope.HasBegun(strconv.Itoa(revision+1)); revision++ {
 		recorded, err = record(revision+1, d.encodedShape)
@@ -128,6 +132,14 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 		_, err = record(revision+1, encoded)
 	}
 	return next, err
+}
+
+// firstRecord returns the record of the first revision of the shape, which a start can write. d may be nil.
+func (d *graphDefinition) firstRecord() *engine.FirstRecord {
+	if d == nil {
+		return nil
+	}
+	return &engine.FirstRecord{Name: graph.ShapeScopeName + naming.Separator + strconv.Itoa(firstRevision), Kind: store.KindGraph, Output: d.encodedShape}
 }
 
 // recordGraphCall makes a call whose record is what output returns when it is made first. It returns the record.

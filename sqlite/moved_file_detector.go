@@ -73,15 +73,28 @@ func (f *movedFileDetector) checkPaths(n int) error {
 	if err := f.movedError(); err != nil || !f.identitiesRecorded.Load() {
 		return err
 	}
+	which, err := f.firstMoved(n)
+	if which < 0 {
+		return nil
+	}
+	// All files may have moved at once, after the first of them were checked.
+	if first, firstErr := f.firstMoved(which); first >= 0 {
+		which, err = first, firstErr
+	}
+	return f.markMoved(which, err)
+}
+
+// firstMoved returns which of the first n paths leads to another file, and the error if it leads to none; -1: no path does.
+func (f *movedFileDetector) firstMoved(n int) (which int, err error) {
 	for i, path := range f.paths[:n] {
 		if f.identities[i] == (fileID{}) {
 			continue
 		}
 		if id, err := fileIdentity(path); err != nil && pathIsGone(err) || err == nil && id != f.identities[i] {
-			return f.markMoved(i, err)
+			return i, err
 		}
 	}
-	return nil
+	return -1, nil
 }
 
 // movedError returns the error that markMoved has recorded, or nil.

@@ -145,7 +145,7 @@ func (c *Child) commitStart(q StartRequest) error {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
-		err := j.WriteChildStart(r.writeCtx, start, step)
+		err := j.WriteStartWithStep(r.writeCtx, start, step)
 		failed = cmp.Or(err, failed)
 		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
 			r.addChild(c.name, c.id)

@@ -32,9 +32,13 @@ const (
 type failedClaims struct {
 	wakeLoop notifier // wakes failedClaimLoop
 
-	mu      sync.Mutex
-	queries []store.ClaimQuery
+	mu           sync.Mutex
+	queries      []store.ClaimQuery
+	unreleasedAt []time.Time // when the leases of claims ended whose runs were not released before; the latest ones
 }
+
+// maxUnreleasedClaims is how many claims whose runs were not released are remembered.
+const maxUnreleasedClaims = 16
 
 // add adds a failed claim.
 func (f *failedClaims) add(q store.ClaimQuery) {
@@ -52,10 +56,26 @@ func (f *failedClaims) all() []store.ClaimQuery {
 }
 
 // remove removes a failed claim.
-func (f *failedClaims) remove(q store.ClaimQuery) {
+func (f *failedClaims) remove(q store.ClaimQuery, released bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !released {
+		f.unreleasedAt = append(f.unreleasedAt[max(0, len(f.unreleasedAt)-maxUnreleasedClaims+1):], q.LeaseUntil)
+	}
 	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
+}
+
+// extendOutage extends the outage in the query by the ends of the leases of failed claims. The runs of these claims were not
+// executed, so the ends of their leases show no crash.
+func (f *failedClaims) extendOutage(q *store.ClaimQuery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.unreleasedAt {
+		q.ExtendOutage(at)
+	}
+	for i := range f.queries {
+		q.ExtendOutage(f.queries[i].LeaseUntil)
+	}
 }
 
 // addUncertainStart adds a start that failed with err, if this worker may own the runs of the start all the
@@ -96,7 +116,7 @@ func (w *worker) releaseFailedClaims(ctx context.Context) (again bool) {
 			return true // the database is unavailable for the other claims too
 		}
 		if done || over {
-			w.failedClaims.remove(q)
+			w.failedClaims.remove(q, done)
 		}
 	}
 	return len(w.failedClaims.all()) > 0

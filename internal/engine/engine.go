@@ -106,6 +106,8 @@ type WorkflowDefinition struct {
 	Retired       map[string]bool // recorded calls that the code does not make any more
 	// Function is the user's function; see Scope.isOwnGoroutine. Nil: unknown.
 	UserFunction any
+	// FirstRecord is nil if the workflow has none.
+	FirstRecord *FirstRecord
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	CallFunction func(s *Scope, input []byte) (output []byte, failure *record.Failure)
@@ -245,38 +247,36 @@ func (e *Engine) startRuns(ctx context.Context, by writeCaller, requests []Start
 	w, free := e.reserveSlots(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
-	local := make([]*store.StartWrite, 0, free.UnassignedSlots())
+	rows := startsOfOneCall{starts: starts, local: make([]*store.StartWrite, 0, free.UnassignedSlots())}
 	now, nonce := starts[0].Run.CreatedAt, uint32(0)
 	if free.UnassignedSlots() > 0 {
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if s.Place == nil && len(local) < free.UnassignedSlots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if s.Place == nil && len(rows.local) < free.UnassignedSlots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.setOwner(&s.Run, now, nonce)
-			local = append(local, s)
+			rows.local = append(rows.local, s)
 		}
 	}
+	rows.addFirstRecord(e)
 	outcome := store.Written // a conflict of names is reported as an error of one result
 	err := e.writeWithRetry(ctx, by, func() {
 		free.Release() // other starts need not wait for these slots
-		for _, s := range local {
-			clearOwner(&s.Run)
-		}
-		local = nil
-	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.WriteStarts(ctx, starts) })
+		rows.leaveToClaims()
+	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, rows.write(ctx, j) })
 	if err != nil {
 		free.Release()
-		w.addUncertainStart(local, err)
+		w.addUncertainStart(rows.local, err)
 		spans.EndFailed(err)
 		return nil, err
 	}
-	for _, s := range local {
+	for _, s := range rows.local {
 		if s.Outcome == store.Written {
-			w.startExecution(&store.ClaimedRun{Run: s.Run}, 0, &free)
+			w.startExecution(&store.ClaimedRun{Run: s.Run, History: rows.history()}, 0, &free)
 		}
 	}
 	free.Release()
-	if len(local) < len(starts) {
+	if len(rows.local) < len(starts) {
 		w.wakeLoops()
 	}
 	return e.FinishStarts(ctx, starts, &spans), nil

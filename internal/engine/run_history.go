@@ -21,4 +21,13 @@ func (r *run) addHistory(history []store.Step) {
 
 // isFirstExecution reports whether no process has ever called the run's function, so that there is nothing to
 // compensate.
-func (r *run) isFirstExecution() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }
+func (r *run) isFirstExecution() bool {
+	if r.row.Epoch.Count != 1 {
+		return false
+	}
+	calls := len(r.history)
+	if first := r.e.workflows[r.row.Workflow].FirstRecord; first != nil && r.history[first.Name] != nil {
+		calls--
+	}
+	return calls == 0
+}

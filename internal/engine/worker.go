@@ -327,6 +327,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 		Worker: w.id, Nonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
 	w.renewalOutage.setOutageBounds(&q, w.e.cfg.Lease)
+	w.failedClaims.extendOutage(&q)
 	return q
 }
 

@@ -90,8 +90,8 @@ type Writer interface {
 	WriteStarts(ctx context.Context, starts []*store.StartWrite) error
 	// Step commits one state of a step.
 	WriteStep(ctx context.Context, w *store.StepWrite) error
-	// Child commits the start of a child together with its parent's step.
-	WriteChildStart(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
+	// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent.
+	WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
 	// Receive commits one attempt to receive a signal.
 	WriteReceive(ctx context.Context, r *store.ReceiveWrite) error
 	// Signal commits a signal.
@@ -110,9 +110,9 @@ func (j *Journal) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newStepEntry(w))
 }
 
-// WriteChildStart commits the start of a child together with its parent's step; see [Writer].
-func (j *Journal) WriteChildStart(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
-	return j.awaitEntry(ctx, j.newChildEntry(s, w))
+// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent; see [Writer].
+func (j *Journal) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
+	return j.awaitEntry(ctx, j.newStartWithStepEntry(s, w))
 }
 
 // WriteReceive commits one attempt to receive a signal; see [Writer].
@@ -171,7 +171,7 @@ func (j *Journal) newStepEntry(w *store.StepWrite) *Entry {
 	return e
 }
 
-func (j *Journal) newChildEntry(s *store.StartWrite, w *store.StepWrite) *Entry {
+func (j *Journal) newStartWithStepEntry(s *store.StartWrite, w *store.StepWrite) *Entry {
 	e := j.newStepEntry(w)
 	e.starts = []*store.StartWrite{s}
 	e.itemCount++

@@ -89,9 +89,9 @@ func (a *SoloWriter) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStepEntry(w))
 }
 
-// WriteChildStart commits the start of a child together with its parent's step; see [Writer].
-func (a *SoloWriter) WriteChildStart(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
-	return a.writeAlone(ctx, a.journal.newChildEntry(s, w))
+// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent; see [Writer].
+func (a *SoloWriter) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
+	return a.writeAlone(ctx, a.journal.newStartWithStepEntry(s, w))
 }
 
 // WriteReceive commits one attempt to receive a signal; see [Writer].

@@ -291,6 +291,24 @@ func (q *ClaimQuery) LeaseEndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }
 
+// ExtendOutage extends the outage by the end of a lease whose run was not executed. If that is more than a lease later than the
+// outage, it becomes the outage instead.
+func (q *ClaimQuery) ExtendOutage(leaseEnd time.Time) {
+	lease := q.LeaseUntil.Sub(q.Now)
+	switch before := leaseEnd.Add(-time.Microsecond); {
+	case leaseEnd.After(q.Now) || leaseEnd.Before(q.OutageFrom.Add(-lease)):
+	case leaseEnd.After(q.OutageUntil.Add(lease)):
+		q.OutageFrom, q.OutageUntil = before, leaseEnd
+	default:
+		if before.Before(q.OutageFrom) {
+			q.OutageFrom = before
+		}
+		if leaseEnd.After(q.OutageUntil) {
+			q.OutageUntil = leaseEnd
+		}
+	}
+}
+
 // SuspectAfter is how many consecutive crashes without a new checkpoint make a run a suspect.
 // claim_runs.sql and claim_due_runs_crashed_twice.sql have the same number.
 const SuspectAfter = 2

@@ -13,6 +13,7 @@ import (
 var starts = []test{
 	{"an owned start is a running run", startOwned},
 	{"a pending start is claimable", startPending},
+	{"a start records the first step of its run", startWithStep},
 	{"the same name adopts", startAdopts},
 	{"the same name twice in a batch", startTwice},
 	{"a replay is written", startReplay},
@@ -29,6 +30,28 @@ func startOwned(b *fixture) {
 	wantRun(b, "the run started", b.row(r.UUID), r)
 	if got := b.claim(b.query(b.afterStart(time.Minute))); len(got.Runs) != 0 {
 		b.Errorf("a run whose lease holds was claimed: %v", describeClaims(got.Runs))
+	}
+}
+
+func startWithStep(b *fixture) {
+	write := func(r store.Run) (*store.StartWrite, *store.StepWrite) {
+		start, step := &store.StartWrite{Run: r}, &store.StepWrite{Step: b.completed(r.UUID, r.Epoch, "shape/1")}
+		b.commit(&store.Batch{Starts: []*store.StartWrite{start}, Steps: []*store.StepWrite{step}})
+		return start, step
+	}
+	r := b.newRunningRun("order-42")
+	start, step := write(r)
+	wantOutcome(b, "start", start.Outcome, store.Written)
+	wantOutcome(b, "its first step", step.Outcome, store.Written)
+	if got := b.history(r.UUID); len(got) != 1 || got[0].Name != "shape/1" {
+		b.Errorf("the history is %v", got)
+	}
+	second := b.newRunningRun("order-42")
+	start, step = write(second)
+	wantOutcome(b, "second start of the name", start.Outcome, store.Adopted)
+	wantOutcome(b, "its first step", step.Outcome, store.Fenced)
+	if got := b.history(second.UUID); len(got) != 0 {
+		b.Errorf("a run that was not created has the history %v", got)
 	}
 }
 

@@ -117,7 +117,7 @@ type Permit struct {
 	ArrivedAt   time.Time // when it entered the line; it keeps its place as long as it has the row
 	GrantedAt   time.Time // zero: not granted
 	Until       time.Time // the end of an offer
-	MissedOffer bool      // an offer ended unused: there is no further one until the step requests the permit again
+	MissedOffer bool      // an offer ended unused, or the execution has ended: there is no further offer until the step requests the permit again
 }
 
 // PermitRequest is the request of one attempt for a permit.

@@ -10,8 +10,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// offerDuration is how long units are kept for a step whose run was woken.
-const offerDuration = 2 * time.Second
+const (
+	offerDuration = 2 * time.Second  // how long units are kept for a step whose run was woken
+	maxOfferLeft  = 10 * time.Second // an offer that has more time left than that was made before the clock was set back
+)
 
 // expiredLeaseRetryDelay is when a step repeats its request if its run has no lease at the moment. The step keeps its place.
 const expiredLeaseRetryDelay = 500 * time.Millisecond
@@ -26,7 +28,7 @@ type LimitKeyState struct {
 	LimitKey
 	Settings  LimitSettings
 	HasBounds bool      // the limit has bounds; otherwise nothing is granted
-	Now       time.Time // the time of this transaction: never before an earlier one of this limit key
+	Now       time.Time // the time of places and of the rate: never before that of an earlier transaction of this limit key
 	// RateUsedUntil is the theoretical arrival time of the generic cell rate algorithm: the rate has been used up
 	// to this time. Source of the idea: ITU-T I.371.
 	RateUsedUntil    time.Time
@@ -43,7 +45,8 @@ type PermitWithRun struct {
 	RunLocked  bool      // another transaction has locked the run, so it cannot be woken now
 }
 
-// isInUse reports whether the permit is in use: its attempt executes, or may still do so.
+// isInUse reports whether the permit is in use: its attempt executes, or may still do so. The argument now is the time of the caller,
+// as the leases are, and not of the limit key: if the clock was set back, leases end before the time of the limit key.
 func (p *PermitWithRun) isInUse(now time.Time) bool {
 	return p.Status == PermitHeld && p.RunState.Status == Running && p.RunState.Epoch == p.Epoch && p.LeaseUntil.After(now)
 }
@@ -56,9 +59,20 @@ func (p *PermitWithRun) mayWait() bool {
 
 func (p *PermitWithRun) pauseRequested() bool { return p.RunState.Control&PausedMask != 0 }
 
+// isOffered reports whether the units are kept for the step.
+func (p *PermitWithRun) isOffered(now time.Time) bool {
+	return p.Status == PermitOffered && p.Until.After(now) && !p.Until.After(now.Add(maxOfferLeft))
+}
+
 // isWakeable reports whether the run of the step can be woken for an offer.
 func (p *PermitWithRun) isWakeable() bool {
-	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && (p.RunState.Status == Running || p.RunState.Status == Waiting)
+	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && p.isOfPresentExecution()
+}
+
+// isOfPresentExecution reports whether the execution that requested the permit last continues, in memory or when it is woken. If not, the
+// next execution requests the permit again, unless it does not reach the step: the run may be cancelled, or was repaired.
+func (p *PermitWithRun) isOfPresentExecution() bool {
+	return p.RunState.Epoch == p.Epoch && (p.RunState.Status == Running || p.RunState.Status == Waiting)
 }
 
 // PermitPlan is what a transaction changes in one limit key.
@@ -124,12 +138,13 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline st
 	}
 	free, end := l.freeUnits(&plan), l.lastWaitingPermit()
 	var line []PermitWithRun
+	passed := false // steps get no further offers, so that the next plan reads others instead
 	for i := range l.Permits {
 		p := &l.Permits[i]
 		a := requesting[stepKey{p.Run, p.Step}]
 		switch {
 		case p.Status == PermitHeld && a != nil: // decided with the requests
-		case p.isInUse(l.Now):
+		case p.isInUse(b.Now):
 			free.takeUnits(l.Settings.CapUnits(p.Units), false)
 		case p.Status == PermitHeld, !p.mayWait():
 			plan.ToDelete = append(plan.ToDelete, p.Permit)
@@ -138,10 +153,14 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline st
 			p.Status, p.Until = PermitWaiting, time.Time{}
 			plan.ToWrite = append(plan.ToWrite, p.Permit)
 			line = append(line, *p)
-		case p.Status == PermitOffered && p.Until.After(l.Now):
+		case p.isOffered(b.Now):
 			free.offerUnits(l.Settings.CapUnits(p.Units))
 		case p.Status == PermitOffered:
 			p.Status, p.Until, p.MissedOffer = PermitWaiting, time.Time{}, true
+			plan.ToWrite = append(plan.ToWrite, p.Permit)
+			line = append(line, *p)
+		case !p.MissedOffer && !p.isOfPresentExecution():
+			p.MissedOffer, passed = true, true
 			plan.ToWrite = append(plan.ToWrite, p.Permit)
 			line = append(line, *p)
 		default:
@@ -149,14 +168,17 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline st
 		}
 	}
 	for _, a := range requests {
-		if p, wants := l.planRequest(a, steps, free, &plan); wants && (end == nil || ComparePermits(&p.Permit, end) <= 0) {
+		if p, wants := l.planRequest(a, b.Now, steps, free, &plan); wants && (end == nil || ComparePermits(&p.Permit, end) <= 0) {
 			line = append(line, p)
 		}
 	}
 	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePermits(&a.Permit, &b.Permit) })
-	l.grantInOrder(line, requesting, free, &plan)
-	if !plan.nextOfferAt.IsZero() {
+	mayServeMore := l.grantInOrder(line, b.Now, requesting, free, &plan)
+	switch {
+	case !plan.nextOfferAt.IsZero():
 		b.ScheduleRecheck(l.LimitKey, plan.nextOfferAt)
+	case mayServeMore && passed && end != nil:
+		b.ScheduleRecheck(l.LimitKey, b.Now)
 	}
 	return plan
 }
@@ -204,10 +226,10 @@ func (l *LimitKeyState) fencesRequest(a *PermitRequest, state RunState) bool {
 
 // planRequest plans one request before anything is granted. It returns the place of the request in the line, and false
 // if the request has its outcome already.
-func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *RequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	p, known := steps.HeldPermits[a]
 	run := steps.Runs[a.Run]
-	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.LeaseUntil.After(l.Now) {
+	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.LeaseUntil.After(now) {
 		free.takeUnits(l.Settings.CapUnits(p.Units), false)
 		a.Outcome, a.GrantedAt, a.ArrivedAt = Written, p.GrantedAt, p.ArrivedAt // the reply to an earlier request was lost
 		return PermitWithRun{}, false
@@ -228,11 +250,10 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, steps *RequestingSteps, fr
 }
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
-// step that needs many units is not passed for ever.
-func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKey]*PermitRequest, free *freeUnits, plan *PermitPlan) {
+// step that needs many units is not passed for ever. It reports whether all of the line were served that could be.
+func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, requesting map[stepKey]*PermitRequest, free *freeUnits, plan *PermitPlan) bool {
 	if !l.HasBounds {
-		l.wakeFirstWaiter(line, plan)
-		return
+		return !l.wakeFirstWaiter(line, now, plan)
 	}
 	rate := l.Settings.rate()
 	before, blocked := 0, false // units of the line before this one
@@ -243,8 +264,8 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKe
 		if a == nil && !p.isWakeable() {
 			continue // it keeps its place, and is served when its run requests the permit
 		}
-		if a != nil && !p.LeaseUntil.After(l.Now) { // its permit would end at once; the process renews the lease, or another one takes the run over
-			a.RetryAt = l.Now.Add(expiredLeaseRetryDelay)
+		if a != nil && !p.LeaseUntil.After(now) { // its permit would end at once; the process renews the lease, or another one takes the run over
+			a.RetryAt = now.Add(expiredLeaseRetryDelay)
 			continue
 		}
 		if !blocked && !free.hasRoomFor(units) {
@@ -272,27 +293,29 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, requesting map[stepKe
 			plan.replaceOrAdd(p.Permit, l.Settings.Concurrent > 0)
 		default:
 			free.offerUnits(units)
-			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
+			p.Status, p.Until = PermitOffered, now.Add(offerDuration)
 			plan.ToOffer = append(plan.ToOffer, p.Permit)
 		}
 	}
+	return !blocked
 }
 
 // wakeFirstWaiter wakes the first step in a line whose limit has no bounds, because they were deleted. The step requests its
-// permit again, and then the bounds that its code declares apply. Nothing is granted without a request.
-func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, plan *PermitPlan) {
+// permit again, and then the bounds that its code declares apply. Nothing is granted without a request. It reports whether a step was woken.
+func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, now time.Time, plan *PermitPlan) bool {
 	for i := range l.Permits {
 		if p := &l.Permits[i]; p.Status == PermitOffered {
-			return // it has been woken
+			return true
 		}
 	}
 	for i := range line {
 		if p := &line[i]; p.isWakeable() {
-			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
+			p.Status, p.Until = PermitOffered, now.Add(offerDuration)
 			plan.ToOffer = append(plan.ToOffer, p.Permit)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // nextOfferAt returns when the first in line can be offered its units, if only the rate or a failover delays it.

@@ -17,6 +17,7 @@ type lineBed struct {
 	line    store.LimitKeyState
 	rows    map[uuid.UUID]*store.PermitWithRun
 	runs    map[uuid.UUID]*store.PermitWithRun // the states of the runs
+	holds   map[uuid.UUID]*store.PermitRequest // what the processes hold that execute the runs, whatever the rows say
 	ids     []uuid.UUID
 	grants  []lineGrant
 	attempt int32
@@ -29,7 +30,9 @@ type lineGrant struct {
 
 // plan makes one plan, as a store does, and checks what it grants.
 func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) {
-	b.line.Now = now
+	if now.After(b.line.Now) { // the time of a line never goes back
+		b.line.Now = now
+	}
 	b.line.Permits = nil
 	for _, status := range []store.PermitStatus{store.PermitHeld, store.PermitOffered, store.PermitWaiting} {
 		var part []store.PermitWithRun
@@ -50,7 +53,12 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		}
 		asked.Runs[a.Run] = store.RequestingRun{RunState: b.runs[a.Run].RunState, LeaseUntil: b.runs[a.Run].LeaseUntil}
 	}
-	held := b.held(now)
+	for id, a := range b.holds {
+		if r := b.runs[id]; r.RunState.Status != store.Running || r.RunState.Epoch != a.Epoch || !r.LeaseUntil.After(now) {
+			delete(b.holds, id)
+		}
+	}
+	held := b.held()
 	repeated := map[uuid.UUID]bool{}
 	for _, a := range asks {
 		p := b.rows[a.Run]
@@ -65,14 +73,23 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		b.rows[p.Run] = &store.PermitWithRun{Permit: p}
 	}
 	for _, a := range asks {
+		delete(b.holds, a.Run)
+		if a.Outcome == store.Written {
+			b.holds[a.Run] = a
+		}
 		if a.Outcome == store.Written && !repeated[a.Run] {
-			b.grants = append(b.grants, lineGrant{now, b.fit(a.Units)})
+			b.grants = append(b.grants, lineGrant{b.line.Now, b.fit(a.Units)})
 		}
 	}
-	if n, most := b.held(now), b.line.Settings.Concurrent; most > 0 && n > max(most, held) {
+	if n, most := b.held(), b.line.Settings.Concurrent; most > 0 && n > max(most, held) {
 		t.Fatalf("%d units are held, want at most %d", n, most)
 	}
 	b.checkRate(t)
+}
+
+func (b *lineBed) giveBack(run uuid.UUID) {
+	delete(b.rows, run)
+	delete(b.holds, run)
 }
 
 func (b *lineBed) fit(units int) int {
@@ -85,12 +102,10 @@ func (b *lineBed) fit(units int) int {
 	return units
 }
 
-// held returns how many units are held by runs that live.
-func (b *lineBed) held(now time.Time) (n int) {
-	for _, p := range b.rows {
-		if r := b.runs[p.Run]; p.Status == store.PermitHeld && r.RunState.Status == store.Running && r.RunState.Epoch == p.Epoch && r.LeaseUntil.After(now) {
-			n += b.fit(p.Units)
-		}
+// held returns how many units the processes hold.
+func (b *lineBed) held() (n int) {
+	for _, a := range b.holds {
+		n += b.fit(a.Units)
 	}
 	return n
 }
@@ -119,9 +134,9 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 			s.Rate, s.Burst = rapid.IntRange(1, 7).Draw(t, "rate"), rapid.IntRange(1, 4).Draw(t, "burst")
 			s.Period = time.Duration(rapid.IntRange(1, 1000).Draw(t, "period")) * time.Millisecond
 		}
-		b := &lineBed{rows: map[uuid.UUID]*store.PermitWithRun{}, runs: map[uuid.UUID]*store.PermitWithRun{}}
-		b.line = store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, Settings: s, HasBounds: true}
+		b := &lineBed{rows: map[uuid.UUID]*store.PermitWithRun{}, runs: map[uuid.UUID]*store.PermitWithRun{}, holds: map[uuid.UUID]*store.PermitRequest{}}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		b.line = store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, Settings: s, HasBounds: true, Now: now}
 		for i := range 6 {
 			id := uuid.UUID{0: 1, 15: byte(i)}
 			b.ids = append(b.ids, id)
@@ -137,9 +152,17 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "pass")) * time.Millisecond)
 			i := rapid.IntRange(0, 5).Draw(t, "run")
 			r := b.runs[b.ids[i]]
-			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			switch rapid.IntRange(0, 8).Draw(t, "what") {
+			case 8: // the clock is set back, and the leases are renewed
+				was := now
+				now = now.Add(-time.Duration(rapid.IntRange(0, 5000).Draw(t, "back")) * time.Millisecond)
+				for _, r := range b.runs {
+					if r.LeaseUntil.After(was) {
+						r.LeaseUntil = now.Add(time.Second)
+					}
+				}
 			case 0: // the permit or place is given back
-				delete(b.rows, b.ids[i])
+				b.giveBack(b.ids[i])
 				b.plan(t, now)
 			case 1: // another execution takes over
 				r.RunState.Status, r.RunState.Epoch.Count, r.LeaseUntil = store.Running, r.RunState.Epoch.Count+1, now.Add(time.Second)
@@ -161,14 +184,14 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 				b.plan(t, now, ask(i))
 			}
 		}
-		b.served(t, now, ask)
+		b.served(t, ask)
 	})
 }
 
 // served checks that all who ask again and again, and give back what they get, get a permit, in the order
 // of the line.
-func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitRequest) {
-	now = now.Add(time.Minute) // offers end, leases too
+func (b *lineBed) served(t *rapid.T, ask func(int) *store.PermitRequest) {
+	now := b.line.Now.Add(time.Minute) // offers end, leases too
 	for _, id := range b.ids {
 		b.runs[id].RunState.Status, b.runs[id].LeaseUntil = store.Running, now.Add(24*time.Hour)
 		b.runs[id].RunState.Epoch.Count++
@@ -193,7 +216,7 @@ func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitR
 					}
 				}
 				delete(left, i)
-				delete(b.rows, b.ids[i])
+				b.giveBack(b.ids[i])
 			}
 		}
 		now = now.Add(2 * time.Second)

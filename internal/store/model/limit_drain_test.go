@@ -13,8 +13,10 @@ import (
 // drain lets each step get a permit and all runs end, as workers do it: a step asks when its run is claimed, when its run was woken,
 // when its time has come, and when a step before it has left the line.
 func (l *limitCheck) drain() {
-	if l.now.Before(l.lines[""].now) || l.now.Before(l.lines["a"].now) {
-		l.now = l.now.Add(time.Minute)
+	for _, line := range l.lines { // until then, a rate grants nothing
+		if l.now.Before(line.now) {
+			l.now = line.now
+		}
 	}
 	claimed := make(map[uuid.UUID]store.Epoch) // the execution whose steps have asked
 	for _, s := range l.steps {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -62,10 +63,10 @@ func (l *limitCheck) read() *limitSight {
 }
 
 // executes reports whether the permit of a step counts: its run is executed by the process that was granted it, and the lease has
-// not ended at the time of the line.
+// not ended.
 func (l *limitCheck) executes(s *limitedStep) bool {
 	r := l.seen.runs[s.run]
-	return s.held != nil && r != nil && r.Status == store.Running && r.Epoch == s.held.epoch && r.WakeAt.After(l.lines[s.key].now)
+	return s.held != nil && r != nil && r.Status == store.Running && r.Epoch == s.held.epoch && r.WakeAt.After(l.now)
 }
 
 // touched returns the keys of the lines that the calls name, each once.
@@ -131,11 +132,16 @@ func (l *limitCheck) used(key string, counts func(*limitedStep) bool) (units int
 		}
 	}
 	for _, p := range l.seen.permits {
-		if p.Key == key && p.Status == store.PermitOffered && p.Until.After(l.lines[key].now) {
+		if p.Key == key && p.Status == store.PermitOffered && l.offers(&p) {
 			units += l.settings.CapUnits(p.Units)
 		}
 	}
 	return units
+}
+
+// offers reports whether the offer has not ended. One that would last longer than any does was made before the clock was set back.
+func (l *limitCheck) offers(p *store.QueuedPermit) bool {
+	return p.Until.After(l.now) && !p.Until.After(l.now.Add(10*time.Second))
 }
 
 // takeOutcome takes the outcome of an ask over, and reports whether it was granted anew.
@@ -153,7 +159,7 @@ func (l *limitCheck) takeOutcome(text string, before *limitSight, a *store.Permi
 		if s.held != nil && s.held.recorded {
 			s.held = nil // the next attempt gives the permit of the one before back
 		}
-		if !a.RetryAt.IsZero() && !a.RetryAt.After(line.now) {
+		if !a.RetryAt.IsZero() && !a.RetryAt.After(l.now) {
 			l.diverge("%s: %s of %s is to ask again at %s", text, a.Step, shorten(a.Run), offset(a.RetryAt))
 		}
 		return false
@@ -209,7 +215,7 @@ func (l *limitCheck) checkPlaces(text string, before *limitSight, b *store.Permi
 			}
 		case !is.ArrivedAt.Equal(was.ArrivedAt):
 			l.diverge("%s: the place of %s of %s was %s, and is %s", text, was.Step, shorten(was.Run), offset(was.ArrivedAt), offset(is.ArrivedAt))
-		case was.Status == store.PermitOffered && is.Status == store.PermitWaiting && !asked && was.Until.After(l.lines[was.Key].now) &&
+		case was.Status == store.PermitOffered && is.Status == store.PermitWaiting && !asked && l.offers(was) &&
 			before.runs[was.Run].Control&store.PausedMask == 0 &&
 			!slices.ContainsFunc(b.Requests, func(a *store.PermitRequest) bool { return a.Run == was.Run && a.Key == was.Key }):
 			l.diverge("%s: the offer to %s of %s ended before its time", text, was.Step, shorten(was.Run))
@@ -229,9 +235,9 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 		case p.Status != store.PermitWaiting || r.Control&store.PausedMask != 0 && !asked(p):
 			return false
 		case asked(p):
-			return r.WakeAt.After(l.lines[p.Key].now) // a permit of a run without a lease would end at once
+			return r.WakeAt.After(l.now) // a permit of a run without a lease would end at once
 		default:
-			return !p.MissedOffer && (r.Status == store.Running || r.Status == store.Waiting)
+			return !p.MissedOffer && r.Epoch == p.Epoch && (r.Status == store.Running || r.Status == store.Waiting)
 		}
 	}
 	for _, key := range touched([]*store.PermitBatch{b}) {
@@ -269,5 +275,5 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 // inUse reports whether the permit counts.
 func (l *limitCheck) inUse(p *store.QueuedPermit) bool {
 	r := l.seen.runs[p.Run]
-	return r != nil && r.Status == store.Running && r.Epoch == p.Epoch && r.WakeAt.After(l.lines[p.Key].now)
+	return r != nil && r.Status == store.Running && r.Epoch == p.Epoch && r.WakeAt.After(l.now)
 }

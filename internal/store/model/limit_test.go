@@ -270,11 +270,21 @@ func (l *limitCheck) together() {
 
 // change sets the bounds, deletes the limit, or lets time pass.
 func (l *limitCheck) change() (string, call) {
-	switch l.dice("change", 6) {
+	switch l.dice("change", 7) {
 	case 0:
 		l.settings = l.anySettings()
 	case 1:
 		l.settings = store.LimitSettings{}
+	case 2: // the clock of the database is set back, and the workers renew their leases
+		var running []*store.Run
+		for _, r := range l.seen.inOrder() {
+			if r.Status == store.Running && r.WakeAt.After(l.now) {
+				running = append(running, r)
+			}
+		}
+		l.now = l.now.Add(-time.Duration(l.dice("back", 30000)) * time.Millisecond)
+		text, do := l.renew(l.lease(), running...)
+		return fmt.Sprintf("the clock is set back to %s: %s", offset(l.now), text), do
 	default:
 		l.now = l.now.Add(time.Duration(l.dice("pass", 3000)-500) * time.Millisecond)
 		return fmt.Sprint("it is ", offset(l.now)), func(context.Context, store.Store) error { return nil }

@@ -16,6 +16,10 @@ var permits = []test{
 	{"higher priorities come first, then who came first", permitOrder},
 	{"no more units are granted than the rate allows", permitRate},
 	{"a clock that goes back grants nothing more", permitClock},
+	{"a permit is held while its lease is, also when the clock was set back", permitLeaseClock},
+	{"steps that a cancelled run no longer executes get no offers", permitCancelled},
+	{"the next execution of a run takes its place in line", permitNextExecution},
+	{"any number of steps whose runs nobody executes are passed", permitManyUnclaimed},
 	{"each key has a line of its own", permitKeys},
 	{"a permit ends with its lease, and with its execution", permitLease},
 	{"what is free is offered, and its run is woken", permitOffer},
@@ -202,20 +206,6 @@ func permitRate(b *fixture) {
 				b.Fatalf("%d grants within %v, want at most %d", j-i+1, window, most)
 			}
 		}
-	}
-}
-
-func permitClock(b *fixture) {
-	rate := store.LimitSettings{Rate: 1, Period: time.Minute, Burst: 1}
-	runs := b.runsNamed(3)
-	if b.requestPermits(b.now, b.newPermitRequest(runs[0], rate)) != 1 {
-		b.Fatal("the first was not granted")
-	}
-	if b.requestPermits(b.afterStart(-time.Hour), b.newPermitRequest(runs[1], rate)) != 0 {
-		b.Error("a second was granted by a clock that had gone back")
-	}
-	if b.requestPermits(b.afterStart(time.Minute), b.newPermitRequest(runs[2], rate)) != 0 || b.requestPermits(b.afterStart(time.Minute), b.newPermitRequest(runs[1], rate)) != 1 {
-		b.Error("after a minute the one that came first was not granted")
 	}
 }
 

@@ -24,8 +24,9 @@ type Limit struct {
 // NewLimit returns the limit with the given name. The options are [Concurrent], [Rate] and [Burst]. An invalid option is reported
 // by the steps that use the limit, as [ErrInvalidConfig].
 //
-// If programs of several versions (Config.Version) declare different bounds, those of the newest version apply: the version whose
-// first declaration of the limit is the most recent.
+// A worker declares the limit when one of its steps requests a permit. If programs of several versions (Config.Version) declare
+// different bounds, those of the newest version apply: the version whose first declaration of the limit is the most recent. If workers
+// of one version do, those of the worker that started last apply. So give each limit one name, and each name one limit.
 func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions

@@ -13,26 +13,20 @@ import (
 
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
-	// A declaration may change nothing, because a newer version has declared the limit.
 	return s.readDurably(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
-		if c.Declare {
-			batch.Queue(s.statements.limitDeclare, s.declareArgs(&c)...)
-		} else {
-			batch.Queue(s.statements.limitSet, append(boundArgs(&c), nullText(&c.Actor), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.LastChange().Text())...)
-		}
+		batch.Queue(s.statements.limitSet, append(boundArgs(c.Name, c.Settings), nullText(&c.Actor), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.LastChange().Text())...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
 }
 
 // boundArgs returns the first parameters of limit_declare.sql and limit_set.sql.
-func boundArgs(c *store.LimitChangeRequest) []any {
-	s := c.Settings
-	return append(make([]any, 0, 11), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
+func boundArgs(name string, s store.LimitSettings) []any {
+	return append(make([]any, 0, 11), name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
 }
 
-func (s *database) declareArgs(c *store.LimitChangeRequest) []any {
-	return append(boundArgs(c), c.Version, pgTime(c.Now), s.rewindDetector.timelineText())
+func (s *database) declareArgs(d *store.LimitDeclaration) []any {
+	return append(boundArgs(d.Name, d.Settings), d.Version, pgTime(d.Now), pgTime(d.WorkerStarted), s.rewindDetector.timelineText())
 }
 
 // DeleteLimit implements store.LimitStore.

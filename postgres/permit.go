@@ -83,7 +83,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	for i := range r.limitKeys {
 		at[r.limitKeys[i].LimitKey] = i
 	}
-	bounds, shut := make(map[string]store.LimitSettings), make(map[string]time.Time)
+	limits, shut := make(map[string]store.LimitRow), make(map[string]time.Time)
 	timeline := s.rewindDetector.timelineText()
 	unseen, now := s.limitsOnTimeline.limitsNotOnTimeline(r.limitKeys, timeline), b.Now
 	if len(unseen) > 0 {
@@ -100,7 +100,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 		if len(b.Returns) > 0 {
 			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray())
+		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray(), b.Version, pgTime(b.WorkerStarted))
 		s.addLimitKeyReads(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -121,8 +121,11 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 		}
 		err = eachRow(res, func(rows pgx.Rows) error {
 			var until time.Time
-			name, settings, err := scanBounds(rows, (*timeValue)(&until))
-			bounds[name], shut[name] = settings, until
+			var row store.LimitRow
+			var declared, version pgtype.Text
+			name, settings, err := scanBounds(rows, (*timeValue)(&until), &row.IsSet, &declared, &version, &row.MayReplaceDeclared)
+			row.LimitSettings, row.Declared, row.DeclaredVersion = settings, declared.String, version.String
+			limits[name], shut[name] = row, until
 			return err
 		})
 		if err != nil {
@@ -133,16 +136,16 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	if err != nil {
 		return err
 	}
-	r.timeline, r.limitNames = timeline, slices.Collect(maps.Keys(bounds))
+	r.timeline, r.limitNames = timeline, slices.Collect(maps.Keys(limits))
 	for i := range r.limitKeys {
 		if until := shut[r.limitKeys[i].Limit]; until.After(r.limitKeys[i].ClosedUntil) {
 			r.limitKeys[i].ClosedUntil = until
 		}
-		c := r.limitKeys[i].SetBounds(bounds, b)
-		if c == nil {
+		d := r.limitKeys[i].SetBounds(limits, b)
+		if d == nil {
 			continue
 		}
-		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDeclare, s.declareArgs(c)...) },
+		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDeclare, s.declareArgs(d)...) },
 			func(res statementResults) error {
 				return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 			})

@@ -183,6 +183,8 @@ var plans = map[string][]string{
 	"repair_signals_release.sql":              {"signal_pkey"},
 	"repair_run.sql":                          {"place_pkey", "run_pkey"},
 	"generations.sql":                         {"generation_pkey"},
+	"permit_limit_bounds.sql":                 {"step_limit_pkey"},
+	"limit_declare.sql":                       nil,
 }
 
 // TestPlans checks the plans in an empty database, in one with DURABLE_PLAN_ROWS runs (1000 by default)

@@ -11,23 +11,19 @@ import (
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	return s.withWriteTx(ctx, "change a limit", func(x executor) error {
-		if c.Declare {
-			return declareLimit(x, &c)
-		}
-		_, err := x.exec(qLimitSet, append(boundArgs(&c), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())...)
+		_, err := x.exec(qLimitSet, append(boundArgs(c.Name, c.Settings), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())...)
 		return err
 	})
 }
 
-// declareLimit records a declaration. No row changes if a newer version has declared the limit.
-func declareLimit(x executor, c *store.LimitChangeRequest) error {
-	_, err := x.exec(qLimitDeclare, append(boundArgs(c), c.Version, bindTime(c.Now))...)
+// declareLimit records a declaration. No row changes if it does not replace the recorded one.
+func declareLimit(x executor, d *store.LimitDeclaration) error {
+	_, err := x.exec(qLimitDeclare, append(boundArgs(d.Name, d.Settings), d.Version, bindTime(d.Now), bindTime(d.WorkerStarted))...)
 	return err
 }
 
-func boundArgs(c *store.LimitChangeRequest) []driver.Value {
-	s := c.Settings
-	return append(make([]driver.Value, 0, 10), c.Name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
+func boundArgs(name string, s store.LimitSettings) []driver.Value {
+	return append(make([]driver.Value, 0, 10), name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
 }
 
 // DeleteLimit implements store.LimitStore.

@@ -58,17 +58,17 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 		if err != nil {
 			return nil, err
 		}
-		bounds := make(map[string]store.LimitSettings)
+		rows := make(map[string]store.LimitRow)
 		err = x.query(qPermitLimitBounds, func(v []driver.Value) (err error) {
 			c := columnReader{values: v}
-			bounds[g.Limit] = scanBounds(&c)
+			rows[g.Limit] = store.LimitRow{LimitSettings: scanBounds(&c), IsSet: c.int() != 0, Declared: c.text(), DeclaredVersion: c.text(), MayReplaceDeclared: c.int() != 0}
 			return c.err
-		}, g.Limit)
+		}, g.Limit, b.Version, bindTime(b.WorkerStarted))
 		if err != nil {
 			return nil, err
 		}
-		if c := l.SetBounds(bounds, b); c != nil {
-			if err := declareLimit(x, c); err != nil {
+		if d := l.SetBounds(rows, b); d != nil {
+			if err := declareLimit(x, d); err != nil {
 				return nil, err
 			}
 		}

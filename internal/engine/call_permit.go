@@ -85,7 +85,7 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted time.Time, giveBack func(), err error) {
 	r, p := t.r, t.spec.Permit
 	a := &store.PermitRequest{
-		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.orderedVersion(),
+		Limit: p.Limit, Key: p.Key, Settings: p.Settings,
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 		ArrivedAt: *arrived,
 	}

@@ -76,17 +76,13 @@ type LimitKeyUse struct {
 	LimitUse
 }
 
-// LimitChangeRequest declares a limit or sets its bounds.
+// LimitChangeRequest sets the bounds of a limit, whatever code declares.
 type LimitChangeRequest struct {
 	Name     string
 	Settings LimitSettings
 	Now      time.Time
-	// Declare reports that the code of the version Version makes this change, and not an operator. Such a change applies only if
-	// no operator has set bounds, and if no newer version has declared the limit since.
-	Declare bool
-	Version string
-	Actor   string // who sets the bounds, and why
-	Reason  string
+	Actor    string // who sets the bounds, and why
+	Reason   string
 }
 
 // LastChange returns the OperatorChange that is recorded for the request.
@@ -123,8 +119,7 @@ type Permit struct {
 // PermitRequest is the request of one attempt for a permit.
 type PermitRequest struct {
 	Limit, Key string
-	Settings   LimitSettings // what code of Version declares; a limit without a row gets one
-	Version    string
+	Settings   LimitSettings // what the code of the worker declares
 	Run        uuid.UUID
 	Step       string
 	Epoch      Epoch
@@ -160,6 +155,8 @@ func (a *PermitRequest) NewReturn() PermitReturn {
 // and to the steps in line.
 type PermitBatch struct {
 	Now              time.Time
+	Version          string        // of the requesting worker
+	WorkerStarted    time.Time     // when that worker started
 	CloseAfterRewind time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
 	Requests         []*PermitRequest
 	Returns          []PermitReturn
@@ -259,6 +256,8 @@ type LimitStore interface {
 	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the next in line gets the
 	// offer, and the limit key must be checked again soon.
 	//
+	// Permits records what the requests declare as LimitDeclaration tells.
+	//
 	// A permit ends with the lease of its attempt. A step of a paused run has no place in a line.
 	Permits(ctx context.Context, b *PermitBatch) error
 
@@ -269,7 +268,7 @@ type LimitStore interface {
 	// DeleteUnusedLimitKeys deletes limit keys that nobody has used for long; see UnusedLimitKeysQuery.
 	DeleteUnusedLimitKeys(ctx context.Context, q UnusedLimitKeysQuery) (UnusedLimitKeys, error)
 
-	// ChangeLimit declares a limit or sets its bounds.
+	// ChangeLimit sets the bounds of a limit.
 	ChangeLimit(ctx context.Context, c LimitChangeRequest) error
 
 	// DeleteLimit removes a limit's row, with what an operator has set. Its limit keys stay until DeleteUnusedLimitKeys. It

@@ -93,22 +93,6 @@ func ComparePermits(a, b *Permit) int {
 	)
 }
 
-// SetBounds sets the bounds of the limit key from the rows of the limits. If the limit has no row, SetBounds returns
-// the declaration of a requesting step, which the store records.
-func (l *LimitKeyState) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChangeRequest) {
-	if l.Settings, l.HasBounds = rows[l.Limit]; l.HasBounds {
-		return nil
-	}
-	for _, a := range b.Requests {
-		if a.Limit == l.Limit {
-			l.Settings, l.HasBounds = a.Settings, true
-			rows[l.Limit] = a.Settings
-			return &LimitChangeRequest{Name: l.Limit, Settings: a.Settings, Now: b.Now, Declare: true, Version: a.Version}
-		}
-	}
-	return nil
-}
-
 // RequestingSteps is what a store has read of the requesting steps: the permits that they have, for whatever limit key,
 // and the states of their runs.
 type RequestingSteps struct {

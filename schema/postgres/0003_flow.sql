@@ -89,6 +89,7 @@ FROM durable.fire;
 CREATE TABLE durable.step_limit (
     declared_at      timestamptz,
     chosen_at        timestamptz,
+    declarer_started_at timestamptz,              -- when the worker that has declared the limit started
     closed_until     timestamptz,                 -- nothing is granted before, under any key
     period_us        bigint  NOT NULL DEFAULT 0,  -- of the rate, in microseconds
     concurrent       integer NOT NULL DEFAULT 0,  -- units that are held at once; 0: no bound

@@ -74,6 +74,7 @@ CREATE TABLE durable_step_limit (
     declared         TEXT,                       -- JSON, as code has declared it
     declared_version TEXT,
     declared_at      INTEGER,
+    declarer_started_at INTEGER,                 -- when the worker that has declared it started
     older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the limit before
     chosen           TEXT,                       -- JSON, as an operator has set it
     chosen_by        TEXT,

@@ -1,7 +1,8 @@
 -- Records the bounds that code of a version declares. They apply unless an operator has set others. A version that
--- declared the limit before a newer one did changes nothing.
-INSERT INTO durable_step_limit (name, concurrent, rate, period_us, burst, declared, declared_version, declared_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+-- declared the limit before a newer one did changes nothing, and neither does a worker of the same version that did not start after
+-- the one that has declared the limit.
+INSERT INTO durable_step_limit (name, concurrent, rate, period_us, burst, declared, declared_version, declared_at, declarer_started_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 ON CONFLICT (name) DO UPDATE
 SET concurrent = CASE WHEN chosen IS NULL THEN excluded.concurrent ELSE concurrent END,
     rate = CASE WHEN chosen IS NULL THEN excluded.rate ELSE rate END,
@@ -9,6 +10,8 @@ SET concurrent = CASE WHEN chosen IS NULL THEN excluded.concurrent ELSE concurre
     burst = CASE WHEN chosen IS NULL THEN excluded.burst ELSE burst END,
     older_versions = CASE WHEN declared_version IS NULL OR declared_version = excluded.declared_version THEN older_versions
                           ELSE json_insert(older_versions, '$[#]', declared_version) END,
-    declared = excluded.declared, declared_version = excluded.declared_version, declared_at = excluded.declared_at
-WHERE NOT EXISTS (SELECT 1 FROM json_each(older_versions) WHERE value = excluded.declared_version)
+    declared = excluded.declared, declared_version = excluded.declared_version, declared_at = excluded.declared_at,
+    declarer_started_at = excluded.declarer_started_at
+WHERE CASE WHEN declared_version = excluded.declared_version THEN declarer_started_at < excluded.declarer_started_at
+           ELSE NOT EXISTS (SELECT 1 FROM json_each(older_versions) WHERE value = excluded.declared_version) END
   AND (declared, declared_version) IS NOT (excluded.declared, excluded.declared_version);

@@ -136,7 +136,7 @@ func (l *limitCheck) single(text string, do call) {
 // request returns the ask of a step, as its process makes it.
 func (l *limitCheck) request(s *limitedStep, epoch store.Epoch) *store.PermitRequest {
 	return &store.PermitRequest{
-		Limit: limitName, Key: s.key, Settings: l.declared, Version: "v1", Run: s.run, Step: s.name, Epoch: epoch, Attempt: s.attempt, Units: s.units, Priority: s.priority,
+		Limit: limitName, Key: s.key, Settings: l.declared, Run: s.run, Step: s.name, Epoch: epoch, Attempt: s.attempt, Units: s.units, Priority: s.priority,
 	}
 }
 

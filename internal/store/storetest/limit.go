@@ -33,28 +33,43 @@ func limitBounds(b *fixture) {
 			b.Errorf("%s: %+v, want %d at once, declared by %q, set by an operator: %v", what, l, concurrent, version, set)
 		}
 	}
-	declare := func(version string, n int) {
+	declare := func(version string, started time.Duration, s store.LimitSettings) {
 		b.Helper()
-		change(store.LimitChangeRequest{Declare: true, Version: version, Settings: store.LimitSettings{Concurrent: n}})
+		a := b.newPermitRequest(b.commitRunningRun(fmt.Sprint("code of ", version, started, s)), s)
+		b.permits(&store.PermitBatch{Version: version, WorkerStarted: b.afterStart(started), Requests: []*store.PermitRequest{a}})
+		b.returnPermits(b.now, a)
 	}
-	declare("v1", 1)
+	bound := func(n int) store.LimitSettings { return store.LimitSettings{Concurrent: n} }
+	declare("v1", time.Second, bound(1))
 	want("the first", 1, "v1", false)
-	declare("v1", 2)
-	want("the same version declares anew", 2, "v1", false)
-	declare("v2", 3)
-	declare("v1", 2)
+	declare("v1", time.Second, bound(9))
+	want("the same worker with other bounds", 1, "v1", false)
+	declare("v1", 0, bound(8))
+	want("a worker of the same version that started before", 1, "v1", false)
+	declare("v1", time.Minute, bound(2))
+	want("a worker of the same version that started later", 2, "v1", false)
+	declare("v2", time.Second, bound(3))
+	want("the next version", 3, "v2", false)
+	declare("v1", time.Hour, bound(2))
 	want("an older version again", 3, "v2", false)
+	declare("v3", 0, bound(3))
+	want("a version with the same bounds", 3, "v3", false)
+	declare("v2", time.Hour, bound(5))
+	want("the version before it", 3, "v3", false)
 	rate := store.LimitSettings{Concurrent: 7, Rate: 3, Period: time.Minute, Burst: 2}
 	change(store.LimitChangeRequest{Settings: rate, Actor: "ann", Reason: "slow provider"})
-	declare("v3", 4)
-	want("an operator's", 7, "v3", true)
+	declare("v4", 0, bound(4))
+	want("an operator's", 7, "v4", true)
 	all, err := b.store.Limits(b.ctx, b.now)
 	if l := all[0]; err != nil || l.LimitSettings != rate || *l.Set != rate || l.SetBy != "ann" || l.SetReason != "slow provider" ||
 		!l.SetAt.Equal(b.now) || l.Declared == nil || l.Declared.Concurrent != 4 {
 		b.Errorf("%+v, %v", l, err)
 	}
 	runs := b.runsNamed(3)
-	asks := []*store.PermitRequest{b.newPermitRequest(runs[0], store.LimitSettings{Concurrent: 1}), b.newPermitRequest(runs[1], store.LimitSettings{Concurrent: 1}), b.newPermitRequest(runs[2], store.LimitSettings{Concurrent: 1})}
+	asks := []*store.PermitRequest{b.newPermitRequest(runs[0], bound(1)), b.newPermitRequest(runs[1], bound(1)), b.newPermitRequest(runs[2], bound(1))}
+	for _, a := range asks {
+		a.Key = "another key"
+	}
 	if n := b.requestPermits(b.now, asks...); n != 2 {
 		b.Errorf("%d of 3 were granted: the row says at most two at one moment", n)
 	}
@@ -62,13 +77,13 @@ func limitBounds(b *fixture) {
 		b.Errorf("in use: %+v, %v, want 2 held and 1 waiting", all[0].LimitUse, err)
 	}
 	b.wantChange("set", all[0].LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
-	change(store.LimitChangeRequest{Declare: true, Version: "v4", Settings: store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7}})
+	declare("v5", 0, store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7})
 	for name, want := range map[string]bool{"l": true, "none": false} {
 		if found, err := b.store.ResetLimit(b.ctx, store.OperatorRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
 			b.Errorf("ResetLimit of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}
-	want("after a reset", 5, "v4", false)
+	want("after a reset", 5, "v5", false)
 	all, err = b.store.Limits(b.ctx, b.now)
 	if l := all[0]; err != nil || l.LimitSettings != *l.Declared || l.SetBy != "" || !l.SetAt.IsZero() {
 		b.Errorf("after a reset: %+v, %v", l, err)

@@ -48,6 +48,9 @@ func (b *fixture) permits(batch *store.PermitBatch) {
 	if batch.Now.IsZero() {
 		batch.Now = b.now
 	}
+	if batch.Version == "" {
+		batch.Version, batch.WorkerStarted = "v1", b.now
+	}
 	batch.CloseAfterRewind = time.Minute
 	if err := b.store.Permits(b.ctx, batch); err != nil {
 		b.Fatalf("Permits: %v", err)

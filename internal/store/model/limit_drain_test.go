@@ -65,7 +65,7 @@ func (l *limitCheck) drain() {
 			l.now = at
 		}
 	}
-	l.diverge("steps wait for ever: %+v of %+v", l.seen.permits, l.settings)
+	l.diverge("steps wait for ever: %+v of %+v", l.seen.permits, l.row.settings)
 }
 
 func earlier(a, b time.Time) time.Time {

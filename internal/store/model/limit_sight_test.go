@@ -101,10 +101,10 @@ func (l *limitCheck) checkGrants(text string, before *limitSight, batches ...*st
 			}
 			s.waits = false
 		}
+		if len(b.Requests) > 0 {
+			l.declare(l.code)
+		}
 		for _, a := range b.Requests {
-			if l.settings == (store.LimitSettings{}) {
-				l.settings = l.declared // the limit had no row
-			}
 			if l.takeOutcome(text, before, a) {
 				granted[a.Key] = true
 			}
@@ -118,22 +118,23 @@ func (l *limitCheck) checkGrants(text string, before *limitSight, batches ...*st
 		}
 	}
 	for key := range granted {
-		if used := l.used(key, func(s *limitedStep) bool { return l.executes(s) && s.held.recorded }); l.settings.Concurrent > 0 && used > l.settings.Concurrent {
-			l.diverge("%s: %d units of key %q are held or offered, and the limit is %+v", text, used, key, l.settings)
+		if used := l.used(key, func(s *limitedStep) bool { return l.executes(s) && s.held.recorded }); l.row.settings.Concurrent > 0 && used > l.row.settings.Concurrent {
+			l.diverge("%s: %d units of key %q are held or offered, and the limit is %+v", text, used, key, l.row.settings)
 		}
 	}
+	l.checkRow(text)
 }
 
 // used returns how many units of a line are offered, or held by those steps that count.
 func (l *limitCheck) used(key string, counts func(*limitedStep) bool) (units int) {
 	for _, s := range l.steps {
 		if s.key == key && counts(s) {
-			units += l.settings.CapUnits(s.units)
+			units += l.row.settings.CapUnits(s.units)
 		}
 	}
 	for _, p := range l.seen.permits {
 		if p.Key == key && p.Status == store.PermitOffered && l.offers(&p) {
-			units += l.settings.CapUnits(p.Units)
+			units += l.row.settings.CapUnits(p.Units)
 		}
 	}
 	return units
@@ -168,7 +169,7 @@ func (l *limitCheck) takeOutcome(text string, before *limitSight, a *store.Permi
 		l.diverge("%s: the outcome is %v", text, a.Outcome)
 	}
 	again := had != nil && had.Status == store.PermitHeld && had.Epoch == a.Epoch && had.Attempt == a.Attempt
-	s.held = &heldPermit{epoch: a.Epoch, attempt: a.Attempt, grantedAt: a.GrantedAt, recorded: again || l.settings.Concurrent > 0}
+	s.held = &heldPermit{epoch: a.Epoch, attempt: a.Attempt, grantedAt: a.GrantedAt, recorded: again || l.row.settings.Concurrent > 0}
 	if again {
 		if !a.GrantedAt.Equal(had.GrantedAt) {
 			l.diverge("%s: %s of %s was granted at %s, and the same ask again at %s", text, a.Step, shorten(a.Run), offset(had.GrantedAt), offset(a.GrantedAt))
@@ -178,22 +179,22 @@ func (l *limitCheck) takeOutcome(text string, before *limitSight, a *store.Permi
 	if r := l.seen.runs[a.Run]; a.GrantedAt.Before(line.now) || r.Epoch.Count < a.Epoch.Count {
 		l.diverge("%s: granted at %s on a line at %s", text, offset(a.GrantedAt), offset(line.now))
 	}
-	line.grants = append(line.grants, lineGrant{a.GrantedAt, l.settings.CapUnits(a.Units)})
+	line.grants = append(line.grants, lineGrant{a.GrantedAt, l.row.settings.CapUnits(a.Units)})
 	l.checkRate(text, line)
 	return true
 }
 
 // checkRate compares the grants in each window that ends with the last of them with the rate.
 func (l *limitCheck) checkRate(text string, line *lineTrace) {
-	if l.settings.Rate == 0 {
+	if l.row.settings.Rate == 0 {
 		return
 	}
 	units, last := 0, line.grants[len(line.grants)-1].at
 	for _, g := range slices.Backward(line.grants) {
 		units += g.units
 		window := last.Sub(g.at)
-		if most := l.settings.Burst + int(int64(l.settings.Rate)*int64(window)/int64(l.settings.Period)); units > most {
-			l.diverge("%s: %d units were granted within %v, and the limit %+v allows %d", text, units, window, l.settings, most)
+		if most := l.row.settings.Burst + int(int64(l.row.settings.Rate)*int64(window)/int64(l.row.settings.Period)); units > most {
+			l.diverge("%s: %d units were granted within %v, and the limit %+v allows %d", text, units, window, l.row.settings, most)
 		}
 	}
 }
@@ -260,13 +261,13 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 				l.diverge("%s: %s of %s was served, and %s of %s was before it", text, p.Step, shorten(p.Run), first.Step, shorten(first.Run))
 			}
 		}
-		if l.settings.Rate == 0 && l.settings.Concurrent > 0 {
+		if l.row.settings.Rate == 0 && l.row.settings.Concurrent > 0 {
 			used := l.used(key, func(s *limitedStep) bool {
 				p := l.seen.permit(s.run, s.name)
 				return p != nil && p.Status == store.PermitHeld && l.inUse(p)
 			})
-			if units := l.settings.CapUnits(first.Units); used+units <= l.settings.Concurrent {
-				l.diverge("%s: %s of %s waits for %d units while %d of %d are in use", text, first.Step, shorten(first.Run), units, used, l.settings.Concurrent)
+			if units := l.row.settings.CapUnits(first.Units); used+units <= l.row.settings.Concurrent {
+				l.diverge("%s: %s of %s waits for %d units while %d of %d are in use", text, first.Step, shorten(first.Run), units, used, l.row.settings.Concurrent)
 			}
 		}
 	}

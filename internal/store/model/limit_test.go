@@ -18,12 +18,13 @@ import (
 // limitCheck makes random calls that concern one limit, and checks what is granted.
 type limitCheck struct {
 	*check
-	now      time.Time           // of the clock of the database; it may go back
-	declared store.LimitSettings // by the code of all steps
-	settings store.LimitSettings // that apply; the zero value: the limit has no row
-	steps    []*limitedStep
-	lines    map[string]*lineTrace // by key
-	seen     *limitSight           // after the last call
+	now   time.Time // of the clock of the database; it may go back
+	codes []*limitCode
+	code  *limitCode // of the worker that requests permits at present
+	row   limitRow
+	steps []*limitedStep
+	lines map[string]*lineTrace // by key
+	seen  *limitSight           // after the last call
 }
 
 // limitedStep is a step as the process knows it that executes its run. Its permits are those of the limit "l".
@@ -69,8 +70,9 @@ const limitName = "l"
 // a permit.
 func TestLimitsKeepTheirBounds(t *testing.T) {
 	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
-		l := &limitCheck{check: newCheck(t, b), now: base, lines: map[string]*lineTrace{"": {}, "a": {}}}
-		l.declared = l.anySettings()
+		l := &limitCheck{check: newCheck(t, b), now: base, lines: map[string]*lineTrace{"": {}, "a": {}}, row: limitRow{superseded: make(map[string]bool)}}
+		l.codes = l.anyCode()
+		l.code = l.codes[0]
 		l.seen = l.read()
 		t.Repeat(map[string]func(*rapid.T){
 			"start":    l.action(l.start),
@@ -131,12 +133,13 @@ func (l *limitCheck) lease() time.Time {
 func (l *limitCheck) single(text string, do call) {
 	l.must(text, do)
 	l.seen = l.read()
+	l.checkRow(text)
 }
 
 // request returns the ask of a step, as its process makes it.
 func (l *limitCheck) request(s *limitedStep, epoch store.Epoch) *store.PermitRequest {
 	return &store.PermitRequest{
-		Limit: limitName, Key: s.key, Settings: l.declared, Run: s.run, Step: s.name, Epoch: epoch, Attempt: s.attempt, Units: s.units, Priority: s.priority,
+		Limit: limitName, Key: s.key, Settings: l.code.settings, Run: s.run, Step: s.name, Epoch: epoch, Attempt: s.attempt, Units: s.units, Priority: s.priority,
 	}
 }
 
@@ -175,6 +178,7 @@ func (l *limitCheck) step(run uuid.UUID, name string) *limitedStep {
 
 // ask lets a few steps ask, and sometimes others give back in the same call.
 func (l *limitCheck) ask() {
+	l.code = pick(l.check, "code", l.codes)
 	b := &store.PermitBatch{Requests: l.requests(1+l.dice("asks", 3), func(*limitedStep) bool { return true })}
 	if l.dice("gives back", 4) == 0 {
 		b.Returns = l.returns(1, b)
@@ -231,9 +235,14 @@ func permitsCall(b *store.PermitBatch) call {
 	return func(ctx context.Context, s store.Store) error { return s.Permits(ctx, b) }
 }
 
+// setCaller sets the time, and the worker that makes the call.
+func (l *limitCheck) setCaller(b *store.PermitBatch) {
+	b.Now, b.CloseAfterRewind, b.Version, b.WorkerStarted = l.now, time.Minute, l.code.version, l.code.started
+}
+
 // permits makes one call of Permits that nothing else meets, and checks all that it did.
 func (l *limitCheck) permits(b *store.PermitBatch) {
-	b.Now, b.CloseAfterRewind = l.now, time.Minute
+	l.setCaller(b)
 	text := showPermits(b)
 	l.must(text, permitsCall(b))
 	before := l.seen
@@ -247,7 +256,8 @@ func (l *limitCheck) permits(b *store.PermitBatch) {
 func (l *limitCheck) together() {
 	one := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 0 }), LimitKeys: []store.LimitKey{{Limit: limitName}}}
 	other := &store.PermitBatch{Requests: l.requests(2, func(s *limitedStep) bool { return number(s.run)%2 == 1 }), LimitKeys: []store.LimitKey{{Limit: limitName, Key: "a"}}}
-	one.Now, one.CloseAfterRewind, other.Now, other.CloseAfterRewind = l.now, time.Minute, l.now, time.Minute
+	l.setCaller(one)
+	l.setCaller(other)
 	text, do := showPermits(other), permitsCall(other)
 	if l.dice("with", 2) == 0 {
 		other = new(store.PermitBatch)
@@ -268,13 +278,11 @@ func (l *limitCheck) together() {
 	l.checkGrants(text, before, one, other)
 }
 
-// change sets the bounds, deletes the limit, or lets time pass.
+// change changes the bounds, or lets time pass.
 func (l *limitCheck) change() (string, call) {
 	switch l.dice("change", 7) {
-	case 0:
-		l.settings = l.anySettings()
-	case 1:
-		l.settings = store.LimitSettings{}
+	case 0, 1:
+		return l.changeRow()
 	case 2: // the clock of the database is set back, and the workers renew their leases
 		var running []*store.Run
 		for _, r := range l.seen.inOrder() {
@@ -288,16 +296,6 @@ func (l *limitCheck) change() (string, call) {
 	default:
 		l.now = l.now.Add(time.Duration(l.dice("pass", 3000)-500) * time.Millisecond)
 		return fmt.Sprint("it is ", offset(l.now)), func(context.Context, store.Store) error { return nil }
-	}
-	for _, line := range l.lines {
-		line.grants = nil
-	}
-	if c := (store.LimitChangeRequest{Name: limitName, Settings: l.settings, Now: l.now}); c.Settings != (store.LimitSettings{}) {
-		return fmt.Sprintf("set %+v", l.settings), func(ctx context.Context, s store.Store) error { return s.ChangeLimit(ctx, c) }
-	}
-	return "delete the limit", func(ctx context.Context, s store.Store) error {
-		_, err := s.DeleteLimit(ctx, limitName)
-		return err
 	}
 }
 

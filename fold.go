@@ -37,8 +37,8 @@ const (
 // Without a WhileLive, a start while a run is live joins it: see [WhileLiveJoin]. The input of a start that joins is not used.
 //
 // If the option [ID] is given too, and a run with the ID exists, the start returns that run, as it does without Singleton. A run
-// that waits for the end of another run is due when its [Delay] is over and the other run has ended. Its [Timeout] begins when it
-// is due.
+// that waits for the end of another run is due when its [Delay] is over and the other run has ended. Its [Timeout] and
+// [StartBy] begin when it is due.
 //
 // A key is refused with [ErrInvalidName] if it is empty or too long. Children and [Workflow.StartMany] refuse the option with
 // [ErrInvalidConfig].
@@ -61,8 +61,8 @@ func Singleton(key string, whileLive ...WhileLive) StartOption {
 // Debounce combines starts in quick succession into one run, which gets the input of the last start. The run begins when no
 // further start with the key has come for the duration quiet, and at the latest atMost after the first start. Both must be
 // positive; if quiet is longer than atMost, atMost is used for both. All of the starts return the handle of that run. Queue,
-// priority and tags are those of the first start; the input and the Timeout, which begins when the run is due, are those of the
-// last. Once the run is due, the next start begins another one. Keys are as in [Singleton].
+// priority, [StartBy] and tags are those of the first start; the input and the [Timeout] are those of the last. StartBy and Timeout
+// begin when the run is due. Once the run is due, the next start begins another one. Keys are as in [Singleton].
 //
 // A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
 // input of a newer one.

@@ -55,7 +55,8 @@ func Weight(n int) GroupKeyOption {
 	}
 }
 
-// StartBy sets how long a due run may wait to begin, by the database's clock. A run that has not begun by then expires as with
+// StartBy sets how long a due run may wait to begin, by the database's clock. The time that a run waits for its start key, see
+// [Singleton] and [Debounce], does not count. A run that has not begun by then expires as with
 // [Timeout]: its function is never called, and it ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, it is
 // ended by the worker that claims it, so only when a slot is free. Runs expire even while their queue is paused. d must be
 // positive.

@@ -113,7 +113,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 			strays = nil
 		}
 		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found,
-			pgTime(q.Now.Add(-store.UnclaimedAfter)), takesBack)
+			pgTime(q.Now.Add(-store.UnclaimedAfter)), takesBack, int64(store.UnreleasedLane))
 		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
 	}, func(res statementResults) error {
 		if found {

@@ -50,7 +50,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitQueueUpdate, queueArgs(q)...)
 		}
 		if ends {
-			batch.Queue(s.statements.admitQueueDelete, q.Name)
+			batch.Queue(s.statements.admitQueueDelete, q.Name, int64(store.UnreleasedLane))
 		}
 		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
 			batch.Queue(s.statements.notify, notifyChannel(s.schema), admittedPayload)

@@ -156,7 +156,7 @@ var plans = map[string][]string{
 	"start_fold_keys_due.sql":                 {"fold_look"},
 	"start_fold_keys_run_ended.sql":           {"fold_after", "run_pkey"},
 	"start_fold_run_states.sql":               {"run_pkey"},
-	"start_fold_run_release.sql":              {"run_pkey"},
+	"start_fold_run_release.sql":              {"place_pkey", "run_pkey"},
 	"schedules_due.sql":                       {"schedule_next"},
 	"schedules_waiting_last_run_ended.sql":    {"run_pkey", "schedule_waiting"},
 	"schedule_lock.sql":                       {"schedule_pkey"},

@@ -133,7 +133,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	})
 	if q.Deleted {
 		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.UnreleasedLane), int64(store.MaxRunsRead))
 		})
 	} else {
 		for _, l := range strays {
@@ -329,7 +329,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 	if !q.Deleted || plan.HasMoreWork {
 		return nil
 	}
-	n, err := x.exec(qAdmitQueueDelete, q.Name)
+	n, err := x.exec(qAdmitQueueDelete, q.Name, int64(store.UnreleasedLane))
 	if err == nil && n == 1 {
 		_, err = x.exec(qAdmitKeysDelete, q.Name)
 	}

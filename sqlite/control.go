@@ -94,15 +94,21 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 			return err
 		}
 	}
-	n, err := x.exec(
-		qControlApply, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
+	n, lane := int64(0), store.ClaimLane(0)
+	err := x.query(
+		qControlApply, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			n, lane = n+1, store.ClaimLane(c.int())
+			return c.err
+		}, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
 		int64(c.Before.Status), c.Before.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
 		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached), int64(store.UnreleasedLane),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("an order for run", run, n, err)
 	}
-	if c.Before.Control&^c.Control&store.HasStartBy != 0 { // its place holds the time by which it had to begin
+	unreleased := c.Ends() && lane == store.UnreleasedLane.WithAdmission(store.AdmissionNotNeeded) // it waited for its start key
+	if unreleased || c.Before.Control&^c.Control&store.HasStartBy != 0 {                           // its place holds the time by which it had to begin
 		if _, err := x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.UnreleasedLane)); err != nil {
 			return err
 		}

@@ -100,6 +100,9 @@ func changeFold(x *writeTx, c *store.FoldChangeRequest) error {
 		if err != nil || n != 1 {
 			return checkOneRow("releasing run", r.Run, n, err)
 		}
+		if _, err := x.exec(qStartFoldPlaceRelease, bindTime(r.StartBy), int64(r.Lane), bindShard(r.Run), bindUUID(r.Run)); err != nil {
+			return err
+		}
 		x.addHint(store.HintClaim)
 	}
 	c.AppliedWrite = w

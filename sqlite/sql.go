@@ -182,6 +182,7 @@ const (
 	qStartFoldKeysRunEnded
 	qStartFoldRunState
 	qStartFoldRunRelease
+	qStartFoldPlaceRelease
 	qRepairFence
 	qRepairPauseExtend
 	qRepairPausesExpired

@@ -192,6 +192,7 @@ func sqlFile(q queryID) string {
 		qStartFoldKeysRunEnded:           "start_fold_keys_run_ended.sql",
 		qStartFoldRunState:               "start_fold_run_state.sql",
 		qStartFoldRunRelease:             "start_fold_run_release.sql",
+		qStartFoldPlaceRelease:           "start_fold_place_release.sql",
 		qSchedulesDue:                    "schedules_due.sql",
 		qSchedulesWaitingLastRunEnded:    "schedules_waiting_last_run_ended.sql",
 		qScheduleByName:                  "schedule_by_name.sql",

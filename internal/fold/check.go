@@ -67,7 +67,7 @@ func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
 		}
 	case l.Key.Kind == store.FoldSingleton || s.Due <= micros(l.Now):
 		release = l.release(at, &s, input)
-		s.Live, s.Waiting, s.First, s.Due, s.Timeout, input = s.Waiting, uuid.Nil, 0, 0, 0, nil
+		s.Live, s.Waiting, s.First, s.Due, s.Timeout, s.StartBy, input = s.Waiting, uuid.Nil, 0, 0, 0, 0, nil
 	}
 	if len(l.Cancels) > 0 {
 		l.NextCheckAt = l.Now
@@ -117,6 +117,9 @@ func (l *Check) release(at store.FoldState, s *state, input []byte) *store.FoldR
 	}
 	if r.Deadline.IsZero() && s.Timeout > 0 { // else SetTimeout has set one
 		r.Deadline = r.WakeAt.Add(time.Duration(s.Timeout) * time.Microsecond)
+	}
+	if s.StartBy > 0 {
+		r.StartBy = r.WakeAt.Add(time.Duration(s.StartBy) * time.Microsecond)
 	}
 	return r
 }

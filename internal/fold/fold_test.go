@@ -232,3 +232,32 @@ func TestAReplacedRunIsCancelledWhateverStartsNext(t *testing.T) {
 		f.set(last.Result, store.Completed)
 	}
 }
+
+// The time by which a run must begin counts from its release, if the run is due then.
+func TestTheTimeToBeginCountsFromTheRelease(t *testing.T) {
+	replace := join
+	replace.WhileLive = Replace
+	for _, spec := range []Spec{replace, debounce} {
+		f := newTable(t)
+		live := f.start(join, "").Result
+		if spec.Kind == store.FoldDebounce {
+			f.row = nil
+		}
+		p := f.newStart(spec, "")
+		p.Run.Place = &store.QueuePlace{StartBy: f.now.Add(time.Second)}
+		f.apply(p.ChangeRequest())
+		if p.Created == nil || !p.Created.Place.StartBy.IsZero() || p.Run.Place.StartBy.IsZero() {
+			t.Fatalf("%v: a run that waits for its key has the place %+v", spec.Kind, p.Created.Place)
+		}
+		f.set(live, store.Completed)
+		f.now = f.now.Add(2 * time.Minute)
+		var released *store.FoldRelease
+		l := &Check{Key: store.FoldKey{Workflow: "w", Key: "k", Kind: spec.Kind}, Now: f.now}
+		if w := l.Plan(store.FoldState{Row: f.row, Runs: f.runs}); w != nil {
+			released = w.Release
+		}
+		if released == nil || !released.WakeAt.Equal(f.now) || !released.StartBy.Equal(f.now.Add(time.Second)) {
+			t.Errorf("%v: the release is %+v", spec.Kind, released)
+		}
+	}
+}

@@ -140,6 +140,11 @@ func (p *Start) create(released bool, s *state) *store.StartWrite {
 	own.Outcome, own.Existing = 0, nil
 	if !released {
 		s.Due, s.Timeout = micros(own.Run.WakeAt), timeout(&own.Run)
+		if s.StartBy = 0; own.Place != nil && !own.Place.StartBy.IsZero() {
+			place := *own.Place
+			s.StartBy, place.StartBy = place.StartBy.Sub(own.Run.WakeAt).Microseconds(), time.Time{}
+			own.Place = &place
+		}
 		own.Run.Unreleased, own.Run.WakeAt, own.Run.Deadline = true, time.Time{}, time.Time{}
 	}
 	p.Created, p.Result, p.Name = &own, own.Run.UUID, own.Run.Name

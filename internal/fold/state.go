@@ -80,6 +80,7 @@ type state struct {
 	First   int64            `json:"first,omitzero"`    // when the first of the starts came that became Waiting
 	Due     int64            `json:"due,omitzero"`      // before this time, Waiting is not due
 	Timeout int64            `json:"timeout,omitzero"`  // of Waiting, from the time at which it is due
+	StartBy int64            `json:"start_by,omitzero"` // by when Waiting must begin, from the same time
 	Starts  []int64          `json:"starts,omitempty"`  // the times of throttled starts, oldest first
 	Period  int64            `json:"period,omitzero"`   // of the throttle
 	Calls   []rememberedCall `json:"calls,omitempty"`   // the latest starts of steps, oldest first

@@ -117,6 +117,7 @@ type FoldRelease struct {
 	Lane     ClaimLane
 	WakeAt   time.Time
 	Deadline time.Time // zero: none
+	StartBy  time.Time // for the run's place; zero: none
 	Input    []byte    // nil: it keeps its own
 }
 

@@ -1,6 +1,7 @@
 -- Locks and returns runs of the queue $1 that an admission decides about at $2, at most $4 of each kind: 1 those that have
 -- ended, or that wait or are paused although they have a place or are in line; 2 those that are due without a place; 3
--- strays, which are in the lanes $3; 4 if the queue is being deleted, those that have no place to execute; 5 those that
+-- strays, which are in the lanes $3; 4 if the queue is being deleted, those that have no place to execute, except those that
+-- wait for their start keys in the lane $8; 5 those that
 -- are admitted and not claimed, and whose time is over if they were admitted at $6 or before, or that were never executed if
 -- the queue is paused, or its settings have changed, or a bound is exceeded ($7). Runs that another transaction has locked are left out. It returns nothing if another transaction has locked the row of the queue, or if
 -- the queue has no row, unless it is known to have none ($5).
@@ -41,7 +42,7 @@ WITH mine AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
-        WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1
+        WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1 AND r.lane <> $8::bigint
         FOR UPDATE SKIP LOCKED
     ) AS r
     WHERE ($5::boolean OR EXISTS (SELECT FROM mine WHERE mine.deleted)) AND p.queue = $1::text AND p.state > 0 AND p.state < 4

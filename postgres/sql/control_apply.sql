@@ -2,12 +2,13 @@
 -- records events for pauses (4), ends (5 and above), and leases that an end takes from their owner. The
 -- runs are locked, so all are in the state in which they were found; the returned count confirms that.
 --
--- A run in the lane $17 waits for its key (see store.FoldLane). A resume does not make it due: its release does.
+-- A run in the lane $17 waits for its start key (see store.UnreleasedLane). A resume does not make it due: its release does. No
+-- admission counts such a run, so its place is deleted when it ends, and its lane tells that it has none.
 --
 -- A run that was admitted passes (6) when it is cancelled: a worker that executes as many runs of its queue as it may claims it, too.
 --
 -- A run that is cancelled loses its mark (8) that it must begin by a time. The place that holds the time is deleted if no
--- admission counts it: the queue has no row, or the run waits for its key.
+-- admission counts it: the queue has no row, or the run waits for its start key.
 --
 -- A run that ends loses its owner and gets the error. The column note has the numbers of store.AuditUpdate: 1 a
 -- pause, 2 a resume, 3 a cancel. Workers are notified: an empty payload means that a run is claimable; a
@@ -16,7 +17,7 @@ WITH changed AS (
     UPDATE durable.run AS r
     SET status = item.status, control = item.control, detached = item.detached,
         wake_at = CASE WHEN item.wake = 1 THEN NULL WHEN item.wake = 2 AND r.lane <> $17::bigint THEN $10::timestamptz ELSE r.wake_at END,
-        lane = CASE WHEN item.note = 3 AND r.lane & 3 = 2 THEN r.lane | 4 ELSE r.lane END,
+        lane = CASE WHEN item.status >= 5 AND r.lane = $17::bigint THEN r.lane & (-8)::bigint WHEN item.note = 3 AND r.lane & 3 = 2 THEN r.lane | 4 ELSE r.lane END,
         woken = r.woken AND item.status < 5,
         owner = CASE WHEN item.status >= 5 THEN NULL ELSE r.owner END,
         ended_at = CASE WHEN item.status >= 5 THEN $10::timestamptz ELSE r.ended_at END,
@@ -38,7 +39,8 @@ WITH changed AS (
     WHERE r.shard = item.shard AND r.id = item.id
       AND r.status = item.was_status AND r.epoch = item.was_epoch AND r.control = item.was_control
     RETURNING r.shard, r.id, r.status, item.was_status, item.was_owner, r.control <> item.was_control AS asked,
-              item.was_control & 8 > r.control & 8 AND (r.lane & 3 = 0 OR r.lane = $17::bigint) AS unplaced
+              item.was_control & 8 > r.control & 8 AND (r.lane & 3 = 0 OR r.lane = $17::bigint)
+                  OR item.status >= 5 AND r.lane = $17::bigint & (-8)::bigint AS unplaced
 ), removed AS (
     DELETE FROM durable.place AS p
     USING changed

@@ -33,6 +33,8 @@ var admissions = []test{
 	{"strays arrive, and are adopted", admitStrays},
 	{"a deleted queue lets everything through", admitDeleted},
 	{"a run that has to begin by a time keeps it when its queue is deleted", admitDeletedStartBy},
+	{"a deleted queue does not let a run through that waits for its start key", admitDeletedUnreleased},
+	{"a run that waits for its start key arrives in a queue that was set again", admitSetAgainUnreleased},
 	{"runs of a queue without a row are let through", admitWithoutRow},
 	{"those in line are counted once when their queue is deleted and set again", admitSetAgainInLine},
 	{"what had begun before its queue was deleted counts when the queue is set again", admitSetAgain},

@@ -21,6 +21,8 @@ var folds = []test{
 	{"a plan sees the runs and the name it asks for", foldSeen},
 	{"a run begins when it is released, and not before", foldReleased},
 	{"a run that has ended or is cancelled is not released", foldGone},
+	{"a run that ends before it is released leaves its queue", endUnreleased},
+	{"a released run gets the time by which it must begin", releaseStartBy},
 }
 
 var foldKey = store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldSingleton}
@@ -224,11 +226,11 @@ func (b *fixture) unreleased(name string) store.Run {
 	return r
 }
 
-func (b *fixture) releaseFold(r store.Run, input []byte) error {
+func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) error {
 	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
 			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
-			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Input: input,
+			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), StartBy: startBy, Input: input,
 		}}
 	}})
 }
@@ -242,7 +244,7 @@ func foldReleased(b *fixture) {
 		b.Errorf("a run that waits was claimed: %+v", got.Runs)
 	}
 	for run, input := range map[*store.Run][]byte{&r: nil, &paused: []byte(`"newer"`)} {
-		if err := b.releaseFold(*run, input); err != nil {
+		if err := b.releaseFold(*run, time.Time{}, input); err != nil {
 			b.Fatal(err)
 		}
 	}

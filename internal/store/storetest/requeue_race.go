@@ -47,7 +47,7 @@ func requeueUnreleased(b *fixture) {
 		b.Errorf("a release for another queue has changed the run: %+v", row)
 	}
 	r.Queue, r.Priority, r.Admission = "elsewhere", 1, store.AdmissionPending
-	if err := b.releaseFold(r, nil); err != nil {
+	if err := b.releaseFold(r, time.Time{}, nil); err != nil {
 		b.Fatal(err)
 	}
 	if got := begins(b.afterStart(time.Minute)); !slices.Equal(got, []uuid.UUID{r.UUID}) {

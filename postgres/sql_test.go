@@ -181,7 +181,7 @@ var plans = map[string][]string{
 	"repair_steps_write.sql":                  nil,
 	"repair_children_detach.sql":              {"run_child"},
 	"repair_signals_release.sql":              {"signal_pkey"},
-	"repair_run.sql":                          {"place_pkey", "run_pkey"},
+	"repair_run.sql":                          {"place_pkey", "queue_pkey", "run_pkey"},
 	"generations.sql":                         {"generation_pkey"},
 	"permit_limit_bounds.sql":                 {"step_limit_pkey"},
 	"limit_declare.sql":                       nil,

@@ -4,14 +4,17 @@
 -- the run.
 --
 -- A run that passed its queue (admission 6) to end has no place that counts. It arrives anew (1), without the time by which it had
--- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended.
+-- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended. A run whose
+-- place was taken back when it ended (0) arrives anew (1), if its queue has a row.
 WITH changed AS (
     UPDATE durable.run AS r
     SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz,
         deadline_at = CASE WHEN r.status < 5 THEN r.deadline_at ELSE $10::timestamptz END,
         input = CASE WHEN $18::boolean THEN $19::bytea ELSE r.input END,
         progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,
-        lane = CASE WHEN r.lane & 7 = 6 AND NOT $18::boolean THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
+        lane = CASE WHEN r.lane & 7 = 6 AND NOT $18::boolean
+                      OR r.status >= 5 AND r.lane & 7 = 0 AND EXISTS (SELECT FROM durable.queue AS q WHERE q.name = r.queue AND NOT q.deleted)
+                    THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
         paused_by = CASE WHEN $7::smallint = 4 THEN r.paused_by END,
         paused_at = CASE WHEN $7::smallint = 4 THEN r.paused_at END,

@@ -32,6 +32,7 @@ var repairs = []test{
 	{"an event with the numbers of the generations", repairEvent},
 	{"a run that passed its queue to end arrives again", repairPassed},
 	{"a run whose end no admission has seen keeps its place", repairPlaceKept},
+	{"a run that has no place any more begins again within the bounds of its queue", repairWithoutPlace},
 	{"a live run is resumed with its repair, and so are those paused with it", repairResumes},
 	{"a run that was paused before stays paused", repairStaysPaused},
 	{"of two repairs at once, one is made", func(b *fixture) { raceRepairs(b, b.store) }},

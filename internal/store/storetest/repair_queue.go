@@ -62,3 +62,40 @@ func repairPlaceKept(b *fixture) {
 	q.finishRuns(r[0])
 	q.wantBegun("when it has ended", at, r[1])
 }
+
+func repairWithoutPlace(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxInProgress: 1, Rate: store.Rate{Count: 1, Period: time.Minute, Burst: 1}})
+	r := q.starts(2, "a")
+	at := q.afterStart(10 * time.Minute)
+	q.wantBegun("at first", q.afterStart(time.Second), r[0])
+	end := q.newCompletion(r[0], q.row(r[0]).Epoch)
+	end.Status, end.Output, end.Error = store.Failed, nil, []byte(`{"message":"no"}`)
+	wantOutcome(b, "the end", q.commitOwnershipEnd(end).Outcome, store.Written)
+	q.wantBegun("when it has failed", at, r[1])
+	q.parkRuns(at.Add(5*time.Minute), r[1])
+	q.wantState("failed", r[0], store.PlaceGone, store.AdmissionNotNeeded)
+	q.departedRuns = make(map[uuid.UUID]bool)
+	p := q.repairOf(q.row(r[0]), 1)
+	p.Runs[0].WakeAt = at
+	q.wantRepaired(p)
+	q.wantBegun("while another root is in progress", at.Add(2*time.Minute))
+	q.wantState("repaired", r[0], store.PlaceInLine, store.AdmissionInLine)
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Open: 1, Waiting: 1}) {
+		q.Errorf("the queue counts %+v", use)
+	}
+	at = at.Add(5 * time.Minute)
+	q.wantBegun("the root in progress", at, r[1])
+	q.finishRuns(r[1])
+	if _, err := q.store.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Now: q.now}); err != nil {
+		q.Fatal(err)
+	}
+	q.wantBegun("in a paused queue", at)
+	if _, err := q.store.PauseQueue(q.ctx, store.QueuePauseRequest{Name: boundedQueue, Resume: true}); err != nil {
+		q.Fatal(err)
+	}
+	q.wantBegun("when the other has ended", at, r[0])
+	late := q.start("a")
+	q.finishRuns(r[0])
+	q.wantBegun("before the rate allows it", at.Add(59*time.Second))
+	q.wantBegun("later", at.Add(time.Minute), late)
+}

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Runs whose time in line is over expire while every slot of the worker is taken, also while their queue is paused. Their functions
@@ -77,6 +80,35 @@ func TestRunsExpireWhileAllSlotsAreTaken(t *testing.T) {
 		free()
 		if _, err := begun.Result(within(t)); !errors.Is(err, durable.ErrTimeout) {
 			t.Errorf("the run that had begun: %v", err)
+		}
+	})
+}
+
+// A run that a worker has claimed, and given back without calling its function, still expires if it does not begin by its StartBy.
+func TestARunThatWasClaimedInVainExpires(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var called atomic.Int64
+		w := durable.Define("w", func(*durable.Ctx, int) (int, error) {
+			called.Add(1)
+			return 0, nil
+		})
+		client := engineOn(t, s)
+		run := orFail(w.Start(ctx, client, 1, durable.StartBy(time.Millisecond)))(t)
+		now := orFail(s.Now(ctx))(t)
+		claims := orFail(s.Claim(ctx, store.ClaimQuery{
+			Worker: uuid.New(), Now: now, LeaseUntil: now.Add(time.Minute), Limit: 1, Nonce: 7, Filter: store.NewClaimFilter([]string{"w"}, nil),
+		}))(t)
+		if len(claims.Runs) != 1 {
+			t.Fatalf("%d runs were claimed", len(claims.Runs))
+		}
+		end := &store.OwnershipEnd{UUID: claims.Runs[0].Run.UUID, Epoch: claims.Runs[0].Run.Epoch, Status: store.Pending, WakeAt: now, Now: now}
+		if err := s.Commit(ctx, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end}}); err != nil || end.Outcome != store.Written {
+			t.Fatal(end.Outcome, err)
+		}
+		running(t, engineOn(t, s, w))
+		if _, err := run.Result(ctx); !errors.Is(err, durable.ErrTimeout) || called.Load() > 0 {
+			t.Errorf("the run was executed %d times, and ended with %v", called.Load(), err)
 		}
 	})
 }

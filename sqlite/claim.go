@@ -120,18 +120,18 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 			break
 		}
 		lane, version := q.Versions.LaneAfterClaim(l.lane, l.queue, l.workflow, l.version, l.diverged, l.priority)
-		leastEpoch, mostEpoch := int64(0), int64(math.MaxInt64)
+		leastBegun, mostHistory := int64(0), int64(1)
 		if q.QueueRules.OnlyStartedRuns(l.lane, l.queue) {
-			leastEpoch = 1
+			leastBegun = 1
 		}
 		if q.QueueRules.OnlyUnstartedRuns() {
-			mostEpoch = 0
+			mostHistory = 0
 		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
 			due = append(due, dueRun{id: c.uuid(), bypassesQueue: l.lane.Admission() == store.AdmissionBypassed, lane: lane, version: version})
 			return c.err
-		}, int64(l.lane), bindTime(q.Now), leastEpoch, mostEpoch, int64(limit-len(due)))
+		}, int64(l.lane), bindTime(q.Now), leastBegun, mostHistory, int64(limit-len(due)))
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 
 // checkStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, or its
 // queue has let it through without a place so that it expires. The first execution removes the mark of that time before anything
-// else is recorded, so that later ones do not look again.
+// else is recorded, so that later ones do not look again. A run with the mark may have been claimed before, but it has not begun.
 func (r *run) checkStartBy() bool {
 	noted := r.row.Control&store.HasStartBy != 0
 	if !noted && !r.mayHaveBypassedQueue() {
@@ -39,7 +39,7 @@ func (r *run) checkStartBy() bool {
 		r.loseOwnership()
 		return false
 	}
-	if at := own.StartBy; at.IsZero() || !r.isFirstExecution() || r.isForcedToEnd() || !r.e.clock.Now().After(at) {
+	if at := own.StartBy; at.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().After(at) {
 		return true
 	}
 	r.expireUnbegun(own.StartBy)

@@ -222,7 +222,7 @@ type AdmissionRun struct {
 	QueuePlace
 	HasPlace    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
 	Admission   Admission
-	WasExecuted bool // it was executed
+	WasExecuted bool // a worker has claimed it, and it has no mark HasStartBy, which the first execution removes
 	IsEnding    bool // it has recorded how it ends, and only executes its compensations
 	Status      Status
 	Control     ControlBits

@@ -88,7 +88,7 @@ func (m *MoveRunRequest) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan
 	case len(p.Events) == 0:
 		m.Outcome = Written
 		return nil
-	case r.Status != Pending && r.Status != Paused, r.Epoch.Count > 0, r.Control&CancelRequested != 0, r.HasExpired(m.Now):
+	case r.Status != Pending && r.Status != Paused, r.WasExecuted, r.Control&CancelRequested != 0, r.HasExpired(m.Now):
 		return nil
 	}
 	m.Outcome, p.HasPlace = Written, r.HasPlace

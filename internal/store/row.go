@@ -180,7 +180,7 @@ const (
 	PausedItself     ControlBits = 1 // by a pause of the run itself
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
-	HasStartBy       ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.ClearStartBy
+	HasStartBy       ControlBits = 8                               // no request: the run's function was never called, and who calls it first reads Place.StartBy; see QueueStore.ClearStartBy
 	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DriftStore
 	PausedForRepair  ControlBits = 32                              // with PausedItself: a repair has paused it; see RepairStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask

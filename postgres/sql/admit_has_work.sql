@@ -13,9 +13,9 @@ SELECT coalesce(q.chosen, q.declared), q.applied, q.now_at, q.rate_used_until, q
            OR EXISTS (
                SELECT FROM durable.run AS r
                WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 3 AND r.wake_at <= $4::timestamptz
-                 AND (r.deadline_at <= $2::timestamptz OR r.epoch = 0 AND r.control & 8 <> 0 AND EXISTS (
+                 AND (r.deadline_at <= $2::timestamptz OR r.control & 8 <> 0 AND EXISTS (
                      SELECT FROM durable.place AS p WHERE p.shard = r.shard AND p.run_id = r.id AND p.start_by <= $2::timestamptz))),
-       EXISTS (SELECT FROM durable.run AS r WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 3 AND r.epoch = 0),
+       EXISTS (SELECT FROM durable.run AS r WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 3 AND (r.started_at IS NULL OR r.control & 8 <> 0)),
        EXISTS (SELECT FROM durable.place AS p WHERE p.queue = $1::text AND p.state = 2 AND p.begun),
        EXISTS (SELECT FROM durable.place AS p WHERE p.queue = $1::text AND p.state = 2 AND NOT p.begun AND NOT p.root),
        EXISTS (SELECT FROM durable.place AS p WHERE p.queue = $1::text AND p.state = 2 AND NOT p.begun AND p.root),

@@ -11,7 +11,7 @@ CROSS JOIN LATERAL (
     LIMIT $4::integer
 ) AS p
 LEFT JOIN LATERAL (
-    SELECT r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.shard = p.shard AND r.id = p.run_id
     FOR UPDATE SKIP LOCKED

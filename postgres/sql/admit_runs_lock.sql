@@ -9,14 +9,14 @@ WITH mine AS MATERIALIZED (
     SELECT q.deleted, q.paused_at IS NOT NULL OR q.applied IS DISTINCT FROM coalesce(q.chosen, q.declared) OR $7::boolean AS takes_back
     FROM durable.queue AS q WHERE q.name = $1::text AND NOT $5::boolean FOR UPDATE SKIP LOCKED
 ), departed AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 1
       AND ($5::boolean OR EXISTS (SELECT FROM mine))
     LIMIT $4::integer
     FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 2 AND r.wake_at <= $2::timestamptz
       AND ($5::boolean OR EXISTS (SELECT FROM mine))
@@ -27,7 +27,7 @@ WITH mine AS MATERIALIZED (
     SELECT r.*
     FROM unnest($3::bigint[]) AS stray(lane)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
         WHERE r.lane = stray.lane AND r.wake_at IS NOT NULL
         ORDER BY r.wake_at
@@ -40,7 +40,7 @@ WITH mine AS MATERIALIZED (
     SELECT r.*
     FROM durable.place AS p
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
         FROM durable.run AS r
         WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1 AND r.lane <> $8::bigint
         FOR UPDATE SKIP LOCKED
@@ -48,11 +48,11 @@ WITH mine AS MATERIALIZED (
     WHERE ($5::boolean OR EXISTS (SELECT FROM mine WHERE mine.deleted)) AND p.queue = $1::text AND p.state > 0 AND p.state < 4
     LIMIT $4::integer
 ), unclaimed AS MATERIALIZED (
-    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
     FROM durable.run AS r
     WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (CASE WHEN r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4) THEN 1 WHEN r.lane & 1 = 1 THEN 2 WHEN r.lane & 7 = 2 AND r.status = 1 THEN 3 END) = 3
       AND r.wake_at <= CASE WHEN (SELECT mine.takes_back FROM mine) THEN $2::timestamptz ELSE $6::timestamptz END
-      AND (r.deadline_at <= $2::timestamptz OR r.epoch = 0 AND ((SELECT mine.takes_back FROM mine) OR r.control & 8 <> 0 AND EXISTS (
+      AND (r.deadline_at <= $2::timestamptz OR (r.started_at IS NULL OR r.control & 8 <> 0) AND ((SELECT mine.takes_back FROM mine) OR r.control & 8 <> 0 AND EXISTS (
           SELECT FROM durable.place AS p WHERE p.shard = r.shard AND p.run_id = r.id AND p.start_by <= $2::timestamptz)))
       AND EXISTS (SELECT FROM mine WHERE NOT mine.deleted)
     ORDER BY r.wake_at

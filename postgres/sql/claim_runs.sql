@@ -3,7 +3,7 @@
 --
 -- It reads one range of that index for each lane of $1, in the order of $1, and no other runs. $11 tells for each lane
 -- whether it takes only runs that were executed before, because the queue is paused. If $14 is true, it takes only runs that
--- were never executed.
+-- were never executed, and so have no history. A run with the mark 8 has been claimed in vain at most.
 -- claim_prepare.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
 -- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
 -- A claimed run gets the version $13 of its lane, unless that is empty, and with it the lane $12.
@@ -64,7 +64,7 @@ WITH own AS MATERIALIZED (
         FROM durable.run AS r
         WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
-          AND (NOT own.only_begun OR r.epoch > 0) AND (NOT $14::boolean OR r.epoch = 0)
+          AND (NOT own.only_begun OR r.started_at IS NOT NULL AND r.control & 8 = 0) AND (NOT $14::boolean OR r.epoch = 0 OR r.control & 8 <> 0)
         ORDER BY r.wake_at
         LIMIT $3::integer - (SELECT count(*) FROM suspect)
         FOR UPDATE SKIP LOCKED

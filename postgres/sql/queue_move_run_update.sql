@@ -1,9 +1,9 @@
--- Gives a locked run that has not begun (epoch 0) another queue, another priority, or both, and records an event for
+-- Gives a locked run that has not begun another queue, another priority, or both, and records an event for
 -- each ($12): 2 another queue, 3 another priority. It returns whether the run had the status $8 and the control bits $9.
 WITH changed AS (
     UPDATE durable.run AS r
     SET queue = $3::text, priority = $4::smallint, lane = $5::bigint, wake_at = $6::timestamptz
-    WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = 0 AND r.status = $8::smallint AND r.control = $9::smallint
+    WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.status = $8::smallint AND r.control = $9::smallint
     RETURNING r.shard, r.id
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason, old_value, new_value)

@@ -7,9 +7,9 @@ SELECT EXISTS (SELECT 1 FROM durable_run
            OR EXISTS (SELECT 1 FROM durable_queue_key WHERE queue = ?1 AND check_at IS NOT NULL AND check_at <= ?2)
            OR EXISTS (SELECT 1 FROM durable_run AS r
                       WHERE r.queue = ?1 AND r.lane & 7 = 2 AND r.status = 1 AND r.wake_at <= ?3
-                        AND (r.deadline_at <= ?2 OR r.epoch = 0 AND r.control & 8 <> 0 AND EXISTS (
+                        AND (r.deadline_at <= ?2 OR r.control & 8 <> 0 AND EXISTS (
                             SELECT 1 FROM durable_place AS p WHERE p.shard = r.shard AND p.run_id = r.id AND p.start_by <= ?2))),
-       EXISTS (SELECT 1 FROM durable_run WHERE queue = ?1 AND lane & 7 = 2 AND status = 1 AND epoch = 0),
+       EXISTS (SELECT 1 FROM durable_run WHERE queue = ?1 AND lane & 7 = 2 AND status = 1 AND (started_at IS NULL OR control & 8 <> 0)),
        EXISTS (SELECT 1 FROM durable_place WHERE queue = ?1 AND state = 2 AND begun = 1),
        EXISTS (SELECT 1 FROM durable_place WHERE queue = ?1 AND state = 2 AND begun = 0 AND root = 0),
        EXISTS (SELECT 1 FROM durable_place WHERE queue = ?1 AND state = 2 AND begun = 0 AND root = 1);

@@ -45,6 +45,8 @@ var admissions = []test{
 	{"a pause takes back what was admitted and is not claimed", admitPauseTakesBack},
 	{"a lowered bound takes back what was admitted and is not claimed", admitLoweredTakesBack},
 	{"a run that was admitted expires although no worker has room", admitLateWithoutRoom},
+	{"a run whose function was never called has not begun", admitClaimedInVain},
+	{"a fork that no worker has claimed has not begun", admitForkPaused},
 	{"a resume that moves timers keeps places and lines", admitShiftedTimers},
 	{"runs of a dead worker keep their places", admitEndedLeases},
 	{"two admissions at once exceed no bound", admitTwice},

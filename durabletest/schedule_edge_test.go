@@ -3,6 +3,7 @@ package durabletest_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,4 +150,35 @@ func TestPagesOfFires(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A time whose ID is taken starts no run, so the times after it are decided as if it had not been there.
+func TestTimesAfterATakenIDAreStarted(t *testing.T) {
+	for overlap, after := range map[durable.Overlap][]string{
+		durable.OverlapSkip:   {"01:00:00Z scheduled failed", "02:00:00Z scheduled failed", "03:00:00Z scheduled started", "04:00:00Z scheduled skipped"},
+		durable.OverlapWait:   {"01:00:00Z scheduled failed", "02:00:00Z scheduled failed", "03:00:00Z scheduled started", "04:00:00Z scheduled waiting"},
+		durable.OverlapAllow:  {"01:00:00Z scheduled failed", "02:00:00Z scheduled failed", "03:00:00Z scheduled started", "04:00:00Z scheduled started"},
+		durable.OverlapCancel: {"01:00:00Z scheduled replaced", "02:00:00Z scheduled replaced", "03:00:00Z scheduled replaced", "04:00:00Z scheduled started"},
+	} {
+		t.Run(string(overlap), func(t *testing.T) {
+			onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+				w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 1, c.Sleep("long", 24*time.Hour) })
+				e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:10:00Z")...)
+				for _, hour := range []string{"01", "02"} {
+					_, err := w.Start(quickly(t), e.Engine, 7, durable.ID("s@2026-01-01T"+hour+":00:00Z"))
+					must(t, err)
+				}
+				must(t, e.SetSchedule(quickly(t), w.Schedule(1, durable.Schedule{Name: "s", Cron: "@hourly", Overlap: overlap, CatchUp: 24 * time.Hour})))
+				e.Stop()
+				e.Advance(4 * time.Hour)
+				e = e.StartAnother(w)
+				e.Advance(0)
+				got := fires(t, e, "s")
+				for i := range got {
+					got[i] = strings.TrimPrefix(got[i], "2026-01-01T")
+				}
+				want(t, "fires", got, after)
+			})
+		})
+	}
 }

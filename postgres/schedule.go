@@ -115,14 +115,16 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 			return err
 		}
 	}
-	w := u.Plan(state)
-	if w == nil {
-		return nil
+	var w *store.ScheduleWrite
+	for again := true; again; again = state.AddTakenID(w) {
+		if w = u.Plan(state); w == nil {
+			return nil
+		}
+		if err := s.startFires(ask, w); err != nil {
+			return err
+		}
+		w.PrepareForWrite(state.Row)
 	}
-	if err := s.startFires(ask, w); err != nil {
-		return err
-	}
-	w.PrepareForWrite(state.Row)
 	if err := s.writeSchedule(ask, u, w); err != nil {
 		return err
 	}

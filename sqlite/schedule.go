@@ -122,16 +122,18 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRe
 				return err
 			}
 		}
-		w := u.Plan(state)
-		if w == nil {
-			return nil
-		}
-		for _, start := range w.Starts() {
-			if err := writeStart(x, start); err != nil {
-				return err
+		var w *store.ScheduleWrite
+		for again := true; again; again = state.AddTakenID(w) {
+			if w = u.Plan(state); w == nil {
+				return nil
 			}
+			for _, start := range w.Starts() {
+				if err := writeStart(x, start); err != nil {
+					return err
+				}
+			}
+			w.PrepareForWrite(state.Row)
 		}
-		w.PrepareForWrite(state.Row)
 		u.AppliedWrite = w
 		return writeSchedule(x, u, w)
 	})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -109,7 +111,7 @@ func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, e
 		return nil, err
 	}
 	times, next, missed := f.due(o.settingsBefore, t, o.state.NextTime)
-	d := firePlanner{f: f, o: o, lastRunIsLive: !s.LastStatus.IsTerminal() && s.LastStatus != 0, lastRunFireIndex: -1}
+	d := firePlanner{f: f, o: o, takenIDs: s.TakenIDs, lastRunIsLive: !s.LastStatus.IsTerminal() && s.LastStatus != 0, lastRunFireIndex: -1}
 	if !missed.IsZero() {
 		d.add(missed, store.FireMissed)
 		o.state.Cursor = f.oldest(o.settingsBefore, t)
@@ -141,13 +143,18 @@ type firePlanner struct {
 	f                *Firing
 	o                *opened
 	fires            []store.ScheduleFire
+	takenIDs         map[time.Time]uuid.UUID
 	lastRunIsLive    bool // the last run has not ended
 	lastRunFireIndex int  // the fire whose run is the last one
 }
 
 func (d *firePlanner) add(at time.Time, outcome store.FireOutcome) {
 	fire := store.ScheduleFire{Schedule: d.f.Name, At: at, FiredAt: d.f.Now, Kind: store.FireScheduled, Outcome: outcome}
-	if outcome == store.FireStarted {
+	run, taken := d.takenIDs[at.UTC()]
+	switch {
+	case outcome == store.FireStarted && taken:
+		fire.Outcome, fire.Run = store.FireFailed, uuid.NullUUID{UUID: run, Valid: true}
+	case outcome == store.FireStarted:
 		fire.Start = d.f.NewStart(d.f.Name, d.o.settingsBefore, at)
 		d.lastRunIsLive, d.lastRunFireIndex = true, len(d.fires)
 	}

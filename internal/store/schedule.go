@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,7 +62,8 @@ type ScheduleChangeRequest struct {
 	SkipLocked bool
 	// Times returns the times that Plan decides; may be nil. It is called with the locked row.
 	TimesToDecide func(row *Schedule) []time.Time
-	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times.
+	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times. It is called
+	// again if ScheduleState.AddTakenID says so.
 	Plan func(s ScheduleState) *ScheduleWrite
 
 	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
@@ -78,6 +80,27 @@ type ScheduleState struct {
 	// no longer exists.
 	LastStatus  Status
 	LastControl ControlBits
+	// TakenIDs are the runs that have the IDs of runs of this schedule, by the scheduled times. It holds only those that an earlier
+	// call of Plan in the same transaction has tried to start; keys are in UTC.
+	TakenIDs map[time.Time]uuid.UUID
+}
+
+// AddTakenID reports whether Plan must be called again after the starts of w: the run that was to become the last one was not started,
+// because its ID is taken, although later fires were decided as if it had been. Stores call it after PrepareForWrite.
+func (s *ScheduleState) AddTakenID(w *ScheduleWrite) bool {
+	i := w.LastRunFire
+	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.Start != nil && f.Outcome == FireStarted }) {
+		return false
+	}
+	at := w.Fires[i].At.UTC()
+	if _, known := s.TakenIDs[at]; known {
+		return false
+	}
+	if s.TakenIDs == nil {
+		s.TakenIDs = make(map[time.Time]uuid.UUID)
+	}
+	s.TakenIDs[at] = w.Fires[i].Run.UUID
+	return true
 }
 
 // ScheduleWrite is what a ScheduleChangeRequest writes.

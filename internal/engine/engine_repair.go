@@ -260,7 +260,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		if child.Status != store.Failed && child.Status != store.Expired { // another repair was first: the child belongs to its generation
 			return false, nil
 		}
-		done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: q.Now, HasPausedAncestor: q.HasPausedAncestor})
+		done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: q.Now, Due: q.Due, HasPausedAncestor: q.HasPausedAncestor})
 		if errors.Is(err, repair.ErrFromRequired) {
 			err = p.wrapError(row, fmt.Errorf("the child of its call %q: %w; with the call in From, the run starts another child", naming.DisplayRun(child), err))
 		}

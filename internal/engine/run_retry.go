@@ -115,7 +115,8 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 	if err != nil {
 		return nil, err
 	}
-	q := &repair.Request{Now: now, Nonce: store.NewNonce(), Retries: r.keyRenewals.Retries + 1}
+	due := now.Add(wait)
+	q := &repair.Request{Now: now, Due: due, Nonce: store.NewNonce(), Retries: r.keyRenewals.Retries + 1}
 	made, err := repair.PlanRetry(s, q)
 	if errors.Is(err, repair.ErrFromRequired) { // the function failed by itself
 		q.FromEnd = true
@@ -124,7 +125,6 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 	if err != nil {
 		return nil, err
 	}
-	due := now.Add(wait)
 	wake := due
 	if end := r.deadline.expiryTime(); !end.IsZero() && end.Before(wake) {
 		wake = end // the run expires then
@@ -136,7 +136,7 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel}}
 	p.childrenToCancel = made.ChildrenToCancel
 	for _, child := range made.ChildrenToRetry {
-		if err := r.addFailedChild(ctx, p, child, now); err != nil {
+		if err := r.addFailedChild(ctx, p, child, now, due); err != nil {
 			return nil, err
 		}
 	}
@@ -152,19 +152,19 @@ func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPl
 }
 
 // addFailedChild adds the failed child of a call to the retry of the run.
-func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID, now time.Time) error {
+func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID, now, due time.Time) error {
 	child, err := r.e.getRun(ctx, id.String(), store.WithOutputAndError)
 	if err != nil {
 		return err
 	}
-	done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: now})
+	done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, Due: due})
 	if errors.Is(err, repair.ErrFromRequired) {
 		history, unread := r.e.store.History(ctx, id)
 		compensated := slices.ContainsFunc(history, func(s store.Step) bool { return s.Kind == store.KindCompensation })
 		if unread != nil || compensated { // what it has undone cannot be told from what it has not
 			return errors.Join(unread, err)
 		}
-		done, err = p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, FromEnd: true}) // its function failed by itself
+		done, err = p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, Due: due, FromEnd: true}) // its function failed by itself
 	}
 	if err == nil && !done { // the child was repaired by somebody else meanwhile
 		err = fmt.Errorf("%w: the child %s changed", store.ErrLocked, id)

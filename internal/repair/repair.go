@@ -67,7 +67,16 @@ type Request struct {
 	HasPausedAncestor bool   // a run above is paused
 	Retries           int32  // the new generation's; see record.Renewal
 	Now               time.Time
+	Due               time.Time // when the next generation is due, from when the timeout of a run that had ended counts; zero: now
 	Nonce             uint32
+}
+
+// due returns when the next generation is due.
+func (q *Request) due() time.Time {
+	if q.Due.IsZero() {
+		return q.Now
+	}
+	return q.Due
 }
 
 // Result is what a repair does to one run.
@@ -326,7 +335,7 @@ func (p *plan) buildResult() *Result {
 	run := p.Run
 	r.Run, r.Number, r.Checkpoints, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
 	r.Before = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
-	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.Now
+	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.due()
 	switch {
 	case !run.Status.IsTerminal(): // it was stopped for the repair, and is resumed with it
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, run.Control
@@ -335,7 +344,7 @@ func (p *plan) buildResult() *Result {
 	}
 	renewal, _ := record.FindRenewal(p.History) // one that does not decode was refused before
 	if d := RunTimeout(run, &renewal); run.Status.IsTerminal() && d > 0 {
-		r.Deadline, renewal.TimeoutFrom = p.request.Now.Add(d), p.request.Now
+		r.Deadline, renewal.TimeoutFrom = p.request.due().Add(d), p.request.due()
 	}
 	for i := range p.History {
 		row := &p.History[i]

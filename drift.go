@@ -55,7 +55,8 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 
 // Renamed declares that the call that is named now in this version, in any scope of the workflow, was named before in an earlier
 // version: a step, a sleep, a receive, a child, a choice or a Map, but not a branch. A run whose history holds the old name uses
-// that record. Remove the option when no live run holds the old name.
+// that record. A step that failed under the old name and is retried keeps that name, with its [IdempotencyKey]. Remove the option when no
+// live run holds the old name, and no failed one that may be retried.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.fail(errors.Join(naming.Check("step", before), naming.Check("step", now)))

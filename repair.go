@@ -60,7 +60,8 @@ type Repaired struct {
 // handle, and callers that wait already, get the result of the newest generation.
 //
 // Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; a [*StateError] for a run that has not failed or expired, and for a
-// child whose parent has recorded its end (retry the parent) or is not paused; and [ErrSchema] while a worker with an older version
+// child whose parent has recorded its end (retry the parent) or is not paused; [ErrUnreadable] if the record of an earlier repair cannot be
+// decoded; and [ErrSchema] while a worker with an older version
 // of durable lives.
 func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	return e.repairRun(ctx, VerbRetry, id, engine.RepairRequest{}, opts)
@@ -70,7 +71,7 @@ func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*
 type RepairedRuns struct {
 	Matched  int // the number of runs that match the filter
 	Repaired []*Repaired
-	Refused  []RefusedRepair // runs that match, and cannot be repaired without further options
+	Refused  []RefusedRepair // runs that match, and cannot be repaired without further options, or not by this process, or not now
 }
 
 // RefusedRepair is a run that was not repaired, and why.
@@ -80,7 +81,9 @@ type RefusedRepair struct {
 }
 
 // RetryAll retries every root run that matches the filter as [Engine.Retry] does, each in a transaction of its own. Without
-// Filter.Status it considers the runs that failed or expired. If RetryAll returns an error, the result holds what was done before,
+// Filter.Status it considers the runs that failed or expired. A run that cannot be retried is among RepairedRuns.Refused, and RetryAll goes on
+// with the others. That includes runs with records that this process cannot decode ([ErrUnreadable]), and runs that changed during each of
+// several tries ([ErrLocked]). If RetryAll returns an error, the result holds what was done before,
 // and RetryAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to retry all runs, set CreatedBefore.
 func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) (RepairedRuns, error) {
 	var all RepairedRuns
@@ -112,13 +115,24 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 			switch {
 			case err == nil:
 				all.Repaired = append(all.Repaired, newRepaired(runs))
-			case errors.Is(err, ErrState), errors.Is(err, ErrNoStep), errors.Is(err, ErrFromRequired), errors.Is(err, ErrNotFound):
+			case isRefusedRepair(err):
 				all.Refused = append(all.Refused, RefusedRepair{ID: row.Address(), Err: err})
 			default:
 				return all, err
 			}
 		}
 	}
+}
+
+// isRefusedRepair reports whether the error concerns only the run that was to be repaired, so that others can be.
+func isRefusedRepair(err error) bool {
+	for _, refused := range []error{ErrState, ErrNoStep, ErrFromRequired, ErrNotFound, ErrUnreadable} {
+		if errors.Is(err, refused) {
+			return true
+		}
+	}
+	_, unwritten := errors.AsType[*WriteError](err)
+	return !unwritten && errors.Is(err, ErrLocked) // it changed during each try
 }
 
 // From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after it.
@@ -143,7 +157,8 @@ func FromEnd() ControlOption {
 	}
 }
 
-// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. If the compensation
+// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. The name of a [Ctx.Map] or of a
+// branch of [Ctx.Go] stands for all calls in it; a name of which nothing is recorded counts as not executed. If the compensation
 // was executed, [Engine.Retry] executes the steps that it undid again, with new idempotency keys. The option is only for [Ctx.Compensate].
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {

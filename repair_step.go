@@ -68,7 +68,7 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 // InterruptSteps makes a repair interrupt the running steps of a live run, instead of waiting until they have finished.
 // The context of such a step ends. The step counts as interrupted, and is executed again with its old idempotency key, even if
 // its function has taken effect meanwhile. An [AtMostOnce] step instead fails with [ErrOutcomeUnknown], or its [Verify] function
-// decides.
+// decides, also if the repair drops it.
 func InterruptSteps() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionInterruptSteps, "InterruptSteps")

@@ -112,31 +112,50 @@ func TestARepairOfALiveRunWaitsForItsStep(t *testing.T) {
 	})
 }
 
-// With InterruptSteps a running step is interrupted. A step that runs at most once then has an unknown outcome.
+// With InterruptSteps a running step is interrupted. A step that runs at most once then has an unknown outcome, also if the repair executes
+// again what began before it, or the step itself.
 func TestARepairAtOnceInterruptsTheRunningStep(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
-		ctx := within(t)
-		var l keyLedger
-		g := newGate()
-		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) {
-			if err := l.do(c, "a", nil); err != nil {
-				return "", err
+		for what, c := range map[string]struct {
+			repair func(e *durable.Engine) (*durable.Repaired, error)
+			want   []string
+		}{
+			"rerun": {func(e *durable.Engine) (*durable.Repaired, error) {
+				return e.Rerun(within(t), "rerun", "a", durable.InterruptSteps())
+			}, []string{"a", "once", "a#2"}},
+			"override": {func(e *durable.Engine) (*durable.Repaired, error) {
+				return e.Override(within(t), "override", "a", nil, durable.InterruptSteps())
+			}, []string{"a", "once"}},
+			"fork": {func(e *durable.Engine) (*durable.Repaired, error) {
+				return e.Fork(within(t), "fork", durable.From("a"), durable.InterruptSteps())
+			}, []string{"a", "once", "a#2"}},
+			"fork from it": {func(e *durable.Engine) (*durable.Repaired, error) {
+				return e.Fork(within(t), "fork from it", durable.From("once"), durable.InterruptSteps())
+			}, []string{"a", "once"}},
+		} {
+			ctx := within(t)
+			var l keyLedger
+			g := newGate()
+			w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) {
+				if err := l.do(c, "a", nil); err != nil {
+					return "", err
+				}
+				return "done", c.Do("once", func(ctx context.Context) error { l.note(ctx); return g.pass(ctx) }, durable.AtMostOnce())
+			})
+			e := engineOn(t, s, w)
+			stop := running(t, e)
+			run := orFail(w.Start(ctx, e, "", durable.ID(what)))(t)
+			<-g.entered
+			orFail(c.repair(e))(t)
+			if _, err := run.Result(ctx); !errors.Is(err, durable.ErrOutcomeUnknown) {
+				t.Fatalf("%s: the run ended with %v", what, err)
 			}
-			err := c.Do("once", func(ctx context.Context) error { return g.pass(ctx) }, durable.AtMostOnce())
-			return "done", err
-		})
-		e := engineOn(t, s, w)
-		running(t, e)
-		run := orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
-		<-g.entered
-		orFail(e.Rerun(ctx, "r", "a", durable.InterruptSteps()))(t)
-		if _, err := run.Result(ctx); !errors.Is(err, durable.ErrOutcomeUnknown) {
-			t.Fatalf("the run ended with %v", err)
+			l.want(t, what, c.want...)
+			orFail(e.Skip(ctx, what, "once", nil))(t) // somebody has found out that it took effect
+			wantResult(t, w, e, what, "done")
+			l.want(t, what+", after the skip")
+			stop()
 		}
-		l.want(t, "with the rerun", "a", "a#2")
-		orFail(e.Skip(ctx, "r", "once", nil))(t) // somebody has found out that it took effect
-		wantResult(t, w, e, "r", "done")
-		l.want(t, "after the skip")
 	})
 }
 

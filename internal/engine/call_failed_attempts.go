@@ -17,6 +17,7 @@ func (t *stepTask) encodeFailures(open, rowHasError bool) []byte {
 	}
 	if open {
 		f.Open = t.attemptInProgress()
+		f.Open.AtMostOnce = t.spec.AtMostOnce
 	}
 	return f.Encode(rowHasError)
 }
@@ -39,7 +40,7 @@ func (t *stepTask) initFromRow(row *store.Step) {
 	if open == nil || open.Attempt != row.Attempt { // the started marker of an older version
 		open = &record.FailedAttempt{Attempt: row.Attempt}
 	}
-	open.Interrupted = true
+	open.Interrupted, open.AtMostOnce = true, false
 	t.failures.Add(open)
 }
 

@@ -121,8 +121,9 @@ func (s *Scope) IsReplaying() bool { return !s.r.pastReplay.Load() }
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// DisplayName returns the name with the prefix of the scope, formatted for errors and logs.
-func (s *Scope) DisplayName(name string) string { return naming.Display(s.prefix + name) }
+// DisplayName returns the name of a call with its scope, formatted for errors and logs. A call that was renamed has the name of its row, which
+// a repair looks for.
+func (s *Scope) DisplayName(name string) string { return naming.Display(s.fullName(name)) }
 
 // beginCall marks the name as used in this execution, and returns its row in history, or nil. site is
 // where the user's code made the call. If there is no terminal row, beginCall returns an error if the

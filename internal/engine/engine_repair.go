@@ -318,11 +318,11 @@ func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *rep
 		}
 	}
 	renewal, err := record.FindRenewal(s.History)
-	if errors.Is(err, payload.ErrUnreadable) {
-		return s, fmt.Errorf("the record of its idempotency keys: %w", err)
+	if err != nil && !errors.Is(err, payload.ErrUnreadable) {
+		err = fmt.Errorf("%w: %w", payload.ErrUnreadable, err)
 	}
 	if err != nil {
-		return s, fmt.Errorf("%w: the record of its idempotency keys does not decode: %w", store.ErrRejected, err)
+		return s, fmt.Errorf("the record of its idempotency keys: %w", err)
 	}
 	s.Generation = renewal.Generation
 	return s, nil

@@ -171,18 +171,26 @@ func (p *replayFindings) hasNoFinding() bool {
 	return p.out.Diverged == nil && len(p.out.NextCalls) == 0
 }
 
-// noteNeededChanges notes which declared changes of names the history needs.
+// noteNeededChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
 func (r *run) noteNeededChanges() {
 	def := r.workflowDefinition()
+	noteRenamed := func(last string, kind store.Kind) {
+		for _, old := range def.PreviousCallNames {
+			if old == last {
+				r.preflightFindings.noteNeededChange(last, kind)
+			}
+		}
+	}
 	for name, row := range r.history {
 		last := name[len(scopePrefix(name)):]
 		if def.Retired[last] {
 			r.preflightFindings.noteNeededChange(last, row.Kind)
 		}
-		for _, old := range def.PreviousCallNames {
-			if old == last {
-				r.preflightFindings.noteNeededChange(last, row.Kind)
-			}
+		noteRenamed(last, row.Kind)
+	}
+	for name := range r.keyRenewals.keyNames {
+		if r.history[name] == nil {
+			noteRenamed(name[len(scopePrefix(name)):], store.KindStep)
 		}
 	}
 }

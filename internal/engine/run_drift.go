@@ -65,23 +65,23 @@ func shortenReason(text string) string {
 	return text
 }
 
-// fullName returns the name of a call with its scope. For a call that was renamed, that is the name in the history, unless the
-// history holds the new one.
+// fullName returns the name of a call with its scope. For a call that was renamed, that is the name in the history, or in the idempotency
+// key of a call that a repair has dropped, unless there the new name is.
 func (s *Scope) fullName(name string) string {
 	full := s.prefix + name
 	def := s.r.workflowDefinition()
 	if def == nil || len(def.PreviousCallNames) == 0 {
 		return full
 	}
-	for range len(def.PreviousCallNames) {
+	for range len(def.PreviousCallNames) + 1 {
+		if earlier := s.prefix + name; s.r.history[earlier] != nil || s.r.keyRenewals.keyNames[earlier] {
+			return earlier
+		}
 		old, renamed := def.PreviousCallNames[name]
-		if s.r.history[s.prefix+name] != nil || !renamed {
+		if !renamed {
 			break
 		}
 		name = old
-	}
-	if s.r.history[s.prefix+name] != nil {
-		return s.prefix + name
 	}
 	return full
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -12,9 +13,10 @@ import (
 // idempotencyKeyRenewals tells which steps of a run have idempotency keys of their own in this generation. It changes only while the
 // history is read.
 type idempotencyKeyRenewals struct {
-	record.Renewal           // zero: the run is in its first generation
-	retryDueAt     time.Time // when a run that retries itself continues; zero: at once
-	decodeError    error     // the record does not decode, so the run must not be executed
+	record.Renewal                 // zero: the run is in its first generation
+	keyNames       map[string]bool // the stored names of Renewal.SameKey, and of the scopes around them
+	retryDueAt     time.Time       // when a run that retries itself continues; zero: at once
+	decodeError    error           // the record does not decode, so the run must not be executed
 }
 
 // readRecord reads the record.
@@ -24,6 +26,14 @@ func (n *idempotencyKeyRenewals) readRecord(row *store.Step) {
 		n.decodeError = renewalError(row, err)
 	}
 	n.Renewal, n.retryDueAt = r, row.NextAt
+	n.keyNames = make(map[string]bool, len(r.SameKey))
+	for _, name := range r.SameKey {
+		name = naming.ParseDisplay(name)
+		n.keyNames[name] = true
+		for scope := range naming.Scopes(name) {
+			n.keyNames[strings.TrimSuffix(scope, naming.Separator)] = true
+		}
+	}
 }
 
 func renewalError(row *store.Step, err error) error {

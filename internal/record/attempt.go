@@ -4,6 +4,7 @@ import (
 	"encoding/json/v2"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -13,10 +14,11 @@ type FailedAttempt struct {
 	Worker      string    `json:"worker,omitempty"` // the worker's name
 	WorkerID    string    `json:"worker_id,omitempty"`
 	StartedAt   time.Time `json:"started_at,omitzero"`
-	EndedAt     time.Time `json:"ended_at,omitzero"`    // zero if the process died, or if the run was lost to another execution
-	NextAt      time.Time `json:"next_at,omitzero"`     // when the attempt after it was due
-	Interrupted bool      `json:"interrupted,omitzero"` // the attempt was cut off and did not fail
-	Error       *Failure  `json:"error,omitzero"`       // nil if the attempt was interrupted
+	EndedAt     time.Time `json:"ended_at,omitzero"`     // zero if the process died, or if the run was lost to another execution
+	NextAt      time.Time `json:"next_at,omitzero"`      // when the attempt after it was due
+	Interrupted bool      `json:"interrupted,omitzero"`  // the attempt was cut off and did not fail
+	Error       *Failure  `json:"error,omitzero"`        // nil if the attempt was interrupted
+	AtMostOnce  bool      `json:"at_most_once,omitzero"` // only in Failures.Open: the attempt is of an at-most-once step
 }
 
 // Failures is the record of the failed and interrupted attempts of one step, in store.Step.Failures. A
@@ -44,6 +46,19 @@ func DecodeFailures(s *store.Step) (f Failures) {
 		last.Error = DecodeFailure(s.Error)
 	}
 	return f
+}
+
+// IsUnknownOnce reports whether the row is the started marker of an attempt of an at-most-once step: whether the attempt took effect is not
+// known, unless it is in progress. A record that cannot be decoded may be one.
+func IsUnknownOnce(s *store.Step) bool {
+	if s.Status != store.StepStarted || s.Kind != store.KindStep && s.Kind != store.KindTx || len(s.Failures) == 0 {
+		return false
+	}
+	if payload.Problem(s.Failures) != nil {
+		return true
+	}
+	open := DecodeFailures(s).Open
+	return open != nil && open.AtMostOnce
 }
 
 // Latest returns the last attempt that failed or was interrupted, or nil if there is none.

@@ -21,6 +21,9 @@ type Renewal struct {
 	// Since has the steps that had completed before a repair made the run execute them anew, by their names as people see
 	// them, with the numbers of the generations since which each has a new key.
 	Since map[string]int32 `json:"since,omitempty"`
+	// SameKey has the dropped calls that keep their idempotency keys, by their names as people see them, in their order. A key contains the name,
+	// so if the code calls such a call otherwise now, it keeps the name. For items it has their Map.
+	SameKey []string `json:"same_key,omitempty"`
 	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero: the run
 	// never did.
 	All int32 `json:"all,omitzero"`

@@ -12,7 +12,10 @@
 //   - The records of how the run ended, and its executed compensations, are always dropped.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
-//     may have had an effect. A compensation gets a new key together with a step that it undoes.
+//     may have had an effect, and the name in the key if the code calls it otherwise now. A compensation gets a new key together with
+//     a step that it undoes.
+//   - The started marker of an interrupted attempt of an at-most-once step is always kept: without it, the step would be executed once more
+//     without a question to Verify.
 //   - A choice that was decided by the failure of a dropped call is dropped. Whatever choice is dropped: calls in the branches that
 //     it ended are made again if they failed then, and so are calls whose children it cancelled.
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
@@ -26,7 +29,6 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -111,9 +113,10 @@ type plan struct {
 	historyByName   map[string]*store.Step
 	dropped         map[string]bool
 	renewedKeys     map[string]bool
-	reopenedCalls   map[string]store.Step // calls that wait for their children again
-	callsWithValue  map[string]store.Step // calls that get a value
-	revivedPrefixes []string              // prefixes of branches that a dropped choice had ended
+	reopenedCalls   map[string]store.Step    // calls that wait for their children again
+	callsWithValue  map[string]store.Step    // calls that get a value
+	revivedPrefixes []string                 // prefixes of branches that a dropped choice had ended
+	rowsByScope     map[string][]*store.Step // by the prefixes of the scopes around them; nil: not needed yet
 	result          Result
 }
 
@@ -169,19 +172,6 @@ func (p *plan) dropAfter(call *store.Step) {
 	}
 }
 
-// dropCheckpoint drops a checkpoint.
-func (p *plan) dropCheckpoint(row *store.Step) {
-	p.dropped[row.Name] = true
-	if row.Status == store.StepCompleted && hasIdempotencyKey(row.Kind) {
-		p.renewedKeys[row.Name] = true
-	}
-}
-
-// hasIdempotencyKey reports whether calls of the kind have idempotency keys.
-func hasIdempotencyKey(k store.Kind) bool {
-	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
-}
-
 // dropStepsOfFailure drops the failed checkpoints that the run's failure names, and undone steps.
 func (p *plan) dropStepsOfFailure() error {
 	failure := record.DecodeFailure(p.Run.Error)
@@ -217,50 +207,6 @@ func (p *plan) dropOrReopenFailed(row *store.Step) {
 	p.dropChoicesDecidedBy(row)
 	if row.Kind != store.KindChild || !p.reopenChildCall(row) {
 		p.dropCheckpoint(row)
-	}
-}
-
-// dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
-// which they are.
-func (p *plan) dropUndone() error {
-	undoes := p.stepsByCompensation()
-	for i := range p.History {
-		row := &p.History[i]
-		if row.Kind != store.KindCompensation {
-			continue
-		}
-		steps := undoes[naming.Display(row.Name)]
-		switch {
-		case len(steps) == 0:
-			return fmt.Errorf("%w: its compensation %q was executed, and does not say which steps it undoes (see Undoes)", ErrFromRequired, naming.Display(row.Name))
-		case row.Status != store.StepCompleted:
-			return fmt.Errorf("%w: its compensation %q has no success, so it is not known whether the steps %q are undone", ErrFromRequired, naming.Display(row.Name), steps)
-		}
-		for _, name := range steps {
-			if step := p.historyByName[naming.ParseDisplay(name)]; step != nil {
-				p.dropCheckpoint(step)
-			}
-		}
-	}
-	return nil
-}
-
-// stepsByCompensation returns which steps each compensation undoes, as far as the code said so. Names are as people see them.
-func (p *plan) stepsByCompensation() map[string][]string {
-	if end := p.historyByName[store.EndRecordName]; end != nil {
-		return record.DecodeEnding(end.Output).Undoes
-	}
-	return nil
-}
-
-// renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the
-// old key, an outside system would take it for the compensation of the step's earlier execution.
-func (p *plan) renewCompensations() {
-	for name, steps := range p.stepsByCompensation() {
-		row := p.historyByName[naming.ParseDisplay(name)]
-		if row != nil && p.dropped[row.Name] && slices.ContainsFunc(steps, func(step string) bool { return p.renewedKeys[naming.ParseDisplay(step)] }) {
-			p.renewedKeys[row.Name] = true
-		}
 	}
 }
 
@@ -367,6 +313,7 @@ func (p *plan) buildResult() *Result {
 			if row.Kind != store.KindFailure {
 				d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			}
+			p.noteNameOfKey(&renewal, row)
 			if row.Kind == store.KindReceive && row.Status.IsTerminal() {
 				r.ReleasedReceivers = append(r.ReleasedReceivers, renewal.Receiver(row.Name))
 			}
@@ -379,13 +326,7 @@ func (p *plan) buildResult() *Result {
 	}
 	d.Kept = len(r.KeptSteps)
 	p.renewCompensations()
-	for _, name := range slices.Sorted(maps.Keys(p.renewedKeys)) {
-		if renewal.Since == nil {
-			renewal.Since = make(map[string]int32, len(p.renewedKeys))
-		}
-		renewal.Since[naming.Display(name)] = p.Generation + 1
-		d.Renewed = append(d.Renewed, naming.Display(name))
-	}
+	d.Renewed = p.renewKeys(&renewal)
 	renewal.Generation, renewal.Retries = p.Generation+1, p.request.Retries
 	r.NewSteps = append(r.NewSteps, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
 	r.TerminalSteps++

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -313,5 +314,51 @@ func TestRetriesGiveTheSameTimeout(t *testing.T) {
 	}
 	if got := RunTimeout(&store.Run{CreatedAt: start, Deadline: r.Repair.Deadline}, &renewal); got != time.Hour {
 		t.Errorf("a fork of it gets the timeout %v", got)
+	}
+}
+
+// A compensation undoes all calls in the scope that its Undoes names.
+func TestUndoesOfAScope(t *testing.T) {
+	h := failedRun(t, "ship", "map charge completed", "step charge/0 completed", "step charge/1 failed", "step left/hold completed", "step leftover completed", "step ship failed", "compensation refund completed")
+	h.History = append(h.History, store.Step{
+		Run: h.Run.UUID, Name: store.EndRecordName, Kind: store.KindFailure, Status: store.StepFailed,
+		Output: (&record.Ending{Status: "failed", Undoes: map[string][]string{"refund": {"charge", "left", "never executed"}}}).Encode(),
+	})
+	r := h.retry(Request{})
+	want(t, "kept", shown(r.Repair.KeptSteps), "leftover")
+	want(t, "renewed", r.Detail.Renewed, "charge/0", "left/hold", "refund")
+}
+
+// The renewal has the names of dropped calls that keep their keys, and keeps them as long as the run is repaired.
+func TestTheNamesOfKeptKeys(t *testing.T) {
+	h := failedRun(t, "pay", "map many completed", "step many/0 failed", "step many/1 failed", "step pay failed", "child kid failed", "step left/other started", "step done completed")
+	for _, from := range []string{"many", ""} {
+		r := h.retry(Request{From: naming.ParseDisplay(from), FromEnd: from == ""})
+		h.History = append(calls(r.Repair.NewSteps), *renewalRow(r))
+		renewal, err := record.FindRenewal(h.History)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "same keys", renewal.SameKey, "left/other", "many", "pay")
+	}
+}
+
+func renewalRow(r *Result) *store.Step {
+	return &r.Repair.NewSteps[slices.IndexFunc(r.Repair.NewSteps, func(s store.Step) bool { return s.Kind == store.KindRenewal })]
+}
+
+// The started marker of an at-most-once step is kept, whatever drops it. Whether one that cannot be decoded is such a marker is not known.
+func TestAnUnknownOutcomeIsKept(t *testing.T) {
+	open := func(once bool) []byte {
+		return record.Failures{Open: &record.FailedAttempt{Attempt: 1, AtMostOnce: once}}.Encode(false)
+	}
+	h := failedRun(t, "", "step a completed", "step once started", "step again started", "step unread started", "step backoff backoff")
+	h.row("once").Failures, h.row("again").Failures, h.row("backoff").Failures = open(true), open(false), open(true)
+	h.row("unread").Failures = []byte{payload.Mark}
+	for _, from := range []string{"a", "once"} {
+		r := h.retry(Request{From: from})
+		if k := shown(r.Repair.KeptSteps); !slices.Contains(k, "once") || !slices.Contains(k, "unread") || slices.Contains(k, "again") || slices.Contains(k, "backoff") {
+			t.Errorf("from %q: kept %q", from, k)
+		}
 	}
 }

@@ -1,0 +1,57 @@
+package repair
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// dropCheckpoint drops a checkpoint, unless an attempt of an at-most-once step has no outcome yet.
+func (p *plan) dropCheckpoint(row *store.Step) {
+	if record.IsUnknownOnce(row) {
+		return
+	}
+	p.dropped[row.Name] = true
+	if row.Status == store.StepCompleted && hasIdempotencyKey(row.Kind) {
+		p.renewedKeys[row.Name] = true
+	}
+}
+
+// hasIdempotencyKey reports whether calls of the kind have idempotency keys.
+func hasIdempotencyKey(k store.Kind) bool {
+	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
+}
+
+// noteNameOfKey notes the name of a dropped call that keeps its key. For an item of a Map it notes the name of the Map, because the items are
+// not renamed.
+func (p *plan) noteNameOfKey(renewal *record.Renewal, row *store.Step) {
+	if p.renewedKeys[row.Name] || row.Kind == store.KindCompensation || !hasIdempotencyKey(row.Kind) {
+		return
+	}
+	name := row.Name
+	if at := strings.LastIndex(name, naming.Separator); at >= 0 {
+		if scope := p.historyByName[name[:at]]; scope != nil && scope.Kind == store.KindMap {
+			name = scope.Name
+		}
+	}
+	name = naming.Display(name)
+	if at, found := slices.BinarySearch(renewal.SameKey, name); !found {
+		renewal.SameKey = slices.Insert(renewal.SameKey, at, name)
+	}
+}
+
+// renewKeys gives new keys to the calls of renewedKeys, and returns their names as people see them.
+func (p *plan) renewKeys(renewal *record.Renewal) (renewed []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.renewedKeys)) {
+		if renewal.Since == nil {
+			renewal.Since = make(map[string]int32, len(p.renewedKeys))
+		}
+		renewal.Since[naming.Display(name)] = p.Generation + 1
+		renewed = append(renewed, naming.Display(name))
+	}
+	return renewed
+}

@@ -1,0 +1,79 @@
+package repair
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
+// which they are. A name of which nothing is recorded is that of a step that was not executed: compensations may be registered before
+// their steps.
+func (p *plan) dropUndone() error {
+	undoes := p.stepsByCompensation()
+	for i := range p.History {
+		row := &p.History[i]
+		if row.Kind != store.KindCompensation {
+			continue
+		}
+		steps := undoes[naming.Display(row.Name)]
+		switch {
+		case len(steps) == 0:
+			return fmt.Errorf("%w: its compensation %q was executed, and does not say which steps it undoes (see Undoes)", ErrFromRequired, naming.Display(row.Name))
+		case row.Status != store.StepCompleted:
+			return fmt.Errorf("%w: its compensation %q has no success, so it is not known whether the steps %q are undone", ErrFromRequired, naming.Display(row.Name), steps)
+		}
+		for _, name := range steps {
+			for _, step := range p.callsOf(name) {
+				p.dropCheckpoint(step)
+			}
+		}
+	}
+	return nil
+}
+
+// callsOf returns the recorded calls that the name stands for, as people see it: the call itself, and those in its scope if it is a Map or
+// a branch.
+func (p *plan) callsOf(name string) (calls []*store.Step) {
+	if p.rowsByScope == nil {
+		p.rowsByScope = make(map[string][]*store.Step)
+		for i := range p.History {
+			row := &p.History[i]
+			if isInternalRecord(row) || row.Kind == store.KindCompensation {
+				continue
+			}
+			for scope := range naming.Scopes(row.Name) {
+				p.rowsByScope[scope] = append(p.rowsByScope[scope], row)
+			}
+		}
+	}
+	name = naming.ParseDisplay(name)
+	if call := p.historyByName[name]; call != nil {
+		calls = append(calls, call)
+	}
+	return append(calls, p.rowsByScope[name+naming.Separator]...)
+}
+
+// stepsByCompensation returns which steps each compensation undoes, as far as the code said so. Names are as people see them.
+func (p *plan) stepsByCompensation() map[string][]string {
+	if end := p.historyByName[store.EndRecordName]; end != nil {
+		return record.DecodeEnding(end.Output).Undoes
+	}
+	return nil
+}
+
+// renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the
+// old key, an outside system would take it for the compensation of the step's earlier execution.
+func (p *plan) renewCompensations() {
+	for name, steps := range p.stepsByCompensation() {
+		row := p.historyByName[naming.ParseDisplay(name)]
+		if row != nil && p.dropped[row.Name] && slices.ContainsFunc(steps, func(step string) bool {
+			return slices.ContainsFunc(p.callsOf(step), func(call *store.Step) bool { return p.renewedKeys[call.Name] })
+		}) {
+			p.renewedKeys[row.Name] = true
+		}
+	}
+}

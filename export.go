@@ -24,8 +24,6 @@ type Exported struct {
 	Run    ExportedRun `json:"run"`
 	// Generation is the number of a superseded generation, of which Run and History are. Zero: the run as it is.
 	Generation int `json:"generation,omitzero"`
-	// Repaired says that a repair has changed the history, so that the code need not make all its calls.
-	Repaired bool `json:"repaired,omitzero"`
 	// History holds the checkpoints of the run, in the order in which their calls began. Export children to get theirs.
 	History []ExportedStep `json:"history"`
 }
@@ -53,7 +51,7 @@ type ExportedRun struct {
 // ExportedStep is one checkpoint of an export.
 type ExportedStep struct {
 	Seq       int            `json:"seq"`               // see Checkpoint.Seq
-	InOrder   bool           `json:"in_order,omitzero"` // the goroutine of the workflow function, or of the branch, made the call, after all its earlier ones
+	InOrder   bool           `json:"in_order,omitzero"` // the goroutine of the workflow function, or of the branch, made the call, after all its earlier ones, and no repair has changed what went before
 	Name      string         `json:"name"`              // with its scope: "orders/7" is item 7 of the Map orders; in names, "/" is "%2F" and "%" is "%25"
 	Kind      string         `json:"kind"`
 	Status    string         `json:"status"` // see Checkpoint.Status
@@ -112,7 +110,7 @@ func (e *Engine) exportRun(ctx context.Context, id string, generation int, plain
 	if err != nil {
 		return nil, err
 	}
-	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, Repaired: view.Repaired, History: make([]ExportedStep, len(steps))}
+	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, History: make([]ExportedStep, len(steps))}
 	for i := range steps {
 		s := &steps[i]
 		status, ended := view.StatusOf(s)

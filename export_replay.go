@@ -68,9 +68,6 @@ func (x *Exported) liveRows() (*store.Run, []store.Step, error) {
 		run.Name, run.Parent = naming.ParseDisplay(x.Run.Name), store.ValidNullUUID(parent)
 	}
 	var steps []store.Step
-	if x.Repaired {
-		steps = append(steps, record.NewRepairMark(id, run.Epoch, run.CreatedAt))
-	}
 	for i := range x.History {
 		h := &x.History[i]
 		kind, status, ended, known := history.ParseExportedStep(h.Kind, h.Status, len(h.Error) > 0, h.StartedAt, h.EndedAt)

@@ -158,9 +158,6 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(leaseDuration),
 	}}
 	written := &store.Batch{}
-	if x.Repaired {
-		written.Steps = append(written.Steps, &store.StepWrite{Step: record.NewRepairMark(p.run, importEpoch, x.Run.CreatedAt)})
-	}
 	for _, h := range x.History {
 		if h.Kind == store.KindFailure.String() || h.Kind == store.KindRenewal.String() {
 			continue // today's code must fail by itself; and a replay executes no step, so it needs no keys

@@ -148,7 +148,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 			nullText(&run.From), run.Detail)
 		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
 		if len(run.KeptSteps) > 0 {
-			batch.Queue(s.statements.repairStepsKeep, shard, id, archive, run.Epoch.Number(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }})
+			batch.Queue(s.statements.repairStepsKeep, shard, id, archive, run.Epoch.Number(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChange)
 		}
 		if len(run.NewSteps) > 0 {
 			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(run.NewSteps)...)...)

@@ -104,7 +104,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		err = write("checkpoints", checkpointsToArchive(run), qRepairStepsArchive, archive, shard, id)
 	}
 	for i := 0; err == nil && i < len(run.KeptSteps); i++ {
-		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.KeptSteps[i])
+		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.KeptSteps[i], int64(run.FirstChange))
 	}
 	for i := 0; err == nil && i < len(run.NewSteps); i++ {
 		p := &run.NewSteps[i]

@@ -20,10 +20,8 @@ import (
 // goroutines prove nothing. A call that returns an error without a record, because it is not valid, proves nothing either, so calls
 // are judged after they are checked.
 //
-// A repair drops calls in the middle of a history, or changes their values. A dropped call leaves a gap in the sequence
-// numbers, and a changed one loses its mark. Calls behind either need not be made, because the changed call may lead elsewhere. A
-// history that was not repaired may have gaps too: the numbers of calls that other goroutines had begun when their process died.
-// They excuse nothing.
+// A repair drops calls in the middle of a history, or changes their values. The code may then continue differently, so the recorded
+// calls that follow the first such call, in whatever scope, lose their marks (store.RunRepair.FirstChange).
 
 // missingCallCounts counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
 type missingCallCounts map[string]int
@@ -118,34 +116,18 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 		ErrDiverged, naming.Display(full), r.row.Address(), r.row.Workflow, names)
 }
 
-// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made and that are not behind the
-// gap of a repair, as people see them, in the order in which they began. r.mu is held.
+// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made, as people see them, in the order
+// in which they began. r.mu is held.
 func (r *run) missingCallNames(prefix string) (names []string) {
-	repaired := r.keyRenewals.HasRepair()
-	taken := make(map[int32]bool, len(r.history))
-	var own []*store.Step
-	for _, row := range r.history {
-		if row.IsOwnGoroutine() || scopePrefix(row.Name) != prefix {
-			taken[row.Position()] = true
-		}
-		if row.IsOwnGoroutine() && scopePrefix(row.Name) == prefix && r.mustBeCalled(row) {
-			own = append(own, row)
+	var missing []*store.Step
+	for name, row := range r.history {
+		if _, isMade := r.usedNames[name]; !isMade && row.IsOwnGoroutine() && scopePrefix(name) == prefix && r.mustBeCalled(row) {
+			missing = append(missing, row)
 		}
 	}
-	slices.SortFunc(own, func(a, b *store.Step) int { return int(a.Seq - b.Seq) })
-	var last int32 // the position of the latest call that was made
-	for _, row := range own {
-		if _, asked := r.usedNames[row.Name]; asked {
-			last = row.Position()
-			continue
-		}
-		gap := false
-		for p := last + 1; repaired && p < row.Position() && !gap; p++ {
-			gap = !taken[p]
-		}
-		if !gap {
-			names = append(names, naming.Display(row.Name))
-		}
+	slices.SortFunc(missing, func(a, b *store.Step) int { return int(a.Seq - b.Seq) })
+	for _, row := range missing[:min(len(missing), maxLoggedUncalled)] {
+		names = append(names, naming.Display(row.Name))
 	}
-	return names[:min(len(names), maxLoggedUncalled)]
+	return names
 }

@@ -24,9 +24,6 @@ type View struct {
 	now        time.Time
 	branchEnds map[string]time.Time    // when choices ended the branches, by their prefixes
 	maps       map[string]*mapProgress // counts of finished items, by the name of the Map
-
-	// Repaired says that a repair has changed the history.
-	Repaired bool
 }
 
 // mapProgress counts the items of a Map that have an outcome.
@@ -40,9 +37,6 @@ type mapProgress struct {
 // show Maps it must hold all checkpoints.
 func NewView(run *store.Run, steps []store.Step, now time.Time) View {
 	v := View{run: run, now: now}
-	if renewal, err := record.FindRenewal(steps); err == nil {
-		v.Repaired = renewal.HasRepair()
-	}
 	v.countItems(steps)
 	for i := range steps {
 		row := &steps[i]

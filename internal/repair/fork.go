@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -32,8 +31,7 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 
 // CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
 // what has an outcome: calls that wait are made again, and so are their children. The keys of steps are those of the other
-// run, so all of them are new. Calls that began after one that is made again, or has another value, lose the mark of the goroutine
-// that made them, because they need not be made any more. The caller sets Run and Epoch.
+// run, so all of them are new. The caller sets Run and Epoch.
 func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
 	p, err := newForkPlan(s, q, values)
 	if err != nil {
@@ -41,48 +39,32 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 	}
 	p.reviveEndedBranches()
 	p.dropEnd()
-	changed := int32(math.MaxInt32) // the sequence number of the first call that is not copied as it is
+	for i := range p.History {
+		if row := &p.History[i]; !row.Status.IsTerminal() && p.callsWithValue[row.Name].Name == "" {
+			p.dropped[row.Name] = true
+		}
+	}
+	first := p.firstChange()
 	for i := range p.History {
 		row := p.History[i]
 		valued, hasValue := p.callsWithValue[row.Name]
 		switch {
-		case row.Kind == store.KindRenewal || row.Kind == store.KindFailure:
+		case isInternalRecord(&row):
 			continue
 		case hasValue:
-			row, changed = valued, min(changed, row.Seq)
+			row = valued
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
-		case p.dropped[row.Name] || !row.Status.IsTerminal():
-			changed = min(changed, row.Seq)
+		case p.dropped[row.Name]:
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
 		default:
 			d.Kept++
 		}
+		row.Seq = store.SeqAfterChange(row.Seq, first)
 		steps = append(steps, row)
-	}
-	if renewal, err := record.FindRenewal(p.History); err == nil && renewal.HasRepair() { // which the copy does not record
-		changed = min(changed, store.EncodeSeq(firstGap(p.History), false))
-	}
-	for i := range steps {
-		if steps[i].Seq > changed {
-			steps[i].Seq &^= store.SeqOwnGoroutine
-		}
 	}
 	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
 	return steps, d, nil
-}
-
-// firstGap returns the first position that no call of the history has: that of a call that a repair has dropped, or the one after all.
-func firstGap(history []store.Step) int32 {
-	taken := make(map[int32]bool, len(history))
-	for i := range history {
-		taken[history[i].Position()] = true
-	}
-	gap := int32(1)
-	for taken[gap] {
-		gap++
-	}
-	return gap
 }
 
 func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, error) {

@@ -47,12 +47,16 @@ func TestACopyHasOnlyOutcomes(t *testing.T) {
 	}
 	var names []string
 	for _, s := range steps {
-		names = append(names, naming.Display(s.Name)+" "+s.Status.String())
+		text := naming.Display(s.Name) + " " + s.Status.String()
+		if s.IsOwnGoroutine() {
+			text += " must be called"
+		}
+		names = append(names, text)
 		if s.Seq == 0 {
 			t.Errorf("step %+v", s)
 		}
 	}
-	want(t, "copied", names, "a completed", "go completed", "kid completed", "nap completed", "no failed")
+	want(t, "copied", names, "a completed must be called", "go completed", "kid completed must be called", "nap completed must be called", "no failed must be called")
 	want(t, "not copied", d.Dropped, "live", "flaky", "undo")
 	want(t, "corrected", d.Corrected, "go")
 	if d.Kept != 4 {

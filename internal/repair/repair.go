@@ -223,7 +223,6 @@ func (p *plan) reopenChildCall(row *store.Step) bool {
 		return false // cannot happen
 	}
 	open := *row
-	open.Seq &^= store.SeqOwnGoroutine // its outcome changes, so the calls behind it need not be made any more
 	open.Status, open.Output, open.Error, open.EndedAt, open.NextAt = store.StepStarted, out, nil, time.Time{}, time.Time{}
 	p.reopenedCalls[row.Name] = open
 	p.result.ChildrenToRetry = append(p.result.ChildrenToRetry, p.Children[i].UUID)
@@ -292,6 +291,7 @@ func (p *plan) buildResult() *Result {
 	if d := RunTimeout(run, &renewal); run.Status.IsTerminal() && d > 0 {
 		r.Deadline, renewal.TimeoutFrom = p.request.due().Add(d), p.request.due()
 	}
+	r.FirstChange = p.firstChange()
 	for i := range p.History {
 		row := &p.History[i]
 		open, isOpen := p.reopenedCalls[row.Name]
@@ -300,12 +300,14 @@ func (p *plan) buildResult() *Result {
 		case row.Kind == store.KindRenewal:
 			continue
 		case hasValue:
+			valued.Seq = store.SeqAfterChange(valued.Seq, r.FirstChange)
 			r.NewSteps = append(r.NewSteps, valued)
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
 			delete(p.renewedKeys, row.Name)
 			r.TerminalSteps++
 			continue
 		case isOpen:
+			open.Seq = store.SeqAfterChange(open.Seq, r.FirstChange)
 			r.NewSteps = append(r.NewSteps, open)
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue

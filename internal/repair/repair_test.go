@@ -53,7 +53,7 @@ func (h *history) call(text string) *store.Step {
 	}
 	seq := int32(len(h.History) + 1)
 	h.History = append(h.History, store.Step{
-		Run: h.Run.UUID, Name: naming.ParseDisplay(f[1]), Kind: kind, Status: status, Attempt: 1, Seq: seq, StartedAt: start.Add(time.Duration(seq) * time.Second),
+		Run: h.Run.UUID, Name: naming.ParseDisplay(f[1]), Kind: kind, Status: status, Attempt: 1, Seq: store.EncodeSeq(seq, true), StartedAt: start.Add(time.Duration(seq) * time.Second),
 	})
 	row := &h.History[len(h.History)-1]
 	if status >= store.StepCompleted {

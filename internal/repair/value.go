@@ -109,7 +109,6 @@ func (p *plan) setValue(row *store.Step, value []byte) error {
 		return fmt.Errorf("%w: %q is a %s, whose value cannot be set", ErrNoStep, naming.Display(row.Name), row.Kind)
 	}
 	set := *row
-	set.Seq &^= store.SeqOwnGoroutine // the calls behind it need not be made any more
 	set.Status, set.Output, set.Error, set.EndedAt, set.NextAt = store.StepCompleted, value, nil, p.request.Now, time.Time{}
 	if row.Kind != store.KindChild { // the record names the child's workflow
 		set.Failures = nil

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -56,7 +57,7 @@ func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
 	want(t, "renewed", r.Detail.Renewed, "charge")
 	want(t, "corrected", r.Detail.Corrected, "quote")
 	want(t, "released", r.Repair.ReleasedReceivers, "ok")
-	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != 2 || r.Repair.TerminalSteps != 3 {
+	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != store.EncodeSeq(2, true) || r.Repair.TerminalSteps != 3 {
 		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.TerminalSteps)
 	}
 	q := laterRequest()
@@ -65,6 +66,37 @@ func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
 	want(t, "kept by FromEnd", shown(r.Repair.KeptSteps), "charge", "quote", "reserve", "ship")
 	want(t, "written by FromEnd", writtenCalls(r), "ok completed null")
 	want(t, "released by FromEnd", r.Repair.ReleasedReceivers)
+}
+
+// Calls behind the first one that is dropped or changed need not be made any more. That call itself need be made.
+func TestTheFirstChange(t *testing.T) {
+	h := failedRun(t, "no", "step a completed", "step b completed", "child kid failed", "step c completed", "step no failed", "step d completed")
+	h.child("kid", store.Failed, "")
+	position := func(r *Result) int32 { return r.Repair.FirstChange >> 1 }
+	if got := position(h.retry(Request{})); got != 5 {
+		t.Errorf("a retry changes from %d", got)
+	}
+	if got := h.retry(Request{FromEnd: true}).Repair.FirstChange; got != 0 {
+		t.Errorf("a retry that keeps all changes from %d", got)
+	}
+	if got := position(done(t)(PlanRerun(&h.RunToRepair, laterRequest(), "b"))); got != 2 {
+		t.Errorf("a rerun changes from %d", got)
+	}
+	q := laterRequest()
+	q.FromEnd = true
+	r := done(t)(PlanFork(&h.RunToRepair, q, map[string][]byte{"b": []byte(`1`), "no": []byte(`2`)}))
+	if got := position(r); got != 2 {
+		t.Errorf("a fork with values changes from %d", got)
+	}
+	for _, s := range calls(r.Repair.NewSteps) {
+		if s.IsOwnGoroutine() != (s.Name == "b") {
+			t.Errorf("%q must be called: %t", s.Name, s.IsOwnGoroutine())
+		}
+	}
+	h.Run.Error = (&record.Failure{Message: "no", Step: "kid"}).Encode()
+	if got := position(h.retry(Request{})); got != 3 {
+		t.Errorf("a retry of a child changes from %d", got)
+	}
 }
 
 // made is a result with its error, as one value.

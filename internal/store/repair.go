@@ -120,6 +120,7 @@ type RunRepair struct {
 	From        string   // the step from which it is executed anew; empty: none was given
 
 	KeptSteps         []string    // the checkpoints that the new generation has too, in order
+	FirstChange       int32       // the Seq of the first call that is dropped or changed: kept ones with a higher Seq lose SeqOwnGoroutine. Zero: there is none
 	NewSteps          []Step      // further checkpoints of the new generation, in the order of their names
 	DetachedChildren  []uuid.UUID // children that belong to the superseded generation only
 	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
@@ -216,6 +217,14 @@ type Generation struct {
 	From    string
 	At      time.Time
 	Detail  []byte
+}
+
+// SeqAfterChange returns the sequence number of a kept call, where first is the RunRepair.FirstChange of the repair.
+func SeqAfterChange(seq, first int32) int32 {
+	if first > 0 && seq > first {
+		seq &^= SeqOwnGoroutine
+	}
+	return seq
 }
 
 // Fork creates a root run that begins with a copy of another run's history.

@@ -222,7 +222,8 @@ func (s *Step) Position() int32 { return s.Seq >> 1 }
 func (s *Step) IsOwnGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
 
 // SeqOwnGoroutine is the lowest bit of Step.Seq, which tells that the goroutine of the workflow function, or of the branch of the
-// call, made the call, so that it made the call after all its earlier ones. A call whose value a repair has set lacks it.
+// call, made the call, so that it made the call after all its earlier ones. It is cleared in the calls that follow one which a repair drops
+// or changes, because the code need not make them any more.
 const SeqOwnGoroutine = 1
 
 // WorkerState is what a worker is doing. The numbers are stored.

@@ -89,7 +89,7 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	for name, s := range run.Steps {
 		if slices.Contains(p.KeptSteps, name) {
 			kept := s
-			kept.Epoch = p.Epoch
+			kept.Epoch, kept.Seq = p.Epoch, store.SeqAfterChange(s.Seq, p.FirstChange)
 			steps[name] = kept
 		}
 		s.Run = before.Archive

@@ -107,6 +107,7 @@ func (c *check) repairOf(r *model.Run) store.RepairRequest {
 			p.ReleasedReceivers = append(p.ReleasedReceivers, s.Name)
 		}
 	}
+	p.FirstChange = int32(c.dice("first change", 4))
 	slices.Sort(p.KeptSteps)
 	slices.Sort(p.ReleasedReceivers)
 	if !r.Status.IsTerminal() {

@@ -14,6 +14,7 @@ import (
 
 var repairs = []test{
 	{"the next generation has what was kept, and starts anew", repairKeeps},
+	{"calls behind the first change lose the mark of their goroutine", repairUnmarks},
 	{"the superseded generation keeps its end and its checkpoints", repairArchives},
 	{"repeated after a lost reply, it changes nothing", repairRepeated},
 	{"a second generation follows the first", repairTwice},
@@ -169,6 +170,28 @@ func repairKeeps(b *fixture) {
 	again := b.completed(r.UUID, epoch, "fails")
 	wantOutcome(b, "the dropped step", b.commitStep(again, false).Outcome, store.Written)
 	wantOutcome(b, "the end", b.commitOwnershipEnd(b.newCompletion(r.UUID, epoch)).Outcome, store.Written)
+}
+
+func repairUnmarks(b *fixture) {
+	for first, want := range map[int32][]int32{0: {3, 4, 5}, 2: {2, 4, 4}, 3: {3, 4, 4}, 5: {3, 4, 5}} {
+		r := b.commitRunningRun("")
+		for i, name := range []string{"a", "b", "c"} {
+			s := b.completed(r.UUID, epochAt(1), name)
+			s.Seq = int32(i + 3)
+			wantOutcome(b, name, b.commitStep(s, false).Outcome, store.Written)
+		}
+		b.failRun(r)
+		p := b.repairOf(b.row(r.UUID), 1, "a", "b", "c")
+		p.Runs[0].FirstChange = first
+		b.wantRepaired(p)
+		var got []int32
+		for _, s := range b.history(r.UUID) {
+			got = append(got, s.Seq)
+		}
+		if !slices.Equal(got, want) {
+			b.Errorf("with the first change %d, the sequence numbers are %d, want %d", first, got, want)
+		}
+	}
 }
 
 func repairArchives(b *fixture) {
